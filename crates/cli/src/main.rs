@@ -1,0 +1,3 @@
+//! The `prony` command.
+#![forbid(unsafe_code)]
+fn main() {}

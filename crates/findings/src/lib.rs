@@ -1,0 +1,2 @@
+//! Records to findings and verdicts; pure.
+#![forbid(unsafe_code)]

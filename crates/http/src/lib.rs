@@ -1,0 +1,2 @@
+//! The HTTP server and client: wire on engine.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The load generator: arrivals, workers, recorders.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! What a run directory holds: types and schemas, nothing else.
+#![forbid(unsafe_code)]

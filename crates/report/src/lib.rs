@@ -1,0 +1,2 @@
+//! Records, statistics and findings to documents; pure.
+#![forbid(unsafe_code)]

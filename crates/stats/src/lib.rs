@@ -1,0 +1,2 @@
+//! Samples to summaries, intervals and comparisons; pure.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! For tests only.
+#![forbid(unsafe_code)]
