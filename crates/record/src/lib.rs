@@ -1,2 +1,40 @@
-//! What a run directory holds: types and schemas, nothing else.
+//! What a run directory holds: types and their schema version, nothing else.
+//!
+//! ```text
+//! plan.json          [`Plan`]: what was to be done, whole and resolved
+//! environment.json   [`Environment`]: the machine that it was done on
+//! trials.jsonl       one [`Trial`] a line, appended and synced as each one ends
+//! histograms/        one [`Histogram`] a measured trial, named in its trial
+//! logs/              what each process of a trial printed
+//! document.md, index.html   rendered from the files above, never read back
+//! ```
+//!
+//! The files are an interface: a field may be added, none changes its meaning
+//! without [`SCHEMA`] changing. Every quantity has its unit last in its name.
+//! Not for: reading or writing files, computing anything from them.
 #![forbid(unsafe_code)]
+
+mod environment;
+mod histogram;
+pub mod layout;
+mod load;
+mod plan;
+mod trial;
+
+pub use environment::{Environment, Fact, Software};
+pub use histogram::Histogram;
+pub use load::{
+    Counts, ExpectedAnswer, Failures, GeneratorEvent, LatencyNs, LoadReport, LoadSpec, LoadTarget,
+    PreparedRequest, Slices, ThreadCpu,
+};
+pub use plan::{
+    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
+    PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
+};
+pub use trial::{
+    Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
+    MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial,
+};
+
+/// Version of everything in a run directory, written into each file.
+pub const SCHEMA: u32 = 1;

@@ -1,0 +1,54 @@
+//! The machine that a run was done on.
+
+use serde::{Deserialize, Serialize};
+
+/// What a reader must know of the machine to read the figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// Schema version ([`crate::SCHEMA`]).
+    pub schema: u32,
+    /// Start of the run, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// Version of Prony.
+    pub prony_version: String,
+    /// Commit that it was built from, with `+` where the tree was changed; empty where not known.
+    pub prony_commit: String,
+    /// Driver of the generator's event loops, and why if it is not the ring.
+    pub driver: String,
+    /// Processor's model.
+    pub cpu_model: String,
+    /// Processors online.
+    pub cpus: u32,
+    /// Threads on one core (2: SMT).
+    pub threads_per_core: u32,
+    /// Memory.
+    pub memory_bytes: u64,
+    /// Kernel: name and release.
+    pub kernel: String,
+    /// Distribution.
+    pub distribution: String,
+    /// Hypervisor or container, empty where none was seen.
+    pub virtualisation: String,
+    /// Further facts that bear on the figures (governor, mitigations, sysctls, limits), in the order to show.
+    pub facts: Vec<Fact>,
+    /// Compilers, runtimes and tools by version, in the order to show.
+    pub software: Vec<Software>,
+}
+
+/// One fact about the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Its name: `net.core.somaxconn`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// One tool and its version.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Software {
+    /// Its command.
+    pub name: String,
+    /// The line that it printed of itself.
+    pub version: String,
+}

@@ -1,0 +1,20 @@
+//! The names of the files in a run directory.
+
+/// The resolved experiment, one JSON object.
+pub const PLAN: &str = "plan.json";
+/// The machine, one JSON object.
+pub const ENVIRONMENT: &str = "environment.json";
+/// One trial a line, in the order in which they ended.
+pub const TRIALS: &str = "trials.jsonl";
+/// Folder of latency histograms, one JSON file a measured trial.
+pub const HISTOGRAMS: &str = "histograms";
+/// Folder of what the processes of each trial printed.
+pub const LOGS: &str = "logs";
+/// The document in Markdown.
+pub const DOCUMENT: &str = "document.md";
+/// The document as one offline page.
+pub const PAGE: &str = "index.html";
+/// The document's figures for programs, one JSON object.
+pub const SUMMARY: &str = "summary.json";
+/// The figures as comma-separated values, a row a cell.
+pub const TABLE: &str = "summary.csv";

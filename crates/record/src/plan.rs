@@ -1,0 +1,230 @@
+//! What was to be done: an experiment, resolved. Nothing in it is left to a
+//! default, so that a run can be resumed and read years later from it alone.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The resolved experiment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Schema version ([`crate::SCHEMA`]).
+    pub schema: u32,
+    /// Title of the document.
+    pub title: String,
+    /// The question that the document answers.
+    pub question: String,
+    /// Path of the experiment file as it was given.
+    pub experiment: String,
+    /// SHA-256 of the experiment file's bytes, in hexadecimal.
+    pub experiment_sha256: String,
+    /// The words of the command line after `prony`, to repeat the run.
+    pub command: Vec<String>,
+    /// Whether `--quick` cut the run short: no interval and no ranking is claimed.
+    pub quick: bool,
+    /// Seed of everything random in the run.
+    pub seed: u64,
+    /// Interleaved rounds over all cells.
+    pub blocks: u32,
+    /// Measured window of each trial.
+    pub duration_ns: u64,
+    /// Warm-up of each trial, the same in all.
+    pub warmup_ns: u64,
+    /// Subject that ratios refer to (its `id`).
+    pub reference: Option<String>,
+    /// Which cores each side has.
+    pub cores: Cores,
+    /// The one cap on connections and what set it.
+    pub connection_cap: ConnectionCap,
+    /// Everything that is measured.
+    pub subjects: Vec<PlannedSubject>,
+    /// Everything that is asked.
+    pub workloads: Vec<PlannedWorkload>,
+    /// Every named variation.
+    pub settings: Vec<PlannedSetting>,
+    /// All cells, in the order of the document.
+    pub cells: Vec<Cell>,
+    /// For each block the indices into `cells`, in the order in which they are run.
+    pub order: Vec<Vec<u32>>,
+    /// What the experiment names and this machine cannot run.
+    pub not_run: Vec<NotRun>,
+}
+
+/// Cores by role. Empty lists: not pinned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cores {
+    /// Cores of subject, backing and front.
+    pub subject: Vec<u32>,
+    /// Cores of generator and sampler.
+    pub generator: Vec<u32>,
+}
+
+/// The smallest limit on connections on the way, minus 200.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionCap {
+    /// Connections that a cell may ask for at the most.
+    pub connections_max: u32,
+    /// The limit that set it, in words.
+    pub limited_by: String,
+    /// Every limit that was looked at, by name.
+    pub limits: BTreeMap<String, u64>,
+}
+
+/// A subject, resolved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSubject {
+    /// `language/name`, or the name that the experiment gives a `cmd` or `url`.
+    pub id: String,
+    /// Name as a table shows it.
+    pub name: String,
+    /// Language of the subject; empty where it is not known.
+    pub language: String,
+    /// One sentence on what it is.
+    pub summary: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Paths that it answers; empty: not restricted.
+    pub endpoints: Vec<String>,
+    /// Argument vector that starts it, placeholders unresolved; empty for a `url`.
+    pub start: Vec<String>,
+    /// Environment added to that of Prony, placeholders unresolved.
+    pub env: BTreeMap<String, String>,
+    /// How one sees that it is ready.
+    pub ready: ReadySign,
+    /// How it is stopped.
+    pub stop: StopRule,
+    /// Threads that it is told to use.
+    pub threads: u32,
+    /// Absolute build directory; empty where nothing is built.
+    pub build_dir: String,
+    /// Key of the build in the cache; empty where nothing is built.
+    pub build_key: String,
+    /// The line that its `[version]` command printed.
+    pub version: String,
+}
+
+/// Where a subject comes from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Source {
+    /// A folder with a `subject.toml` (absolute path).
+    Folder {
+        /// Absolute path of the folder.
+        dir: String,
+    },
+    /// A command that the experiment names; it runs in the experiment's folder.
+    Command {
+        /// Absolute path of the folder that it runs in.
+        dir: String,
+    },
+    /// A server that already runs.
+    Url {
+        /// `http://HOST:PORT`
+        url: String,
+    },
+    /// Not said.
+    #[default]
+    Unknown,
+}
+
+/// How one sees that a process is ready, and how long one waits for it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReadySign {
+    /// `port`, `line` or `http`.
+    pub sign: String,
+    /// The text of the line or the path of the request; empty for `port`.
+    pub text: String,
+    /// Time-out.
+    pub timeout_ns: u64,
+}
+
+/// How a process is stopped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StopRule {
+    /// Signal without `SIG`: `TERM`, `INT`, `QUIT`.
+    pub signal: String,
+    /// After this it is killed.
+    pub timeout_ns: u64,
+}
+
+/// A workload, resolved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedWorkload {
+    /// Its name.
+    pub name: String,
+    /// The request; `{random}` in path and body stands for a random number.
+    pub request: RequestTemplate,
+    /// Status that an answer must have.
+    pub expect_status: u16,
+    /// Text that the `Content-Type` of an answer must begin with.
+    pub expect_content_type: Option<String>,
+    /// Exact body that an answer must have; `{random}` is the number of its request.
+    pub expect_body: Option<String>,
+    /// When requests start.
+    pub arrival: Arrival,
+    /// Connections, after the cap; one cell for each.
+    pub connections: Vec<u32>,
+    /// Time-out of one request.
+    pub timeout_ns: u64,
+}
+
+/// A request before its random number is put in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestTemplate {
+    /// Method.
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Headers beside `Host` and `Content-Length`, in order.
+    pub headers: Vec<(String, String)>,
+    /// Body; empty: none.
+    pub body: String,
+}
+
+/// When requests start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Arrival {
+    /// On each connection the next one as soon as the last is answered.
+    #[default]
+    Closed,
+}
+
+/// A named variation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSetting {
+    /// Its name.
+    pub name: String,
+    /// Its values, in order; the first is the base.
+    pub values: Vec<String>,
+    /// Environment that it adds to the subject; `{value}` stands for the value.
+    pub env: BTreeMap<String, String>,
+    /// Arguments that it adds to the subject's command, likewise.
+    pub args: Vec<String>,
+}
+
+/// One subject × one workload × one setting.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Unique in the plan and stable: `rust/axum ping c=400 logging=info`.
+    pub id: String,
+    /// Subject's `id`.
+    pub subject: String,
+    /// Workload's name.
+    pub workload: String,
+    /// Connections.
+    pub connections: u32,
+    /// Setting values by name.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Something that the experiment names and that is not run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NotRun {
+    /// Subject's id, or the cell's.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// The command that would change it; empty where there is none.
+    pub remedy: String,
+}

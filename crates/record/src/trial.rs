@@ -1,0 +1,271 @@
+//! What one trial recorded: one repetition of one cell, with processes of its own.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::LoadReport;
+
+/// One line of `trials.jsonl`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Schema version ([`crate::SCHEMA`]).
+    pub schema: u32,
+    /// The cell's `id`.
+    pub cell: String,
+    /// Block, from 0.
+    pub block: u32,
+    /// Place in the block's order, from 0.
+    pub position: u32,
+    /// Seed of this trial.
+    pub seed: u64,
+    /// Load generator: `prony`, or `wrk` for a cross-check, which no summary includes.
+    pub generator: String,
+    /// Wall clock at the start, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Length of the measured window; 0 where there was none.
+    pub window_ns: u64,
+    /// What the generator measured.
+    pub load: Option<LoadReport>,
+    /// File of the latency histogram, relative to the run directory.
+    pub histogram: Option<String>,
+    /// What was done when.
+    pub phases: Vec<PhaseSpan>,
+    /// Every process of the trial.
+    pub processes: Vec<ProcessRecord>,
+    /// The kernel's network counters around the window.
+    pub kernel: KernelCounters,
+    /// Use of each core in the window.
+    pub cores: Vec<CoreUse>,
+    /// The machine's speed before and after.
+    pub canary: Option<CanaryPair>,
+    /// Checks of the subject's answers, in order.
+    pub verification: Vec<CheckResult>,
+    /// What held the trial apart from the rest of the machine.
+    pub isolation: Isolation,
+    /// Last lines of the subject's output, at most 20.
+    pub log_tail: Vec<String>,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The whole window was measured and the subject was alive at its end.
+    Measured,
+    /// It failed; what was measured until then is kept and is part of no summary.
+    Failed {
+        /// The phase that failed.
+        phase: Phase,
+        /// What went wrong, in one sentence.
+        reason: String,
+    },
+    /// The user ended the run in the middle of it; it is done again on `--resume`.
+    #[default]
+    Interrupted,
+}
+
+/// A part of a trial, in the order in which they follow each other.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Namespaces, directories, cores.
+    Prepare,
+    /// Processes are started.
+    Start,
+    /// Waiting for the declared sign.
+    Ready,
+    /// Answers are checked.
+    Verify,
+    /// Load that is not measured.
+    WarmUp,
+    /// The window.
+    Measure,
+    /// What is in flight is answered.
+    Drain,
+    /// Processes are stopped.
+    Stop,
+}
+
+/// When a phase was and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseSpan {
+    /// Which.
+    pub phase: Phase,
+    /// Start, since the start of the trial.
+    pub start_ns: u64,
+    /// Length.
+    pub length_ns: u64,
+}
+
+/// What a process is in a trial.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// What is measured (the process that was started, or a descendant of it).
+    #[default]
+    Subject,
+    /// What drives it.
+    Generator,
+    /// The fixed other side.
+    Peer,
+    /// A data store behind the subject.
+    Backing,
+    /// A proxy before it.
+    Front,
+}
+
+/// One process. Times and counts are of the window unless they say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// Role.
+    pub role: Role,
+    /// Name as the kernel has it.
+    pub name: String,
+    /// Process id as Prony's supervisor saw it (its own process namespace, if it had one).
+    pub pid: u32,
+    /// Parent's process id.
+    pub parent_pid: u32,
+    /// Argument vector.
+    pub command: Vec<String>,
+    /// CPU time, all threads, those that ended in the window too.
+    pub cpu_ns: u64,
+    /// Memory marks.
+    pub memory: MemoryMarks,
+    /// Its threads.
+    pub threads: Vec<ThreadRecord>,
+    /// Voluntary context switches.
+    pub switches_voluntary: u64,
+    /// Involuntary context switches.
+    pub switches_involuntary: u64,
+    /// How it ended, over the whole trial; `None`: not seen to end.
+    pub exit: Option<Exit>,
+}
+
+/// Resident memory of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MemoryMarks {
+    /// Peak from the start to the end of the warm-up.
+    pub startup_peak_bytes: u64,
+    /// Peak of the window; the mark was reset after the warm-up.
+    pub peak_bytes: Option<u64>,
+    /// At the end of the window.
+    pub end_bytes: u64,
+}
+
+/// One thread.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadRecord {
+    /// Thread id.
+    pub tid: u32,
+    /// Name.
+    pub name: String,
+    /// CPU time in the window.
+    pub cpu_ns: u64,
+    /// Time in the window in which it could run and did not (run-queue delay).
+    pub delay_ns: u64,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Exit {
+    /// By itself.
+    Code {
+        /// Exit status.
+        code: i32,
+    },
+    /// By a signal.
+    Signal {
+        /// Its number.
+        signal: i32,
+        /// Whether Prony had asked it to stop by then.
+        asked: bool,
+    },
+}
+
+/// Counters of the network stack around the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelCounters {
+    /// Whether only this trial's traffic is in them (`false`: host-wide).
+    pub own_namespace: bool,
+    /// `TcpExtListenOverflows` and the like at the start of the trial, before any connection.
+    pub before: BTreeMap<String, u64>,
+    /// The same after the drain.
+    pub after: BTreeMap<String, u64>,
+}
+
+impl KernelCounters {
+    /// How much `name` rose; 0 where the kernel does not have it.
+    pub fn rise(&self, name: &str) -> u64 {
+        let at = |counters: &BTreeMap<String, u64>| counters.get(name).copied().unwrap_or(0);
+        at(&self.after).saturating_sub(at(&self.before))
+    }
+}
+
+/// Use of one core in the window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreUse {
+    /// Its number.
+    pub core: u32,
+    /// Whose core it is; `None`: nobody's.
+    pub role: Option<Role>,
+    /// Time that was not idle, by the kernel's ticks (a resolution of 10 ms).
+    pub busy_ns: u64,
+    /// Time that the hypervisor gave to others.
+    pub steal_ns: u64,
+}
+
+/// A fixed piece of work, timed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Canary {
+    /// The computation.
+    pub compute_ns: u64,
+    /// The system calls.
+    pub syscalls_ns: u64,
+}
+
+/// The canary before and after a trial, on the subject's core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CanaryPair {
+    /// Before.
+    pub before: Canary,
+    /// After.
+    pub after: Canary,
+}
+
+/// One check of a subject's answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CheckResult {
+    /// Its name: `status`, `body`, `echo`, `keep-alive`, `pipelining`, `split`, `head` …
+    pub name: String,
+    /// What follows from failing it.
+    pub level: CheckLevel,
+    /// Whether it passed.
+    pub passed: bool,
+    /// What was expected and what came, where it did not.
+    pub detail: String,
+}
+
+/// What follows from failing a check.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckLevel {
+    /// The cell is not measured.
+    Must,
+    /// It is recorded and becomes a finding.
+    Capability,
+}
+
+/// What held a trial apart from the rest of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// Its own network namespace.
+    pub network_namespace: bool,
+    /// Its own process namespace (else: a sub-reaper and a process group).
+    pub process_namespace: bool,
+    /// Pinned to the planned cores.
+    pub pinned: bool,
+}
