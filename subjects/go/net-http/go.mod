@@ -1,0 +1,3 @@
+module prony/subjects/nethttp
+
+go 1.22

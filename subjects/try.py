@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Builds, starts, checks and stops one subject alone, for whoever writes or mends one.
+
+    try.py LANGUAGE/NAME [--build DIR] [--threads N] [--prony PATH] [--hold]
+
+Needs Python 3.11 or newer, and nothing else that the subject does not need. It is not the lab: it measures nothing.
+Exit status: 0 all `must` checks hold and it starts and stops as agreed; 1 not so; 2 usage; 3 not run here.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import urllib.error
+import urllib.request
+
+sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import conformance  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+POLL_S = 0.02
+
+
+class NotRun(Exception):
+    """The machine lacks something that the subject needs."""
+
+
+class Wrong(Exception):
+    """The subject did not do what it must."""
+
+
+def fill(text, values):
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", value)
+    return text
+
+
+def shell(command, values, folder, timeout_s, **options):
+    quoted = {name: shlex.quote(value) for name, value in values.items()}
+    return subprocess.run(["sh", "-c", fill(command, quoted)], cwd=folder, timeout=timeout_s, **options)
+
+
+def check_needs(needs):
+    missing = [f"command {name}" for name in needs.get("commands", []) if shutil.which(name) is None]
+    missing += [f"file {name}" for name in needs.get("files", []) if not os.path.exists(name)]
+    if missing:
+        packages = needs.get("packages", {})
+        remedy = packages.get("debian") or packages.get("any") or "nothing known"
+        when = f" ({packages['when']})" if "when" in packages else ""
+        raise NotRun(f"missing: {', '.join(missing)}; to change it: {remedy}{when}")
+
+
+def build(subject, values, folder):
+    if "build" not in subject:
+        return
+    started = time.monotonic()
+    done = shell(subject["build"]["cmd"], values, folder, subject["build"]["timeout_s"])
+    if done.returncode != 0:
+        raise Wrong(f"build ended with status {done.returncode}")
+    print(f"try: built in {time.monotonic() - started:.1f} s")
+
+
+def answers(url):
+    try:
+        with urllib.request.urlopen(url, timeout=1) as response:
+            return response.status == 200
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def is_ready(ready, values, log):
+    if "http" in ready:
+        return answers(f"http://{values['host']}:{values['port']}{ready['http']}")
+    if "line" in ready:
+        return ready["line"] in log.read_text(errors="replace")
+    with contextlib.suppress(OSError):
+        socket.create_connection((values["host"], int(values["port"])), timeout=1).close()
+        return True
+    return False
+
+
+def wait_ready(process, subject, values, log):
+    started = time.monotonic()
+    timeout_s = subject["ready"]["timeout_s"]
+    while not is_ready(subject["ready"], values, log):
+        if process.poll() is not None:
+            raise Wrong(f"ended with status {process.returncode} before it was ready")
+        if time.monotonic() - started > timeout_s:
+            raise Wrong(f"not ready after {timeout_s} s")
+        time.sleep(POLL_S)
+    print(f"try: ready in {time.monotonic() - started:.2f} s")
+
+
+def stop(process, subject):
+    """Ends the subject as its file says, while an idle connection is open, and checks how it ends."""
+    started = time.monotonic()
+    number = signal.Signals[f"SIG{subject['stop']['signal']}"]
+    process.send_signal(number)
+    try:
+        status = process.wait(subject["stop"]["timeout_s"])
+    except subprocess.TimeoutExpired:
+        raise Wrong(f"still there {subject['stop']['timeout_s']} s after {number.name}") from None
+    took_s = time.monotonic() - started
+    if status not in (0, -number):
+        raise Wrong(f"ended with status {status} after {number.name}")
+    if took_s > 5:
+        raise Wrong(f"took {took_s:.1f} s to stop")
+    print(f"try: stopped in {took_s:.2f} s with status {status}")
+
+
+def kill_group(process):
+    """Ends what is left of the subject's process group; returns whether there was anything."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    process.wait()
+    return True
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def exercise(subject, values, folder, log, hold):
+    command = [fill(word, values) for word in subject["start"]["cmd"]]
+    env = os.environ | {name: fill(value, values) for name, value in subject["start"].get("env", {}).items()}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=values["work"], env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
+    try:
+        wait_ready(process, subject, values, log)
+        if hold:
+            input(f"try: http://{values['host']}:{values['port']} (process {process.pid}); Enter stops it ")
+        target = conformance.Target(values["host"], int(values["port"]), subject["endpoints"], seed=1, timeout_s=5)
+        must, can = conformance.run(target)
+        with conformance.Connection(target) as idle:
+            data, check = target.probe()
+            idle.send(data)
+            check(idle.response())
+            stop(process, subject)
+        if kill_group(process):
+            raise Wrong("left processes behind")
+    finally:
+        kill_group(process)
+        if log.stat().st_size:
+            print(f"try: it wrote\n{log.read_text(errors='replace')[-2000:].rstrip()}")
+    if must:
+        raise Wrong(f"failed: {', '.join(must)}")
+    return can
+
+
+def trial(args, folder, scratch):
+    subject = tomllib.loads((folder / "subject.toml").read_text())
+    if subject["name"] != folder.name:
+        raise Wrong(f"its name is {subject['name']}, its folder is {folder.name}")
+    check_needs(subject["needs"])
+    build_folder = pathlib.Path(args.build).resolve() if args.build else scratch / "build"
+    build_folder.mkdir(parents=True, exist_ok=True)
+    values = {"dir": str(folder), "build": str(build_folder), "prony": args.prony}
+    build(subject, values, folder)
+    version = shell(subject["version"]["cmd"], values, folder, 60, capture_output=True, text=True).stdout.strip()
+    print(f"try: {version}")
+    if not version or "\n" in version:
+        raise Wrong("its version is not one line")
+    work = scratch / "work"
+    work.mkdir()
+    values |= {"host": "127.0.0.1", "port": str(free_port()), "threads": str(args.threads), "work": str(work)}
+    can = exercise(subject, values, folder, scratch / "log", args.hold)
+    print(f"try: {args.subject} ok{'; cannot: ' + ', '.join(can) if can else ''}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Build, start, check and stop one subject.")
+    parser.add_argument("subject", help="LANGUAGE/NAME, or the path of a folder with a subject.toml")
+    parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
+    parser.add_argument("--hold", action="store_true", help="wait for Enter before the checks")
+    args = parser.parse_args()
+    folders = [folder for folder in (HERE / args.subject, pathlib.Path(args.subject)) if (folder / "subject.toml").is_file()]
+    if not folders:
+        parser.error(f"no subject.toml in {HERE / args.subject}")
+    with tempfile.TemporaryDirectory(prefix="prony-try-") as scratch:
+        try:
+            trial(args, folders[0].resolve(), pathlib.Path(scratch))
+        except NotRun as reason:
+            print(f"try: {args.subject} not run: {reason}")
+            return 3
+        except (Wrong, subprocess.TimeoutExpired) as reason:
+            print(f"try: {args.subject} FAIL: {reason}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
