@@ -1,0 +1,145 @@
+//! Finds where a head or a trailer section ends, over any number of chunks.
+//!
+//! Nothing is parsed before its end is there. So the outcome cannot depend on
+//! how the bytes were split, and a head that comes byte by byte costs as much
+//! as a whole one: the search goes on where it stopped, the parser runs once.
+
+use memchr::memchr;
+
+use crate::Error;
+
+/// A carry buffer larger than this is given back after use, so that a
+/// connection at rest does not hold the memory of its largest head.
+const CARRY_KEPT_BYTES_MAX: usize = 1024;
+
+/// What gathering found.
+pub(crate) enum Gathered<'a> {
+    /// Everything up to and including the empty line.
+    Whole(&'a [u8]),
+    /// All input is used and kept; more is needed.
+    Part,
+    /// The limit is reached; whether that was within the first line.
+    TooLong { first_line: bool },
+}
+
+/// The search for an empty line, and the bytes of earlier chunks.
+#[derive(Debug, Default)]
+pub(crate) struct Gather {
+    /// INVARIANT: `carry.len() < bytes_max` between calls, unless `delivered`.
+    carry: Vec<u8>,
+    /// Bytes searched so far. INVARIANT: `line_start <= searched`.
+    searched: usize,
+    /// Where the line under search starts.
+    line_start: usize,
+    /// The last answer was `Whole`: start afresh.
+    delivered: bool,
+    /// Bytes that were searched or copied, in all.
+    examined: u64,
+}
+
+impl Gather {
+    /// Whether no part of anything is held.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.delivered || self.carry.is_empty()
+    }
+
+    /// Bytes that were searched or copied since the beginning.
+    pub(crate) fn examined(&self) -> u64 {
+        self.examined
+    }
+
+    /// Takes `input` up to an empty line, but no more than `bytes_max` bytes
+    /// in all. Returns how much of `input` was used.
+    #[inline]
+    pub(crate) fn take<'a>(
+        &'a mut self,
+        input: &'a [u8],
+        bytes_max: usize,
+    ) -> Result<(usize, Gathered<'a>), Error> {
+        self.start_afresh_if_delivered();
+        if !self.carry.is_empty() {
+            return self.take_more(input, bytes_max);
+        }
+        let window = &input[..input.len().min(bytes_max)];
+        match self.search(window)? {
+            Some(end) => {
+                self.delivered = true;
+                Ok((end, Gathered::Whole(&input[..end])))
+            }
+            None if window.len() == bytes_max => Ok((0, self.too_long())),
+            None => {
+                self.keep(input);
+                Ok((input.len(), Gathered::Part))
+            }
+        }
+    }
+
+    /// As `take`, with a part in `carry`.
+    #[cold]
+    fn take_more<'a>(
+        &'a mut self,
+        input: &'a [u8],
+        bytes_max: usize,
+    ) -> Result<(usize, Gathered<'a>), Error> {
+        let before = self.carry.len();
+        self.keep(&input[..input.len().min(bytes_max - before)]);
+        let carry = std::mem::take(&mut self.carry);
+        let found = self.search(&carry);
+        self.carry = carry;
+        match found? {
+            Some(end) => {
+                self.delivered = true;
+                Ok((end - before, Gathered::Whole(&self.carry[..end])))
+            }
+            None if self.carry.len() == bytes_max => Ok((0, self.too_long())),
+            None => Ok((input.len(), Gathered::Part)),
+        }
+    }
+
+    fn too_long(&self) -> Gathered<'static> {
+        Gathered::TooLong {
+            first_line: self.line_start == 0,
+        }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.examined += bytes.len() as u64;
+        self.carry.extend_from_slice(bytes);
+    }
+
+    #[inline]
+    fn start_afresh_if_delivered(&mut self) {
+        if !self.delivered {
+            return;
+        }
+        if self.carry.capacity() > CARRY_KEPT_BYTES_MAX {
+            self.carry = Vec::new();
+        }
+        self.carry.clear();
+        self.searched = 0;
+        self.line_start = 0;
+        self.delivered = false;
+    }
+
+    /// Goes on searching `bytes`, of which `self.searched` were searched
+    /// before, for the end of an empty line.
+    #[inline]
+    fn search(&mut self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+        let before = self.searched;
+        while let Some(distance) = memchr(b'\n', &bytes[self.searched..]) {
+            let feed = self.searched + distance;
+            if feed == 0 || bytes[feed - 1] != b'\r' {
+                return Err(Error::BareLineFeed);
+            }
+            self.searched = feed + 1;
+            if feed - 1 == self.line_start {
+                self.examined += (self.searched - before) as u64;
+                return Ok(Some(feed + 1));
+            }
+            self.line_start = feed + 1;
+        }
+        self.searched = bytes.len();
+        self.examined += (self.searched - before) as u64;
+        Ok(None)
+    }
+}

@@ -1,0 +1,143 @@
+//! Header lines of a parsed head or trailer section.
+//!
+//! [`Headers`] is the bytes themselves: lines are found again when they are
+//! iterated, which for the few lines of a head costs less than storing where
+//! each one is, and needs no memory per connection.
+//!
+//! Not for: deciding what a header means; see `facts`.
+
+use memchr::memchr;
+
+/// One header line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// The name as it was written; compare with [`Header::is`].
+    pub name: &'a str,
+    /// The value without white space around it. Bytes from 0x80 up may occur.
+    pub value: &'a [u8],
+}
+
+impl<'a> Header<'a> {
+    /// A header of this name and value.
+    pub const fn new(name: &'a str, value: &'a [u8]) -> Header<'a> {
+        Header { name, value }
+    }
+
+    /// Whether this is its name, whatever the case.
+    pub fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+
+    /// The value as text, if it is UTF-8.
+    pub fn text(&self) -> Option<&'a str> {
+        std::str::from_utf8(self.value).ok()
+    }
+}
+
+/// The header lines of a head or trailer section, in their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers<'a> {
+    /// INVARIANT: `len` lines, each a token, a colon, a value and CRLF, as
+    /// `httparse` has checked; the empty line may follow.
+    lines: &'a [u8],
+    len: usize,
+}
+
+impl<'a> Headers<'a> {
+    /// `lines` must be what `httparse` found to be `len` header lines.
+    pub(crate) const fn checked(lines: &'a [u8], len: usize) -> Headers<'a> {
+        Headers { lines, len }
+    }
+
+    /// How many lines there are.
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The lines in their order.
+    pub const fn iter(&self) -> HeadersIter<'a> {
+        HeadersIter {
+            lines: self.lines,
+            left: self.len,
+        }
+    }
+
+    /// The value of the first line with this name, whatever the case.
+    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.get_all(name).next()
+    }
+
+    /// The values of all lines with this name, whatever the case.
+    pub fn get_all(&self, name: &str) -> impl Iterator<Item = &'a [u8]> {
+        self.iter()
+            .filter(move |header| header.is(name))
+            .map(|header| header.value)
+    }
+}
+
+impl<'a> IntoIterator for &Headers<'a> {
+    type Item = Header<'a>;
+    type IntoIter = HeadersIter<'a>;
+
+    fn into_iter(self) -> HeadersIter<'a> {
+        self.iter()
+    }
+}
+
+/// Iterates over [`Headers`].
+#[derive(Clone, Debug)]
+pub struct HeadersIter<'a> {
+    lines: &'a [u8],
+    left: usize,
+}
+
+impl<'a> Iterator for HeadersIter<'a> {
+    type Item = Header<'a>;
+
+    fn next(&mut self) -> Option<Header<'a>> {
+        self.left = self.left.checked_sub(1)?;
+        let end = memchr(b'\n', self.lines)?;
+        let (line, rest) = self.lines.split_at(end + 1);
+        self.lines = rest;
+        let colon = memchr(b':', line)?;
+        Some(Header {
+            // A token is ASCII, so the fallback is never taken.
+            name: std::str::from_utf8(&line[..colon]).unwrap_or_default(),
+            // Trims the CRLF, too. Other ASCII white space cannot occur.
+            value: line[colon + 1..].trim_ascii(),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for HeadersIter<'_> {}
+
+/// The members of a comma-separated list, without the white space around them.
+pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii)
+}
+
+/// Whether `bytes` is a token (RFC 9110, section 5.6.2).
+pub(crate) fn is_token(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
+}
+
+pub(crate) const fn is_token_byte(byte: u8) -> bool {
+    matches!(byte,
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9'
+        | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+'
+        | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
+}
+
+/// Whether a header value may hold this byte.
+pub(crate) const fn is_value_byte(byte: u8) -> bool {
+    byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}

@@ -1,0 +1,333 @@
+//! The server's side of a connection: requests out of bytes.
+
+use std::mem::MaybeUninit;
+
+use crate::body::{Body, Step};
+use crate::facts::{Codings, Facts, name_fault, split_first_line};
+use crate::gather::{Gather, Gathered};
+use crate::headers::is_token_byte;
+use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// The method.
+    pub method: Method,
+    /// The target as it was sent: visible ASCII without `#`.
+    pub target: &'a str,
+    /// The version.
+    pub version: Version,
+    /// All header lines.
+    pub headers: Headers<'a>,
+    /// How the body is framed; never `UntilClose`.
+    pub framing: Framing,
+    /// Whether the client allows another request after this one.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+}
+
+/// What a [`RequestReader`] found next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestEvent<'a> {
+    /// A request starts.
+    Head(RequestHead<'a>),
+    /// Bytes of its body, never empty.
+    Data(&'a [u8]),
+    /// It is whole.
+    End(End<'a>),
+}
+
+/// Reads the requests of one connection.
+///
+/// # Refused
+///
+/// Whatever two parsers could understand in two ways, because that is how a
+/// request is smuggled past one of them: a CR or LF alone; white space before
+/// a colon, around or in a name; folded lines; control bytes; a target with a
+/// byte outside visible ASCII, with `#`, or in a form that its method does not
+/// have; HTTP/1.1 without exactly one Host, HTTP/1.0 with several; lengths that
+/// are not digits, exceed 64 bits or differ; Transfer-Encoding together with
+/// Content-Length, in HTTP/1.0, or other than one `chunked`; chunk sizes that
+/// are not hexadecimal digits, directly followed by CRLF or `;`.
+/// [`Error::status`] says how to answer.
+///
+/// # Forgiven
+///
+/// A few empty lines before a request line, which old clients send after a
+/// body; Content-Length repeated with the same value; bytes from 0x80 in values.
+///
+/// After a request that does not allow another, input is used up and ignored.
+#[derive(Debug)]
+pub struct RequestReader {
+    limits: Limits,
+    gather: Gather,
+    state: State,
+    failed: Option<Error>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Before a request line, `empty_lines` and perhaps a CR after the last.
+    Between { empty_lines: u32, after_cr: bool },
+    /// Within a head.
+    Head,
+    /// After a head.
+    Body { body: Body, keep_alive: bool },
+    /// After a last request.
+    Closed,
+}
+
+const BETWEEN: State = State::Between {
+    empty_lines: 0,
+    after_cr: false,
+};
+
+impl RequestReader {
+    /// A reader at the start of a connection.
+    pub fn new(limits: Limits) -> RequestReader {
+        RequestReader {
+            limits,
+            gather: Gather::default(),
+            state: BETWEEN,
+            failed: None,
+        }
+    }
+
+    /// The next event and how many bytes of `input` were used for it. `None`:
+    /// all were used and more are needed.
+    #[inline]
+    pub fn next<'a>(
+        &'a mut self,
+        input: &'a [u8],
+    ) -> Result<(usize, Option<RequestEvent<'a>>), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let Self {
+            limits,
+            gather,
+            state,
+            failed,
+        } = self;
+        step(state, gather, limits, input).inspect_err(|error| *failed = Some(*error))
+    }
+
+    /// The stream ended. Fine between requests; otherwise an error that says
+    /// what was cut off. Pull all events first.
+    pub fn end_of_input(&mut self) -> Result<(), Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        match &self.state {
+            State::Between {
+                after_cr: false, ..
+            }
+            | State::Closed => Ok(()),
+            State::Body { body, .. } if body.is_whole() => Ok(()),
+            State::Between { .. } | State::Head => Err(Error::TruncatedHead),
+            State::Body { .. } => Err(Error::TruncatedBody),
+        }
+    }
+
+    /// Whether the reader is between requests and holds nothing.
+    pub fn is_idle(&self) -> bool {
+        self.failed.is_none()
+            && matches!(
+                self.state,
+                State::Between {
+                    after_cr: false,
+                    ..
+                }
+            )
+    }
+
+    /// How many bytes of heads and trailers were searched or copied so far: at
+    /// most two for each received, however they were split. For tests.
+    pub fn bytes_examined(&self) -> u64 {
+        self.gather.examined()
+    }
+}
+
+#[inline]
+fn step<'a>(
+    state: &mut State,
+    gather: &'a mut Gather,
+    limits: &Limits,
+    input: &'a [u8],
+) -> Result<(usize, Option<RequestEvent<'a>>), Error> {
+    match state {
+        State::Between { .. } => {
+            let skipped = skip_empty_lines(state, limits, input)?;
+            if skipped == input.len() {
+                return Ok((skipped, None));
+            }
+            *state = State::Head;
+            let (used, event) = head(state, gather, limits, &input[skipped..])?;
+            Ok((skipped + used, event))
+        }
+        State::Head => head(state, gather, limits, input),
+        State::Body { body, keep_alive } => {
+            let (used, step) = body.next(input, gather, limits)?;
+            let event = match step {
+                Step::More => None,
+                Step::Data(data) => Some(RequestEvent::Data(data)),
+                Step::End(trailers) => {
+                    let keep_alive = *keep_alive;
+                    *state = if keep_alive { BETWEEN } else { State::Closed };
+                    Some(RequestEvent::End(End {
+                        keep_alive,
+                        trailers,
+                    }))
+                }
+            };
+            Ok((used, event))
+        }
+        State::Closed => Ok((input.len(), None)),
+    }
+}
+
+/// Skips empty lines; what follows them must be able to start a request.
+#[inline]
+fn skip_empty_lines(state: &mut State, limits: &Limits, input: &[u8]) -> Result<usize, Error> {
+    let State::Between {
+        empty_lines,
+        after_cr,
+    } = state
+    else {
+        return Ok(0);
+    };
+    for (used, &byte) in input.iter().enumerate() {
+        match (*after_cr, byte) {
+            (false, b'\r') => *after_cr = true,
+            (true, b'\n') => {
+                *after_cr = false;
+                *empty_lines += 1;
+                if *empty_lines > limits.empty_lines_max {
+                    return Err(Limit::EmptyLines.reached(limits));
+                }
+            }
+            (true, _) => return Err(Error::BareCarriageReturn),
+            (false, b'\n') => return Err(Error::BareLineFeed),
+            // Refused at its first byte, because something that is no HTTP,
+            // such as TLS, may never send the empty line that heads end in.
+            (false, byte) if !is_token_byte(byte) => return Err(Error::BadMethod),
+            (false, _) => return Ok(used),
+        }
+    }
+    Ok(input.len())
+}
+
+#[inline]
+fn head<'a>(
+    state: &mut State,
+    gather: &'a mut Gather,
+    limits: &Limits,
+    input: &'a [u8],
+) -> Result<(usize, Option<RequestEvent<'a>>), Error> {
+    match gather.take(input, limits.head_bytes_max)? {
+        (used, Gathered::Part) => Ok((used, None)),
+        (_, Gathered::TooLong { first_line: true }) => Err(Limit::RequestLine.reached(limits)),
+        (_, Gathered::TooLong { first_line: false }) => Err(Limit::Head.reached(limits)),
+        (used, Gathered::Whole(bytes)) => {
+            let head = parse(bytes, limits)?;
+            *state = State::Body {
+                body: Body::new(head.framing, false),
+                keep_alive: head.keep_alive,
+            };
+            Ok((used, Some(RequestEvent::Head(head))))
+        }
+    }
+}
+
+/// Parses a whole head, which ends in an empty line and holds no bare LF.
+pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<RequestHead<'a>, Error> {
+    let mut table = [const { MaybeUninit::uninit() }; HEADERS_CAP];
+    let table = &mut table[..limits.headers_max.min(HEADERS_CAP)];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(bytes, table) {
+        Ok(httparse::Status::Complete(used)) if used == bytes.len() => {}
+        Ok(_) => return Err(Error::BadRequestLine),
+        Err(error) => return Err(name_fault(split_first_line(bytes), error, limits)),
+    }
+    let name = parsed.method.unwrap_or_default();
+    let method = Method::from_name(name).ok_or(Limit::Method.reached(limits))?;
+    let target = parsed.path.unwrap_or_default();
+    check_target(&method, target, limits)?;
+    let version = Version::from_minor(parsed.version);
+    let facts = Facts::of(parsed.headers)?;
+    check_host(&facts, version)?;
+    let framing = framing(&facts, version, limits)?;
+    let has_body = !matches!(framing, Framing::None | Framing::Length(0));
+    Ok(RequestHead {
+        method,
+        target,
+        version,
+        headers: Headers::checked(split_first_line(bytes).1, parsed.headers.len()),
+        framing,
+        keep_alive: facts.keep_alive(version),
+        expects_continue: facts.expects_continue && has_body && version == Version::Http11,
+    })
+}
+
+/// RFC 9112, section 3.2: the four forms of a target and who may use them.
+fn check_target(method: &Method, target: &str, limits: &Limits) -> Result<(), Error> {
+    if target.len() > limits.target_bytes_max {
+        return Err(Limit::Target.reached(limits));
+    }
+    let bytes = target.as_bytes();
+    let visible = bytes
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() && *byte != b'#');
+    let form_allowed = match bytes {
+        [b'/', ..] => *method != Method::Connect,
+        b"*" => *method == Method::Options,
+        _ if *method == Method::Connect => !target.contains('/'),
+        _ => is_absolute(target),
+    };
+    match visible && form_allowed {
+        true => Ok(()),
+        false => Err(Error::BadTarget),
+    }
+}
+
+/// Whether `target` is a scheme, `://` and something.
+fn is_absolute(target: &str) -> bool {
+    target.split_once("://").is_some_and(|(scheme, rest)| {
+        !rest.is_empty()
+            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+    })
+}
+
+fn check_host(facts: &Facts, version: Version) -> Result<(), Error> {
+    match (facts.hosts, version) {
+        (0, Version::Http11) => Err(Error::MissingHost),
+        (0 | 1, _) => Ok(()),
+        _ => Err(Error::RepeatedHost),
+    }
+}
+
+/// RFC 9112, section 6.3, with everything doubtful refused.
+fn framing(facts: &Facts, version: Version, limits: &Limits) -> Result<Framing, Error> {
+    if facts.codings != Codings::Absent {
+        if version == Version::Http10 {
+            return Err(Error::TransferEncodingInHttp10);
+        }
+        if facts.length.is_some() {
+            return Err(Error::LengthAndTransferEncoding);
+        }
+    }
+    match (facts.codings, facts.length) {
+        (Codings::Chunked, _) => Ok(Framing::Chunked),
+        (Codings::OthersThenChunked, _) => Err(Error::UnsupportedTransferEncoding),
+        (Codings::Identity | Codings::Others | Codings::Bad, _) => Err(Error::BadTransferEncoding),
+        (Codings::Absent, None) => Ok(Framing::None),
+        (Codings::Absent, Some(length)) if length > limits.body_bytes_max => {
+            Err(Limit::Body.reached(limits))
+        }
+        (Codings::Absent, Some(length)) => Ok(Framing::Length(length)),
+    }
+}
