@@ -28,6 +28,8 @@ import conformance  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 POLL_S = 0.02
+# Helpers of a runtime, such as Python's resource tracker, end a moment after the process that they belong to.
+STRAGGLERS_S = 1.0
 
 
 class NotRun(Exception):
@@ -117,14 +119,30 @@ def stop(process, subject):
     print(f"try: stopped in {took_s:.2f} s with status {status}")
 
 
+def group(process):
+    """The names of the living processes in the subject's process group."""
+    names = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = stat.read_text(errors="replace").rpartition(")")
+            state, _, group_id = rest.split()[:3]
+            if int(group_id) == process.pid and state not in "ZX":
+                names.append(name.replace("(", "") + f" {state}")
+    return names
+
+
+def left_behind(process):
+    """The processes that are left of the subject's group after a moment."""
+    deadline = time.monotonic() + STRAGGLERS_S
+    while (names := group(process)) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return names
+
+
 def kill_group(process):
-    """Ends what is left of the subject's process group; returns whether there was anything."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return False
     process.wait()
-    return True
 
 
 def free_port():
@@ -152,8 +170,8 @@ def exercise(subject, values, folder, log, hold):
             idle.send(data)
             check(idle.response())
             stop(process, subject)
-        if kill_group(process):
-            raise Wrong("left processes behind")
+        if names := left_behind(process):
+            raise Wrong(f"left processes behind: {', '.join(names)}")
     finally:
         kill_group(process)
         if log.stat().st_size:

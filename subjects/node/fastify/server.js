@@ -27,7 +27,6 @@ const ping = {
 function createApp() {
   const app = fastify({
     logger: { level: 'warn' },
-    disableRequestLogging: true,
     keepAliveTimeout: KEEP_ALIVE_MS,
     // A sequence that is a string is wrong, not a number in disguise.
     ajv: { customOptions: { coerceTypes: false } },
