@@ -1,0 +1,405 @@
+//! The driver on epoll: level-triggered, a descriptor registered once; writes
+//! tried at once and waited for only when the kernel takes no more.
+//! Not for: deciding anything; it only turns readiness into completions.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use prony_base::{Instant, clock};
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvFlags, SendFlags, Shutdown, accept_with, connect, recv, send, shutdown, sockopt,
+};
+
+use super::socket::{self, Blocking};
+use super::{
+    Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role, Socket, Token, Wait,
+};
+use crate::buffers::{Empty, Pool};
+use crate::config::ListenOptions;
+use crate::remote::Remote;
+
+/// Events taken in one call.
+const EVENTS_MAX: usize = 512;
+/// Full buffers read from one socket in one turn before the others have theirs.
+const BURST_MAX: usize = 16;
+/// Connections accepted in one turn before the others have theirs.
+const ACCEPTS_MAX: usize = 64;
+/// The event data of the descriptor that other threads wake us by.
+const WAKER: u64 = u64::MAX;
+
+/// What one descriptor waits for.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// What epoll was told; None before the first time.
+    interest: Option<epoll::EventFlags>,
+    receive: Option<Token>,
+    accept: Option<Token>,
+    connect: Option<Token>,
+    send: Option<(Token, InFlight)>,
+    readable: Option<Token>,
+}
+
+impl Entry {
+    fn wants(&self) -> epoll::EventFlags {
+        let mut flags = epoll::EventFlags::empty();
+        if self.receive.is_some() || self.accept.is_some() || self.readable.is_some() {
+            flags |= epoll::EventFlags::IN;
+        }
+        if self.connect.is_some() || self.send.is_some() {
+            flags |= epoll::EventFlags::OUT;
+        }
+        flags
+    }
+}
+
+/// The driver on epoll.
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    pool: Rc<Pool>,
+    remote: Arc<Remote>,
+    /// By descriptor.
+    entries: Vec<Entry>,
+    events: Vec<epoll::Event>,
+    enters: u64,
+    spin: bool,
+}
+
+impl Epoll {
+    pub fn new(pool: Rc<Pool>, remote: Arc<Remote>, spin: bool) -> io::Result<Epoll> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        if let Some(event) = remote.event() {
+            let data = epoll::EventData::new_u64(WAKER);
+            epoll::add(&epoll, event, data, epoll::EventFlags::IN)?;
+        }
+        Ok(Epoll {
+            epoll,
+            pool,
+            remote,
+            entries: Vec::new(),
+            events: Vec::with_capacity(EVENTS_MAX),
+            enters: 0,
+            spin,
+        })
+    }
+
+    fn entry(&mut self, fd: RawFd) -> &mut Entry {
+        let index = fd as usize;
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, Entry::default());
+        }
+        &mut self.entries[index]
+    }
+
+    /// Tells epoll what the descriptor waits for, if that is more than before.
+    /// Readiness for reading is left on when nobody reads for a moment, and only
+    /// taken back when an event comes that nobody wants.
+    fn watch(&mut self, fd: RawFd) -> Result<(), Errno> {
+        let entry = self.entry(fd);
+        let wants = entry.wants();
+        match entry.interest {
+            Some(interest) if interest.contains(wants) => Ok(()),
+            _ => self.set_interest(fd, wants),
+        }
+    }
+
+    fn set_interest(&mut self, fd: RawFd, wants: epoll::EventFlags) -> Result<(), Errno> {
+        let entry = self.entry(fd);
+        let before = entry.interest.replace(wants);
+        let data = epoll::EventData::new_u64(fd as u64);
+        // SAFETY: a socket of ours (INVARIANT of Socket), or a descriptor that
+        // its owner lent for as long as it waits for it.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        match before {
+            None => epoll::add(&self.epoll, fd, data, wants),
+            Some(_) => epoll::modify(&self.epoll, fd, data, wants),
+        }
+    }
+
+    /// Watches for an operation that just began; it fails at once if that fails.
+    fn begin(&mut self, fd: RawFd, token: Token, done: &mut Completions) {
+        if let Err(errno) = self.watch(fd) {
+            self.forget(fd, token);
+            // A descriptor that epoll never knew is to be added afresh next time.
+            self.entry(fd).interest = None;
+            finish(done, token, Err(errno));
+        }
+    }
+
+    fn forget(&mut self, fd: RawFd, token: Token) {
+        let entry = self.entry(fd);
+        match token.role {
+            Role::Receive => entry.receive = None,
+            Role::Accept => entry.accept = None,
+            Role::Connect => entry.connect = None,
+            Role::Send => entry.send = None,
+            Role::Readable => {
+                entry.readable = None;
+                // Not ours: its owner may close it and the number come again.
+                self.unregister(fd);
+            }
+            Role::Driver => {}
+        }
+    }
+
+    fn unregister(&mut self, fd: RawFd) {
+        if self.entry(fd).interest.take().is_some() {
+            // SAFETY: as in `set_interest`.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            // Fails only if it is closed, and then it is unregistered already.
+            let _ = epoll::delete(&self.epoll, fd);
+        }
+    }
+
+    fn send(&mut self, socket: Socket, bytes: InFlight, token: Token, done: &mut Completions) {
+        match send(socket.fd(), bytes.as_slice(), SendFlags::NOSIGNAL) {
+            Err(Errno::AGAIN) => {
+                self.entry(socket.0).send = Some((token, bytes));
+                self.begin(socket.0, token, done);
+            }
+            result => finish(done, token, result.map(Outcome::Sent)),
+        }
+    }
+
+    fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
+        match connect(socket.fd(), &to) {
+            Err(Errno::INPROGRESS | Errno::INTR) => {
+                self.entry(socket.0).connect = Some(token);
+                self.begin(socket.0, token, done);
+            }
+            result => finish(done, token, result.map(|()| Outcome::Done)),
+        }
+    }
+
+    fn cancel(&mut self, token: Token, fd: RawFd, done: &mut Completions) {
+        let entry = self.entry(fd);
+        let there = match token.role {
+            Role::Receive => entry.receive == Some(token),
+            Role::Accept => entry.accept == Some(token),
+            Role::Connect => entry.connect == Some(token),
+            Role::Send => entry.send.is_some_and(|(sending, _)| sending == token),
+            Role::Readable => entry.readable == Some(token),
+            Role::Driver => false,
+        };
+        if there {
+            self.forget(fd, token);
+            finish(done, token, Err(Errno::CANCELED));
+        }
+    }
+
+    fn wait(&mut self, wait: Wait) -> io::Result<()> {
+        let zero = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let timeout = match wait {
+            Wait::Not => Some(zero),
+            Wait::Until(_) if self.spin => Some(zero),
+            Wait::Until(Instant::NEVER) => None,
+            Wait::Until(deadline) => {
+                let left = deadline.since(self.now()).0;
+                Some(Timespec {
+                    tv_sec: (left / 1_000_000_000) as i64,
+                    tv_nsec: (left % 1_000_000_000) as i64,
+                })
+            }
+        };
+        self.enters += 1;
+        self.events.clear();
+        let events = rustix::buffer::spare_capacity(&mut self.events);
+        match epoll::wait(&self.epoll, events, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn ready(&mut self, fd: RawFd, flags: epoll::EventFlags, done: &mut Completions) {
+        let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
+        let entry = *self.entry(fd);
+        let mut unwanted = false;
+        if broken || flags.contains(epoll::EventFlags::OUT) {
+            unwanted |= !self.writable(fd, entry, done) && !broken;
+        }
+        if broken || flags.contains(epoll::EventFlags::IN) {
+            unwanted |= !self.readable(fd, entry, done);
+        }
+        if unwanted {
+            self.quieten(fd);
+        }
+    }
+
+    /// Nobody wants what is ready: stop the kernel from saying it each turn.
+    fn quieten(&mut self, fd: RawFd) {
+        let wants = self.entry(fd).wants();
+        if wants.is_empty() {
+            // Errors and hang-ups are reported whatever is asked for.
+            self.unregister(fd);
+        } else if self.set_interest(fd, wants).is_err() {
+            self.unregister(fd);
+        }
+    }
+
+    fn writable(&mut self, fd: RawFd, entry: Entry, done: &mut Completions) -> bool {
+        let socket = Socket(fd);
+        if let Some(token) = entry.connect {
+            self.entry(fd).connect = None;
+            let result = sockopt::socket_error(socket.fd()).and_then(|result| result);
+            finish(done, token, result.map(|()| Outcome::Done));
+            return true;
+        }
+        let Some((token, bytes)) = entry.send else {
+            return false;
+        };
+        self.entry(fd).send = None;
+        self.send(socket, bytes, token, done);
+        true
+    }
+
+    fn readable(&mut self, fd: RawFd, entry: Entry, done: &mut Completions) -> bool {
+        if let Some(token) = entry.receive {
+            self.receive(Socket(fd), token, done);
+        } else if let Some(token) = entry.accept {
+            self.accept(Socket(fd), token, done);
+        } else if let Some(token) = entry.readable {
+            self.forget(fd, token);
+            finish(done, token, Ok(Outcome::Done));
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        for _ in 0..BURST_MAX {
+            let mut buffer = Empty::pooled(&self.pool).unwrap_or_else(|| Empty::own(&self.pool));
+            let result = recv(socket.fd(), buffer.as_mut_slice(), RecvFlags::empty());
+            let received = match result {
+                Ok((_, len)) => buffer.filled(len),
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Err(errno) => {
+                    self.entry(socket.0).receive = None;
+                    return finish(done, token, Err(errno));
+                }
+            };
+            let (full, ended) = (received.is_full(), received.is_empty());
+            done.push(Completion {
+                token,
+                outcome: Ok(Outcome::Received(received)),
+                more: !ended,
+            });
+            if ended {
+                self.entry(socket.0).receive = None;
+            }
+            if !full || ended {
+                return;
+            }
+        }
+    }
+
+    fn accept(&mut self, listener: Socket, token: Token, done: &mut Completions) {
+        for _ in 0..ACCEPTS_MAX {
+            match accept_with(listener.fd(), Blocking::No.flags()) {
+                Ok(fd) => done.push(Completion {
+                    token,
+                    outcome: Ok(Outcome::Accepted(Socket::own(fd))),
+                    more: true,
+                }),
+                Err(Errno::AGAIN) => return,
+                // The connection was gone before it was accepted.
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(errno) => {
+                    self.entry(listener.0).accept = None;
+                    return finish(done, token, Err(errno));
+                }
+            }
+        }
+    }
+}
+
+fn finish(done: &mut Completions, token: Token, outcome: Result<Outcome, Errno>) {
+    done.push(Completion {
+        token,
+        outcome,
+        more: false,
+    });
+}
+
+impl Driver for Epoll {
+    fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
+        match op {
+            Op::Send(socket, bytes) => self.send(socket, bytes, token, done),
+            Op::Receive(socket) => {
+                self.entry(socket.0).receive = Some(token);
+                self.begin(socket.0, token, done);
+            }
+            Op::Accept(socket) => {
+                self.entry(socket.0).accept = Some(token);
+                self.begin(socket.0, token, done);
+            }
+            Op::Connect(socket, to) => self.connect(socket, to, token, done),
+            Op::Readable(fd) => {
+                self.entry(fd).readable = Some(token);
+                self.begin(fd, token, done);
+            }
+            Op::Cancel(socket, of) => self.cancel(of, socket.0, done),
+            Op::ShutdownWrite(socket) => {
+                // Fails only where the connection is gone, which recv will tell.
+                let _ = shutdown(socket.fd(), Shutdown::Write);
+            }
+            Op::Close(socket, closing) => {
+                *self.entry(socket.0) = Entry::default();
+                socket::before_close(socket, closing);
+                // Closing also takes it out of the epoll set.
+                drop(socket.into_fd());
+            }
+        }
+    }
+
+    fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        self.wait(wait)?;
+        let events = std::mem::take(&mut self.events);
+        for event in &events {
+            match event.data.u64() {
+                WAKER => self.remote.clear_event(),
+                fd => self.ready(fd as RawFd, event.flags, done),
+            }
+        }
+        self.events = events;
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        clock::monotonic()
+    }
+
+    fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: &ListenOptions,
+    ) -> io::Result<(Socket, SocketAddr)> {
+        socket::open_listener(address, options, Blocking::No)
+    }
+
+    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
+        socket::open_client(address, Blocking::No)
+    }
+
+    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
+        socket::addresses(socket)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        // Between two calls the kernel holds nothing of ours.
+        true
+    }
+
+    fn stats(&self) -> DriverStats {
+        DriverStats {
+            enters: self.enters,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What a driver is: a few functions between the loop and a kernel (or the
+//! simulated network). It alone knows time and descriptors.
+//!
+//! The loop hands over [`Op`]s with a [`Token`] each and later gets
+//! [`Completion`]s with the same tokens. No driver calls back: submission and
+//! reaping only fill lists.
+
+pub(crate) mod epoll;
+
+pub(crate) mod socket;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use prony_base::Instant;
+use rustix::io::Errno;
+
+use crate::buffers::Received;
+use crate::config::ListenOptions;
+use crate::slab::Key;
+
+/// A socket of one driver: a descriptor, or a number of the simulated network.
+///
+/// INVARIANT: for ring and epoll, an open descriptor that the loop owns until it
+/// submits [`Op::Close`] for it or the driver is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Socket(pub RawFd);
+
+/// What an operation is for; part of its token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(crate) enum Role {
+    Receive = 1,
+    Send = 2,
+    Connect = 3,
+    Accept = 4,
+    Readable = 5,
+    /// Of the driver itself; never seen by the loop.
+    Driver = 6,
+}
+
+/// Names one operation: what it is for, and the place and generation of its
+/// owner, so that a stale completion names nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Token {
+    pub role: Role,
+    pub key: Key,
+}
+
+impl Token {
+    pub fn new(role: Role, key: Key) -> Token {
+        Token { role, key }
+    }
+
+    /// As one number: role, generation, place.
+    pub fn pack(self) -> u64 {
+        (self.role as u64) << 56 | u64::from(self.key.generation) << 32 | u64::from(self.key.index)
+    }
+
+    /// None for a number that no token packs to.
+    pub fn unpack(number: u64) -> Option<Token> {
+        let role = match number >> 56 {
+            1 => Role::Receive,
+            2 => Role::Send,
+            3 => Role::Connect,
+            4 => Role::Accept,
+            5 => Role::Readable,
+            6 => Role::Driver,
+            _ => return None,
+        };
+        let generation = (number >> 32) as u32 & ((1 << Key::GENERATION_BITS) - 1);
+        let index = number as u32;
+        Some(Token::new(role, Key { index, generation }))
+    }
+}
+
+/// Bytes that a send is reading.
+///
+/// INVARIANT: the loop keeps them where they are, unchanged, from submitting the
+/// send until its completion has come back (or the driver is gone).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InFlight {
+    pub start: *const u8,
+    pub len: usize,
+}
+
+impl InFlight {
+    pub fn of(bytes: &[u8]) -> InFlight {
+        InFlight {
+            start: bytes.as_ptr(),
+            len: bytes.len(),
+        }
+    }
+
+    /// The bytes, to be looked at while the send is outstanding.
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: valid and unchanged while the send is outstanding, by the
+        // INVARIANT; drivers drop their copy of this with the completion.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// What a driver can be asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    /// Accept connections, each one a completion, until cancelled or failed.
+    Accept(Socket),
+    /// Connect.
+    Connect(Socket, SocketAddr),
+    /// Receive into pooled buffers, each one a completion, until the end of the
+    /// stream, an error or a cancel.
+    Receive(Socket),
+    /// Send; completes with the number of bytes taken, perhaps fewer.
+    Send(Socket, InFlight),
+    /// Wait until a descriptor that the loop does not own is readable.
+    Readable(RawFd),
+    /// Stop the operation with this token on this descriptor; its completion still
+    /// comes, unless it has come already. No completion of its own.
+    Cancel(Socket, Token),
+    /// End the sending side. No completion.
+    ShutdownWrite(Socket),
+    /// Close, with a reset if asked. No completion. Nothing is outstanding on
+    /// the socket but what was cancelled before.
+    Close(Socket, Closing),
+}
+
+/// How to close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closing {
+    /// The kernel delivers what it was given, then says goodbye.
+    Orderly,
+    /// Drop what is unsent and tell the peer so.
+    Reset,
+}
+
+/// What came of an operation.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub token: Token,
+    pub outcome: Result<Outcome, Errno>,
+    /// More completions of this operation will come.
+    pub more: bool,
+}
+
+/// What a successful operation brought.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Done,
+    Sent(usize),
+    /// Empty at the end of the stream.
+    Received(Received),
+    Accepted(Socket),
+}
+
+/// Completions in the order in which they happened.
+pub(crate) type Completions = Vec<Completion>;
+
+/// How long a turn may wait for something to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all.
+    Not,
+    /// Until this time; [`Instant::NEVER`] for no limit.
+    Until(Instant),
+}
+
+/// What a driver counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DriverStats {
+    pub enters: u64,
+}
+
+/// Between the loop and a kernel.
+pub(crate) trait Driver {
+    /// Takes an operation. What completes at once may be added to `done`.
+    fn submit(&mut self, op: Op, token: Token, done: &mut Completions);
+
+    /// Hands over what was submitted, waits, and adds what has completed to
+    /// `done`. May return early with nothing.
+    fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()>;
+
+    /// Now, on the clock of this driver.
+    fn now(&self) -> Instant;
+
+    /// A listening socket and the address that it got.
+    fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: &ListenOptions,
+    ) -> io::Result<(Socket, SocketAddr)>;
+
+    /// A socket that can connect to `address`.
+    fn open(&mut self, address: SocketAddr) -> io::Result<Socket>;
+
+    /// This side's address and the peer's.
+    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)>;
+
+    /// Cancels everything and waits (not for ever) until the kernel holds no
+    /// buffer any more. False when it still does.
+    fn quiesce(&mut self) -> bool;
+
+    fn stats(&self) -> DriverStats;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_survives_packing() {
+        let key = Key {
+            index: u32::MAX,
+            generation: (1 << Key::GENERATION_BITS) - 1,
+        };
+        for role in [Role::Receive, Role::Send, Role::Accept, Role::Driver] {
+            let token = Token::new(role, key);
+            assert_eq!(Token::unpack(token.pack()), Some(token));
+        }
+        assert_eq!(Token::unpack(0), None);
+    }
+}

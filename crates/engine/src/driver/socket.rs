@@ -1,0 +1,114 @@
+//! Sockets of the real drivers: opening them and asking them for addresses.
+//! Not for: sending and receiving, which each driver does in its own way.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, bind, getpeername, getsockname, ipproto,
+    listen, socket_with,
+};
+
+use super::{Closing, Socket};
+use crate::config::ListenOptions;
+
+impl Socket {
+    /// Takes over a descriptor.
+    pub fn own(fd: OwnedFd) -> Socket {
+        Socket(fd.into_raw_fd())
+    }
+
+    /// The descriptor, for one call.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open until the loop closes it, by the INVARIANT of Socket, and
+        // the borrow ends with the call that it is made for.
+        unsafe { BorrowedFd::borrow_raw(self.0) }
+    }
+
+    /// Gives the descriptor up, so that dropping it closes it.
+    pub fn into_fd(self) -> OwnedFd {
+        // SAFETY: open and ours by the INVARIANT of Socket; the caller is the
+        // one Op::Close (or the driver's end), after which nobody uses it.
+        unsafe { OwnedFd::from_raw_fd(self.0) }
+    }
+}
+
+/// Flags that a driver wants on each of its sockets.
+#[derive(Clone, Copy)]
+pub(crate) enum Blocking {
+    /// For the ring, which would fail a non-blocking socket's receive at once.
+    Yes,
+    No,
+}
+
+impl Blocking {
+    pub fn flags(self) -> SocketFlags {
+        match self {
+            Blocking::Yes => SocketFlags::CLOEXEC,
+            Blocking::No => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        }
+    }
+}
+
+fn family(address: SocketAddr) -> AddressFamily {
+    match address {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    }
+}
+
+fn open_stream(address: SocketAddr, blocking: Blocking) -> io::Result<OwnedFd> {
+    let fd = socket_with(
+        family(address),
+        SocketType::STREAM,
+        blocking.flags(),
+        Some(ipproto::TCP),
+    )?;
+    // An accepted socket inherits this from its listener.
+    sockopt::set_tcp_nodelay(&fd, true)?;
+    Ok(fd)
+}
+
+/// A listening socket, and the address that it got.
+pub(crate) fn open_listener(
+    address: SocketAddr,
+    options: &ListenOptions,
+    blocking: Blocking,
+) -> io::Result<(Socket, SocketAddr)> {
+    let fd = open_stream(address, blocking)?;
+    sockopt::set_socket_reuseaddr(&fd, true)?;
+    if options.reuse_port {
+        sockopt::set_socket_reuseport(&fd, true)?;
+    }
+    bind(&fd, &address)?;
+    listen(&fd, i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
+    let local = inet(getsockname(&fd)?)?;
+    Ok((Socket::own(fd), local))
+}
+
+/// A socket that can connect to `address`.
+pub(crate) fn open_client(address: SocketAddr, blocking: Blocking) -> io::Result<Socket> {
+    Ok(Socket::own(open_stream(address, blocking)?))
+}
+
+/// This side's address and the peer's.
+pub(crate) fn addresses(socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
+    let local = inet(getsockname(socket.fd())?)?;
+    let peer = getpeername(socket.fd())?.ok_or(rustix::io::Errno::NOTCONN)?;
+    Ok((local, inet(peer)?))
+}
+
+/// Prepares a socket for the way in which it will be closed.
+pub(crate) fn before_close(socket: Socket, closing: Closing) {
+    if closing == Closing::Reset {
+        // On failure the close is an orderly one, which is no worse.
+        let _ = sockopt::set_socket_linger(socket.fd(), Some(Duration::ZERO));
+    }
+}
+
+fn inet(address: SocketAddrAny) -> io::Result<SocketAddr> {
+    SocketAddr::try_from(address).map_err(io::Error::from)
+}

@@ -1,0 +1,269 @@
+//! The handle by which tasks reach their loop, and what waits on time.
+//! Not for: streams and listeners themselves (`stream`).
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use prony_base::{Instant, Nanos};
+
+use crate::config::{DriverKind, ListenOptions, LoopStats};
+use crate::driver::{Op, Role, Socket, Token};
+use crate::net::ReadableSlot;
+use crate::slab::Key;
+use crate::stream::{Listener, Stream, connect_on};
+use crate::tasks::{Task, Waiter};
+use crate::turn::{Alarm, Core};
+
+/// A loop, as its tasks see it. Cheap to clone; stays on its thread.
+#[derive(Clone)]
+pub struct Handle {
+    core: Rc<Core>,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Handle({})", self.core.kind)
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(core: Rc<Core>) -> Handle {
+        Handle { core }
+    }
+
+    /// The driver that this loop runs on.
+    pub fn driver(&self) -> DriverKind {
+        self.core.kind
+    }
+
+    /// Why io_uring was not taken, where it was preferred; to be told once.
+    pub fn fallback(&self) -> Option<&str> {
+        self.core.fallback.as_deref()
+    }
+
+    /// Now, read from the driver's clock: `CLOCK_MONOTONIC`, or virtual time.
+    pub fn now(&self) -> Instant {
+        self.core.now()
+    }
+
+    /// Starts a task on this loop.
+    pub fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Task<T> {
+        self.core.tasks.spawn(work)
+    }
+
+    /// Tasks of this loop that have not finished.
+    pub fn tasks(&self) -> usize {
+        self.core.tasks.len()
+    }
+
+    /// Waits for a length of time, counted from this call.
+    pub fn sleep(&self, length: Nanos) -> Sleep {
+        self.sleep_until(self.now() + length)
+    }
+
+    /// Waits until a time on this loop's clock.
+    pub fn sleep_until(&self, due: Instant) -> Sleep {
+        Sleep {
+            core: self.core.clone(),
+            due,
+            timer: None,
+        }
+    }
+
+    /// `work`, but at most for a length of time, counted from this call.
+    pub fn timeout<F: Future>(
+        &self,
+        length: Nanos,
+        work: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        self.timeout_at(self.now() + length, work)
+    }
+
+    /// `work`, but at most until a time on this loop's clock. Costs nothing when
+    /// `work` is ready at once, and reads no clock.
+    pub fn timeout_at<F: Future>(
+        &self,
+        due: Instant,
+        work: F,
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        let mut sleep = self.sleep_until(due);
+        async move {
+            let mut work = pin!(work);
+            poll_fn(|cx| match work.as_mut().poll(cx) {
+                Poll::Ready(value) => Poll::Ready(Ok(value)),
+                Poll::Pending => sleep.wait(cx).map(|()| Err(Elapsed)),
+            })
+            .await
+        }
+    }
+
+    /// Lets the other tasks that are due run, and the kernel be asked.
+    pub async fn yield_now(&self) {
+        let mut yielded = false;
+        poll_fn(|cx| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Listens on `address`; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// What the kernel says: address in use, permission denied.
+    pub fn listen(&self, address: SocketAddr, options: &ListenOptions) -> io::Result<Listener> {
+        let (socket, local) = self.core.driver.borrow_mut().listen(address, options)?;
+        Ok(Listener::new(self.core.clone(), socket, local, options))
+    }
+
+    /// Connects to `address`, with `TCP_NODELAY`.
+    ///
+    /// # Errors
+    /// What the kernel says: refused, unreachable, no free port or descriptor.
+    pub async fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
+        connect_on(self.core.clone(), address).await
+    }
+
+    /// Waits until a descriptor, such as a signal pipe's, is readable. One task
+    /// at a time may wait for a descriptor.
+    ///
+    /// # Errors
+    /// What the kernel says: a descriptor that cannot be polled. In a simulated
+    /// loop, [`io::ErrorKind::Unsupported`].
+    pub async fn readable(&self, fd: impl AsFd) -> io::Result<()> {
+        let raw = fd.as_fd().as_raw_fd();
+        let waiting = Readable::new(self.core.clone(), raw);
+        poll_fn(|cx| waiting.poll(cx)).await
+    }
+
+    /// An empty vector, with the room of one that was sent before where there
+    /// is one. Fill it and [`post`](Stream::post) it.
+    pub fn take_buffer(&self) -> Vec<u8> {
+        self.core.net.borrow_mut().spares.take()
+    }
+
+    /// Turns of the loop so far.
+    pub fn turns(&self) -> u64 {
+        self.core.turns()
+    }
+
+    /// Counters of the loop so far.
+    pub fn stats(&self) -> LoopStats {
+        self.core.stats()
+    }
+}
+
+/// The time that a [`timeout`](Handle::timeout) allowed has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the time allowed has passed")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+impl From<Elapsed> for io::Error {
+    fn from(elapsed: Elapsed) -> io::Error {
+        io::Error::new(io::ErrorKind::TimedOut, elapsed)
+    }
+}
+
+/// Waits until a time; dropping it takes its timer back.
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Sleep {
+    core: Rc<Core>,
+    due: Instant,
+    timer: Option<Key>,
+}
+
+impl Sleep {
+    /// When it ends.
+    pub fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Polls without looking at the clock first.
+    fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        let mut timers = self.core.timers.borrow_mut();
+        match self.timer {
+            None => self.timer = Some(timers.add(self.due, Alarm::Wake(waiter))),
+            Some(timer) => match timers.get_mut(timer) {
+                Some(alarm) => *alarm = Alarm::Wake(waiter),
+                None => return Poll::Ready(()),
+            },
+        }
+        Poll::Pending
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.timer.is_none() && self.core.now() >= self.due {
+            return Poll::Ready(());
+        }
+        self.wait(cx)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            let cancelled = self.core.timers.borrow_mut().cancel(timer);
+            drop(cancelled);
+        }
+    }
+}
+
+struct Readable {
+    core: Rc<Core>,
+    key: Key,
+}
+
+impl Readable {
+    fn new(core: Rc<Core>, fd: i32) -> Readable {
+        let mut net = core.net.borrow_mut();
+        let key = net.readables.insert(ReadableSlot {
+            fd,
+            result: None,
+            waiter: Waiter::Nobody,
+        });
+        net.want(Op::Readable(Socket(fd).0), Token::new(Role::Readable, key));
+        drop(net);
+        Readable { core, key }
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(slot) = net.readables.get_mut(self.key) else {
+            return Poll::Pending;
+        };
+        match slot.result {
+            Some(result) => Poll::Ready(result.map_err(io::Error::from)),
+            None => {
+                slot.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Readable {
+    fn drop(&mut self) {
+        self.core.net.borrow_mut().forget_readable(self.key);
+    }
+}

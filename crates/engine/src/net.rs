@@ -1,0 +1,241 @@
+//! Streams, listeners and watched descriptors of one loop, as state: what each
+//! has received, has yet to send, and waits for.
+//!
+//! Public types put their wishes here; [`Net::flush`] turns the wishes into
+//! operations once per turn; [`Net::complete`] turns completions into state and
+//! wakes. Not for: system calls (drivers) or futures (`stream`).
+
+mod stream;
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos};
+use rustix::io::Errno;
+
+pub(crate) use stream::StreamSlot;
+
+use crate::buffers::Spares;
+use crate::config::Config;
+use crate::driver::{Closing, Completion, Completions, Driver, Op, Outcome, Role, Socket, Token};
+use crate::slab::{Key, Slab};
+use crate::tasks::{RunQueue, Waiter};
+
+/// Limits that streams obey.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    pub recv_queue_max: usize,
+    pub post_bytes_max: usize,
+    pub linger: Nanos,
+}
+
+/// A listening socket.
+pub(crate) struct ListenerSlot {
+    pub socket: Socket,
+    pub accepted: VecDeque<Socket>,
+    pub accept_queue_max: usize,
+    pub accepting: bool,
+    pub stopping: bool,
+    pub owner_gone: bool,
+    pub error: Option<Errno>,
+    pub waiter: Waiter,
+}
+
+/// A descriptor that a task waits on.
+pub(crate) struct ReadableSlot {
+    pub fd: i32,
+    pub result: Option<Result<(), Errno>>,
+    pub waiter: Waiter,
+}
+
+/// All sockets of one loop.
+pub(crate) struct Net {
+    pub streams: Slab<StreamSlot>,
+    pub listeners: Slab<ListenerSlot>,
+    pub readables: Slab<ReadableSlot>,
+    pub spares: Spares,
+    pub limits: Limits,
+    /// Operations to submit in the next flush, beside the streams' sends.
+    ops: Vec<(Op, Token)>,
+    /// Streams with something new to send or to end.
+    dirty: Vec<Key>,
+    /// Streams whose owner has gone with bytes unsent, to be given a time limit.
+    pub lingering: Vec<Key>,
+    pub submissions: u64,
+    pub completions: u64,
+    queue: Rc<RunQueue>,
+}
+
+impl Net {
+    pub fn new(config: &Config, queue: Rc<RunQueue>) -> Net {
+        Net {
+            streams: Slab::new(),
+            listeners: Slab::new(),
+            readables: Slab::new(),
+            spares: Spares::new(config.send_buffers_max, config.send_buffer_bytes_max),
+            limits: Limits {
+                recv_queue_max: config.recv_queue_max as usize,
+                post_bytes_max: config.post_bytes_max,
+                linger: config.linger,
+            },
+            ops: Vec::new(),
+            dirty: Vec::new(),
+            lingering: Vec::new(),
+            submissions: 0,
+            completions: 0,
+            queue,
+        }
+    }
+
+    /// Asks for an operation in the next flush.
+    pub fn want(&mut self, op: Op, token: Token) {
+        self.ops.push((op, token));
+    }
+
+    /// Has the stream looked at in the next flush.
+    pub fn touch(&mut self, key: Key) {
+        if let Some(stream) = self.streams.get_mut(key)
+            && !std::mem::replace(&mut stream.dirty, true)
+        {
+            self.dirty.push(key);
+        }
+    }
+
+    /// True when a flush would submit something.
+    pub fn has_wishes(&self) -> bool {
+        !self.ops.is_empty() || !self.dirty.is_empty()
+    }
+
+    /// Hands everything wished for to the driver.
+    pub fn flush(&mut self, driver: &mut dyn Driver, done: &mut Completions) {
+        for index in 0..self.dirty.len() {
+            self.advance(self.dirty[index]);
+        }
+        self.dirty.clear();
+        self.submissions += self.ops.len() as u64;
+        for (op, token) in self.ops.drain(..) {
+            driver.submit(op, token, done);
+        }
+    }
+
+    /// Takes in what has happened. Tasks become due; none runs here.
+    pub fn complete(&mut self, done: &mut Completions) {
+        self.completions += done.len() as u64;
+        for completion in done.drain(..) {
+            match completion.token.role {
+                Role::Receive => self.received(completion),
+                Role::Send => self.sent(completion),
+                Role::Connect => self.connected(completion),
+                Role::Accept => self.accepted(completion),
+                Role::Readable => self.readable(completion),
+                Role::Driver => {}
+            }
+        }
+    }
+
+    fn accepted(&mut self, completion: Completion) {
+        let Completion {
+            token,
+            outcome,
+            more,
+        } = completion;
+        let listener = self.listeners.get_mut(token.key);
+        match (listener, outcome) {
+            (Some(listener), Ok(Outcome::Accepted(socket))) if !listener.owner_gone => {
+                listener.accepted.push_back(socket);
+                listener.waiter.wake(&self.queue);
+                let full = listener.accepted.len() >= listener.accept_queue_max;
+                if full && more && !listener.stopping {
+                    listener.stopping = true;
+                    self.ops.push((Op::Cancel(listener.socket, token), token));
+                }
+            }
+            // Nobody will ever take it: tell the peer.
+            (_, Ok(Outcome::Accepted(socket))) => {
+                self.ops.push((Op::Close(socket, Closing::Reset), token));
+            }
+            (Some(listener), Err(errno)) if errno != Errno::CANCELED => {
+                listener.error = Some(errno);
+                listener.waiter.wake(&self.queue);
+            }
+            _ => {}
+        }
+        if !more {
+            self.accepting_ended(token);
+        }
+    }
+
+    fn accepting_ended(&mut self, token: Token) {
+        let Some(listener) = self.listeners.get_mut(token.key) else {
+            return;
+        };
+        listener.accepting = false;
+        listener.stopping = false;
+        if listener.owner_gone {
+            self.listeners.remove(token.key);
+        } else if listener.waiter.is_somebody() {
+            // Somebody still waits: he starts it again.
+            listener.waiter.wake(&self.queue);
+        }
+    }
+
+    /// Lets a listener go: what it accepted and nobody took is reset.
+    pub fn close_listener(&mut self, key: Key) {
+        let Some(listener) = self.listeners.get_mut(key) else {
+            return;
+        };
+        if std::mem::replace(&mut listener.owner_gone, true) {
+            return;
+        }
+        let token = Token::new(Role::Accept, key);
+        for socket in listener.accepted.drain(..) {
+            self.ops.push((Op::Close(socket, Closing::Reset), token));
+        }
+        if listener.accepting && !listener.stopping {
+            self.ops.push((Op::Cancel(listener.socket, token), token));
+        }
+        self.ops
+            .push((Op::Close(listener.socket, Closing::Orderly), token));
+        if !listener.accepting {
+            self.listeners.remove(key);
+        }
+    }
+
+    fn readable(&mut self, completion: Completion) {
+        if let Some(slot) = self.readables.get_mut(completion.token.key) {
+            slot.result = Some(completion.outcome.map(|_| ()));
+            slot.waiter.wake(&self.queue);
+        }
+    }
+
+    /// Stops waiting for a descriptor.
+    pub fn forget_readable(&mut self, key: Key) {
+        if let Some(slot) = self.readables.remove(key)
+            && slot.result.is_none()
+        {
+            let token = Token::new(Role::Readable, key);
+            self.want(Op::Cancel(Socket(slot.fd), token), token);
+        }
+    }
+
+    /// Drops every stream's owner, as the end of the loop does.
+    pub fn close_all(&mut self, now: Instant) -> Instant {
+        for key in self.streams.keys() {
+            self.drop_stream(key);
+        }
+        for key in self.listeners.keys() {
+            self.close_listener(key);
+        }
+        for key in self.readables.keys() {
+            self.forget_readable(key);
+        }
+        now + self.limits.linger
+    }
+
+    /// Resets every stream that is left.
+    pub fn reset_all(&mut self) {
+        for key in self.streams.keys() {
+            self.reset_stream(key);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Streams and listeners as tasks see them: a key into the loop's tables, and
+//! futures that look there. Not for: state (`net`) or system calls (`driver`).
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use rustix::io::Errno;
+
+use crate::buffers::{Received, SendBuf};
+use crate::config::ListenOptions;
+use crate::driver::{Op, Role, Socket, Token};
+use crate::net::{ListenerSlot, Net, StreamSlot};
+use crate::slab::Key;
+use crate::tasks::Waiter;
+use crate::turn::Core;
+
+/// A post would have passed [`Config::post_bytes_max`](crate::Config): flush
+/// first. Comes inside an [`io::Error`] of kind [`io::ErrorKind::WouldBlock`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostLimit {
+    /// Bytes that are posted and unsent.
+    pub posted_bytes: usize,
+    /// The limit.
+    pub post_bytes_max: usize,
+}
+
+impl fmt::Display for PostLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} bytes are posted and unsent; with these it would be more than post_bytes_max = {}",
+            self.posted_bytes, self.post_bytes_max
+        )
+    }
+}
+
+impl std::error::Error for PostLimit {}
+
+/// A TCP connection. Dropping it closes it, after what was posted is out (or the
+/// linger time has passed, and then with a reset).
+pub struct Stream {
+    core: Rc<Core>,
+    key: Key,
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.key.index)
+    }
+}
+
+impl Stream {
+    fn new(core: Rc<Core>, slot: StreamSlot) -> Stream {
+        let key = core.net.borrow_mut().streams.insert(slot);
+        Stream { core, key }
+    }
+
+    /// The next bytes, in a pooled buffer that goes back when dropped; empty at
+    /// the end of the stream. Dropping the future loses nothing. One task at a
+    /// time may wait.
+    ///
+    /// # Errors
+    /// What broke the connection, after everything received before.
+    pub async fn recv(&self) -> io::Result<Received> {
+        poll_fn(|cx| self.poll_recv(cx)).await
+    }
+
+    /// [`recv`](Stream::recv), for hand-written futures.
+    pub fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<io::Result<Received>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(stream) = net.streams.get_mut(self.key) else {
+            return Poll::Ready(Err(Errno::CONNRESET.into()));
+        };
+        let receive = &mut stream.receive;
+        if let Some(received) = receive.queue.pop_front() {
+            return Poll::Ready(Ok(received));
+        }
+        match (receive.ended, stream.send.error) {
+            (Some(Ok(())), None) => return Poll::Ready(Ok(Received::end())),
+            (Some(Err(errno)), _) | (Some(Ok(())), Some(errno)) => {
+                return Poll::Ready(Err(errno.into()));
+            }
+            (None, _) => {}
+        }
+        receive.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        if !receive.armed {
+            receive.armed = true;
+            let op = Op::Receive(stream.socket);
+            net.want(op, Token::new(Role::Receive, self.key));
+        }
+        Poll::Pending
+    }
+
+    /// Queues bytes to be sent, whole and in order, with the next turn's batch.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] with a [`PostLimit`] when too much is queued
+    /// already; [`io::ErrorKind::BrokenPipe`] after
+    /// [`shutdown_write`](Stream::shutdown_write); what broke the connection,
+    /// in this call and in each later one.
+    pub fn post(&self, bytes: impl Into<SendBuf>) -> io::Result<()> {
+        let bytes = bytes.into();
+        let len = bytes.as_slice().len();
+        let mut net = self.core.net.borrow_mut();
+        let post_bytes_max = net.limits.post_bytes_max;
+        let stream = net.streams.get_mut(self.key).ok_or(Errno::CONNRESET)?;
+        if let Some(errno) = stream.send.error {
+            return Err(errno.into());
+        }
+        if stream.send.end_wanted {
+            return Err(Errno::PIPE.into());
+        }
+        let posted_bytes = stream.send.bytes;
+        if posted_bytes > 0 && posted_bytes.saturating_add(len) > post_bytes_max {
+            let limit = PostLimit {
+                posted_bytes,
+                post_bytes_max,
+            };
+            return Err(io::Error::new(io::ErrorKind::WouldBlock, limit));
+        }
+        if len == 0 {
+            net.spares.give_back(bytes);
+        } else {
+            net.post(self.key, bytes);
+        }
+        Ok(())
+    }
+
+    /// Waits until the kernel has all posted bytes. One task at a time may wait.
+    ///
+    /// # Errors
+    /// What broke the connection.
+    pub async fn flush(&self) -> io::Result<()> {
+        poll_fn(|cx| self.poll_flush(cx)).await
+    }
+
+    /// [`flush`](Stream::flush), for hand-written futures.
+    pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(stream) = net.streams.get_mut(self.key) else {
+            return Poll::Ready(Err(Errno::CONNRESET.into()));
+        };
+        if let Some(errno) = stream.send.error {
+            return Poll::Ready(Err(errno.into()));
+        }
+        if stream.send.queue.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        stream.send.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        Poll::Pending
+    }
+
+    /// Bytes that are posted and that the kernel has not taken.
+    pub fn posted_bytes(&self) -> usize {
+        let net = self.core.net.borrow();
+        net.streams
+            .get(self.key)
+            .map_or(0, |stream| stream.send.bytes)
+    }
+
+    /// Ends this side of the stream once what was posted is out; the peer's
+    /// `recv` then yields the end, and its bytes still arrive here.
+    pub fn shutdown_write(&self) {
+        let mut net = self.core.net.borrow_mut();
+        if let Some(stream) = net.streams.get_mut(self.key) {
+            stream.send.end_wanted = true;
+            net.touch(self.key);
+        }
+    }
+
+    /// Closes at once with a reset; what is unsent is dropped.
+    pub fn reset(&self) {
+        self.core.net.borrow_mut().reset_stream(self.key);
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// What the kernel says, when the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.addresses()?.1)
+    }
+
+    /// This side's address.
+    ///
+    /// # Errors
+    /// What the kernel says, when the connection is gone.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.addresses()?.0)
+    }
+
+    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
+        let net = self.core.net.borrow();
+        let stream = net.streams.get(self.key).ok_or(Errno::NOTCONN)?;
+        if stream.closing.is_some() {
+            return Err(Errno::NOTCONN.into());
+        }
+        self.core.driver.borrow().addresses(stream.socket)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.core.net.borrow_mut().drop_stream(self.key);
+    }
+}
+
+/// Connects; dropping the future closes the half-made connection.
+pub(crate) async fn connect_on(core: Rc<Core>, address: SocketAddr) -> io::Result<Stream> {
+    let socket = core.driver.borrow_mut().open(address)?;
+    let mut slot = StreamSlot::new(socket);
+    slot.connecting = true;
+    let stream = Stream::new(core, slot);
+    let token = Token::new(Role::Connect, stream.key);
+    stream
+        .core
+        .net
+        .borrow_mut()
+        .want(Op::Connect(socket, address), token);
+    poll_fn(|cx| {
+        let mut net = stream.core.net.borrow_mut();
+        poll_connected(&mut net, &stream, cx)
+    })
+    .await?;
+    Ok(stream)
+}
+
+fn poll_connected(net: &mut Net, stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    let Some(slot) = net.streams.get_mut(stream.key) else {
+        return Poll::Ready(Err(Errno::CONNABORTED.into()));
+    };
+    match slot.connected {
+        Some(result) => Poll::Ready(result.map_err(io::Error::from)),
+        None => {
+            slot.connect_waiter = Waiter::of(cx, stream.core.tasks.loop_id);
+            Poll::Pending
+        }
+    }
+}
+
+/// A listening socket. Dropping it closes it and resets connections that it
+/// accepted and nobody took.
+pub struct Listener {
+    core: Rc<Core>,
+    key: Key,
+    local: SocketAddr,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Listener({})", self.local)
+    }
+}
+
+impl Listener {
+    pub(crate) fn new(
+        core: Rc<Core>,
+        socket: Socket,
+        local: SocketAddr,
+        options: &ListenOptions,
+    ) -> Listener {
+        let key = core.net.borrow_mut().listeners.insert(ListenerSlot {
+            socket,
+            accepted: Default::default(),
+            accept_queue_max: (options.accept_queue_max as usize).max(1),
+            accepting: false,
+            stopping: false,
+            owner_gone: false,
+            error: None,
+            waiter: Waiter::Nobody,
+        });
+        Listener { core, key, local }
+    }
+
+    /// The next connection and its peer's address (`0.0.0.0:0` where the peer is
+    /// gone again). Nothing is accepted before the first call; dropping the future
+    /// loses no connection. One task at a time may wait.
+    ///
+    /// # Errors
+    /// What the kernel says, such as too many open descriptors; calling again
+    /// tries again.
+    pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+        let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
+        let addresses = self.core.driver.borrow().addresses(socket);
+        let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let peer = addresses.map_or(nowhere, |(_, peer)| peer);
+        Ok((
+            Stream::new(self.core.clone(), StreamSlot::new(socket)),
+            peer,
+        ))
+    }
+
+    fn poll_accepted(&self, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(listener) = net.listeners.get_mut(self.key) else {
+            return Poll::Pending;
+        };
+        if let Some(socket) = listener.accepted.pop_front() {
+            return Poll::Ready(Ok(socket));
+        }
+        if let Some(errno) = listener.error.take() {
+            return Poll::Ready(Err(errno.into()));
+        }
+        listener.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        if !listener.accepting {
+            listener.accepting = true;
+            let op = Op::Accept(listener.socket);
+            net.want(op, Token::new(Role::Accept, self.key));
+        }
+        Poll::Pending
+    }
+
+    /// The address that it listens on, with the port that it got.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.core.net.borrow_mut().close_listener(self.key);
+    }
+}

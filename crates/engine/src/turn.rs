@@ -1,0 +1,294 @@
+//! The loop itself: one turn runs the tasks that are due, hands what they asked
+//! for to the driver, waits, takes in what has happened, and looks at the clock.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use prony_base::Instant;
+
+use crate::buffers::Pool;
+use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
+use crate::driver::epoll::Epoll;
+use crate::driver::{Completions, Driver, Wait};
+use crate::handle::Handle;
+use crate::net::Net;
+use crate::remote::{Entered, Registration, Remote};
+use crate::slab::Key;
+use crate::tasks::{Main, Tasks, Waiter};
+use crate::wheel::Wheel;
+
+/// Polls in one turn before the kernel is asked again.
+const POLLS_MAX: usize = 1024;
+
+/// What a timer does when it is due.
+pub(crate) enum Alarm {
+    Wake(Waiter),
+    /// The stream has had its time to get its last bytes out.
+    Linger(Key),
+}
+
+/// One loop.
+pub(crate) struct Core {
+    pub tasks: Rc<Tasks>,
+    pub net: RefCell<Net>,
+    pub timers: RefCell<Wheel<Alarm>>,
+    pub driver: RefCell<Box<dyn Driver>>,
+    pub pool: Rc<Pool>,
+    pub kind: DriverKind,
+    pub fallback: Option<String>,
+    remote: Arc<Remote>,
+    done: RefCell<Completions>,
+    alarms: RefCell<Vec<Alarm>>,
+    remote_woken: RefCell<Vec<u32>>,
+    turns: Cell<u64>,
+    _registration: Registration,
+}
+
+impl Core {
+    /// One turn: the whole engine in six lines.
+    pub fn turn(&self, main: &mut Main<'_>, wait: Wait) -> Result<(), Error> {
+        self.run_tasks(main);
+        if main.is_finished() {
+            return Ok(());
+        }
+        self.exchange(wait)?;
+        self.expire_timers();
+        self.take_remote_wakes();
+        self.turns.set(self.turns.get() + 1);
+        Ok(())
+    }
+
+    fn run_tasks(&self, main: &mut Main<'_>) {
+        let _entered = Entered::new(self.tasks.loop_id, self.tasks.queue.clone());
+        self.tasks.run(main, POLLS_MAX);
+    }
+
+    /// Submits what tasks asked for, waits, and takes in what has happened.
+    fn exchange(&self, wait: Wait) -> Result<(), Error> {
+        let mut driver = self.driver.borrow_mut();
+        let mut net = self.net.borrow_mut();
+        let mut done = self.done.borrow_mut();
+        net.flush(&mut **driver, &mut done);
+        while !done.is_empty() {
+            // What completed at once may want more at once: the next posted bytes.
+            net.complete(&mut done);
+            net.flush(&mut **driver, &mut done);
+        }
+        self.start_linger_timers(&mut net, &**driver);
+        let wait = self.shorten(wait);
+        let turned = driver.turn(wait, &mut done);
+        net.complete(&mut done);
+        turned.map_err(|cause| Error::System {
+            call: "waiting for events",
+            cause,
+        })
+    }
+
+    /// Nobody sleeps while a task is due, nor past the next timer.
+    fn shorten(&self, wait: Wait) -> Wait {
+        if !self.tasks.queue.is_empty() || self.remote.is_pending() {
+            return Wait::Not;
+        }
+        match (wait, self.timers.borrow().next()) {
+            (Wait::Until(limit), Some(next)) => Wait::Until(limit.min(next)),
+            _ => wait,
+        }
+    }
+
+    fn expire_timers(&self) {
+        let mut timers = self.timers.borrow_mut();
+        if timers.is_empty() {
+            return;
+        }
+        let mut alarms = self.alarms.borrow_mut();
+        timers.expire(self.driver.borrow().now(), &mut alarms);
+        for alarm in alarms.drain(..) {
+            match alarm {
+                Alarm::Wake(mut waiter) => waiter.wake(&self.tasks.queue),
+                Alarm::Linger(stream) => self.net.borrow_mut().reset_stream(stream),
+            }
+        }
+    }
+
+    fn start_linger_timers(&self, net: &mut Net, driver: &dyn Driver) {
+        if net.lingering.is_empty() {
+            return;
+        }
+        let due = driver.now() + net.limits.linger;
+        let mut timers = self.timers.borrow_mut();
+        for stream in net.lingering.drain(..) {
+            timers.add(due, Alarm::Linger(stream));
+        }
+    }
+
+    fn take_remote_wakes(&self) {
+        if self.remote.is_pending() {
+            let mut woken = self.remote_woken.borrow_mut();
+            self.remote.drain(&mut woken);
+            for task in woken.drain(..) {
+                self.tasks.queue.wake(task);
+            }
+        }
+    }
+
+    /// True when a turn would do something without waiting.
+    pub fn is_due(&self) -> bool {
+        !self.tasks.queue.is_empty() || self.remote.is_pending() || self.net.borrow().has_wishes()
+    }
+
+    /// A time not later than the next timer.
+    pub fn next_timer(&self) -> Option<Instant> {
+        self.timers.borrow().next()
+    }
+
+    pub fn now(&self) -> Instant {
+        self.driver.borrow().now()
+    }
+
+    pub fn turns(&self) -> u64 {
+        self.turns.get()
+    }
+
+    pub fn stats(&self) -> LoopStats {
+        let net = self.net.borrow();
+        LoopStats {
+            turns: self.turns.get(),
+            submissions: net.submissions,
+            completions: net.completions,
+            enters: self.driver.borrow().stats().enters,
+            polls: self.tasks.polls(),
+            pool_exhausted: self.pool.exhausted(),
+        }
+    }
+
+    /// Ends the loop: drops all tasks, gives posted bytes the linger time to get
+    /// out, and then takes everything back from the kernel.
+    pub fn finish(self: &Rc<Core>) -> Result<(), Error> {
+        let mut main = Main::none();
+        self.drop_tasks();
+        let deadline = self.net.borrow_mut().close_all(self.now());
+        while self.net.borrow().streams.len() > 0 {
+            let now = self.now();
+            if now >= deadline {
+                self.net.borrow_mut().reset_all();
+                self.turn(&mut main, Wait::Not)?;
+                break;
+            }
+            self.turn(&mut main, Wait::Until(deadline))?;
+        }
+        self.turn(&mut main, Wait::Not)
+    }
+
+    fn drop_tasks(&self) {
+        let _entered = Entered::new(self.tasks.loop_id, self.tasks.queue.clone());
+        self.tasks.cancel_all();
+    }
+}
+
+/// Holds a loop while it runs, and takes its memory back from the kernel at the
+/// end, also when a task panics.
+///
+/// INVARIANT: a buffer that the kernel may still use is never freed: where it
+/// cannot be taken back, the whole loop is leaked.
+pub(crate) struct Running(pub Rc<Core>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.drop_tasks();
+        }
+        let quiet = match self.0.driver.try_borrow_mut() {
+            Ok(mut driver) => driver.quiesce(),
+            Err(_) => false,
+        };
+        if !quiet {
+            std::mem::forget(self.0.clone());
+        }
+    }
+}
+
+/// A driver, and why it is not the preferred one.
+type Chosen = (Box<dyn Driver>, DriverKind, Option<String>);
+
+fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chosen, Error> {
+    let fallback = match config.driver {
+        DriverChoice::Epoll => None,
+        DriverChoice::Auto | DriverChoice::Ring => Some("io_uring is not built in".to_owned()),
+    };
+    let epoll = Epoll::new(pool.clone(), remote.clone(), config.spin);
+    let epoll = epoll.map_err(|cause| Error::System {
+        call: "epoll_create1",
+        cause,
+    })?;
+    Ok((Box::new(epoll), DriverKind::Epoll, fallback))
+}
+
+impl Core {
+    /// A loop on the driver that the settings choose.
+    pub fn new(config: &Config) -> Result<Rc<Core>, Error> {
+        config.check()?;
+        let remote = Remote::with_event().map_err(|errno| Error::System {
+            call: "eventfd",
+            cause: errno.into(),
+        })?;
+        let pool = Pool::new(config.recv_buffer_bytes, config.recv_buffers);
+        let chosen = choose(config, &pool, &remote)?;
+        Core::with_driver(config, pool, remote, chosen)
+    }
+
+    /// A loop on this driver.
+    pub fn with_driver(
+        config: &Config,
+        pool: Rc<Pool>,
+        remote: Arc<Remote>,
+        (driver, kind, fallback): Chosen,
+    ) -> Result<Rc<Core>, Error> {
+        let registration = Registration::new(remote.clone())
+            .ok_or_else(|| Error::Config("more than 65536 loops in one process".to_owned()))?;
+        let tasks = Tasks::new(registration.loop_id);
+        Ok(Rc::new(Core {
+            net: RefCell::new(Net::new(config, tasks.queue.clone())),
+            timers: RefCell::new(Wheel::new(driver.now())),
+            tasks,
+            driver: RefCell::new(driver),
+            pool,
+            kind,
+            fallback,
+            remote,
+            done: RefCell::default(),
+            alarms: RefCell::default(),
+            remote_woken: RefCell::default(),
+            turns: Cell::new(0),
+            _registration: registration,
+        }))
+    }
+}
+
+/// Runs `main`, and every task that it spawns, on this thread until `main`
+/// finishes. Then all other tasks are dropped, their operations cancelled, and
+/// posted bytes get at most [`Config::linger`] to go out.
+///
+/// # Errors
+/// [`Error`] when the settings are wrong, when no driver is to be had, or when
+/// waiting for events fails.
+pub fn run<T, F>(config: &Config, main: impl FnOnce(Handle) -> F) -> Result<T, Error>
+where
+    F: Future<Output = T>,
+{
+    let running = Running(Core::new(config)?);
+    let core = &running.0;
+    let value = Cell::new(None);
+    let work = main(Handle::new(core.clone()));
+    let work = pin!(async { value.set(Some(work.await)) });
+    let mut main = Main::new(work);
+    loop {
+        core.turn(&mut main, Wait::Until(Instant::NEVER))?;
+        if let Some(value) = value.take() {
+            core.finish()?;
+            return Ok(value);
+        }
+    }
+}
