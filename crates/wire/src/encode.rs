@@ -181,11 +181,12 @@ impl<'v> HeadWriter<'v> {
     }
 
     fn check(&mut self, framing: Framing) {
-        if self.kind == Kind::Request && self.version == Version::Http11 && self.hosts == 0 {
-            self.fail(EncodeError::MissingHost);
-        }
-        if self.hosts > 1 {
-            self.fail(EncodeError::RepeatedHost);
+        if self.kind == Kind::Request {
+            match (self.hosts, self.version) {
+                (0, Version::Http11) => self.fail(EncodeError::MissingHost),
+                (0 | 1, _) => {}
+                _ => self.fail(EncodeError::RepeatedHost),
+            }
         }
         if !framing_allowed(self.kind, self.version, framing) {
             self.fail(EncodeError::BadFraming);

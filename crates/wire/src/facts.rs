@@ -202,7 +202,7 @@ fn name_of(line: &[u8]) -> &[u8] {
 }
 
 fn name_first_line_fault(line: &[u8]) -> Error {
-    let line = line.trim_ascii_end();
+    let line = line.strip_suffix(b"\r\n").unwrap_or(line);
     if line.starts_with(b"HTTP/") {
         return name_version_fault(&line[..line.len().min(8)], Error::BadStatusLine);
     }

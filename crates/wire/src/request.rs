@@ -143,7 +143,7 @@ impl RequestReader {
     }
 
     /// How many bytes of heads and trailers were searched or copied so far: at
-    /// most two for each received, however they were split. For tests.
+    /// most three for each received, however they were split. For tests.
     pub fn bytes_examined(&self) -> u64 {
         self.gather.examined()
     }

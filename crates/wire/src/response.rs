@@ -88,7 +88,7 @@ pub struct ResponseReader {
 
 /// What matters of a request's method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Expected {
+pub(crate) enum Expected {
     Connect,
     Head,
     Other,
@@ -196,7 +196,7 @@ impl ResponseReader {
     }
 
     /// How many bytes of heads and trailers were searched or copied so far: at
-    /// most two for each received, however they were split. For tests.
+    /// most three for each received, however they were split. For tests.
     pub fn bytes_examined(&self) -> u64 {
         self.gather.examined()
     }
@@ -272,7 +272,7 @@ fn head<'a>(
 }
 
 /// Parses a whole head, which ends in an empty line and holds no bare LF.
-fn parse<'a>(
+pub(crate) fn parse<'a>(
     bytes: &'a [u8],
     expected: Expected,
     limits: &Limits,
