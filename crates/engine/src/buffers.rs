@@ -64,6 +64,11 @@ impl Pool {
         true
     }
 
+    /// Buffers that exist.
+    pub fn len(&self) -> usize {
+        self.starts.borrow().len()
+    }
+
     /// Takes a free buffer's number and start for the kernel to fill; None when
     /// all are out.
     pub fn lend(&self) -> Option<(u16, NonNull<u8>)> {

@@ -12,6 +12,7 @@ use prony_base::Instant;
 use crate::buffers::Pool;
 use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
 use crate::driver::epoll::Epoll;
+use crate::driver::ring::Ring;
 use crate::driver::{Completions, Driver, Wait};
 use crate::handle::Handle;
 use crate::net::Net;
@@ -170,16 +171,17 @@ impl Core {
         let mut main = Main::none();
         self.drop_tasks();
         let deadline = self.net.borrow_mut().close_all(self.now());
-        while self.net.borrow().streams.len() > 0 {
-            let now = self.now();
-            if now >= deadline {
+        loop {
+            self.turn(&mut main, Wait::Not)?;
+            if self.net.borrow().streams.len() == 0 {
+                return Ok(());
+            }
+            if self.now() >= deadline {
                 self.net.borrow_mut().reset_all();
-                self.turn(&mut main, Wait::Not)?;
-                break;
+                return self.turn(&mut main, Wait::Not);
             }
             self.turn(&mut main, Wait::Until(deadline))?;
         }
-        self.turn(&mut main, Wait::Not)
     }
 
     fn drop_tasks(&self) {
@@ -214,10 +216,14 @@ impl Drop for Running {
 type Chosen = (Box<dyn Driver>, DriverKind, Option<String>);
 
 fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chosen, Error> {
-    let fallback = match config.driver {
-        DriverChoice::Epoll => None,
-        DriverChoice::Auto | DriverChoice::Ring => Some("io_uring is not built in".to_owned()),
-    };
+    let mut fallback = None;
+    if config.driver != DriverChoice::Epoll {
+        match Ring::new(config, pool.clone(), remote.clone()) {
+            Ok(ring) => return Ok((Box::new(ring), DriverKind::Ring, None)),
+            Err(error) if config.driver == DriverChoice::Ring => return Err(error),
+            Err(error) => fallback = Some(error.to_string()),
+        }
+    }
     let epoll = Epoll::new(pool.clone(), remote.clone(), config.spin);
     let epoll = epoll.map_err(|cause| Error::System {
         call: "epoll_create1",

@@ -3,7 +3,7 @@ use prony_engine::{Config, DriverChoice, ListenOptions, run};
 #[test]
 fn echo() {
     let config = Config {
-        driver: DriverChoice::Epoll,
+        driver: DriverChoice::Ring,
         ..Config::default()
     };
     let got = run(&config, |handle| async move {

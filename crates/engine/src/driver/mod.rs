@@ -6,6 +6,7 @@
 //! reaping only fill lists.
 
 pub(crate) mod epoll;
+pub(crate) mod ring;
 
 pub(crate) mod socket;
 

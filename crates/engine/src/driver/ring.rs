@@ -1,0 +1,387 @@
+//! The driver on io_uring: a whole turn's operations go to the kernel, and its
+//! completions come back, in one system call.
+//!
+//! Receives are multishot and fill buffers of a ring that the kernel picks from;
+//! sends are submissions, which costs a sixth less than a `send` call each.
+//! `SINGLE_ISSUER` with `DEFER_TASKRUN` lets the kernel do its part only when we
+//! ask, instead of interrupting; without it a request costs a fifth more.
+//! Not for: kernels before 6.1, which lack one or the other (epoll serves there).
+
+mod buffer_ring;
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use prony_base::{Instant, clock};
+use rustix::io::Errno;
+use rustix::net::SocketAddrAny;
+
+use self::buffer_ring::{BufferRing, GROUP};
+use super::socket::{self, Blocking};
+use super::{Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role};
+use super::{Socket, Token, Wait};
+use crate::buffers::{Empty, Pool, Received};
+use crate::config::{Config, Error, ListenOptions};
+use crate::remote::Remote;
+use crate::slab::Key;
+
+/// Buffers in the kernel's hands from the start.
+const BUFFERS_AT_START: usize = 256;
+/// Turns in which the end waits for the kernel to let go, a millisecond each.
+const QUIESCE_TURNS: usize = 1_000;
+const ENTER_GETEVENTS: u32 = 1;
+const ENTER_EXT_ARG: u32 = 1 << 3;
+/// The token of the poll on the descriptor by which other threads wake us.
+const WAKER: Token = Token {
+    role: Role::Driver,
+    key: Key {
+        index: 0,
+        generation: 0,
+    },
+};
+
+/// The driver on io_uring.
+///
+/// INVARIANT: memory that an outstanding operation names stays where it is:
+/// sent bytes by the INVARIANT of [`InFlight`]; addresses in `addresses` until
+/// the kernel has consumed their submission; own receive buffers in `own` until
+/// their completion; pooled buffers by the INVARIANT of [`BufferRing`].
+pub(crate) struct Ring {
+    // Dropped in this order: the kernel lets go before the memory goes.
+    ring: IoUring,
+    buffers: BufferRing,
+    own: HashMap<Token, Empty>,
+    addresses: Vec<Box<SocketAddrAny>>,
+    pool: Rc<Pool>,
+    remote: Arc<Remote>,
+    /// Operations whose last completion has not come.
+    outstanding: usize,
+    /// The pool is at its limit and the kernel has none of it.
+    starved: bool,
+    /// The loop has ended: nothing is started again.
+    ending: bool,
+    enters: u64,
+    spin: bool,
+}
+
+impl Ring {
+    /// Sets the ring up, or says why not and what to do.
+    pub fn new(config: &Config, pool: Rc<Pool>, remote: Arc<Remote>) -> Result<Ring, Error> {
+        let mut ring = build(config).map_err(unavailable)?;
+        // Saves the kernel a descriptor look-up per call; does without if it must.
+        let _ = ring.submitter().register_ring_fd();
+        let buffers = BufferRing::new(&ring, pool.limit).map_err(unavailable)?;
+        let mut driver = Ring {
+            ring,
+            buffers,
+            own: HashMap::new(),
+            addresses: Vec::new(),
+            pool,
+            remote,
+            outstanding: 0,
+            starved: false,
+            ending: false,
+            enters: 0,
+            spin: config.spin,
+        };
+        while driver.pool.len() < BUFFERS_AT_START && driver.pool.grow() {}
+        driver.refill();
+        driver.watch_waker(&mut Vec::new());
+        Ok(driver)
+    }
+
+    /// Puts an entry in the submission queue; hands the queue over if it is full.
+    fn push(&mut self, entry: &squeue::Entry, done: &mut Completions) {
+        loop {
+            // SAFETY: whatever memory the entry names stays valid by the INVARIANT
+            // of Ring.
+            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+                return;
+            }
+            // A full completion queue refuses submissions until it is emptied.
+            let _ = self.enter(Wait::Not);
+            self.reap(done);
+        }
+    }
+
+    /// Puts an entry with a completion in the queue.
+    fn begin(&mut self, entry: squeue::Entry, token: Token, done: &mut Completions) {
+        self.outstanding += 1;
+        self.push(&entry.user_data(token.pack()), done);
+    }
+
+    /// Puts an entry in the queue of which only a failure is told, to nobody.
+    fn tell(&mut self, entry: squeue::Entry, done: &mut Completions) {
+        self.push(&entry.flags(squeue::Flags::SKIP_SUCCESS), done);
+    }
+
+    fn watch_waker(&mut self, done: &mut Completions) {
+        let Some(event) = self.remote.event() else {
+            return;
+        };
+        let poll = opcode::PollAdd::new(Fd(event.as_raw_fd()), libc::POLLIN as u32);
+        self.begin(poll.multi(true).build(), WAKER, done);
+    }
+
+    fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        let fd = Fd(socket.0);
+        if !self.starved {
+            return self.begin(opcode::RecvMulti::new(fd, GROUP).build(), token, done);
+        }
+        // Whoever holds all the buffers may be waiting for these very bytes.
+        let mut own = Empty::own(&self.pool);
+        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.room() as u32).build();
+        self.own.insert(token, own);
+        self.begin(entry, token, done);
+    }
+
+    fn send(&mut self, socket: Socket, bytes: InFlight, token: Token, done: &mut Completions) {
+        let len = u32::try_from(bytes.len).unwrap_or(u32::MAX);
+        // WAITALL: the kernel itself goes on after a short write.
+        let entry = opcode::Send::new(Fd(socket.0), bytes.start, len)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build();
+        self.begin(entry, token, done);
+    }
+
+    fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
+        let address = Box::new(SocketAddrAny::from(to));
+        let (start, len) = (address.as_ptr().cast(), address.addr_len());
+        self.addresses.push(address);
+        let entry = opcode::Connect::new(Fd(socket.0), start, len).build();
+        self.begin(entry, token, done);
+    }
+
+    /// The one system call.
+    fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        let to_submit = self.ring.submission().len() as u32;
+        let submitter = self.ring.submitter();
+        let deadline = match wait {
+            Wait::Until(deadline) if !self.spin => Some(deadline),
+            _ => None,
+        };
+        self.enters += 1;
+        let min_complete = u32::from(deadline.is_some());
+        let result = match deadline {
+            Some(deadline) if deadline != Instant::NEVER => {
+                let left = deadline.since(clock::monotonic()).0;
+                let time = Timespec::new()
+                    .sec(left / 1_000_000_000)
+                    .nsec((left % 1_000_000_000) as u32);
+                let args = SubmitArgs::new().timespec(&time);
+                let flags = ENTER_GETEVENTS | ENTER_EXT_ARG;
+                // SAFETY: the argument outlives the call and is what EXT_ARG means.
+                unsafe { submitter.enter(to_submit, min_complete, flags, Some(&args)) }
+            }
+            // SAFETY: without an argument there is nothing that could dangle.
+            _ => unsafe {
+                submitter.enter::<libc::sigset_t>(to_submit, min_complete, ENTER_GETEVENTS, None)
+            },
+        };
+        if self.ring.submission().is_empty() {
+            self.addresses.clear();
+        }
+        match result.map_err(|error| error.raw_os_error()) {
+            // EBUSY, EAGAIN: the completions are to be taken first, and then they are.
+            Ok(_) | Err(Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN)) => Ok(()),
+            Err(code) => Err(io::Error::from_raw_os_error(code.unwrap_or(libc::EIO))),
+        }
+    }
+
+    /// Moves what has completed to `done`.
+    fn reap(&mut self, done: &mut Completions) {
+        let mut waker_ended = false;
+        for entry in self.ring.completion() {
+            let Some(token) = Token::unpack(entry.user_data()) else {
+                continue;
+            };
+            let more = cqueue::more(entry.flags());
+            self.outstanding -= usize::from(!more);
+            if token == WAKER {
+                self.remote.clear_event();
+                waker_ended |= !more;
+                continue;
+            }
+            let outcome = match entry.result() {
+                code if code < 0 => {
+                    drop(self.own.remove(&token));
+                    Err(Errno::from_raw_os_error(-code))
+                }
+                count => Ok(success(&self.pool, &mut self.own, &entry, token, count)),
+            };
+            if matches!(outcome, Err(Errno::NOBUFS)) {
+                self.pool.count_exhausted();
+                self.starved = !self.pool.grow();
+            }
+            done.push(Completion {
+                token,
+                outcome,
+                more,
+            });
+        }
+        if waker_ended && !self.ending {
+            self.watch_waker(done);
+        }
+    }
+
+    /// Gives the kernel every buffer that came back.
+    fn refill(&mut self) {
+        while let Some((number, start)) = self.pool.lend() {
+            self.buffers.put(number, start, self.pool.buffer_bytes);
+            self.starved = false;
+        }
+        self.buffers.commit();
+    }
+}
+
+/// Drops last completions; connections that came too late are closed.
+fn close_accepted(done: &mut Completions) {
+    for completion in done.drain(..) {
+        if let Ok(Outcome::Accepted(socket)) = completion.outcome {
+            drop(socket.into_fd());
+        }
+    }
+}
+
+fn success(
+    pool: &Rc<Pool>,
+    own: &mut HashMap<Token, Empty>,
+    entry: &cqueue::Entry,
+    token: Token,
+    count: i32,
+) -> Outcome {
+    match token.role {
+        Role::Receive => {
+            let len = count as usize;
+            Outcome::Received(match cqueue::buffer_select(entry.flags()) {
+                Some(number) => Received::from_kernel(pool, number, len),
+                None => match own.remove(&token) {
+                    Some(buffer) => buffer.filled(len),
+                    None => Received::end(),
+                },
+            })
+        }
+        Role::Send => Outcome::Sent(count as usize),
+        Role::Accept => Outcome::Accepted(Socket(count)),
+        Role::Connect | Role::Readable | Role::Driver => Outcome::Done,
+    }
+}
+
+fn build(config: &Config) -> io::Result<IoUring> {
+    let completions = config.connections_hint.saturating_mul(4);
+    IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_submit_all()
+        .setup_clamp()
+        .setup_cqsize(completions.clamp(4096, 65_536).next_power_of_two())
+        .build(config.submissions_max)
+}
+
+fn unavailable(cause: io::Error) -> Error {
+    let advice = match cause.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => {
+            "set the sysctl kernel.io_uring_disabled to 0, or let the container's seccomp \
+             profile allow io_uring_setup, or use the driver epoll"
+        }
+        Some(libc::ENOSYS | libc::EINVAL) => {
+            "it needs Linux 6.1 or newer, and a sandbox that passes io_uring on; \
+             use the driver epoll"
+        }
+        Some(libc::ENOMEM) => {
+            "raise the limit of locked memory (ulimit -l), or use the driver epoll"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (ulimit -n)",
+        _ => "use the driver epoll",
+    };
+    Error::RingUnavailable { cause, advice }
+}
+
+impl Driver for Ring {
+    fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
+        match op {
+            Op::Send(socket, bytes) => self.send(socket, bytes, token, done),
+            Op::Receive(socket) => self.receive(socket, token, done),
+            Op::Accept(socket) => {
+                let entry = opcode::AcceptMulti::new(Fd(socket.0)).flags(libc::SOCK_CLOEXEC);
+                self.begin(entry.build(), token, done);
+            }
+            Op::Connect(socket, to) => self.connect(socket, to, token, done),
+            Op::Readable(fd) => {
+                let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32);
+                self.begin(entry.build(), token, done);
+            }
+            Op::Cancel(_, of) => self.tell(opcode::AsyncCancel::new(of.pack()).build(), done),
+            Op::ShutdownWrite(socket) => {
+                let entry = opcode::Shutdown::new(Fd(socket.0), libc::SHUT_WR);
+                self.tell(entry.build(), done);
+            }
+            Op::Close(socket, closing) => {
+                socket::before_close(socket, closing);
+                // In the queue, so that it comes after the sends that are in it.
+                self.tell(opcode::Close::new(Fd(socket.0)).build(), done);
+            }
+        }
+    }
+
+    fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        self.refill();
+        let result = self.enter(wait);
+        self.reap(done);
+        result
+    }
+
+    fn now(&self) -> Instant {
+        clock::monotonic()
+    }
+
+    fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: &ListenOptions,
+    ) -> io::Result<(Socket, SocketAddr)> {
+        socket::open_listener(address, options, Blocking::Yes)
+    }
+
+    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
+        socket::open_client(address, Blocking::Yes)
+    }
+
+    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
+        socket::addresses(socket)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        // What was never handed over names memory too; it goes with the first turn.
+        self.ending = true;
+        let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
+        let mut done = Completions::new();
+        for turn in 0..QUIESCE_TURNS {
+            if turn % 100 == 0 {
+                self.tell(all.clone(), &mut done);
+            }
+            let soon = clock::monotonic() + prony_base::Nanos::from_millis(1);
+            if self.enter(Wait::Until(soon)).is_err() {
+                break;
+            }
+            self.reap(&mut done);
+            close_accepted(&mut done);
+            if self.outstanding == 0 {
+                return self.buffers.unregister(&self.ring);
+            }
+        }
+        false
+    }
+
+    fn stats(&self) -> DriverStats {
+        DriverStats {
+            enters: self.enters,
+        }
+    }
+}
