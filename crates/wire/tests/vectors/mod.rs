@@ -303,6 +303,8 @@ pub const RESPONSES: &[ResponseRow] = &[
         &["HTTP/1.1 101 \"Switching Protocols\" UntilClose close Upgrade=x", "data \\x00\\x01", "complete 0"]),
     ("tunnel", CONNECT, b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxyz",
         &["HTTP/1.1 200 \"OK\" UntilClose close Content-Length=1", "data xyz", "complete 0"]),
+    ("204 to CONNECT is a tunnel, too", CONNECT, b"HTTP/1.1 204 No Content\r\n\r\nx",
+        &["HTTP/1.1 204 \"No Content\" UntilClose close", "data x", "complete 0"]),
     ("no tunnel", CONNECT, b"HTTP/1.1 403 No\r\nContent-Length: 1\r\n\r\nx",
         &["HTTP/1.1 403 \"No\" Length(1) keep Content-Length=1", "data x", "end keep", "idle 0"]),
     ("both lengths: chunked decides", GET,
