@@ -58,6 +58,8 @@ pub enum RequestEvent<'a> {
 /// body; Content-Length repeated with the same value; bytes from 0x80 in values.
 ///
 /// After a request that does not allow another, input is used up and ignored.
+/// What follows the head of a CONNECT is read as the next request: a server that
+/// opens the tunnel must stop feeding the reader.
 #[derive(Debug)]
 pub struct RequestReader {
     limits: Limits,

@@ -18,6 +18,24 @@ fn nothing_is_read_behind_the_input() {
     }
 }
 
+/// Set in the process that is meant to crash.
+const CHILD: &str = "PRONY_WIRE_READS_TOO_FAR";
+
+#[test]
+fn reading_one_byte_too_far_crashes() {
+    if std::env::var_os(CHILD).is_some() {
+        let mut page = guarded::Page::new();
+        page.hold(b"abc");
+        page.read_too_far();
+    }
+    let program = std::env::current_exe().expect("a test is a program");
+    let mut child = std::process::Command::new(program);
+    child.args(["--exact", "reading_one_byte_too_far_crashes"]);
+    let output = child.env(CHILD, "1").output().expect("it starts");
+    let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
+    assert_eq!(signal, Some(libc::SIGSEGV), "{output:?}");
+}
+
 /// The one place of this crate with `unsafe`, for tests only: no safe interface
 /// offers memory that must not be read.
 mod guarded {
@@ -56,6 +74,17 @@ mod guarded {
             let start = page.len() - input.len();
             page[start..].copy_from_slice(input);
             &page[start..]
+        }
+    }
+
+    impl Page {
+        /// Proves that the page behind is guarded: never returns.
+        pub fn read_too_far(&self) -> ! {
+            // SAFETY: the address is within our mapping, on the page without
+            // access; the read is volatile, so that it happens, and the kernel
+            // ends the process before there is a value.
+            let byte = unsafe { self.start.add(self.bytes).read_volatile() };
+            panic!("read {byte} from the page behind");
         }
     }
 
