@@ -47,6 +47,18 @@ pub struct Trial {
     pub isolation: Isolation,
     /// Last lines of the subject's output, at most 20.
     pub log_tail: Vec<String>,
+    /// Time between the two readings of the processes' clocks, which were aimed at
+    /// the start and the end of the window; 0 where there was no window.
+    #[serde(default)]
+    pub sampled_ns: u64,
+    /// Processes that were still there after the subject had been stopped, and were
+    /// killed: `name (pid)`.
+    #[serde(default)]
+    pub left_behind: Vec<String>,
+    /// What a reader of this record must know and no field says: what the samplers
+    /// could not see, a log that was cut.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// How a trial ended.

@@ -1,0 +1,424 @@
+//! The few system calls around starting processes that have no safe door:
+//! leaving the namespaces of the caller, bringing up loopback, collecting ended
+//! children with what they used, and reading the CPU clock of another process.
+//!
+//! Not for: deciding what is started or when ([`crate::supervise`] and
+//! [`crate::trial`] do). This is the only module of the crate in which `unsafe`
+//! is allowed.
+//!
+//! ```no_run
+//! use prony_lab::launch::{self, Wanted};
+//! // In a process with a single thread, before anything else:
+//! let entered = launch::enter(Wanted { processes: true, network: true })?;
+//! // The next child is the first process of the new process namespace and
+//! // calls `launch::settle(&entered)` before it starts anything.
+//! # Ok::<(), prony_lab::launch::LaunchError>(())
+//! ```
+#![allow(unsafe_code)]
+
+use std::collections::HashSet;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+
+use prony_base::Nanos;
+use prony_record::Exit;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, UnshareFlags};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Which namespaces a process is to have of its own.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// A process namespace (with a mount namespace for its `/proc`).
+    pub processes: bool,
+    /// A network namespace.
+    pub network: bool,
+}
+
+impl Wanted {
+    /// From most to least: what a machine is asked for, in this order.
+    pub const BY_STRENGTH: [Wanted; 4] = [
+        Wanted {
+            processes: true,
+            network: true,
+        },
+        Wanted {
+            processes: true,
+            network: false,
+        },
+        Wanted {
+            processes: false,
+            network: true,
+        },
+        Wanted {
+            processes: false,
+            network: false,
+        },
+    ];
+
+    fn any(self) -> bool {
+        self.processes || self.network
+    }
+}
+
+/// What [`enter`] did, for [`settle`] in the child.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Entered {
+    /// The namespaces that the child is in.
+    pub wanted: Wanted,
+    /// Whether a user namespace was needed to be allowed them.
+    pub by_user_namespace: bool,
+}
+
+/// A step of setting up that the system refused.
+#[derive(Debug, Error)]
+#[error("{step}: {source}")]
+pub struct LaunchError {
+    step: &'static str,
+    source: io::Error,
+}
+
+/// Marks a failed system call with what it was for.
+fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Result<T, LaunchError> {
+    result.map_err(|error| LaunchError {
+        step,
+        source: error.into(),
+    })
+}
+
+/// Capabilities that the first process of a namespace needs to furnish it.
+const FURNISHING: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
+
+/// Leaves the caller's namespaces for new ones: directly where the caller may,
+/// otherwise through a user namespace in which the caller stays the same user.
+///
+/// The caller must have a single thread. Errors name the step that was refused;
+/// after one the process may be half in, and is to be ended.
+pub fn enter(wanted: Wanted) -> Result<Entered, LaunchError> {
+    let mut entered = Entered {
+        wanted,
+        by_user_namespace: false,
+    };
+    if !wanted.any() {
+        return Ok(entered);
+    }
+    let mut flags = UnshareFlags::empty();
+    if wanted.processes {
+        flags |= UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+    }
+    if wanted.network {
+        flags |= UnshareFlags::NEWNET;
+    }
+    if unshare(flags).is_ok() {
+        return Ok(entered);
+    }
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    step("user namespace", unshare(flags | UnshareFlags::NEWUSER))?;
+    entered.by_user_namespace = true;
+    // The kernel wants setgroups given up before an ordinary user maps a group.
+    step("setgroups", std::fs::write("/proc/self/setgroups", "deny"))?;
+    let map = |id: u32| format!("{id} {id} 1");
+    step(
+        "user map",
+        std::fs::write("/proc/self/uid_map", map(user.as_raw())),
+    )?;
+    step(
+        "group map",
+        std::fs::write("/proc/self/gid_map", map(group.as_raw())),
+    )?;
+    step("capabilities", pass_on_capabilities())?;
+    Ok(entered)
+}
+
+fn unshare(flags: UnshareFlags) -> rustix::io::Result<()> {
+    // SAFETY: what makes unshare unsafe is CLONE_FILES, with which a descriptor
+    // of one thread stops being one in another; `flags` never has it.
+    unsafe { rustix::thread::unshare_unsafe(flags) }
+}
+
+/// Keeps the capabilities of a fresh user namespace over the next `exec`.
+/// Without this a user that is not mapped to root loses them there.
+fn pass_on_capabilities() -> rustix::io::Result<()> {
+    let mut sets = rustix::thread::capabilities(None)?;
+    sets.inheritable |= FURNISHING;
+    rustix::thread::set_capabilities(None, sets)?;
+    for capability in FURNISHING.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}
+
+/// Furnishes the namespaces: `/proc` of the own process namespace, loopback up,
+/// more local ports and a longer accept queue in the own network. Then gives up
+/// the capabilities that this took, so that nothing started later has them.
+///
+/// For the first process in them, while it has a single thread.
+pub fn settle(entered: &Entered) -> Result<(), LaunchError> {
+    if entered.wanted.processes {
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        step("private mounts", rustix::mount::mount_change("/", private))?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        step(
+            "mount /proc",
+            rustix::mount::mount("proc", "/proc", "proc", flags, None),
+        )?;
+    }
+    if entered.wanted.network {
+        step("loopback", loopback_up())?;
+        let set = |name: &str, value: &str| std::fs::write(format!("/proc/sys/net/{name}"), value);
+        step("local ports", set("ipv4/ip_local_port_range", "1024 65535"))?;
+        step("somaxconn", set("core/somaxconn", "65535"))?;
+    }
+    if entered.by_user_namespace {
+        step("capabilities", drop_capabilities())?;
+    }
+    Ok(())
+}
+
+fn drop_capabilities() -> rustix::io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets {
+            effective: CapabilitySet::empty(),
+            permitted: CapabilitySet::empty(),
+            inheritable: CapabilitySet::empty(),
+        },
+    )
+}
+
+/// Brings up `lo` in the caller's network namespace.
+fn loopback_up() -> io::Result<()> {
+    let socket = std::net::UdpSocket::bind(("0.0.0.0", 0))?;
+    // SAFETY: an all-zero ifreq is a valid one: integers, and a union of them.
+    let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo\0") {
+        *to = *from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    // SAFETY: SIOCSIFFLAGS reads one ifreq, which lives across the call, and the
+    // descriptor is open as long as `socket` is.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// A child that ended and was collected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Its process id.
+    pub pid: u32,
+    /// How it ended; `asked` is false, for the caller to know better.
+    pub exit: Exit,
+    /// CPU time of its whole life, with that of the children it waited for.
+    pub cpu: Nanos,
+    /// Largest resident set of its whole life, in bytes, its children's included.
+    pub peak_bytes: u64,
+}
+
+/// Collects one ended child, whichever; `None` when none has ended.
+/// Orphans count as children of the first process of a namespace and of a sub-reaper.
+pub fn reap() -> Option<Ended> {
+    let mut status: libc::c_int = 0;
+    // SAFETY: an all-zero rusage is a valid one: integers only.
+    let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
+    // SAFETY: both pointers are to live values of the types that wait4 writes.
+    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    if pid <= 0 {
+        return None;
+    }
+    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+    let exit = if libc::WIFSIGNALED(status) {
+        Exit::Signal {
+            signal: libc::WTERMSIG(status),
+            asked: false,
+        }
+    } else {
+        Exit::Code {
+            code: libc::WEXITSTATUS(status),
+        }
+    };
+    Some(Ended {
+        pid: pid as u32,
+        exit,
+        cpu: Nanos::from_micros(micros(usage.ru_utime) + micros(usage.ru_stime)),
+        peak_bytes: usage.ru_maxrss as u64 * 1024,
+    })
+}
+
+/// CPU time of a process, all its threads, those that ended too; exact to the
+/// nanosecond, not to the tick. `None` when there is no such process.
+pub fn cpu_clock(pid: u32) -> Option<Nanos> {
+    let mut clock: libc::clockid_t = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both calls write one value of the type that they are given a live
+    // pointer to, and neither keeps it.
+    let ok = unsafe {
+        libc::clock_getcpuclockid(pid as libc::pid_t, &raw mut clock) == 0
+            && libc::clock_gettime(clock, &raw mut time) == 0
+    };
+    ok.then(|| Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64))
+}
+
+/// Ends the calling process with SIGKILL as soon as the thread that started it ends.
+/// A starter that was gone before is not noticed: watch a pipe from it as well.
+pub fn die_with_parent() -> io::Result<()> {
+    Ok(rustix::process::set_parent_process_death_signal(Some(
+        Signal::KILL,
+    ))?)
+}
+
+/// Makes orphaned descendants children of the calling process.
+pub fn adopt_orphans() -> io::Result<()> {
+    let own = rustix::process::getpid();
+    Ok(rustix::process::set_child_subreaper(Some(own))?)
+}
+
+/// Raises the soft limit on open files to the hard one, for the caller and what
+/// it starts. Returns the limit.
+pub fn raise_open_files() -> u64 {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Refused only by a kernel under which the limit then stays as it was.
+    let _ = rustix::process::setrlimit(Resource::Nofile, raised);
+    rustix::process::getrlimit(Resource::Nofile)
+        .current
+        .unwrap_or(u64::MAX)
+}
+
+/// Sends `signal` to one process; false when there is none or it may not be signalled.
+pub fn signal(pid: u32, signal: Signal) -> bool {
+    Pid::from_raw(pid as i32).is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
+}
+
+/// The signal of a name without `SIG`: `TERM`, `INT`, `QUIT`, `HUP`, `USR1`, `USR2`, `KILL`.
+pub fn signal_named(name: &str) -> Option<Signal> {
+    Some(match name {
+        "TERM" => Signal::TERM,
+        "INT" => Signal::INT,
+        "QUIT" => Signal::QUIT,
+        "HUP" => Signal::HUP,
+        "USR1" => Signal::USR1,
+        "USR2" => Signal::USR2,
+        "KILL" => Signal::KILL,
+        _ => return None,
+    })
+}
+
+/// Runs `action` with the calling thread on `cores` (and with it whatever it
+/// starts), then puts the thread back. With no cores it just runs.
+pub fn on_cores<T>(cores: &[u32], action: impl FnOnce() -> T) -> io::Result<T> {
+    if cores.is_empty() {
+        return Ok(action());
+    }
+    let before = rustix::thread::sched_getaffinity(None)?;
+    pin(cores)?;
+    let outcome = action();
+    rustix::thread::sched_setaffinity(None, &before)?;
+    Ok(outcome)
+}
+
+/// Keeps the calling thread, and what it starts from now on, to `cores`.
+pub fn pin(cores: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU as u32) {
+        set.set(core as usize);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// Every descendant of process `root`, from `/proc`, without `root`.
+pub fn descendants(root: u32) -> Vec<u32> {
+    let mut parents = Vec::new();
+    for pid in crate::sample::numbered("/proc") {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if let Some(stat) = crate::sample::parse::stat(&text) {
+            parents.push((pid, stat.parent));
+        }
+    }
+    descendants_among(root, &parents)
+}
+
+/// The descendants of `root` among `(process, parent)` pairs.
+fn descendants_among(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut seen = HashSet::from([root]);
+    let mut from = vec![root];
+    while let Some(parent) = from.pop() {
+        for &(pid, of) in parents {
+            if of == parent && seen.insert(pid) {
+                found.push(pid);
+                from.push(pid);
+            }
+        }
+    }
+    found
+}
+
+/// Kills every descendant of the calling process and collects those that are its
+/// children, until none is left; gives up after `rounds_max` looks of 1 ms each,
+/// which only a process that the kernel cannot end (waiting for a device) outlasts.
+pub fn kill_descendants(rounds_max: u32) -> bool {
+    let own = rustix::process::getpid().as_raw_nonzero().get() as u32;
+    for _ in 0..rounds_max {
+        while reap().is_some() {}
+        let left = descendants(own);
+        if left.is_empty() {
+            return true;
+        }
+        for pid in left {
+            signal(pid, Signal::KILL);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_double_forked_descendant_is_found_and_a_stranger_is_not() {
+        let parents = [(2, 1), (10, 2), (11, 10), (12, 11), (13, 1), (14, 13)];
+        let mut found = descendants_among(2, &parents);
+        found.sort_unstable();
+        assert_eq!(found, [10, 11, 12]);
+    }
+
+    #[test]
+    fn a_loop_of_parents_ends() {
+        // Pids may be reused while /proc is read, so that a pair is out of date.
+        assert_eq!(descendants_among(1, &[(2, 3), (3, 2), (2, 1)]), [2, 3]);
+    }
+
+    #[test]
+    fn the_cpu_clock_of_this_process_is_its_own() {
+        let before = prony_base::clock::process_cpu();
+        let seen = cpu_clock(std::process::id()).expect("this process lives");
+        assert!(seen >= before, "{seen} < {before}");
+    }
+
+    #[test]
+    fn a_process_that_is_not_has_no_cpu_clock() {
+        // One above the highest number that a kernel can be set to.
+        assert_eq!(cpu_clock((1 << 22) + 1), None);
+    }
+
+    #[test]
+    fn unknown_signals_have_no_number() {
+        assert_eq!(signal_named("TERM"), Some(Signal::TERM));
+        assert_eq!(signal_named("SIGTERM"), None);
+    }
+}

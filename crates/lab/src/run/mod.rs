@@ -1,0 +1,699 @@
+//! A run: every trial of a plan in its order, each under a supervisor of its own,
+//! each recorded before the next one starts.
+//!
+//! Not for: making the plan, building subjects, or reading anything out of the
+//! records. What fails in a trial is a recorded trial, never the end of the run.
+//!
+//! ```no_run
+//! use prony_lab::run::{Event, Options, run};
+//! use prony_lab::supervise::{Interrupt, offer};
+//! # let plan = prony_record::Plan::default();
+//! # let environment = prony_record::Environment::default();
+//! let prony = std::env::current_exe()?;
+//! let options = Options {
+//!     dir: "runs/ping".into(),
+//!     resume: false,
+//!     wanted: offer(&prony)?.wanted,
+//!     prony,
+//!     driver: "auto".to_owned(),
+//!     wrk: None,
+//!     interrupt: Interrupt::default(),
+//! };
+//! let outcome = run(&plan, environment, &options, &mut |event: Event<'_>| {
+//!     if let Event::Ended { trial, left, .. } = event {
+//!         println!("{}: {:?}, {left} left", trial.cell, trial.outcome);
+//!     }
+//! })?;
+//! println!("{} measured", outcome.measured);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod pace;
+mod work;
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use prony_base::{Instant, Nanos, Random, clock};
+use prony_record::{
+    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, PlannedWorkload, Source,
+    Trial,
+};
+use thiserror::Error;
+
+use crate::launch::Wanted;
+use crate::store::{self, Journal, StoreError};
+use crate::supervise::{
+    Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
+};
+use pace::Pace;
+use work::WorkFolder;
+
+/// How often an interruption is looked for.
+const POLL: Duration = Duration::from_millis(50);
+/// Failures before the measurement after which a cell is not tried again: one may be chance.
+const EARLY_FAILURES_MAX: u32 = 2;
+/// What a trial may take beyond the time-outs that it names, before it counts as hung.
+const TRIAL_SLACK: Nanos = Nanos::from_secs(90);
+/// How long an interrupted trial has for its end in good order, beside its stop rule.
+const INTERRUPT_SLACK: Nanos = Nanos::from_secs(15);
+
+/// How a run is to be done.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// Go on with the run that is in it.
+    pub resume: bool,
+    /// The prony binary, absolute.
+    pub prony: PathBuf,
+    /// The namespaces that the machine offers ([`crate::supervise::offer`]).
+    pub wanted: Wanted,
+    /// Driver of the generator: `auto`, `ring` or `epoll`.
+    pub driver: String,
+    /// wrk, for one cross-check of the reference's cells.
+    pub wrk: Option<Wrk>,
+    /// Raised when the user wants to end.
+    pub interrupt: Interrupt,
+}
+
+/// An installed wrk.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Wrk {
+    /// Its binary.
+    pub path: PathBuf,
+    /// `wrk 4.1.0`
+    pub version: String,
+}
+
+impl Wrk {
+    /// Looks for wrk on `PATH` (the variable's value) and asks it for its version.
+    pub fn find(path: &std::ffi::OsStr) -> Option<Wrk> {
+        let found = std::env::split_paths(path)
+            .map(|folder| folder.join("wrk"))
+            .find(|file| file.is_file())?;
+        // It prints its version and usage, and ends with 1.
+        let output = std::process::Command::new(&found).arg("-v").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        Some(Wrk {
+            path: found,
+            version: wrk_version(&text)?,
+        })
+    }
+}
+
+/// `wrk debian/4.1.0-3+b2 [epoll] Copyright …` to `wrk debian/4.1.0-3+b2`.
+fn wrk_version(text: &str) -> Option<String> {
+    let mut words = text.lines().next()?.split_ascii_whitespace();
+    let (name, version) = (words.next()?, words.next()?);
+    (name == "wrk").then(|| format!("{name} {version}"))
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct RunOutcome {
+    /// Trials that had been recorded before, and were kept.
+    pub kept: u32,
+    /// Trials that were measured now.
+    pub measured: u32,
+    /// Trials that failed now.
+    pub failed: u32,
+    /// Trials that were left out, because their cell had failed before.
+    pub left_out: u32,
+    /// Whether the user ended it.
+    pub interrupted: bool,
+}
+
+/// Why a run could not go on. What had been recorded is kept.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The run directory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The supervisors cannot be started at all.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// The folder for the trials' files.
+    #[error("the folder for the trials' files: {0}")]
+    Work(#[from] io::Error),
+    /// The plan names what it does not hold.
+    #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
+    Plan {
+        /// The cell, or its number.
+        cell: String,
+        /// What it names.
+        what: String,
+    },
+}
+
+/// What happens in a run.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It begins, or goes on after `kept` trials of `total`.
+    Begun {
+        /// Trials recorded before.
+        kept: u32,
+        /// Trials in all, the cross-checks included.
+        total: u32,
+        /// Estimate for all that is left.
+        left: Nanos,
+    },
+    /// A trial begins.
+    Started {
+        /// Its cell.
+        cell: &'a Cell,
+        /// Its block, from 0.
+        block: u32,
+        /// `prony` or `wrk`.
+        generator: &'a str,
+    },
+    /// A phase of it begins.
+    Phase(Phase),
+    /// It has ended and is recorded.
+    Ended {
+        /// Its record.
+        trial: &'a Trial,
+        /// Trials that have ended or were left out.
+        done: u32,
+        /// Trials in all.
+        total: u32,
+        /// Estimate for all that is left.
+        left: Nanos,
+    },
+    /// A trial was left out, because its cell had failed before.
+    LeftOut {
+        /// Its cell.
+        cell: &'a Cell,
+        /// Its block, from 0.
+        block: u32,
+        /// Trials that have ended or were left out.
+        done: u32,
+        /// Trials in all.
+        total: u32,
+    },
+}
+
+/// Someone who wants to know what happens in a run. Any `FnMut(Event<'_>)` is one.
+pub trait Progress {
+    /// Something happened.
+    fn event(&mut self, event: Event<'_>);
+}
+
+impl<F: FnMut(Event<'_>)> Progress for F {
+    fn event(&mut self, event: Event<'_>) {
+        self(event);
+    }
+}
+
+/// One trial that is to be done.
+#[derive(Clone, Debug)]
+struct Task<'a> {
+    cell: &'a Cell,
+    block: u32,
+    position: u32,
+    generator: Generator,
+}
+
+impl Task<'_> {
+    fn generator_name(&self) -> &'static str {
+        match self.generator {
+            Generator::Prony => "prony",
+            Generator::Wrk { .. } => "wrk",
+        }
+    }
+
+    /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
+    fn stem(&self) -> String {
+        const NAME_CHARS_MAX: usize = 100;
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
+                c
+            } else {
+                '_'
+            }
+        };
+        let name: String = self
+            .cell
+            .id
+            .chars()
+            .map(plain)
+            .take(NAME_CHARS_MAX)
+            .collect();
+        let by = if self.generator == Generator::Prony {
+            ""
+        } else {
+            "-wrk"
+        };
+        format!("b{:02}-p{:02}-{name}{by}", self.block, self.position)
+    }
+}
+
+/// Does all trials of `plan` that are not recorded yet. Blocks until they are done or
+/// the user ends it; the calling thread must live on meanwhile.
+///
+/// Errors are those after which no trial can be done; a trial that fails is none.
+pub fn run(
+    plan: &Plan,
+    environment: Environment,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<RunOutcome, RunError> {
+    let tasks = tasks(plan, options.wrk.as_ref())?;
+    let journal = if options.resume {
+        Journal::resume(&options.dir, plan, &environment)?
+    } else {
+        Journal::create(&options.dir, plan, &environment)?
+    };
+    let dir = options.dir.canonicalize()?;
+    let mut runner = Runner {
+        plan,
+        options,
+        work: WorkFolder::open(&dir)?,
+        dir,
+        journal,
+        pace: Pace::new(Nanos(plan.warmup_ns) + Nanos(plan.duration_ns)),
+        early_failures: BTreeMap::new(),
+        outcome: RunOutcome::default(),
+    };
+    runner.all(&tasks, progress)?;
+    Ok(runner.outcome)
+}
+
+/// Every trial of a plan in its order; the cross-checks follow the first block.
+fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunError> {
+    let mut tasks = Vec::new();
+    for (block, order) in (0..).zip(&plan.order) {
+        for (position, &index) in (0..).zip(order) {
+            let broken = || RunError::Plan {
+                cell: index.to_string(),
+                what: "a place in the list of cells".to_owned(),
+            };
+            tasks.push(Task {
+                cell: plan.cells.get(index as usize).ok_or_else(broken)?,
+                block,
+                position,
+                generator: Generator::Prony,
+            });
+        }
+        if let (0, Some(wrk)) = (block, wrk) {
+            tasks.extend(cross_checks(plan, wrk, order.len()));
+        }
+    }
+    for task in &tasks {
+        subject_of(plan, task.cell)?;
+        workload_of(plan, task.cell)?;
+    }
+    Ok(tasks)
+}
+
+/// One trial by wrk for each cell of the reference.
+fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
+    let of_reference = |cell: &&Cell| plan.reference.as_ref() == Some(&cell.subject);
+    let task = |(position, cell)| Task {
+        cell,
+        block: 0,
+        position,
+        generator: Generator::Wrk {
+            path: wrk.path.clone(),
+            version: wrk.version.clone(),
+        },
+    };
+    let from = u32::try_from(from).unwrap_or(u32::MAX);
+    (from..)
+        .zip(plan.cells.iter().filter(of_reference))
+        .map(task)
+        .collect()
+}
+
+fn subject_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedSubject, RunError> {
+    let found = plan
+        .subjects
+        .iter()
+        .find(|subject| subject.id == cell.subject);
+    found.ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("subject `{}`", cell.subject),
+    })
+}
+
+fn workload_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedWorkload, RunError> {
+    let found = plan
+        .workloads
+        .iter()
+        .find(|workload| workload.name == cell.workload);
+    found.ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("workload `{}`", cell.workload),
+    })
+}
+
+/// The longest that a trial can take when everything in it takes its time-out.
+fn deadline_of(plan: &Plan, subject: &PlannedSubject, workload: &PlannedWorkload) -> Nanos {
+    let named = [
+        subject.ready.timeout_ns,
+        subject.stop.timeout_ns,
+        workload.timeout_ns.saturating_mul(3),
+        plan.warmup_ns.saturating_mul(2),
+        plan.duration_ns,
+    ];
+    named.iter().fold(TRIAL_SLACK, |sum, &ns| sum + Nanos(ns))
+}
+
+struct Runner<'a> {
+    plan: &'a Plan,
+    options: &'a Options,
+    dir: PathBuf,
+    work: WorkFolder,
+    journal: Journal,
+    pace: Pace,
+    /// By cell: trials that failed before anything was measured.
+    early_failures: BTreeMap<String, u32>,
+    outcome: RunOutcome,
+}
+
+impl Runner<'_> {
+    fn all(&mut self, tasks: &[Task<'_>], progress: &mut dyn Progress) -> Result<(), RunError> {
+        let total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        let open = self.open_tasks(tasks);
+        self.outcome.kept = total - u32::try_from(open.len()).unwrap_or(total);
+        let mut done = self.outcome.kept;
+        progress.event(Event::Begun {
+            kept: done,
+            total,
+            left: self.left(&open),
+        });
+        for (index, task) in open.iter().enumerate() {
+            if self.options.interrupt.is_raised() {
+                self.outcome.interrupted = true;
+                break;
+            }
+            done += 1;
+            if self.is_hopeless(task.cell) {
+                self.outcome.left_out += 1;
+                progress.event(Event::LeftOut {
+                    cell: task.cell,
+                    block: task.block,
+                    done,
+                    total,
+                });
+                continue;
+            }
+            let start = clock::monotonic();
+            let (trial, histogram) = self.one(task, progress)?;
+            self.journal
+                .append(trial, histogram.as_ref(), &task.stem())?;
+            self.work.remove(&task.stem());
+            self.pace
+                .note(&task.cell.id, clock::monotonic().since(start));
+            let left = self.left(&open[index + 1..]);
+            self.count_last(progress, done, total, left);
+        }
+        Ok(())
+    }
+
+    /// The tasks that no finished trial is recorded for.
+    fn open_tasks<'t>(&mut self, tasks: &[Task<'t>]) -> Vec<Task<'t>> {
+        let mut finished = HashSet::new();
+        for trial in self
+            .journal
+            .trials()
+            .iter()
+            .filter(|trial| store::is_finished(trial))
+        {
+            finished.insert((trial.cell.clone(), trial.block, trial.generator.clone()));
+            if failed_early(trial) {
+                *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
+            }
+        }
+        let open = |task: &&Task<'_>| {
+            !finished.contains(&(
+                task.cell.id.clone(),
+                task.block,
+                task.generator_name().to_owned(),
+            ))
+        };
+        tasks.iter().filter(open).cloned().collect()
+    }
+
+    fn is_hopeless(&self, cell: &Cell) -> bool {
+        self.early_failures
+            .get(&cell.id)
+            .is_some_and(|&failures| failures >= EARLY_FAILURES_MAX)
+    }
+
+    fn left(&self, tasks: &[Task<'_>]) -> Nanos {
+        let hopeful = tasks.iter().filter(|task| !self.is_hopeless(task.cell));
+        self.pace.left(hopeful.map(|task| task.cell.id.as_str()))
+    }
+
+    /// Counts the trial that was recorded last, and tells of it.
+    fn count_last(&mut self, progress: &mut dyn Progress, done: u32, total: u32, left: Nanos) {
+        let Some(trial) = self.journal.trials().last() else {
+            return;
+        };
+        match trial.outcome {
+            Outcome::Measured => self.outcome.measured += 1,
+            Outcome::Failed { .. } => self.outcome.failed += 1,
+            Outcome::Interrupted => self.outcome.interrupted = true,
+        }
+        if failed_early(trial) {
+            *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
+        }
+        progress.event(Event::Ended {
+            trial,
+            done,
+            total,
+            left,
+        });
+    }
+
+    /// One trial under a supervisor of its own.
+    fn one(
+        &self,
+        task: &Task<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(Trial, Option<Histogram>), RunError> {
+        progress.event(Event::Started {
+            cell: task.cell,
+            block: task.block,
+            generator: task.generator_name(),
+        });
+        let order = self.order(task)?;
+        let deadline = deadline_of(self.plan, &order.subject, &order.workload);
+        let stop = Nanos(order.subject.stop.timeout_ns);
+        let mut wanted = self.options.wanted;
+        // A server that already runs is reached over the host's network only.
+        wanted.network &= !matches!(order.subject.source, Source::Url { .. });
+        let mut record = unfinished(&order, task.generator_name());
+        let supervisor = Supervisor::start(&self.options.prony, wanted, Order::Trial(order))?;
+        let mut watch = Watch {
+            supervisor,
+            interrupt: &self.options.interrupt,
+            deadline: clock::monotonic() + deadline,
+            interrupted: false,
+            phase: Phase::Prepare,
+        };
+        match watch.result(stop, progress) {
+            Ok(result) => return Ok(result),
+            Err(_) if watch.interrupted => record.outcome = Outcome::Interrupted,
+            Err(reason) => {
+                record.outcome = Outcome::Failed {
+                    phase: watch.phase,
+                    reason,
+                };
+            }
+        }
+        watch.supervisor.end();
+        Ok((record, None))
+    }
+
+    fn order(&self, task: &Task<'_>) -> Result<TrialOrder, RunError> {
+        let purpose = format!("trial {} {}", task.cell.id, task.block);
+        let named = |name: &String| task.cell.settings.contains_key(name);
+        Ok(TrialOrder {
+            cell: task.cell.clone(),
+            subject: subject_of(self.plan, task.cell)?.clone(),
+            workload: workload_of(self.plan, task.cell)?.clone(),
+            settings: self
+                .plan
+                .settings
+                .iter()
+                .filter(|setting| named(&setting.name))
+                .cloned()
+                .collect(),
+            cores: self.plan.cores.clone(),
+            warmup_ns: self.plan.warmup_ns,
+            duration_ns: self.plan.duration_ns,
+            block: task.block,
+            position: task.position,
+            seed: Random::of(self.plan.seed, &purpose).next_u64(),
+            generator: task.generator.clone(),
+            driver: self.options.driver.clone(),
+            prony: absolute(&self.options.prony),
+            work_dir: self.work.of(&task.stem()),
+            run_dir: self.dir.clone(),
+            file_stem: task.stem(),
+        })
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The record of a trial whose supervisor did not give one.
+fn unfinished(order: &TrialOrder, generator: &str) -> Trial {
+    Trial {
+        schema: prony_record::SCHEMA,
+        cell: order.cell.id.clone(),
+        block: order.block,
+        position: order.position,
+        seed: order.seed,
+        generator: generator.to_owned(),
+        started_unix_ms: clock::unix_nanos() / 1_000_000,
+        ..Trial::default()
+    }
+}
+
+/// Whether a trial failed before anything of it was measured, by no chance of the load.
+fn failed_early(trial: &Trial) -> bool {
+    matches!(&trial.outcome, Outcome::Failed { phase, .. } if *phase <= Phase::Verify)
+}
+
+/// A supervisor under way.
+struct Watch<'a> {
+    supervisor: Supervisor,
+    interrupt: &'a Interrupt,
+    deadline: Instant,
+    interrupted: bool,
+    phase: Phase,
+}
+
+impl Watch<'_> {
+    /// Waits for the trial's record; an error says why there is none.
+    fn result(
+        &mut self,
+        stop: Nanos,
+        progress: &mut dyn Progress,
+    ) -> Result<(Trial, Option<Histogram>), String> {
+        loop {
+            match self
+                .supervisor
+                .next(POLL)
+                .map_err(|error| error.to_string())?
+            {
+                Some(Report::Phase { phase }) => {
+                    self.phase = phase;
+                    progress.event(Event::Phase(phase));
+                }
+                Some(Report::Trial { trial, histogram }) => return Ok((trial, histogram)),
+                Some(_) => return Err("the supervisor did not report a trial".to_owned()),
+                None => {}
+            }
+            let now = clock::monotonic();
+            if self.interrupt.is_raised() && !self.interrupted {
+                self.interrupted = true;
+                self.deadline = self.deadline.min(now + stop + INTERRUPT_SLACK);
+                self.supervisor.interrupt();
+            }
+            if now > self.deadline {
+                return Err("the trial hung and was ended".to_owned());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let cell = |id: &str, subject: &str| Cell {
+            id: id.to_owned(),
+            subject: subject.to_owned(),
+            workload: "ping".to_owned(),
+            ..Cell::default()
+        };
+        let subject = |id: &str| PlannedSubject {
+            id: id.to_owned(),
+            ..PlannedSubject::default()
+        };
+        Plan {
+            cells: vec![cell("a ping c=1", "a"), cell("b ping c=1", "b")],
+            subjects: vec![subject("a"), subject("b")],
+            workloads: vec![PlannedWorkload {
+                name: "ping".to_owned(),
+                ..PlannedWorkload::default()
+            }],
+            order: vec![vec![1, 0], vec![0, 1]],
+            reference: Some("a".to_owned()),
+            ..Plan::default()
+        }
+    }
+
+    fn wrk() -> Wrk {
+        Wrk {
+            path: "/usr/bin/wrk".into(),
+            version: "wrk 4".into(),
+        }
+    }
+
+    #[test]
+    fn the_cross_check_follows_the_first_block_and_is_of_the_reference() {
+        let plan = plan();
+        let stems: Vec<String> = tasks(&plan, Some(&wrk()))
+            .unwrap()
+            .iter()
+            .map(Task::stem)
+            .collect();
+        assert_eq!(
+            stems,
+            [
+                "b00-p00-b_ping_c_1",
+                "b00-p01-a_ping_c_1",
+                "b00-p02-a_ping_c_1-wrk",
+                "b01-p00-a_ping_c_1",
+                "b01-p01-b_ping_c_1"
+            ]
+        );
+        assert_eq!(tasks(&plan, None).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_plan_that_names_what_it_does_not_hold_is_refused() {
+        let mut broken = plan();
+        broken.order[0][0] = 7;
+        assert!(tasks(&broken, None).is_err());
+        let mut broken = plan();
+        broken.cells[0].workload = "other".to_owned();
+        let error = tasks(&broken, None).unwrap_err().to_string();
+        assert!(
+            error.contains("`a ping c=1` names workload `other`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_version_of_wrk() {
+        let text = "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer\nUsage: wrk";
+        assert_eq!(wrk_version(text).as_deref(), Some("wrk debian/4.1.0-3+b2"));
+        assert_eq!(wrk_version("work 1"), None);
+    }
+
+    #[test]
+    fn only_failures_before_the_load_are_hopeless() {
+        let failed = |phase| Trial {
+            outcome: Outcome::Failed {
+                phase,
+                reason: String::new(),
+            },
+            ..Trial::default()
+        };
+        assert!(failed_early(&failed(Phase::Verify)));
+        assert!(!failed_early(&failed(Phase::Measure)));
+        assert!(!failed_early(&Trial::default()));
+    }
+}

@@ -1,0 +1,109 @@
+//! What belongs to the machine and not to a process: use of the cores and the
+//! counters of the network stack.
+
+use std::collections::BTreeMap;
+
+use prony_record::{CoreUse, Cores, KernelCounters, Role};
+
+use super::parse::{self, CoreTimes};
+
+/// The counters of the caller's network namespace, by names like `TcpExtListenOverflows`.
+pub fn network_counters() -> BTreeMap<String, u64> {
+    let mut counters = BTreeMap::new();
+    for file in ["/proc/self/net/snmp", "/proc/self/net/netstat"] {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        counters.extend(parse::network_counters(&text));
+    }
+    counters
+}
+
+/// The counters before and after, without those that stayed zero.
+pub fn kernel_counters(
+    own_namespace: bool,
+    mut before: BTreeMap<String, u64>,
+    mut after: BTreeMap<String, u64>,
+) -> KernelCounters {
+    let moved = |other: &BTreeMap<String, u64>, name: &str| other.get(name).is_some_and(|&n| n > 0);
+    let seen_after = after.clone();
+    after.retain(|name, value| *value > 0 || moved(&before, name));
+    before.retain(|name, value| *value > 0 || moved(&seen_after, name));
+    KernelCounters {
+        own_namespace,
+        before,
+        after,
+    }
+}
+
+/// Times of every core since boot.
+pub fn core_times() -> BTreeMap<u32, CoreTimes> {
+    parse::core_times(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+/// What each core did between two readings of [`core_times`], and whose it is.
+pub fn core_use(
+    before: &BTreeMap<u32, CoreTimes>,
+    after: &BTreeMap<u32, CoreTimes>,
+    cores: &Cores,
+) -> Vec<CoreUse> {
+    let of = |core: u32, times: &CoreTimes| {
+        let start = before.get(&core).copied().unwrap_or_default();
+        CoreUse {
+            core,
+            role: role_of(core, cores),
+            busy_ns: times.busy_ns.saturating_sub(start.busy_ns),
+            steal_ns: times.steal_ns.saturating_sub(start.steal_ns),
+        }
+    };
+    after.iter().map(|(&core, times)| of(core, times)).collect()
+}
+
+fn role_of(core: u32, cores: &Cores) -> Option<Role> {
+    if cores.subject.contains(&core) {
+        Some(Role::Subject)
+    } else if cores.generator.contains(&core) {
+        Some(Role::Generator)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_belongs_to_the_role_that_is_pinned_to_it() {
+        let cores = Cores {
+            subject: vec![0],
+            generator: vec![1],
+        };
+        let at = |busy_ns| CoreTimes {
+            busy_ns,
+            steal_ns: 1,
+        };
+        let before = BTreeMap::from([(0, at(5)), (1, at(5)), (2, at(5))]);
+        let after = BTreeMap::from([(0, at(15)), (1, at(6)), (2, at(5))]);
+        let used = core_use(&before, &after, &cores);
+        let roles: Vec<_> = used.iter().map(|u| (u.role, u.busy_ns)).collect();
+        let expected = [
+            (Some(Role::Subject), 10),
+            (Some(Role::Generator), 1),
+            (None, 0),
+        ];
+        assert_eq!(roles, expected);
+    }
+
+    #[test]
+    fn a_counter_that_moved_is_kept_on_both_sides() {
+        let map = |overflows, drops| {
+            BTreeMap::from([
+                ("Overflows".to_owned(), overflows),
+                ("Drops".to_owned(), drops),
+            ])
+        };
+        let counters = kernel_counters(true, map(0, 0), map(3, 0));
+        assert_eq!(counters.rise("Overflows"), 3);
+        assert_eq!(counters.before.get("Overflows"), Some(&0));
+        assert!(!counters.after.contains_key("Drops"));
+    }
+}

@@ -1,0 +1,340 @@
+//! One process that is followed: what it had used at the start of the window and
+//! when it was last looked at. Descriptors are kept and read again from their
+//! start, which costs a third of opening them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use prony_record::{Exit, MemoryMarks, ProcessRecord, Role, ThreadRecord};
+
+use super::parse;
+use crate::launch;
+
+/// Longest text of `/proc` that is read.
+const TEXT_BYTES_MAX: usize = 8192;
+
+/// Reads the start of an open file of `/proc`; `None` when its process is gone.
+fn read_again(file: &File) -> Option<String> {
+    let mut buffer = [0; TEXT_BYTES_MAX];
+    let length = file.read_at(&mut buffer, 0).ok()?;
+    if length == 0 {
+        return None;
+    }
+    Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+}
+
+/// Reads `/proc/PID/stat`, unless the process is gone or only waits to be collected.
+pub fn read_stat(pid: u32) -> Option<parse::Stat> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    parse::stat(&text).filter(|stat| !matches!(stat.state, 'Z' | 'X'))
+}
+
+/// A counter at the start of the window and at the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    start: u64,
+    last: u64,
+}
+
+impl Mark {
+    fn rise(self) -> u64 {
+        self.last.saturating_sub(self.start)
+    }
+}
+
+#[derive(Debug)]
+struct Thread {
+    schedstat: File,
+    name: String,
+    cpu: Mark,
+    delay: Mark,
+    voluntary: Mark,
+    involuntary: Mark,
+    alive: bool,
+}
+
+impl Thread {
+    fn open(folder: &str) -> Option<Thread> {
+        Some(Thread {
+            schedstat: File::open(format!("{folder}/schedstat")).ok()?,
+            name: String::new(),
+            cpu: Mark::default(),
+            delay: Mark::default(),
+            voluntary: Mark::default(),
+            involuntary: Mark::default(),
+            alive: true,
+        })
+    }
+
+    fn look(&mut self) {
+        match read_again(&self.schedstat)
+            .as_deref()
+            .and_then(parse::schedstat)
+        {
+            Some((cpu, delay)) => (self.cpu.last, self.delay.last) = (cpu, delay),
+            None => self.alive = false,
+        }
+    }
+
+    /// Reads what costs more and changes less: context switches and the name.
+    fn look_closely(&mut self, folder: &str) {
+        if let Ok(text) = std::fs::read_to_string(format!("{folder}/status")) {
+            let status = parse::status(&text);
+            (self.voluntary.last, self.involuntary.last) = (status.voluntary, status.involuntary);
+        }
+        if let Ok(name) = std::fs::read_to_string(format!("{folder}/comm")) {
+            name.trim_end().clone_into(&mut self.name);
+        }
+    }
+
+    fn begin(&mut self) {
+        for mark in [
+            &mut self.cpu,
+            &mut self.delay,
+            &mut self.voluntary,
+            &mut self.involuntary,
+        ] {
+            mark.start = mark.last;
+        }
+    }
+}
+
+/// A process that is followed.
+#[derive(Debug)]
+pub struct Watched {
+    pid: u32,
+    role: Role,
+    started_ticks: u64,
+    name: String,
+    parent: u32,
+    command: Vec<String>,
+    cpu: Mark,
+    children: Mark,
+    memory: MemoryMarks,
+    threads: BTreeMap<u32, Thread>,
+    exit: Option<Exit>,
+    /// Not there any more at the last look.
+    gone: bool,
+    /// The window is over: what comes later is not part of it.
+    frozen: bool,
+    /// It was there before the window ended.
+    in_window: bool,
+}
+
+impl Watched {
+    /// Begins to follow a process. One that is born in the window starts from zero.
+    pub fn new(pid: u32, role: Role, stat: &parse::Stat, in_window: bool) -> Watched {
+        Watched {
+            pid,
+            role,
+            started_ticks: stat.started_ticks,
+            name: stat.name.clone(),
+            parent: stat.parent,
+            command: Vec::new(),
+            cpu: Mark::default(),
+            children: Mark::default(),
+            memory: MemoryMarks::default(),
+            threads: BTreeMap::new(),
+            exit: None,
+            gone: false,
+            frozen: false,
+            in_window,
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Whether this is the process that began at `started_ticks`.
+    pub fn is(&self, started_ticks: u64) -> bool {
+        self.started_ticks == started_ticks
+    }
+
+    fn folder(&self, tid: u32) -> String {
+        format!("/proc/{}/task/{tid}", self.pid)
+    }
+
+    /// Notes what it has used by now; follows up to `room` new threads and says how many.
+    pub fn look(&mut self, stat: &parse::Stat, room: usize, in_window: bool) -> usize {
+        self.name.clone_from(&stat.name);
+        self.parent = stat.parent;
+        self.read_command();
+        if !self.frozen {
+            self.children.last = stat.children_cpu_ns;
+            self.end_clock();
+        }
+        let mut new = 0;
+        for tid in super::numbered(&format!("/proc/{}/task", self.pid)) {
+            if self.threads.contains_key(&tid) || new >= room || self.frozen {
+                continue;
+            }
+            let folder = self.folder(tid);
+            if let Some(mut thread) = Thread::open(&folder) {
+                thread.look_closely(&folder);
+                self.threads.insert(tid, thread);
+                new += 1;
+            }
+        }
+        if in_window && !self.frozen {
+            self.look_at_threads();
+        }
+        new
+    }
+
+    /// The command of a process changes when it executes another program.
+    fn read_command(&mut self) {
+        if let Ok(bytes) = std::fs::read(format!("/proc/{}/cmdline", self.pid))
+            && !bytes.is_empty()
+        {
+            self.command = parse::command_line(&bytes);
+        }
+    }
+
+    fn look_at_threads(&mut self) {
+        for thread in self.threads.values_mut().filter(|thread| thread.alive) {
+            thread.look();
+        }
+    }
+
+    fn look_closely_at_threads(&mut self) {
+        let pid = self.pid;
+        for (tid, thread) in &mut self.threads {
+            thread.look_closely(&format!("/proc/{pid}/task/{tid}"));
+        }
+    }
+
+    fn status(&self) -> Option<parse::Status> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        Some(parse::status(&text)).filter(|status| status.peak_bytes > 0)
+    }
+
+    pub fn reset_peak(&mut self) {
+        if let Some(status) = self.status() {
+            self.memory.startup_peak_bytes = status.peak_bytes;
+            let reset = std::fs::write(format!("/proc/{}/clear_refs", self.pid), "5");
+            self.memory.peak_bytes = reset.is_ok().then_some(0);
+        }
+        self.look_closely_at_threads();
+    }
+
+    pub fn begin_clock(&mut self) {
+        self.in_window = true;
+        if let Some(cpu) = launch::cpu_clock(self.pid) {
+            self.cpu = Mark {
+                start: cpu.0,
+                last: cpu.0,
+            };
+        }
+        self.children.start = self.children.last;
+    }
+
+    pub fn begin_threads(&mut self) {
+        self.look_at_threads();
+        for thread in self.threads.values_mut() {
+            thread.begin();
+        }
+    }
+
+    pub fn end_clock(&mut self) {
+        match launch::cpu_clock(self.pid) {
+            Some(cpu) => self.cpu.last = self.cpu.last.max(cpu.0),
+            None => self.gone = true,
+        }
+    }
+
+    /// Reads the rest at the end of the window and keeps it from then on.
+    pub fn end_rest(&mut self) {
+        self.look_at_threads();
+        self.look_closely_at_threads();
+        self.note_memory();
+        self.frozen = true;
+    }
+
+    pub fn note_memory(&mut self) {
+        let Some(status) = self.status() else {
+            return;
+        };
+        // A process born in the window has had no mark to reset: its whole life is in it.
+        if let Some(peak) = &mut self.memory.peak_bytes {
+            *peak = status.peak_bytes;
+        } else if self.memory.startup_peak_bytes == 0 {
+            self.memory.peak_bytes = Some(status.peak_bytes);
+        }
+        self.memory.end_bytes = status.resident_bytes;
+    }
+
+    /// It ended after using `whole_cpu_ns` in its life, with the children that it waited for.
+    pub fn ended(&mut self, exit: Exit, whole_cpu_ns: u64, in_window: bool) {
+        self.exit = Some(exit);
+        self.gone = true;
+        if in_window && !self.frozen && self.children.last == 0 {
+            self.cpu.last = self.cpu.last.max(whole_cpu_ns);
+        }
+    }
+
+    /// CPU time of the children that it reaped in the window.
+    pub fn children_in_window_ns(&self) -> u64 {
+        if self.in_window {
+            self.children.rise()
+        } else {
+            0
+        }
+    }
+
+    /// Whether it is gone and `parent` was its parent, so that its time went into the parent's account.
+    pub fn is_gone_child_of(&self, parent: &Watched) -> bool {
+        self.gone && self.in_window && self.parent == parent.pid
+    }
+
+    /// What it and its reaped children used in their lives, as last seen.
+    pub fn whole_life_ns(&self) -> u64 {
+        self.cpu.last + self.children.last
+    }
+
+    pub fn into_record(self) -> ProcessRecord {
+        let sum = |of: fn(&Thread) -> Mark| self.threads.values().map(|t| of(t).rise()).sum();
+        let mut memory = self.memory;
+        // A mark that was reset and never read again holds nothing.
+        memory.peak_bytes = memory.peak_bytes.filter(|&peak| peak > 0);
+        ProcessRecord {
+            role: self.role,
+            name: self.name,
+            pid: self.pid,
+            parent_pid: self.parent,
+            command: self.command,
+            cpu_ns: if self.in_window { self.cpu.rise() } else { 0 },
+            memory,
+            switches_voluntary: sum(|thread| thread.voluntary),
+            switches_involuntary: sum(|thread| thread.involuntary),
+            threads: self
+                .threads
+                .iter()
+                .map(|(&tid, thread)| thread_record(tid, thread))
+                .collect(),
+            exit: self.exit,
+        }
+    }
+}
+
+fn thread_record(tid: u32, thread: &Thread) -> ThreadRecord {
+    ThreadRecord {
+        tid,
+        name: thread.name.clone(),
+        cpu_ns: thread.cpu.rise(),
+        delay_ns: thread.delay.rise(),
+    }
+}

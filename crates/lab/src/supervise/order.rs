@@ -1,0 +1,148 @@
+//! What a supervisor is told and what it reports: one JSON value a line.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use prony_record::{
+    Cell, Cores, Exit, Fact, Histogram, Isolation, Phase, PlannedSetting, PlannedSubject,
+    PlannedWorkload, Trial,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::launch::{Entered, Wanted};
+
+/// Longest line of an order or a report: a histogram is the largest thing in one.
+pub const LINE_BYTES_MAX: usize = 64 << 20;
+
+/// The line that ends a trial in good order.
+pub const INTERRUPT: &str = "interrupt";
+
+/// The first line on a supervisor's input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The namespaces that it is to have.
+    pub wanted: Wanted,
+    /// `None` for the guard, which enters the namespaces; what it entered for the
+    /// supervisor, the first process in them.
+    pub entered: Option<Entered>,
+    /// What is to be done there.
+    pub order: Order,
+}
+
+/// What a supervisor does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "one of them is ever held")]
+pub enum Order {
+    /// Only see whether the namespaces can be had.
+    Probe,
+    /// Run one trial.
+    Trial(TrialOrder),
+    /// Run one command to its end.
+    Command(CommandOrder),
+}
+
+/// One trial, with all of the plan that it needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrialOrder {
+    /// The cell.
+    pub cell: Cell,
+    /// Its subject.
+    pub subject: PlannedSubject,
+    /// Its workload.
+    pub workload: PlannedWorkload,
+    /// The settings that it names.
+    pub settings: Vec<PlannedSetting>,
+    /// Cores by role.
+    pub cores: Cores,
+    /// Warm-up.
+    pub warmup_ns: u64,
+    /// Measured window.
+    pub duration_ns: u64,
+    /// Block, from 0.
+    pub block: u32,
+    /// Place in the block's order, from 0.
+    pub position: u32,
+    /// Seed of this trial.
+    pub seed: u64,
+    /// What drives the subject.
+    pub generator: Generator,
+    /// Driver of Prony's generator: `auto`, `ring` or `epoll`.
+    pub driver: String,
+    /// The prony binary, for its generator and for `{prony}`.
+    pub prony: PathBuf,
+    /// A fresh folder, removed when the trial has ended.
+    pub work_dir: PathBuf,
+    /// The run directory.
+    pub run_dir: PathBuf,
+    /// Name of this trial's files in the run directory, without folder and ending.
+    pub file_stem: String,
+}
+
+/// What drives the subject.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Generator {
+    /// `prony __generate`.
+    Prony,
+    /// wrk, as a cross-check.
+    Wrk {
+        /// Its binary.
+        path: PathBuf,
+        /// Name and version: `wrk 4.1.0`.
+        version: String,
+    },
+}
+
+/// One command, run to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandOrder {
+    /// Argument vector.
+    pub command: Vec<String>,
+    /// Environment added to that of Prony.
+    pub env: BTreeMap<String, String>,
+    /// Folder that it runs in.
+    pub dir: PathBuf,
+    /// File that its output goes to, both streams in one; created or cut.
+    pub log: PathBuf,
+    /// After this it is killed.
+    pub timeout_ns: u64,
+}
+
+/// A line that a supervisor prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "one line of each is ever held")]
+pub enum Report {
+    /// The namespaces cannot be had.
+    Refused {
+        /// The step and the system's reason.
+        reason: String,
+    },
+    /// They can be had, and these facts hold in them.
+    Probed {
+        /// What holds.
+        isolation: Isolation,
+        /// Settings of the network in them.
+        facts: Vec<Fact>,
+    },
+    /// A phase of the trial begins.
+    Phase {
+        /// Which.
+        phase: Phase,
+    },
+    /// The trial has ended.
+    Trial {
+        /// All that it recorded.
+        trial: Trial,
+        /// Latency of the completed requests.
+        histogram: Option<Histogram>,
+    },
+    /// The command has ended.
+    Exited {
+        /// How; `None`: it was killed at its time-out.
+        exit: Option<Exit>,
+        /// Whether it could be started at all, and why not.
+        error: Option<String>,
+    },
+}

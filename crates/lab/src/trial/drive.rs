@@ -1,0 +1,236 @@
+//! The process that drives the subject: Prony's generator, which speaks JSON
+//! lines, or wrk, whose window is as long as it runs.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+
+use prony_base::{Instant, Nanos, clock};
+use prony_record::{GeneratorEvent, Histogram, LoadReport, LoadSpec, LoadTarget};
+
+use super::log::Log;
+use super::start::Place;
+use super::wrk;
+use crate::request;
+use crate::supervise::TrialOrder;
+
+/// The hidden command of `prony` that drives a subject.
+pub const WORD: &str = "__generate";
+/// Longest line of a generator: its histogram.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+/// How long after its start the window of wrk begins, for its connections to be made.
+const WRK_CONNECTS: Nanos = Nanos::from_millis(20);
+
+/// The measured window on `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// Its start.
+    pub start: Instant,
+    /// Its end.
+    pub end: Instant,
+}
+
+/// What the generator did, when it has ended.
+pub type Driven = (LoadReport, Option<Histogram>);
+
+/// A started generator.
+#[derive(Debug)]
+pub struct Driver {
+    /// Its process id.
+    pub pid: u32,
+    /// What it prints beside its results.
+    pub log: Log,
+    lines: Receiver<String>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Prony,
+    Wrk { printed: String, version: String },
+}
+
+/// The load of a trial, all resolved.
+pub fn spec(order: &TrialOrder, place: &Place) -> LoadSpec {
+    let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
+    let url = format!("http://{}{}", place.authority, order.workload.request.path);
+    LoadSpec {
+        target: LoadTarget {
+            url,
+            address: place.address.to_string(),
+        },
+        threads: cores.max(1).min(order.cell.connections.max(1)),
+        connections: order.cell.connections,
+        warmup_ns: order.warmup_ns,
+        duration_ns: order.duration_ns,
+        requests_max: None,
+        timeout_ns: order.workload.timeout_ns,
+        requests: request::variants(&order.workload, &place.authority, order.seed),
+        expected_status: vec![order.workload.expect_status],
+        driver: order.driver.clone(),
+    }
+}
+
+impl Driver {
+    /// Starts Prony's generator.
+    pub fn prony(order: &TrialOrder, spec: &LoadSpec, log: Log) -> io::Result<Driver> {
+        let mut command = Command::new(&order.prony);
+        command.arg(WORD).stdin(Stdio::piped());
+        let (mut child, lines) = start(command, &log)?;
+        if let Some(mut input) = child.stdin.take() {
+            let text = serde_json::to_vec(spec)?;
+            // A generator that is gone by now is seen by its exit.
+            let _ = input.write_all(&text);
+        }
+        Ok(Driver {
+            pid: child.id(),
+            log,
+            lines,
+            kind: Kind::Prony,
+        })
+    }
+
+    /// Starts wrk for `seconds` with the first request of the workload.
+    pub fn wrk(
+        order: &TrialOrder,
+        spec: &LoadSpec,
+        wrk: (&Path, &str),
+        seconds: u64,
+        log: Log,
+    ) -> io::Result<Driver> {
+        let (path, version) = wrk;
+        let body = order
+            .workload
+            .request
+            .body
+            .replace(request::PLACEHOLDER, "1");
+        let url = spec.target.url.replace(request::PLACEHOLDER, "1");
+        let script = order.work_dir.join("wrk.lua");
+        let template = &order.workload.request;
+        std::fs::write(
+            &script,
+            wrk::script(&template.method, &body, &template.headers),
+        )?;
+        let mut command = Command::new(path);
+        let script = script.display().to_string();
+        command
+            .args(wrk::arguments(spec, seconds, &script, &url))
+            .stdin(Stdio::null());
+        let (child, lines) = start(command, &log)?;
+        Ok(Driver {
+            pid: child.id(),
+            log,
+            lines,
+            kind: Kind::Wrk {
+                printed: String::new(),
+                version: version.to_owned(),
+            },
+        })
+    }
+
+    /// The window, once it is known; an error when the generator said something else.
+    pub fn window(&mut self, spec: &LoadSpec) -> Result<Option<Window>, String> {
+        if let Kind::Wrk { .. } = self.kind {
+            // Wholly within the time that wrk runs for.
+            let start = clock::monotonic() + WRK_CONNECTS;
+            let end = start + (Nanos(spec.duration_ns) - WRK_CONNECTS * 2);
+            return Ok(Some(Window { start, end }));
+        }
+        match self.event()? {
+            None => Ok(None),
+            Some(GeneratorEvent::Connected {
+                window_start_ns,
+                window_end_ns,
+            }) => Ok(Some(checked_window(spec, window_start_ns, window_end_ns)?)),
+            Some(GeneratorEvent::Finished { .. }) => {
+                Err("the generator finished before it had connected".to_owned())
+            }
+        }
+    }
+
+    /// What it measured, once it has said so.
+    pub fn result(&mut self, spec: &LoadSpec) -> Result<Option<Driven>, String> {
+        if let Kind::Wrk { printed, version } = &mut self.kind {
+            loop {
+                match self.lines.try_recv() {
+                    Ok(line) => {
+                        printed.push_str(&line);
+                        printed.push('\n');
+                    }
+                    Err(TryRecvError::Empty) => return Ok(None),
+                    Err(TryRecvError::Disconnected) => break,
+                }
+            }
+            let report = wrk::report(printed, spec, version);
+            let unread = || format!("the output of wrk holds no rate: {}", printed.trim());
+            return report.map(|report| Some((report, None))).ok_or_else(unread);
+        }
+        match self.event()? {
+            None => Ok(None),
+            Some(GeneratorEvent::Finished { report, histogram }) => {
+                Ok(Some((report, Some(histogram))))
+            }
+            Some(GeneratorEvent::Connected { .. }) => {
+                Err("the generator connected twice".to_owned())
+            }
+        }
+    }
+
+    fn event(&mut self) -> Result<Option<GeneratorEvent>, String> {
+        match self.lines.try_recv() {
+            Ok(line) => {
+                let garbled = |error| format!("the generator printed what is no event: {error}");
+                serde_json::from_str(&line).map(Some).map_err(garbled)
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(match self.log.tail().last() {
+                Some(line) => format!("the generator ended without a result; it said: {line}"),
+                None => "the generator ended without a result".to_owned(),
+            }),
+        }
+    }
+}
+
+/// A window that the sampler can keep to: in the future, and as long as was asked for.
+fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, String> {
+    let latest = clock::monotonic() + Nanos(spec.warmup_ns) + Nanos::from_secs(60);
+    let length = end.saturating_sub(start);
+    let bounded = length > 0 && length <= spec.duration_ns.saturating_mul(2);
+    if !bounded || Instant(start) > latest {
+        return Err(format!(
+            "the generator's window from {start} to {end} is not the one asked for"
+        ));
+    }
+    Ok(Window {
+        start: Instant(start),
+        end: Instant(end),
+    })
+}
+
+/// Starts a generator whose lines arrive on a channel.
+fn start(mut command: Command, log: &Log) -> io::Result<(Child, Receiver<String>)> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(log.writer()?)
+        .spawn()?;
+    let (send, lines) = sync_channel(1024);
+    if let Some(output) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(output);
+            let mut line = Vec::new();
+            while let Ok(1..) = reader
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)
+            {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                if send.send(text).is_err() {
+                    break;
+                }
+                line.clear();
+            }
+        });
+    }
+    Ok((child, lines))
+}
