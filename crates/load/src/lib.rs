@@ -1,2 +1,32 @@
-//! The load generator: arrivals, workers, recorders.
+//! The load generator: drives one HTTP server in a closed loop and counts every
+//! request once.
+//!
+//! [`run`] takes a resolved [`LoadSpec`] and blocks until the run has ended;
+//! an [`Observer`] hears when the measured window is, and how far the run has
+//! come. One thread is one event loop; a connection is one task on it, with one
+//! request outstanding.
+//!
+//! ```text
+//! connect all ──> warm-up ──> window ──> drain
+//!                 part::WarmUp  Measured   Drain: nothing starts, the rest is answered or times out
+//! ```
+//!
+//! Each request has a time at which it was sent, one at which its first byte
+//! came and one at which it was done, each read from the clock when the engine
+//! hands over that completion; latency is done − sent.
+//!
+//! Not for: verifying a server's answers in depth (the lab does), choosing what
+//! to send (a [`RequestSource`] does), printing.
 #![forbid(unsafe_code)]
+
+mod connection;
+pub mod prepare;
+mod recorder;
+mod run;
+mod source;
+mod window;
+mod worker;
+
+pub use prony_record::{LoadReport, LoadSpec};
+pub use run::{LoadError, Observer, Outcome, run};
+pub use source::{Cycle, Request, RequestSource};

@@ -1,0 +1,312 @@
+//! A run: threads started, connected, let go at the same moment, and added up.
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
+use prony_record::{Histogram, LoadReport, LoadSpec, SCHEMA, ThreadCpu};
+
+use crate::recorder::{Failure, Recorder};
+use crate::window::Window;
+use crate::worker::{Counted, Share, Shared, Worker, connect_all};
+
+/// Time between two calls of [`Observer::progress`].
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// Hears how a run goes, on the thread that called [`run`].
+pub trait Observer {
+    /// All connections were tried; the window is from `start` to `end` on `CLOCK_MONOTONIC`.
+    fn connected(&mut self, start: Instant, end: Instant) {
+        let _ = (start, end);
+    }
+
+    /// Called a few times a second: completed and failed in the window so far. `false` ends the run now.
+    fn progress(&mut self, completed: u64, failed: u64) -> bool {
+        let _ = (completed, failed);
+        true
+    }
+}
+
+/// What a run measured.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The figures.
+    pub report: LoadReport,
+    /// Latency of every request completed in the window.
+    pub histogram: Histogram,
+    /// Why the event loops do not run on io_uring although they were not told so; empty otherwise.
+    pub fallback: Option<String>,
+    /// Whether the observer ended it.
+    pub interrupted: bool,
+}
+
+/// Why a run has no outcome at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The specification does not make sense.
+    #[error("{0}")]
+    Spec(String),
+    /// No connection could be opened.
+    #[error("no connection to {address} could be opened: {reason}")]
+    Unreachable {
+        /// Where to.
+        address: String,
+        /// What most attempts said.
+        reason: String,
+    },
+    /// An event loop could not be started.
+    #[error("the event loop could not be started: {0}")]
+    Engine(#[from] prony_engine::Error),
+}
+
+/// What a thread says when it has tried all its connections.
+struct Tried {
+    opened: usize,
+    failure: Option<Failure>,
+    driver: DriverKind,
+    fallback: Option<String>,
+    go: Sender<Arc<Window>>,
+}
+
+/// Runs `spec` to its end. Blocks the calling thread.
+pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+    let shares = shares(spec)?;
+    let shared = Arc::new(Shared::default());
+    thread::scope(|scope| {
+        let (said, hear) = mpsc::channel::<Tried>();
+        let threads: Vec<_> = shares
+            .iter()
+            .map(|share| {
+                let (said, shared) = (said.clone(), Arc::clone(&shared));
+                let body = move || one_thread(spec, share.clone(), said, shared);
+                let named = thread::Builder::new().name(format!("load-{}", share.thread));
+                named
+                    .spawn_scoped(scope, body)
+                    .map_err(|error| LoadError::Spec(format!("no thread: {error}")))
+            })
+            .collect::<Result<_, _>>()?;
+        drop(said);
+        let tried: Vec<Tried> = hear.iter().collect();
+        let begun = begin(spec, &tried, observer);
+        let facts = tried
+            .first()
+            .map(|first| (first.driver, first.fallback.clone()));
+        drop(tried);
+        let mut interrupted = false;
+        while begun.is_ok() && !threads.iter().all(|thread| thread.is_finished()) {
+            thread::park_timeout(PROGRESS_EVERY);
+            let (completed, failed) = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
+            if !interrupted && !observer.progress(completed, failed) {
+                interrupted = true;
+                shared.stop.store(true, Relaxed);
+            }
+        }
+        let joined = threads.into_iter().map(|thread| {
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let counted: Vec<Option<Counted>> = joined.collect::<Result<_, _>>()?;
+        let window = begun?;
+        let counted: Vec<Counted> = counted.into_iter().flatten().collect();
+        let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
+        let (report, histogram) = add_up(spec, driver, &window, counted);
+        Ok(Outcome {
+            report,
+            histogram,
+            fallback,
+            interrupted,
+        })
+    })
+}
+
+/// Shares connections and requests out over the threads, the first ones taking the remainder.
+fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
+    let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
+    if spec.threads == 0 || spec.connections < spec.threads {
+        return wrong("there must be at least one connection for each thread");
+    }
+    if spec.requests.is_empty() {
+        return wrong("there is no request to send");
+    }
+    let address: SocketAddr = match spec.target.address.parse() {
+        Ok(address) => address,
+        Err(_) => {
+            return wrong(&format!(
+                "`{}` is not an address with a port",
+                spec.target.address
+            ));
+        }
+    };
+    let part = |whole: u64, thread: u32| {
+        whole / u64::from(spec.threads)
+            + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
+    };
+    let share = |thread| Share {
+        thread,
+        connections: part(u64::from(spec.connections), thread) as usize,
+        requests_max: spec
+            .requests_max
+            .map_or(u64::MAX, |requests| part(requests, thread)),
+        address,
+        timeout: Nanos(spec.timeout_ns),
+        expected_status: spec.expected_status.clone(),
+    };
+    Ok((0..spec.threads).map(share).collect())
+}
+
+fn one_thread(
+    spec: &LoadSpec,
+    share: Share,
+    said: mpsc::Sender<Tried>,
+    shared: Arc<Shared>,
+) -> Result<Option<Counted>, LoadError> {
+    let config = Config {
+        driver: spec.driver.parse().map_err(LoadError::Spec)?,
+        connections_hint: share.connections as u32,
+        ..Config::default()
+    };
+    let ended = prony_engine::run(&config, |handle| {
+        one_loop(handle, spec, share, said, shared)
+    })?;
+    Ok(ended)
+}
+
+async fn one_loop(
+    handle: Handle,
+    spec: &LoadSpec,
+    share: Share,
+    said: mpsc::Sender<Tried>,
+    shared: Arc<Shared>,
+) -> Option<Counted> {
+    // The slices begin with the window, which is known only once all threads have connected.
+    let recorder = Rc::new(RefCell::new(Recorder::new(Instant::ZERO)));
+    let streams = connect_all(&handle, &share, &recorder).await;
+    let (go, mut gone): (_, Receiver<Arc<Window>>) = mailbox(1);
+    let opened = streams.iter().flatten().count();
+    let failure = recorder.borrow().first_connect_failure();
+    let fallback = handle.fallback().map(str::to_owned);
+    // Dropped as soon as it has spoken: the caller hears until every thread has spoken or ended.
+    let _ = said.send(Tried {
+        opened,
+        failure,
+        driver: handle.driver(),
+        fallback,
+        go,
+    });
+    drop(said);
+    let window = gone.recv().await?;
+    let mut counts = Recorder::new(window.start());
+    counts.merge(&recorder.borrow());
+    let worker = Rc::new(Worker::new(handle, spec, share, window, counts));
+    Some(worker.work(streams, shared).await)
+}
+
+/// Lets all threads go, unless nothing answers.
+fn begin(
+    spec: &LoadSpec,
+    tried: &[Tried],
+    observer: &mut dyn Observer,
+) -> Result<Arc<Window>, LoadError> {
+    if tried.iter().all(|thread| thread.opened == 0) {
+        let failure = tried.iter().find_map(|thread| thread.failure);
+        return Err(LoadError::Unreachable {
+            address: spec.target.address.clone(),
+            reason: reason(failure).to_owned(),
+        });
+    }
+    let window = Arc::new(Window::new(
+        clock::monotonic(),
+        Nanos(spec.warmup_ns),
+        Nanos(spec.duration_ns),
+    ));
+    observer.connected(window.start(), window.end());
+    for thread in tried {
+        // A thread that is gone has an error of its own, which its join returns.
+        let _ = thread.go.send(Arc::clone(&window));
+    }
+    Ok(window)
+}
+
+fn reason(failure: Option<Failure>) -> &'static str {
+    match failure {
+        Some(Failure::Refused) => "connection refused; nothing listens there",
+        Some(Failure::Timeout) => "no answer in time",
+        Some(Failure::Reset) => "connection reset",
+        _ => {
+            "the system refused; is the limit on open files (`ulimit -n`) or on local ports reached?"
+        }
+    }
+}
+
+/// One report from what all threads counted.
+fn add_up(
+    spec: &LoadSpec,
+    driver: DriverKind,
+    window: &Window,
+    counted: Vec<Counted>,
+) -> (LoadReport, Histogram) {
+    let mut all = Recorder::new(window.start());
+    let mut threads_cpu = Vec::with_capacity(counted.len());
+    let mut finished = window.start();
+    for (thread, counted) in counted.iter().enumerate() {
+        all.merge(&counted.recorder);
+        threads_cpu.push(ThreadCpu {
+            name: format!("load-{thread}"),
+            cpu_ns: counted.cpu.0,
+        });
+        finished = finished.max(counted.finished);
+    }
+    // With a number of requests the window ends with the last answer.
+    let end = if finished < window.end() {
+        all.last_completion
+    } else {
+        window.end()
+    };
+    let length = end.since(window.start());
+    let counts = all.counts();
+    let (latency_ns, histogram) = all.latency();
+    let errors = counts
+        .failed
+        .by_kind()
+        .into_iter()
+        .filter(|&(_, count)| count > 0);
+    let report = LoadReport {
+        schema: SCHEMA,
+        generator: concat!("prony ", env!("CARGO_PKG_VERSION")).to_owned(),
+        driver: driver.to_string(),
+        target: spec.target.clone(),
+        threads: spec.threads,
+        connections: spec.connections,
+        window_ns: length.0,
+        completed: counts.completed,
+        rate_per_s: if length == Nanos::ZERO {
+            0.0
+        } else {
+            counts.completed as f64 / length.as_secs_f64()
+        },
+        counts,
+        status: all.status().collect(),
+        errors: errors
+            .map(|(kind, count)| (kind.to_owned(), count))
+            .collect(),
+        received_bytes: all.received_bytes,
+        sent_bytes: all.sent_bytes,
+        latency_ns,
+        first_byte_ns: all.first_byte(),
+        connect_ns: all.connect(),
+        slices: all.slices(length),
+        connections_opened: all.connections_opened,
+        connections_closed_by_server: all.connections_closed_by_server,
+        cpu_ns: threads_cpu.iter().map(|thread| thread.cpu_ns).sum(),
+        threads_cpu,
+    };
+    (report, histogram)
+}

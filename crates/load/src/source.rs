@@ -1,0 +1,119 @@
+//! What to send: the workers ask a [`RequestSource`] for each request.
+
+use std::rc::Rc;
+
+use prony_record::PreparedRequest;
+use prony_wire::Method;
+
+/// A request that is ready to go over the wire. Cheap to clone: its bytes are shared.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Its method, which decides how the answer is framed.
+    pub method: Method,
+    /// The whole request.
+    pub bytes: Rc<[u8]>,
+    /// The body that the answer must have, where that is known.
+    pub expected_body: Option<Rc<[u8]>>,
+    /// Whether the request itself asks for the connection to be closed.
+    pub closes: bool,
+}
+
+/// Decides what each connection sends next. One for each thread; it never leaves it.
+pub trait RequestSource {
+    /// The next request of connection `connection` (counted from 0 on this thread).
+    fn next(&mut self, connection: usize) -> &Request;
+}
+
+/// A fixed list of requests, which each connection goes through in turn from its own place.
+pub struct Cycle {
+    requests: Vec<Request>,
+    /// Next place of each connection.
+    places: Vec<usize>,
+}
+
+impl Cycle {
+    /// The cycle over `requests`, of which there is at least one, for `connections`.
+    pub fn new(requests: &[PreparedRequest], connections: usize) -> Cycle {
+        let requests: Vec<Request> = requests.iter().map(decode).collect();
+        assert!(!requests.is_empty(), "a load has at least one request");
+        let places = (0..connections)
+            .map(|connection| connection % requests.len())
+            .collect();
+        Cycle { requests, places }
+    }
+}
+
+impl RequestSource for Cycle {
+    fn next(&mut self, connection: usize) -> &Request {
+        let place = &mut self.places[connection];
+        let request = &self.requests[*place];
+        *place = if *place + 1 == self.requests.len() {
+            0
+        } else {
+            *place + 1
+        };
+        request
+    }
+}
+
+fn decode(prepared: &PreparedRequest) -> Request {
+    let expected = prepared
+        .expect
+        .as_ref()
+        .and_then(|answer| answer.body.as_deref());
+    Request {
+        method: Method::from_name(&prepared.method).unwrap_or(Method::Get),
+        bytes: Rc::from(prepared.bytes.as_slice()),
+        expected_body: expected.map(Rc::from),
+        closes: asks_to_close(&prepared.bytes),
+    }
+}
+
+/// Whether the head says `Connection: close`.
+fn asks_to_close(request: &[u8]) -> bool {
+    let head_end = request
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .unwrap_or(request.len());
+    let head = String::from_utf8_lossy(&request[..head_end]).to_ascii_lowercase();
+    head.lines().any(|line| {
+        line.strip_prefix("connection:")
+            .is_some_and(|value| value.split(',').any(|token| token.trim() == "close"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prepared(text: &str) -> PreparedRequest {
+        PreparedRequest {
+            method: "GET".to_owned(),
+            bytes: text.as_bytes().to_vec(),
+            expect: None,
+        }
+    }
+
+    #[test]
+    fn each_connection_goes_through_all_requests_from_its_own_place() {
+        let mut cycle = Cycle::new(&["a", "b", "c"].map(prepared), 2);
+        let mut sent = |connection| {
+            (0..4)
+                .map(|_| cycle.next(connection).bytes[0] as char)
+                .collect::<String>()
+        };
+        assert_eq!(sent(0), "abca");
+        assert_eq!(sent(1), "bcab");
+    }
+
+    #[test]
+    fn a_request_that_asks_to_close_is_known_by_its_head_alone() {
+        let closes = |text: &str| asks_to_close(text.as_bytes());
+        assert!(closes(
+            "GET / HTTP/1.1\r\nConnection: Keep-Alive, Close\r\n\r\n"
+        ));
+        assert!(!closes(
+            "POST / HTTP/1.1\r\nHost: x\r\n\r\nConnection: close\r\n"
+        ));
+    }
+}

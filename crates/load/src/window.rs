@@ -1,0 +1,93 @@
+//! When a run is what: warm-up, the measured window, the drain after it.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use prony_base::{Instant, Nanos};
+
+/// The part of a run that a moment belongs to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Part {
+    /// Load that is not measured.
+    WarmUp,
+    /// The window.
+    Measured,
+    /// No request starts any more; what is in flight is answered.
+    Drain,
+}
+
+/// The measured window, shared by all threads of a run. Its end may be moved
+/// forward once it is known that the run ends early, never back.
+#[derive(Debug)]
+pub struct Window {
+    start: Instant,
+    end: AtomicU64,
+}
+
+impl Window {
+    /// The window of a run whose load begins at `begin`.
+    pub fn new(begin: Instant, warmup: Nanos, duration: Nanos) -> Window {
+        let start = begin + warmup;
+        Window {
+            start,
+            end: AtomicU64::new((start + duration).0),
+        }
+    }
+
+    /// Its first moment.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
+    /// The first moment after it.
+    pub fn end(&self) -> Instant {
+        Instant(self.end.load(Relaxed))
+    }
+
+    /// Ends the window at `now` if it would end later: the user interrupted the run.
+    pub fn cut(&self, now: Instant) {
+        self.end.fetch_min(now.0.max(self.start.0), Relaxed);
+    }
+
+    /// What the moment `at` belongs to.
+    pub fn part(&self, at: Instant) -> Part {
+        if at < self.start {
+            Part::WarmUp
+        } else if at < self.end() {
+            Part::Measured
+        } else {
+            Part::Drain
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_moment_belongs_to_one_part() {
+        let window = Window::new(Instant(100), Nanos(10), Nanos(50));
+        let parts = [100, 109, 110, 159, 160].map(|at| window.part(Instant(at)));
+        assert_eq!(
+            parts,
+            [
+                Part::WarmUp,
+                Part::WarmUp,
+                Part::Measured,
+                Part::Measured,
+                Part::Drain
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cut_moves_the_end_forward_and_never_before_the_start() {
+        let window = Window::new(Instant(100), Nanos(10), Nanos(50));
+        window.cut(Instant(130));
+        assert_eq!(window.end(), Instant(130));
+        window.cut(Instant(150));
+        assert_eq!(window.end(), Instant(130));
+        window.cut(Instant(90));
+        assert_eq!(window.end(), Instant(110));
+    }
+}

@@ -1,0 +1,279 @@
+//! One thread of a run: its event loop, its connections, its counts.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::{Handle, Stream, Task};
+use prony_record::LoadSpec;
+
+use crate::connection;
+use crate::recorder::{Failure, Recorder, SLICE};
+use crate::source::{Cycle, Request, RequestSource};
+use crate::window::{Part, Window};
+
+/// Connections that one thread opens at the same time, so that a usual listen
+/// backlog (128 and more) holds them.
+const CONNECTING_MAX: usize = 64;
+
+/// What the threads of a run share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// The run is to end now.
+    pub stop: AtomicBool,
+    /// Requests completed in the window so far.
+    pub completed: AtomicU64,
+    /// Requests and connects failed in the window so far.
+    pub failed: AtomicU64,
+}
+
+/// What one thread is to do.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// Number of the thread, from 0.
+    pub thread: u32,
+    /// Its connections.
+    pub connections: usize,
+    /// Requests that it may send.
+    pub requests_max: u64,
+    /// Where to.
+    pub address: SocketAddr,
+    /// Time-out of a request.
+    pub timeout: Nanos,
+    /// Status codes that are expected; empty: 200 to 399.
+    pub expected_status: Vec<u16>,
+}
+
+/// The request that is outstanding on a connection.
+#[derive(Default)]
+struct Slot {
+    /// The connection while one request is outstanding on it.
+    stream: Option<Rc<Stream>>,
+    /// When its request was sent.
+    sent: Instant,
+    /// The time-out has struck; what fails next fails for that.
+    expired: bool,
+}
+
+/// A thread at work. Shared by its tasks, never leaves the thread.
+pub struct Worker {
+    pub(crate) handle: Handle,
+    pub(crate) recorder: RefCell<Recorder>,
+    pub(crate) share: Share,
+    window: Arc<Window>,
+    source: RefCell<Cycle>,
+    slots: RefCell<Vec<Slot>>,
+    requests_left: Cell<u64>,
+}
+
+/// What a thread counted.
+pub struct Counted {
+    /// Its counts.
+    pub recorder: Recorder,
+    /// Its CPU time in the window.
+    pub cpu: Nanos,
+    /// When its last connection had nothing left to do.
+    pub finished: Instant,
+}
+
+/// Opens the connections of `share`, at most [`CONNECTING_MAX`] at a time. A
+/// failed one is `None`; its failure and all lengths are in the recorder.
+pub async fn connect_all(
+    handle: &Handle,
+    share: &Share,
+    recorder: &Rc<RefCell<Recorder>>,
+) -> Vec<Option<Stream>> {
+    let next = Rc::new(Cell::new(0));
+    let opened = Rc::new(RefCell::new(Vec::with_capacity(share.connections)));
+    let lanes: Vec<Task<()>> = (0..CONNECTING_MAX.min(share.connections))
+        .map(|_| {
+            let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
+            let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
+            let (address, timeout, connections) = (share.address, share.timeout, share.connections);
+            handle.clone().spawn(async move {
+                while next.get() < connections {
+                    next.set(next.get() + 1);
+                    let stream = connection::open(&handle, address, timeout, &recorder)
+                        .await
+                        .ok();
+                    opened.borrow_mut().push(stream);
+                }
+            })
+        })
+        .collect();
+    for lane in lanes {
+        lane.await;
+    }
+    opened.take()
+}
+
+impl Worker {
+    /// A thread about to work through `window`.
+    pub fn new(
+        handle: Handle,
+        spec: &LoadSpec,
+        share: Share,
+        window: Arc<Window>,
+        recorder: Recorder,
+    ) -> Worker {
+        let mut slots = Vec::new();
+        slots.resize_with(share.connections, Slot::default);
+        Worker {
+            handle,
+            recorder: RefCell::new(recorder),
+            source: RefCell::new(Cycle::new(&spec.requests, share.connections)),
+            requests_left: Cell::new(share.requests_max),
+            slots: RefCell::new(slots),
+            share,
+            window,
+        }
+    }
+
+    /// Drives `streams` until the window is over and everything is answered or has failed.
+    pub async fn work(
+        self: Rc<Worker>,
+        streams: Vec<Option<Stream>>,
+        shared: Arc<Shared>,
+    ) -> Counted {
+        let cpu = Rc::new(Cell::new((None, None)));
+        let conductor = self
+            .handle
+            .spawn(Rc::clone(&self).conduct(shared, Rc::clone(&cpu)));
+        let connections: Vec<Task<()>> = streams
+            .into_iter()
+            .enumerate()
+            .map(|(index, stream)| {
+                self.handle
+                    .spawn(connection::drive(Rc::clone(&self), index, stream))
+            })
+            .collect();
+        for connection in connections {
+            connection.await;
+        }
+        let finished = self.handle.now();
+        drop(conductor);
+        let (start, end) = cpu.get();
+        let now = clock::thread_cpu();
+        let cpu = end.unwrap_or(now) - start.unwrap_or(now);
+        let empty = Recorder::new(self.window.start());
+        let mut recorder = self.recorder.replace(empty);
+        recorder.close_slices(finished.min(self.window.end()));
+        Counted {
+            recorder,
+            cpu,
+            finished,
+        }
+    }
+
+    /// Reads the CPU clock at both ends of the window, strikes the time-outs,
+    /// hears that the run is to stop, and says how far it has come.
+    async fn conduct(
+        self: Rc<Worker>,
+        shared: Arc<Shared>,
+        cpu: Rc<Cell<(Option<Nanos>, Option<Nanos>)>>,
+    ) {
+        let tick = Nanos((self.share.timeout.0 / 8).clamp(1_000_000, SLICE.0));
+        let mut said = (0, 0);
+        loop {
+            let now = self.handle.now();
+            if shared.stop.load(Relaxed) {
+                self.window.cut(now);
+            }
+            let (mut start, mut end) = cpu.get();
+            if now >= self.window.start() {
+                start.get_or_insert_with(clock::thread_cpu);
+            }
+            if now >= self.window.end() {
+                end.get_or_insert_with(clock::thread_cpu);
+            }
+            cpu.set((start, end));
+            self.strike_timeouts(now);
+            said = self.say_how_far(&shared, said);
+            let moments = [now + tick, self.window.start(), self.window.end()];
+            let next = moments.into_iter().filter(|&moment| moment > now).min();
+            self.handle.sleep_until(next.unwrap_or(now + tick)).await;
+        }
+    }
+
+    fn say_how_far(&self, shared: &Shared, said: (u64, u64)) -> (u64, u64) {
+        let (completed, failed) = self.recorder.borrow().so_far();
+        shared.completed.fetch_add(completed - said.0, Relaxed);
+        shared.failed.fetch_add(failed - said.1, Relaxed);
+        (completed, failed)
+    }
+
+    /// Resets every connection whose answer is overdue. Its task finds the slot expired.
+    fn strike_timeouts(&self, now: Instant) {
+        for slot in self.slots.borrow_mut().iter_mut() {
+            if let Some(stream) = &slot.stream
+                && !slot.expired
+                && now.since(slot.sent) >= self.share.timeout
+            {
+                slot.expired = true;
+                stream.reset();
+            }
+        }
+    }
+
+    /// What the moment `at` belongs to.
+    pub(crate) fn part(&self, at: Instant) -> Part {
+        self.window.part(at)
+    }
+
+    /// Whether a request may still start at `now`.
+    pub(crate) fn may_start(&self, now: Instant) -> bool {
+        self.requests_left.get() > 0 && self.part(now) != Part::Drain
+    }
+
+    /// When no request may start any more.
+    pub(crate) fn end(&self) -> Instant {
+        self.window.end()
+    }
+
+    /// Connection `index` is about to send: its next request, counted, or `None` once nothing may start.
+    pub(crate) fn start(&self, index: usize, now: Instant) -> Option<Request> {
+        if !self.may_start(now) {
+            return None;
+        }
+        self.requests_left.set(self.requests_left.get() - 1);
+        let request = self.source.borrow_mut().next(index).clone();
+        self.recorder
+            .borrow_mut()
+            .sent(self.part(now), request.bytes.len());
+        self.slots.borrow_mut()[index].sent = now;
+        Some(request)
+    }
+
+    /// Connection `index` is `stream` from now on; its time-out counts.
+    pub(crate) fn occupy(&self, index: usize, stream: &Rc<Stream>) {
+        self.slots.borrow_mut()[index] = Slot {
+            stream: Some(Rc::clone(stream)),
+            sent: Instant::NEVER,
+            expired: false,
+        };
+    }
+
+    /// Connection `index` is gone. Tells whether its time-out had struck.
+    pub(crate) fn vacate(&self, index: usize) -> bool {
+        std::mem::take(&mut self.slots.borrow_mut()[index]).expired
+    }
+
+    /// Whether `status` counts as expected.
+    pub(crate) fn expects(&self, status: u16) -> bool {
+        let expected = &self.share.expected_status;
+        if expected.is_empty() {
+            (200..400).contains(&status)
+        } else {
+            expected.contains(&status)
+        }
+    }
+
+    /// Records that the request which was sent on a connection failed now.
+    pub(crate) fn failed(&self, failure: Failure) {
+        let part = self.part(self.handle.now());
+        self.recorder.borrow_mut().failed(part, failure);
+    }
+}

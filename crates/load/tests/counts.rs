@@ -1,0 +1,352 @@
+//! Every request is counted once: what the generator reports is held against
+//! what a small server on plain sockets has counted itself, for servers that
+//! answer well and servers that do not, on every driver that this machine has.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+
+use prony_base::Nanos;
+use prony_load::prepare::{RequestParts, prepare};
+use prony_load::{LoadError, LoadSpec, Observer, Outcome, run};
+use prony_record::LoadTarget;
+
+/// What the server does with request number `n` (from 0) of a connection.
+type Behaviour = fn(n: u64, stream: &mut TcpStream) -> Then;
+
+/// What the server does after an answer.
+enum Then {
+    Next,
+    Close,
+}
+
+const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World!";
+
+struct Server {
+    address: SocketAddr,
+    requests: Arc<AtomicU64>,
+}
+
+/// A thread for each connection; requests end with an empty line.
+fn serve(behaviour: Behaviour) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = Server {
+        address: listener.local_addr().unwrap(),
+        requests: Arc::default(),
+    };
+    let requests = Arc::clone(&server.requests);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let requests = Arc::clone(&requests);
+            thread::spawn(move || converse(stream, &requests, behaviour));
+        }
+    });
+    server
+}
+
+fn converse(mut stream: TcpStream, requests: &AtomicU64, behaviour: Behaviour) {
+    stream.set_nodelay(true).unwrap();
+    let mut bytes = [0; 4_096];
+    let mut pending = Vec::new();
+    for n in 0.. {
+        while !pending.ends_with(b"\r\n\r\n") {
+            match stream.read(&mut bytes) {
+                Ok(0) | Err(_) => return,
+                Ok(length) => pending.extend_from_slice(&bytes[..length]),
+            }
+        }
+        pending.clear();
+        requests.fetch_add(1, SeqCst);
+        if matches!(behaviour(n, &mut stream), Then::Close) {
+            return;
+        }
+    }
+}
+
+fn answer(stream: &mut TcpStream, bytes: &[u8]) -> Then {
+    match stream.write_all(bytes) {
+        Ok(()) => Then::Next,
+        Err(_) => Then::Close,
+    }
+}
+
+fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
+    let parts = RequestParts {
+        method: "GET",
+        path: "/",
+        authority: "a",
+        headers: &[],
+        body: b"",
+    };
+    LoadSpec {
+        target: LoadTarget {
+            url: format!("http://{address}/"),
+            address: address.to_string(),
+        },
+        threads: 2,
+        connections: 8,
+        warmup_ns: Nanos::from_millis(50).0,
+        duration_ns: Nanos::from_millis(300).0,
+        requests_max: None,
+        timeout_ns: Nanos::from_secs(5).0,
+        requests: vec![prepare(&parts, None).unwrap()],
+        expected_status: Vec::new(),
+        driver: driver.to_owned(),
+    }
+}
+
+struct Silent;
+impl Observer for Silent {}
+
+fn drive(spec: &LoadSpec) -> Outcome {
+    let outcome = run(spec, &mut Silent).unwrap();
+    let counts = &outcome.report.counts;
+    let accounted = counts.warmup_completed
+        + counts.warmup_failed
+        + counts.completed
+        + counts.failed.total()
+        + counts.in_flight;
+    assert_eq!(counts.sent, accounted, "{counts:?}");
+    assert_eq!(
+        counts.in_flight,
+        counts.drained + counts.drain_failed + counts.abandoned,
+        "{counts:?}"
+    );
+    assert_eq!(outcome.histogram.total(), counts.completed);
+    assert_eq!(
+        outcome.report.slices.completed.iter().sum::<u64>(),
+        counts.completed,
+        "a window of whole slices"
+    );
+    outcome
+}
+
+/// On each driver that the machine allows.
+fn on_each_driver(test: impl Fn(&str)) {
+    for driver in ["epoll", "ring"] {
+        let probe = serve(|_, stream| answer(stream, HELLO));
+        match run(
+            &LoadSpec {
+                requests_max: Some(2),
+                ..spec(probe.address, driver)
+            },
+            &mut Silent,
+        ) {
+            Err(LoadError::Engine(error)) => {
+                prony_testkit::skip(&format!("driver {driver}: {error}"))
+            }
+            _ => test(driver),
+        }
+    }
+}
+
+#[test]
+fn the_server_has_seen_each_request_that_was_sent_and_no_other() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| answer(stream, HELLO));
+        let outcome = drive(&spec(server.address, driver));
+        assert_eq!(outcome.report.counts.sent, server.requests.load(SeqCst));
+        assert_eq!(outcome.report.connections_opened, 8);
+        assert_eq!(outcome.report.errors, [].into());
+        assert!(outcome.report.completed > 100 && outcome.report.cpu_ns > 0);
+    });
+}
+
+#[test]
+fn a_number_of_requests_is_kept_exactly() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| answer(stream, HELLO));
+        let wanted = LoadSpec {
+            requests_max: Some(1_001),
+            warmup_ns: 0,
+            duration_ns: u64::MAX,
+            ..spec(server.address, driver)
+        };
+        let outcome = run(&wanted, &mut Silent).unwrap();
+        assert_eq!(
+            (outcome.report.counts.sent, outcome.report.completed),
+            (1_001, 1_001)
+        );
+        assert_eq!(server.requests.load(SeqCst), 1_001);
+        assert!(
+            outcome.report.window_ns < Nanos::from_secs(60).0,
+            "the window ended with the last answer"
+        );
+    });
+}
+
+#[test]
+fn an_answer_split_at_every_byte_is_one_answer() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| {
+            for byte in
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nHello\r\n0\r\n\r\n"
+            {
+                if stream.write_all(&[*byte]).is_err() {
+                    return Then::Close;
+                }
+            }
+            Then::Next
+        });
+        let outcome = drive(&spec(server.address, driver));
+        assert_eq!(outcome.report.errors, [].into());
+        assert_eq!(outcome.report.counts.sent, server.requests.load(SeqCst));
+        assert!(outcome.report.first_byte_ns.mean < outcome.report.latency_ns.mean);
+    });
+}
+
+#[test]
+fn a_server_that_closes_after_each_answer_is_found_out() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| {
+            answer(stream, HELLO);
+            Then::Close
+        });
+        let report = drive(&spec(server.address, driver)).report;
+        assert!(report.connections_closed_by_server > 10, "{report:?}");
+        assert!(report.connections_opened > 10);
+    });
+}
+
+#[test]
+fn a_server_that_says_it_closes_loses_no_request() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| {
+            answer(
+                stream,
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            );
+            Then::Close
+        });
+        let report = drive(&spec(server.address, driver)).report;
+        assert_eq!(report.errors, [].into());
+        assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+        assert!(report.connections_closed_by_server > 10);
+    });
+}
+
+#[test]
+fn what_is_never_answered_is_a_time_out_and_is_bounded() {
+    on_each_driver(|driver| {
+        let server = serve(|n, stream| {
+            if n < 3 {
+                answer(stream, HELLO)
+            } else {
+                Then::Next
+            }
+        });
+        let slow = LoadSpec {
+            timeout_ns: Nanos::from_millis(100).0,
+            ..spec(server.address, driver)
+        };
+        let report = drive(&slow).report;
+        assert!(report.counts.failed.timeout > 0, "{report:?}");
+        assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+    });
+}
+
+#[test]
+fn a_wrong_answer_is_a_failure_and_not_a_completed_request() {
+    on_each_driver(|driver| {
+        let server = serve(|n, stream| {
+            let wrong: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, world!";
+            answer(stream, if n == 1 { wrong } else { HELLO })
+        });
+        let parts = RequestParts {
+            method: "GET",
+            path: "/",
+            authority: "a",
+            headers: &[],
+            body: b"",
+        };
+        let strict = LoadSpec {
+            requests: vec![prepare(&parts, Some(b"Hello, World!")).unwrap()],
+            warmup_ns: 0,
+            requests_max: Some(80),
+            ..spec(server.address, driver)
+        };
+        let report = run(&strict, &mut Silent).unwrap().report;
+        assert_eq!(
+            report.counts.failed.wrong_answer + report.completed,
+            80,
+            "{report:?}"
+        );
+        assert!(report.counts.failed.wrong_answer >= 8);
+    });
+}
+
+#[test]
+fn garbage_is_a_protocol_failure() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| answer(stream, b"SSH-2.0-OpenSSH_9.2\r\n\r\n"));
+        let report = drive(&spec(server.address, driver)).report;
+        assert_eq!(report.completed, 0);
+        assert!(report.counts.failed.protocol > 0);
+    });
+}
+
+#[test]
+fn an_answer_cut_short_is_a_failure() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| {
+            answer(
+                stream,
+                b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello",
+            );
+            Then::Close
+        });
+        let report = drive(&spec(server.address, driver)).report;
+        assert_eq!(report.completed, 0);
+        assert!(
+            report.counts.failed.closed + report.counts.failed.reset > 0,
+            "{report:?}"
+        );
+    });
+}
+
+#[test]
+fn other_statuses_are_completed_and_counted_apart() {
+    on_each_driver(|driver| {
+        let server =
+            serve(|_, stream| answer(stream, b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"));
+        let report = drive(&spec(server.address, driver)).report;
+        assert_eq!(report.counts.unexpected_status, report.completed);
+        assert_eq!(report.status, [("503".to_owned(), report.completed)].into());
+    });
+}
+
+#[test]
+fn nothing_that_listens_is_an_error_that_says_so() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let error = run(&spec(address, "auto"), &mut Silent).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("connection refused; nothing listens there"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_user_can_end_it_and_keeps_what_was_measured() {
+    struct EndsAtOnce;
+    impl Observer for EndsAtOnce {
+        fn progress(&mut self, completed: u64, _failed: u64) -> bool {
+            completed == 0
+        }
+    }
+    let server = serve(|_, stream| answer(stream, HELLO));
+    let long = LoadSpec {
+        duration_ns: Nanos::from_secs(3_600).0,
+        ..spec(server.address, "auto")
+    };
+    let outcome = run(&long, &mut EndsAtOnce).unwrap();
+    assert!(outcome.interrupted && outcome.report.completed > 0);
+    assert!(outcome.report.window_ns < Nanos::from_secs(60).0);
+    assert_eq!(outcome.report.counts.sent, server.requests.load(SeqCst));
+}
