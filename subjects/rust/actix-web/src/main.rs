@@ -28,17 +28,24 @@ async fn ping(ping: web::Json<Ping>) -> impl Responder {
 }
 
 async fn hello() -> impl Responder {
-    HttpResponse::Ok().content_type(ContentType::plaintext()).body("Hello, World!")
+    HttpResponse::Ok()
+        .content_type(ContentType::plaintext())
+        .body("Hello, World!")
 }
 
 fn routes(config: &mut web::ServiceConfig) {
     // Whatever is wrong with the body is the client's fault, and a plain 400.
-    let json = web::JsonConfig::default()
-        .error_handler(|error, _| InternalError::from_response(error, HttpResponse::BadRequest().finish()).into());
+    let json = web::JsonConfig::default().error_handler(|error, _| {
+        InternalError::from_response(error, HttpResponse::BadRequest().finish()).into()
+    });
     config
         .app_data(json)
         .service(web::resource("/ping").route(web::post().to(ping)))
-        .service(web::resource("/hello").route(web::get().to(hello)).route(web::head().to(hello)));
+        .service(
+            web::resource("/hello")
+                .route(web::get().to(hello))
+                .route(web::head().to(hello)),
+        );
 }
 
 #[actix_web::main]

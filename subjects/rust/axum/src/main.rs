@@ -48,7 +48,9 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 
 async fn serve(address: SocketAddr) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let app = Router::new().route("/ping", post(ping)).route("/hello", get(hello));
+    let app = Router::new()
+        .route("/ping", post(ping))
+        .route("/hello", get(hello));
     let listener = listen(address)?.tap_io(|stream| {
         // A socket without TCP_NODELAY is slower, and still right.
         let _ = stream.set_nodelay(true);
