@@ -110,7 +110,7 @@ impl Handle {
             if std::mem::replace(&mut yielded, true) {
                 return Poll::Ready(());
             }
-            cx.waker().wake_by_ref();
+            self.core.tasks.queue.wake_next_turn(cx.waker().clone());
             Poll::Pending
         })
         .await

@@ -1,4 +1,55 @@
 //! One event loop per thread: tasks, timers, sockets; drivers ring, epoll and sim.
+//!
+//! # What for
+//! [`run`] runs a future, and the tasks that it [spawns](Handle::spawn), on the
+//! calling thread. Tasks sleep, set time-outs, listen, connect, [`recv`](Stream::recv)
+//! and [`post`](Stream::post); nearly all the CPU time of a request is then the
+//! kernel's. Threads talk by [`mailbox`]. Not for: HTTP (`prony-http`), services and
+//! typed events (`prony-runtime`), files, names, TLS, UDP.
+//!
+//! ```
+//! use prony_engine::{Config, ListenOptions, run};
+//!
+//! let answer = run(&Config::default(), |handle| async move {
+//!     let listener = handle.listen("127.0.0.1:0".parse().unwrap(), &ListenOptions::default())?;
+//!     let address = listener.local_addr();
+//!     let server = handle.spawn(async move {
+//!         let (stream, _) = listener.accept().await?;
+//!         let bytes = stream.recv().await?;
+//!         stream.post(bytes.to_ascii_uppercase())
+//!     });
+//!     let stream = handle.connect(address).await?;
+//!     stream.post("ping")?;
+//!     server.await?;
+//!     Ok::<_, std::io::Error>(stream.recv().await?.to_vec())
+//! });
+//! assert_eq!(answer.unwrap().unwrap(), b"PING");
+//! ```
+//!
+//! # How it goes
+//! One turn of the loop is `turn::Core::turn`, which fits on a screen:
+//!
+//! 1. Tasks that are due are polled (`tasks`). What they ask for only changes state
+//!    (`net`): bytes are queued, an operation is noted.
+//! 2. `Net::flush` turns what was asked into operations, each with a token that
+//!    names its owner and the owner's generation, and submits them as one batch.
+//! 3. The driver waits, not past the next timer (`wheel`), and lists completions.
+//! 4. `Net::complete` takes them in and makes tasks due. A token whose owner has gone
+//!    names nothing. No task ever runs inside 2, 3 or 4.
+//!
+//! A driver is a trait of a few functions (`driver`), used through one pointer once
+//! per turn: `ring` is io_uring, `epoll` serves where that is not allowed, and [`sim`]
+//! is a network in which a seed decides everything that can go wrong.
+//!
+//! # Rules
+//! - A loop and all that belongs to it stays on its thread (`!Send`); wakers may go
+//!   anywhere, because a waker is only a number (`remote`).
+//! - [`Received`] is a guard over a pooled buffer. Posted bytes belong to the loop
+//!   until the kernel is done with them, whatever happens to stream, task or loop.
+//! - Dropping a future cancels its wait and loses no data: what has arrived or been
+//!   accepted is there for the next call.
+//! - In steady state nothing is allocated per operation. Every queue has its limit in
+//!   [`Config`] or [`ListenOptions`].
 
 mod buffers;
 mod config;
@@ -7,6 +58,8 @@ mod handle;
 mod mailbox;
 mod net;
 mod remote;
+pub mod sim;
+
 mod slab;
 mod stream;
 mod tasks;

@@ -10,7 +10,7 @@ mod stream;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use prony_base::{Instant, Nanos};
+use prony_base::Nanos;
 use rustix::io::Errno;
 
 pub(crate) use stream::StreamSlot;
@@ -219,7 +219,7 @@ impl Net {
     }
 
     /// Drops every stream's owner, as the end of the loop does.
-    pub fn close_all(&mut self, now: Instant) -> Instant {
+    pub fn close_all(&mut self) {
         for key in self.streams.keys() {
             self.drop_stream(key);
         }
@@ -229,7 +229,6 @@ impl Net {
         for key in self.readables.keys() {
             self.forget_readable(key);
         }
-        now + self.limits.linger
     }
 
     /// Resets every stream that is left.
@@ -237,5 +236,70 @@ impl Net {
         for key in self.streams.keys() {
             self.reset_stream(key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffers::{Empty, Pool};
+    use crate::tasks::Tasks;
+
+    fn net() -> Net {
+        Net::new(&Config::default(), Tasks::new(50_000).queue.clone())
+    }
+
+    fn received(key: Key, bytes: &[u8]) -> Completion {
+        let mut buffer = Empty::own(&Pool::new(64, 1));
+        buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+        Completion {
+            token: Token::new(Role::Receive, key),
+            outcome: Ok(Outcome::Received(buffer.filled(bytes.len()))),
+            more: true,
+        }
+    }
+
+    #[test]
+    fn a_completion_for_a_stream_that_is_gone_reaches_nobody_else() {
+        let mut net = net();
+        let old = net.streams.insert(StreamSlot::new(Socket(10)));
+        net.streams.remove(old);
+        let new = net.streams.insert(StreamSlot::new(Socket(11)));
+        assert_eq!(old.index, new.index);
+        net.complete(&mut vec![received(old, b"for the old one")]);
+        assert_eq!(net.streams.get(new).map(|s| s.receive.queue.len()), Some(0));
+        net.complete(&mut vec![received(new, b"for the new one")]);
+        assert_eq!(net.streams.get(new).map(|s| s.receive.queue.len()), Some(1));
+    }
+
+    #[test]
+    fn an_accept_after_its_listener_is_gone_closes_the_connection() {
+        let mut net = net();
+        let token = Token::new(
+            Role::Accept,
+            Key {
+                index: 7,
+                generation: 1,
+            },
+        );
+        net.complete(&mut vec![Completion {
+            token,
+            outcome: Ok(Outcome::Accepted(Socket(12))),
+            more: false,
+        }]);
+        let closes = |(op, _): &(Op, Token)| matches!(op, Op::Close(Socket(12), Closing::Reset));
+        assert!(net.ops.iter().any(closes));
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_stops_receiving_at_its_limit() {
+        let mut net = net();
+        let key = net.streams.insert(StreamSlot::new(Socket(13)));
+        for _ in 0..net.limits.recv_queue_max + 5 {
+            net.complete(&mut vec![received(key, b"unread")]);
+        }
+        let token = Token::new(Role::Receive, key);
+        let cancels = |op: &&(Op, Token)| matches!(op.0, Op::Cancel(_, of) if of == token);
+        assert_eq!(net.ops.iter().filter(cancels).count(), 1);
     }
 }

@@ -20,9 +20,9 @@ type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 #[derive(Default)]
 pub(crate) struct RunQueue {
     lists: RefCell<Lists>,
-    /// Wakers that others made, which may run any code: woken by the loop when
-    /// nothing is borrowed.
-    strangers: RefCell<Vec<Waker>>,
+    /// To be woken by the next run: wakers that others made, because they may run
+    /// any code and nothing may be borrowed then; and tasks that yielded.
+    later: RefCell<VecDeque<Waker>>,
 }
 
 #[derive(Default)]
@@ -59,17 +59,22 @@ impl RunQueue {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lists.borrow().due.is_empty() && self.strangers.borrow().is_empty()
+        self.lists.borrow().due.is_empty() && self.later.borrow().is_empty()
     }
 
-    fn wake_strangers(&self) {
-        while let Some(waker) = self.next_stranger() {
-            waker.wake();
+    /// Wakes in the next turn, after the kernel was asked.
+    pub fn wake_next_turn(&self, waker: Waker) {
+        self.later.borrow_mut().push_back(waker);
+    }
+
+    fn wake_later_ones(&self) {
+        let count = self.later.borrow().len();
+        for _ in 0..count {
+            let next = self.later.borrow_mut().pop_front();
+            if let Some(waker) = next {
+                waker.wake();
+            }
         }
-    }
-
-    fn next_stranger(&self) -> Option<Waker> {
-        self.strangers.borrow_mut().pop()
     }
 }
 
@@ -174,7 +179,7 @@ impl Tasks {
     /// wakes itself cannot keep the loop from the kernel. Stops when the main
     /// task has finished.
     pub fn run(&self, main: &mut Main<'_>, polls_max: usize) {
-        self.queue.wake_strangers();
+        self.queue.wake_later_ones();
         for _ in 0..polls_max {
             let Some(index) = self.queue.next() else {
                 return;
@@ -295,8 +300,8 @@ impl<T> Task<T> {
         self.join.finished.get()
     }
 
-    /// The result, if the task has finished and nobody took it yet.
-    pub(crate) fn take(&self) -> Option<T> {
+    #[cfg(test)]
+    fn take(&self) -> Option<T> {
         self.join.result.take()
     }
 }
@@ -347,7 +352,7 @@ impl Waiter {
         match std::mem::take(self) {
             Waiter::Nobody => {}
             Waiter::Task(index) => queue.wake(index),
-            Waiter::Stranger(waker) => queue.strangers.borrow_mut().push(waker),
+            Waiter::Stranger(waker) => queue.wake_next_turn(waker),
         }
     }
 }

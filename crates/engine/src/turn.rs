@@ -165,23 +165,37 @@ impl Core {
         }
     }
 
-    /// Ends the loop: drops all tasks, gives posted bytes the linger time to get
-    /// out, and then takes everything back from the kernel.
-    pub fn finish(self: &Rc<Core>) -> Result<(), Error> {
-        let mut main = Main::none();
-        self.drop_tasks();
-        let deadline = self.net.borrow_mut().close_all(self.now());
-        loop {
-            self.turn(&mut main, Wait::Not)?;
-            if self.net.borrow().streams.len() == 0 {
-                return Ok(());
-            }
-            if self.now() >= deadline {
-                self.net.borrow_mut().reset_all();
-                return self.turn(&mut main, Wait::Not);
-            }
-            self.turn(&mut main, Wait::Until(deadline))?;
+    /// Ends the loop: drops all tasks, and gives posted bytes the linger time to
+    /// get out.
+    fn finish(&self) -> Result<(), Error> {
+        let deadline = self.begin_finish();
+        while !self.try_finish(deadline)? {
+            self.turn(&mut Main::none(), Wait::Until(deadline))?;
         }
+        Ok(())
+    }
+
+    /// Drops all tasks and starts closing all sockets; yields the time until which
+    /// posted bytes may go out.
+    pub fn begin_finish(&self) -> Instant {
+        self.drop_tasks();
+        let mut net = self.net.borrow_mut();
+        net.close_all();
+        self.now() + net.limits.linger
+    }
+
+    /// A turn that does not wait; true when nothing is left to close.
+    pub fn try_finish(&self, deadline: Instant) -> Result<bool, Error> {
+        let mut main = Main::none();
+        self.turn(&mut main, Wait::Not)?;
+        if self.net.borrow().streams.len() > 0 {
+            if self.now() < deadline {
+                return Ok(false);
+            }
+            self.net.borrow_mut().reset_all();
+            self.turn(&mut main, Wait::Not)?;
+        }
+        Ok(true)
     }
 
     fn drop_tasks(&self) {
@@ -199,9 +213,8 @@ pub(crate) struct Running(pub Rc<Core>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.drop_tasks();
-        }
+        // There are some only after a panic or an error.
+        self.0.drop_tasks();
         let quiet = match self.0.driver.try_borrow_mut() {
             Ok(mut driver) => driver.quiesce(),
             Err(_) => false,

@@ -1,36 +1,859 @@
-use prony_engine::{Config, DriverChoice, ListenOptions, run};
+//! What every driver must do: each case runs on ring, on epoll, and on sim with
+//! many seeds. Where io_uring is not allowed its cases say so and pass.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use prony_base::{Instant, Nanos};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{
+    Config, DriverChoice, DriverKind, Elapsed, Error, Handle, ListenOptions, Listener, PostLimit,
+    Stream, mailbox, run,
+};
+
+const SEEDS: u64 = 25;
+const LIMIT: Nanos = Nanos::from_secs(600);
+
+macro_rules! cases {
+    ($($name:ident $(($config:expr))?),* $(,)?) => {
+        mod ring { use super::{Config, Nanos}; $(#[test] fn $name() {
+            super::on_kernel(super::DriverChoice::Ring, super::config!($($config)?), super::$name);
+        })* }
+        mod epoll { use super::{Config, Nanos}; $(#[test] fn $name() {
+            super::on_kernel(super::DriverChoice::Epoll, super::config!($($config)?), super::$name);
+        })* }
+        mod sim { use super::{Config, Nanos}; $(#[test] fn $name() {
+            super::on_sim(super::config!($($config)?), super::$name);
+        })* }
+    };
+}
+macro_rules! config {
+    () => {
+        prony_engine::Config::default()
+    };
+    ($config:expr) => {
+        $config
+    };
+}
+use config;
+
+fn on_kernel<F: Future<Output = ()>>(
+    driver: DriverChoice,
+    config: Config,
+    case: impl FnOnce(Handle) -> F,
+) {
+    let config = Config { driver, ..config };
+    match run(&config, case) {
+        Err(error @ Error::RingUnavailable { .. }) => eprintln!("skipped: {error}"),
+        result => result.expect("the loop runs"),
+    }
+}
+
+fn on_sim<F: Future<Output = ()> + 'static>(config: Config, case: fn(Handle) -> F) {
+    for seed in 0..SEEDS {
+        let mut world = World::new(seed, SimOptions::default());
+        let done = world.spawn_loop(&config, case);
+        world
+            .run(LIMIT)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(done.take(), Some(()), "seed {seed}");
+    }
+}
+
+cases! {
+    echo,
+    many_connections,
+    bulk_both_ways_under_backpressure(Config { post_bytes_max: 100_000, ..Config::default() }),
+    posts_arrive_whole_and_in_order,
+    a_stream_that_ends_one_side_still_receives,
+    a_reset_reaches_the_peer_as_an_error,
+    what_was_posted_arrives_though_the_stream_was_dropped,
+    a_peer_that_never_reads_holds_the_end_no_longer_than_linger(
+        Config { linger: Nanos::from_millis(20), post_bytes_max: 1 << 30, ..Config::default() }
+    ),
+    connecting_where_nobody_listens_is_refused,
+    an_address_in_use_is_an_error,
+    a_dropped_recv_loses_nothing,
+    a_dropped_accept_loses_nothing,
+    a_dropped_connect_leaves_nothing,
+    a_dropped_listener_resets_who_waits,
+    errors_stay,
+    posting_after_the_end_of_writing_fails,
+    posting_past_the_limit_names_the_limit(Config { post_bytes_max: 1_000, ..Config::default() }),
+    an_exhausted_pool_stops_nobody(Config { recv_buffers: 2, recv_buffer_bytes: 64, ..Config::default() }),
+    an_unread_stream_leaves_buffers_to_others(
+        Config { recv_buffers: 8, recv_queue_max: 2, recv_buffer_bytes: 64, ..Config::default() }
+    ),
+    timers_fire_in_order_and_not_early,
+    a_timeout_ends_what_waits_and_lets_pass_what_is_ready,
+    many_timeouts_that_never_fire,
+    tasks_join_and_cancel,
+    tasks_that_end_with_the_loop_are_dropped,
+    addresses_of_both_sides_agree,
+    sent_buffers_come_back,
+    a_burst_of_connects_passes_a_small_accept_queue,
+    strangers_wakers_work,
+}
+
+fn localhost() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+fn listen(handle: &Handle) -> Listener {
+    let listener = handle.listen(localhost(), &ListenOptions::default());
+    listener.expect("a free port")
+}
+
+async fn pair(handle: &Handle) -> (Stream, Stream) {
+    let listener = listen(handle);
+    let connecting = handle.clone();
+    let address = listener.local_addr();
+    let client = handle.spawn(async move { connecting.connect(address).await });
+    let (server, _) = listener.accept().await.expect("a connection");
+    (client.await.expect("connected"), server)
+}
+
+async fn recv_exactly(stream: &Stream, count: usize) -> Vec<u8> {
+    let mut got = Vec::new();
+    while got.len() < count {
+        let bytes = stream.recv().await.expect("the connection stands");
+        assert!(!bytes.is_empty(), "ended after {} bytes", got.len());
+        got.extend_from_slice(&bytes);
+    }
+    got
+}
+
+async fn recv_to_end(stream: &Stream) -> io::Result<Vec<u8>> {
+    let mut got = Vec::new();
+    loop {
+        let bytes = stream.recv().await?;
+        if bytes.is_empty() {
+            return Ok(got);
+        }
+        got.extend_from_slice(&bytes);
+    }
+}
+
+async fn echo_until_end(stream: Stream) {
+    while let Ok(bytes) = stream.recv().await
+        && !bytes.is_empty()
+    {
+        stream.post(bytes.to_vec()).expect("the connection stands");
+    }
+}
+
+/// Polls once; true if it was pending.
+async fn poll_once<F: Future>(work: F) -> bool {
+    let mut work = pin!(work);
+    poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx).is_pending())).await
+}
+
+/// Bytes of which each says where it stands.
+fn pattern(count: usize) -> Vec<u8> {
+    (0..count as u32)
+        .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
+        .take(count)
+        .collect()
+}
+
+async fn echo(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let answering = handle.spawn(echo_until_end(server));
+    for text in ["one", "two", "three"] {
+        client.post(text).expect("the connection stands");
+        assert_eq!(recv_exactly(&client, text.len()).await, text.as_bytes());
+    }
+    drop(client);
+    answering.await;
+}
+
+async fn many_connections(handle: Handle) {
+    let count = if handle.driver() == DriverKind::Sim {
+        40
+    } else {
+        200
+    };
+    let listener = listen(&handle);
+    let address = listener.local_addr();
+    let accepting = handle.clone();
+    let server = handle.spawn(async move {
+        for _ in 0..count {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            accepting.spawn(echo_until_end(stream)).detach();
+        }
+    });
+    let mut clients = Vec::new();
+    for number in 0..count {
+        let own = handle.clone();
+        clients.push(handle.spawn(async move {
+            let stream = own.connect(address).await.expect("connected");
+            for round in 0..5 {
+                let message = format!("{number} in round {round}").into_bytes();
+                stream.post(message.clone()).expect("the connection stands");
+                assert_eq!(recv_exactly(&stream, message.len()).await, message);
+            }
+        }));
+    }
+    for client in clients {
+        client.await;
+    }
+    server.await;
+}
+
+async fn post_all(stream: &Stream, bytes: &[u8]) {
+    for part in bytes.chunks(30_000) {
+        while let Err(error) = stream.post(part.to_vec()) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            stream.flush().await.expect("the connection stands");
+        }
+    }
+    stream.flush().await.expect("the connection stands");
+    assert_eq!(stream.posted_bytes(), 0);
+    stream.shutdown_write();
+}
+
+async fn bulk_both_ways_under_backpressure(handle: Handle) {
+    let bytes = if handle.driver() == DriverKind::Sim {
+        300_000
+    } else {
+        8 << 20
+    };
+    let (client, server) = pair(&handle).await;
+    let own = handle.clone();
+    let other_side = handle.spawn(async move {
+        let server = Rc::new(server);
+        let sending = server.clone();
+        let sender = own.spawn(async move { post_all(&sending, &pattern(bytes)).await });
+        // Nobody reads for a while, so that the sender meets a full link.
+        own.sleep(Nanos::from_millis(20)).await;
+        let got = recv_to_end(&server).await.expect("the connection stands");
+        sender.await;
+        got
+    });
+    let client = Rc::new(client);
+    let sending = client.clone();
+    let sender = handle.spawn(async move { post_all(&sending, &pattern(bytes)).await });
+    let got = recv_to_end(&client).await.expect("the connection stands");
+    sender.await;
+    assert!(got == pattern(bytes), "what came back differs");
+    assert!(
+        other_side.await == pattern(bytes),
+        "what went there differs"
+    );
+}
+
+async fn posts_arrive_whole_and_in_order(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let shared: Rc<[u8]> = Rc::from(pattern(70_000));
+    let mut expected = Vec::new();
+    for round in 0..6_u8 {
+        client.post(vec![round; 10]).expect("posted");
+        client.post(shared.clone()).expect("posted");
+        client.post("between").expect("posted");
+        client.post(Vec::new()).expect("nothing is posted");
+        client.post(pattern(20_000)).expect("posted");
+        expected.extend([round; 10]);
+        expected.extend_from_slice(&shared);
+        expected.extend_from_slice(b"between");
+        expected.extend(pattern(20_000));
+        if round % 2 == 0 {
+            handle.yield_now().await;
+        }
+    }
+    assert!(client.posted_bytes() <= expected.len());
+    client.shutdown_write();
+    let got = recv_to_end(&server).await.expect("the connection stands");
+    assert!(got == expected, "{} bytes of {}", got.len(), expected.len());
+    assert_eq!(Rc::strong_count(&shared), 1, "sent buffers are let go");
+}
+
+async fn a_stream_that_ends_one_side_still_receives(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    client.post("request").expect("posted");
+    client.shutdown_write();
+    assert_eq!(recv_to_end(&server).await.expect("an end"), b"request");
+    // The end stays the end.
+    assert!(server.recv().await.expect("an end").is_empty());
+    server.post("answer").expect("posted");
+    drop(server);
+    assert_eq!(recv_to_end(&client).await.expect("an end"), b"answer");
+}
+
+async fn a_reset_reaches_the_peer_as_an_error(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    client.reset();
+    let error = recv_to_end(&server).await.expect_err("no orderly end");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(client.recv().await.is_err());
+    assert!(client.post("late").is_err());
+}
+
+async fn what_was_posted_arrives_though_the_stream_was_dropped(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    client.post(pattern(1 << 20)).expect("posted");
+    drop(client);
+    let got = recv_to_end(&server).await.expect("an orderly end");
+    assert!(got == pattern(1 << 20), "{} bytes", got.len());
+}
+
+async fn a_peer_that_never_reads_holds_the_end_no_longer_than_linger(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    client.post(vec![0; 64 << 20]).expect("posted");
+    drop(client);
+    handle.sleep(Nanos::from_millis(100)).await;
+    let error = recv_to_end(&server).await.expect_err("no orderly end");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    // And at the end of the loop, which this test would not reach.
+    let (client, server) = pair(&handle).await;
+    client.post(vec![0; 64 << 20]).expect("posted");
+    handle
+        .spawn(async move {
+            let _keep = server;
+            std::future::pending::<()>().await;
+        })
+        .detach();
+}
+
+async fn connecting_where_nobody_listens_is_refused(handle: Handle) {
+    let listener = listen(&handle);
+    let address = listener.local_addr();
+    drop(listener);
+    handle.yield_now().await;
+    let error = handle.connect(address).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+}
+
+async fn an_address_in_use_is_an_error(handle: Handle) {
+    let listener = listen(&handle);
+    let again = handle.listen(listener.local_addr(), &ListenOptions::default());
+    assert_eq!(again.expect_err("in use").kind(), ErrorKind::AddrInUse);
+    let shared = ListenOptions {
+        reuse_port: true,
+        ..ListenOptions::default()
+    };
+    let first = handle.listen(localhost(), &shared).expect("a free port");
+    let second = handle.listen(first.local_addr(), &shared);
+    assert!(second.is_ok());
+}
+
+async fn a_dropped_recv_loses_nothing(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    for number in 0..20_u8 {
+        assert!(poll_once(client.recv()).await);
+        server.post(vec![number; 3]).expect("posted");
+        let waited = handle.timeout(Nanos::from_micros(50), client.recv()).await;
+        let mut got = match waited {
+            Ok(bytes) => bytes.expect("the connection stands").to_vec(),
+            Err(Elapsed) => Vec::new(),
+        };
+        got.extend(recv_exactly(&client, 3 - got.len()).await);
+        assert_eq!(got, [number; 3]);
+    }
+}
+
+async fn a_dropped_accept_loses_nothing(handle: Handle) {
+    let listener = listen(&handle);
+    assert!(poll_once(listener.accept()).await);
+    let own = handle.clone();
+    let address = listener.local_addr();
+    let client = handle.spawn(async move { own.connect(address).await });
+    handle.sleep(Nanos::from_millis(1)).await;
+    let (server, _) = listener.accept().await.expect("a connection");
+    server.post("welcome").expect("posted");
+    let client = client.await.expect("connected");
+    assert_eq!(recv_exactly(&client, 7).await, b"welcome");
+}
+
+async fn a_dropped_connect_leaves_nothing(handle: Handle) {
+    let listener = listen(&handle);
+    for _ in 0..10 {
+        assert!(poll_once(handle.connect(listener.local_addr())).await);
+    }
+    let own = handle.clone();
+    let address = listener.local_addr();
+    let client = handle.spawn(async move {
+        let stream = own.connect(address).await.expect("connected");
+        stream.post("real").expect("posted");
+        recv_to_end(&stream).await
+    });
+    // The dropped ones may be seen to come and go; the real one must be served.
+    loop {
+        let (server, _) = listener.accept().await.expect("a connection");
+        if let Ok(got) = server.recv().await
+            && !got.is_empty()
+        {
+            recv_rest(&server, got.to_vec(), b"real").await;
+            break;
+        }
+    }
+    assert_eq!(client.await.expect("an orderly end"), b"");
+}
+
+async fn recv_rest(stream: &Stream, mut got: Vec<u8>, expected: &[u8]) {
+    got.extend(recv_exactly(stream, expected.len() - got.len()).await);
+    assert_eq!(got, expected);
+}
+
+async fn a_dropped_listener_resets_who_waits(handle: Handle) {
+    let listener = listen(&handle);
+    let client = handle
+        .connect(listener.local_addr())
+        .await
+        .expect("the backlog takes it");
+    drop(listener);
+    assert!(recv_to_end(&client).await.is_err());
+}
+
+async fn errors_stay(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    server.reset();
+    let broken = recv_to_end(&client).await.expect_err("reset");
+    assert_eq!(broken.kind(), ErrorKind::ConnectionReset);
+    for _ in 0..3 {
+        assert!(client.post("more").is_err());
+        assert!(client.flush().await.is_err());
+        assert!(client.recv().await.is_err());
+    }
+}
+
+async fn posting_after_the_end_of_writing_fails(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    client.post("last").expect("posted");
+    client.shutdown_write();
+    let error = client.post("later").expect_err("ended");
+    assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+    assert_eq!(recv_to_end(&server).await.expect("an end"), b"last");
+}
+
+async fn posting_past_the_limit_names_the_limit(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    // The first post is taken whatever its size.
+    client.post(pattern(5_000)).expect("posted");
+    let error = client.post("more").expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let limit = error.get_ref().and_then(|inner| inner.downcast_ref());
+    let expected = PostLimit {
+        posted_bytes: 5_000,
+        post_bytes_max: 1_000,
+    };
+    assert_eq!(limit, Some(&expected));
+    assert!(
+        error.to_string().contains("post_bytes_max = 1000"),
+        "{error}"
+    );
+    assert!(recv_exactly(&server, 5_000).await == pattern(5_000));
+    client.flush().await.expect("the connection stands");
+    client.post("more").expect("posted");
+    assert_eq!(recv_exactly(&server, 4).await, b"more");
+}
+
+async fn an_exhausted_pool_stops_nobody(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    server.post(pattern(64 * 20)).expect("posted");
+    let mut held = Vec::new();
+    let mut bytes = 0;
+    while bytes < 64 * 20 {
+        let received = client.recv().await.expect("the connection stands");
+        assert!(!received.is_empty());
+        bytes += received.len();
+        held.push(received);
+    }
+    assert!(held.len() >= 20);
+    let got: Vec<u8> = held.iter().flat_map(|received| received.to_vec()).collect();
+    assert!(got == pattern(64 * 20));
+    assert!(handle.stats().pool_exhausted > 0);
+    drop(held);
+    server.post("and on").expect("posted");
+    assert_eq!(recv_exactly(&client, 6).await, b"and on");
+}
+
+async fn an_unread_stream_leaves_buffers_to_others(handle: Handle) {
+    let mut unread = Vec::new();
+    for _ in 0..6 {
+        let (client, server) = pair(&handle).await;
+        // Asked once, so that receiving has begun; then nobody comes back for it.
+        assert!(poll_once(client.recv()).await);
+        server.post(pattern(6_400)).expect("posted");
+        unread.push((client, server));
+    }
+    let (client, server) = pair(&handle).await;
+    let answering = handle.spawn(echo_until_end(server));
+    for _ in 0..50 {
+        client.post("still here").expect("posted");
+        assert_eq!(recv_exactly(&client, 10).await, b"still here");
+    }
+    for (client, _) in &unread {
+        assert!(recv_exactly(client, 6_400).await == pattern(6_400));
+    }
+    drop(client);
+    answering.await;
+}
+
+async fn timers_fire_in_order_and_not_early(handle: Handle) {
+    let fired = Rc::new(RefCell::new(Vec::new()));
+    let start = handle.now();
+    let mut tasks = Vec::new();
+    for length in [5_000_u64, 1, 300, 2_000, 40, 2_001, 0] {
+        let (own, fired) = (handle.clone(), fired.clone());
+        tasks.push(handle.spawn(async move {
+            let due = start + Nanos::from_micros(length);
+            own.sleep_until(due).await;
+            assert!(own.now() >= due, "woke early");
+            fired.borrow_mut().push(length);
+        }));
+    }
+    for task in tasks {
+        task.await;
+    }
+    let mut order = fired.borrow().clone();
+    // Those that were due when they were asked for may come in any order.
+    order.retain(|&length| length >= 300);
+    assert_eq!(order, [300, 2_000, 2_001, 5_000]);
+    handle.sleep_until(Instant::ZERO).await;
+}
+
+async fn a_timeout_ends_what_waits_and_lets_pass_what_is_ready(handle: Handle) {
+    let start = handle.now();
+    let never = std::future::pending::<()>();
+    let length = Nanos::from_millis(2);
+    assert_eq!(handle.timeout(length, never).await, Err(Elapsed));
+    assert!(handle.now().since(start) >= length);
+    assert_eq!(handle.timeout(length, async { 7 }).await, Ok(7));
+    let soon = handle.sleep(Nanos::from_micros(10));
+    assert_eq!(handle.timeout(Nanos::from_secs(60), soon).await, Ok(()));
+}
+
+async fn many_timeouts_that_never_fire(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let answering = handle.spawn(echo_until_end(server));
+    for _ in 0..200 {
+        client.post("x").expect("posted");
+        let received = handle.timeout(Nanos::from_secs(3_600), client.recv()).await;
+        assert_eq!(&received.expect("in time").expect("it stands")[..], b"x");
+    }
+    drop(client);
+    answering.await;
+}
+
+struct CountDrops(Rc<Cell<u32>>);
+
+impl Drop for CountDrops {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+async fn tasks_join_and_cancel(handle: Handle) {
+    let drops = Rc::new(Cell::new(0));
+    let own = handle.clone();
+    let joined = handle.spawn(async move {
+        own.sleep(Nanos::from_micros(100)).await;
+        own.spawn(async { 5 }).await + 1
+    });
+    assert!(!joined.is_finished());
+    assert_eq!(joined.await, 6);
+    let counted = CountDrops(drops.clone());
+    let (own, listener) = (handle.clone(), listen(&handle));
+    let waiting = handle.spawn(async move {
+        let _counted = counted;
+        let _ = own.timeout(Nanos::from_secs(9), listener.accept()).await;
+    });
+    handle.yield_now().await;
+    assert_eq!(handle.tasks(), 1);
+    drop(waiting);
+    assert_eq!((drops.get(), handle.tasks()), (1, 0));
+}
+
+async fn tasks_that_end_with_the_loop_are_dropped(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let drops = Rc::new(Cell::new(0));
+    for stream in [client, server] {
+        let counted = CountDrops(drops.clone());
+        let own = handle.clone();
+        handle
+            .spawn(async move {
+                let _both = (counted, own);
+                let _ = stream.recv().await;
+            })
+            .detach();
+    }
+    handle.yield_now().await;
+    assert_eq!(drops.get(), 0);
+    // The loop drops them after this; see `a_loop_drops_what_is_left`.
+}
+
+async fn addresses_of_both_sides_agree(handle: Handle) {
+    let listener = listen(&handle);
+    let (own, address) = (handle.clone(), listener.local_addr());
+    let client = handle.spawn(async move { own.connect(address).await });
+    let (server, peer) = listener.accept().await.expect("a connection");
+    let client = client.await.expect("connected");
+    assert_eq!(client.peer_addr().expect("known"), address);
+    assert_eq!(server.local_addr().expect("known"), address);
+    assert_eq!(client.local_addr().expect("known"), peer);
+    assert_eq!(server.peer_addr().expect("known"), peer);
+}
+
+async fn sent_buffers_come_back(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let mut out = handle.take_buffer();
+    out.extend_from_slice(&pattern(777));
+    let (start, capacity) = (out.as_ptr(), out.capacity());
+    client.post(out).expect("posted");
+    client.flush().await.expect("the connection stands");
+    recv_exactly(&server, 777).await;
+    let again = handle.take_buffer();
+    assert!(again.is_empty());
+    assert_eq!((again.as_ptr(), again.capacity()), (start, capacity));
+    let stats = handle.stats();
+    assert!(stats.submissions >= 3 && stats.completions >= 3 && stats.enters >= 1);
+    assert!(stats.turns == handle.turns() && stats.polls > 0);
+}
+
+async fn a_burst_of_connects_passes_a_small_accept_queue(handle: Handle) {
+    let options = ListenOptions {
+        accept_queue_max: 2,
+        ..ListenOptions::default()
+    };
+    let listener = handle.listen(localhost(), &options).expect("a free port");
+    let address = listener.local_addr();
+    let mut clients = Vec::new();
+    for _ in 0..30 {
+        let own = handle.clone();
+        clients.push(handle.spawn(async move {
+            let stream = own.connect(address).await.expect("connected");
+            recv_exactly(&stream, 2).await
+        }));
+    }
+    handle.sleep(Nanos::from_millis(1)).await;
+    for _ in 0..30 {
+        let (server, _) = listener.accept().await.expect("a connection");
+        server.post("ok").expect("posted");
+    }
+    for client in clients {
+        assert_eq!(client.await, b"ok");
+    }
+}
+
+/// A combinator with a waker of its own.
+struct Flag(
+    std::sync::atomic::AtomicBool,
+    std::sync::Mutex<Option<std::task::Waker>>,
+);
+
+impl std::task::Wake for Flag {
+    fn wake(self: std::sync::Arc<Flag>) {
+        self.0.store(true, std::sync::atomic::Ordering::SeqCst);
+        let outer = self.1.lock().expect("no panic").take();
+        outer.expect("was polled").wake();
+    }
+}
+
+async fn strangers_wakers_work(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let flag = std::sync::Arc::new(Flag(Default::default(), Default::default()));
+    let mut receiving = pin!(client.recv());
+    server.post("x").expect("posted");
+    let got = poll_fn(|cx| {
+        *flag.1.lock().expect("no panic") = Some(cx.waker().clone());
+        let own = std::task::Waker::from(flag.clone());
+        let mut inner = std::task::Context::from_waker(&own);
+        receiving.as_mut().poll(&mut inner)
+    })
+    .await;
+    assert_eq!(&got.expect("the connection stands")[..], b"x");
+    assert!(flag.0.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+// What only a kernel's driver can do, or what looks at a whole run.
+
+fn on_both(case: impl Fn(Config)) {
+    for driver in [DriverChoice::Ring, DriverChoice::Epoll] {
+        let config = Config {
+            driver,
+            ..Config::default()
+        };
+        match run(&config, |_| async {}) {
+            Err(error @ Error::RingUnavailable { .. }) => eprintln!("skipped: {error}"),
+            _ => case(config),
+        }
+    }
+}
 
 #[test]
-fn echo() {
-    let config = Config {
-        driver: DriverChoice::Ring,
-        ..Config::default()
-    };
-    let got = run(&config, |handle| async move {
-        let listener = handle
-            .listen("127.0.0.1:0".parse().unwrap(), &ListenOptions::default())
-            .unwrap();
-        let address = listener.local_addr();
-        let server = handle.spawn(async move {
-            let (stream, _) = listener.accept().await.unwrap();
-            loop {
-                let bytes = stream.recv().await.unwrap();
-                if bytes.is_empty() {
-                    return;
-                }
-                stream.post(bytes.to_vec()).unwrap();
-            }
+fn a_loop_drops_what_is_left() {
+    on_both(|config| {
+        let drops = Rc::new(Cell::new(0));
+        let counted = CountDrops(drops.clone());
+        let result = run(&config, |handle| async move {
+            handle
+                .spawn(async move {
+                    let _counted = counted;
+                    std::future::pending::<()>().await;
+                })
+                .detach();
+            handle.yield_now().await;
+            "done"
         });
-        let stream = handle.connect(address).await.unwrap();
-        stream.post("hello").unwrap();
-        let mut got = Vec::new();
-        while got.len() < 5 {
-            got.extend_from_slice(&stream.recv().await.unwrap());
+        assert_eq!((result.expect("it runs"), drops.get()), ("done", 1));
+    });
+}
+
+#[test]
+fn a_panic_in_a_task_leaves_the_loop_with_everything_dropped() {
+    on_both(|config| {
+        let drops = Rc::new(Cell::new(0));
+        let counted = CountDrops(drops.clone());
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            run(&config, |handle| async move {
+                let (client, server) = pair(&handle).await;
+                client.post(pattern(1 << 20)).expect("posted");
+                handle
+                    .spawn(async move {
+                        let _counted = counted;
+                        let _ = (server.recv().await, server);
+                        std::future::pending::<()>().await;
+                    })
+                    .detach();
+                handle.yield_now().await;
+                handle.yield_now().await;
+                panic!("on purpose");
+            })
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(drops.get(), 1);
+    });
+}
+
+#[test]
+fn a_mailbox_carries_values_from_other_threads_in_order() {
+    on_both(|config| {
+        let (sender, mut receiver) = mailbox(100_000);
+        let threads: Vec<_> = (0..3_u32)
+            .map(|thread| {
+                let sender = sender.clone();
+                std::thread::spawn(move || {
+                    for number in 0..10_000_u32 {
+                        sender.send((thread, number)).expect("there is room");
+                    }
+                })
+            })
+            .collect();
+        drop(sender);
+        let counts = run(&config, |_| async move {
+            let mut next = [0_u32; 3];
+            while let Some((thread, number)) = receiver.recv().await {
+                assert_eq!(number, next[thread as usize]);
+                next[thread as usize] += 1;
+            }
+            next
+        });
+        assert_eq!(counts.expect("it runs"), [10_000; 3]);
+        for thread in threads {
+            thread.join().expect("no panic");
         }
-        drop(stream);
-        server.await;
-        got
+    });
+}
+
+#[test]
+fn a_mailbox_refuses_past_its_limit_and_without_receiver() {
+    let (sender, mut receiver) = mailbox(1);
+    sender.send(1).expect("room for one");
+    assert_eq!(sender.send(2), Err(prony_engine::SendError::Full(2)));
+    assert_eq!(receiver.try_recv(), Some(1));
+    assert_eq!(receiver.try_recv(), None);
+    drop(receiver);
+    assert_eq!(sender.send(3), Err(prony_engine::SendError::Closed(3)));
+}
+
+#[test]
+fn a_wake_from_another_thread_reaches_a_sleeping_loop() {
+    on_both(|config| {
+        let (there, mut ping) = mailbox::<u32>(4);
+        let (answer, mut pong) = mailbox::<u32>(4);
+        let other_config = config.clone();
+        let other = std::thread::spawn(move || {
+            run(&other_config, |_| async move {
+                while let Some(number) = ping.recv().await {
+                    answer.send(number + 1).expect("there is room");
+                }
+            })
+        });
+        let last = run(&config, |_| async move {
+            let mut number = 0;
+            for _ in 0..500 {
+                there.send(number).expect("there is room");
+                number = pong.recv().await.expect("the other loop answers");
+            }
+            number
+        });
+        assert_eq!(last.expect("it runs"), 500);
+        other.join().expect("no panic").expect("it runs");
+    });
+}
+
+#[test]
+fn a_pipe_is_readable_when_it_is() {
+    on_both(|config| {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let result = run(&config, |handle| async move {
+            let short = Nanos::from_millis(1);
+            let early = handle.timeout(short, handle.readable(&reader)).await;
+            assert!(early.is_err(), "nothing was written");
+            let waiting = handle.spawn({
+                let handle = handle.clone();
+                async move { handle.readable(&reader).await }
+            });
+            handle.yield_now().await;
+            use std::io::Write;
+            (&writer).write_all(b"x").expect("written");
+            waiting.await
+        });
+        assert!(result.expect("it runs").is_ok());
+    });
+}
+
+#[test]
+fn a_spinning_loop_works_like_a_sleeping_one() {
+    on_both(|config| {
+        let config = Config {
+            spin: true,
+            ..config
+        };
+        run(&config, echo).expect("it runs");
+    });
+}
+
+#[test]
+fn a_small_submission_queue_is_enough() {
+    on_both(|config| {
+        let config = Config {
+            submissions_max: 2,
+            connections_hint: 1,
+            ..config
+        };
+        run(&config, many_connections).expect("it runs");
+    });
+}
+
+#[test]
+fn auto_takes_a_driver_and_says_why_not_the_ring() {
+    let config = Config::default();
+    let (kind, fallback) = run(&config, |handle| async move {
+        (handle.driver(), handle.fallback().map(str::to_owned))
     })
-    .unwrap();
-    assert_eq!(got, b"hello");
+    .expect("it runs");
+    match kind {
+        DriverKind::Ring => assert_eq!(fallback, None),
+        DriverKind::Epoll => {
+            let why = fallback.expect("a reason");
+            assert!(why.contains("io_uring is not available"), "{why}");
+        }
+        DriverKind::Sim => panic!("a real loop is not simulated"),
+    }
 }

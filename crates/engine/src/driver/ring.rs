@@ -57,6 +57,7 @@ pub(crate) struct Ring {
     ring: IoUring,
     buffers: BufferRing,
     own: HashMap<Token, Empty>,
+    #[expect(clippy::vec_box, reason = "the kernel has their addresses")]
     addresses: Vec<Box<SocketAddrAny>>,
     pool: Rc<Pool>,
     remote: Arc<Remote>,
@@ -73,9 +74,7 @@ pub(crate) struct Ring {
 impl Ring {
     /// Sets the ring up, or says why not and what to do.
     pub fn new(config: &Config, pool: Rc<Pool>, remote: Arc<Remote>) -> Result<Ring, Error> {
-        let mut ring = build(config).map_err(unavailable)?;
-        // Saves the kernel a descriptor look-up per call; does without if it must.
-        let _ = ring.submitter().register_ring_fd();
+        let ring = build(config).map_err(unavailable)?;
         let buffers = BufferRing::new(&ring, pool.limit).map_err(unavailable)?;
         let mut driver = Ring {
             ring,

@@ -1,0 +1,75 @@
+//! The driver of a simulated loop: passes everything on to the network.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use prony_base::Instant;
+
+use super::network::Network;
+use crate::buffers::Pool;
+use crate::config::ListenOptions;
+use crate::driver::{Completions, Driver, DriverStats, Op, Socket, Token, Wait};
+
+/// One loop's view of the network.
+pub(super) struct SimDriver {
+    network: Rc<RefCell<Network>>,
+    pool: Rc<Pool>,
+    index: usize,
+    turns: u64,
+}
+
+impl SimDriver {
+    pub fn new(network: Rc<RefCell<Network>>, pool: Rc<Pool>, index: usize) -> SimDriver {
+        SimDriver {
+            network,
+            pool,
+            index,
+            turns: 0,
+        }
+    }
+}
+
+impl Driver for SimDriver {
+    fn submit(&mut self, op: Op, token: Token, _: &mut Completions) {
+        self.network.borrow_mut().submit(self.index, op, token);
+    }
+
+    fn turn(&mut self, _: Wait, done: &mut Completions) -> io::Result<()> {
+        self.turns += 1;
+        let mut network = self.network.borrow_mut();
+        network.take_completions(self.index, &self.pool, done);
+        Ok(())
+    }
+
+    fn now(&self) -> Instant {
+        self.network.borrow().now
+    }
+
+    fn listen(
+        &mut self,
+        address: SocketAddr,
+        options: &ListenOptions,
+    ) -> io::Result<(Socket, SocketAddr)> {
+        let mut network = self.network.borrow_mut();
+        Ok(network.listen(self.index, address, options)?)
+    }
+
+    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
+        Ok(self.network.borrow_mut().open(self.index, address))
+    }
+
+    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
+        Ok(self.network.borrow().addresses(socket)?)
+    }
+
+    fn quiesce(&mut self) -> bool {
+        self.network.borrow_mut().remove_loop(self.index);
+        true
+    }
+
+    fn stats(&self) -> DriverStats {
+        DriverStats { enters: self.turns }
+    }
+}
