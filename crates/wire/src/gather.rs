@@ -22,6 +22,23 @@ pub(crate) enum Gathered<'a> {
     TooLong { first_line: bool },
 }
 
+/// Where the first empty line of `bytes` ends; `None` if there is none, or a
+/// bare LF before it.
+#[inline]
+pub(crate) fn end_of_head(bytes: &[u8]) -> Option<usize> {
+    let mut line_start = 0;
+    loop {
+        let feed = line_start + memchr(b'\n', &bytes[line_start..])?;
+        if feed == 0 || bytes[feed - 1] != b'\r' {
+            return None;
+        }
+        if feed - 1 == line_start {
+            return (feed > 1).then_some(feed + 1);
+        }
+        line_start = feed + 1;
+    }
+}
+
 /// The search for an empty line, and the bytes of earlier chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {

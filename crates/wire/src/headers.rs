@@ -80,6 +80,34 @@ impl<'a> Headers<'a> {
     }
 }
 
+/// Header lines kept beyond the bytes that they came in. Copying others into
+/// it again reuses its memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedHeaders {
+    /// INVARIANT: as of [`Headers`].
+    lines: Vec<u8>,
+    len: usize,
+}
+
+impl OwnedHeaders {
+    /// Replaces what was there by a copy of `headers`.
+    pub fn copy_from(&mut self, headers: &Headers<'_>) {
+        self.lines.clear();
+        self.lines.extend_from_slice(headers.lines);
+        self.len = headers.len;
+    }
+
+    /// The lines.
+    pub fn as_headers(&self) -> Headers<'_> {
+        Headers::checked(&self.lines, self.len)
+    }
+
+    /// The value of the first line with this name, whatever the case.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.as_headers().get(name)
+    }
+}
+
 impl<'a> IntoIterator for &Headers<'a> {
     type Item = Header<'a>;
     type IntoIter = HeadersIter<'a>;

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
-use crate::gather::{Gather, Gathered};
+use crate::gather::{Gather, Gathered, end_of_head};
 use crate::headers::is_token_byte;
 use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
 
@@ -36,6 +36,17 @@ pub enum RequestEvent<'a> {
     Data(&'a [u8]),
     /// It is whole.
     End(End<'a>),
+}
+
+/// A request that lay whole in one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WholeRequest<'a> {
+    /// Its head.
+    pub head: RequestHead<'a>,
+    /// Its body.
+    pub body: &'a [u8],
+    /// How many bytes of the chunk it had.
+    pub used: usize,
 }
 
 /// Reads the requests of one connection.
@@ -113,6 +124,43 @@ impl RequestReader {
             failed,
         } = self;
         step(state, gather, limits, input).inspect_err(|error| *failed = Some(*error))
+    }
+
+    /// The next request at once, if all of it lies at the start of `input` and
+    /// its body is not chunked; else `None`, and nothing was used: go on with
+    /// [`RequestReader::next`], which also names faults.
+    ///
+    /// What is yielded borrows from `input` alone, so that head and body can be
+    /// looked at together, without a copy.
+    #[inline]
+    pub fn next_whole<'i>(&mut self, input: &'i [u8]) -> Option<WholeRequest<'i>> {
+        let may_start = matches!(
+            self.state,
+            State::Between {
+                empty_lines: 0,
+                after_cr: false,
+            }
+        );
+        if !may_start || self.failed.is_some() {
+            return None;
+        }
+        let window = &input[..input.len().min(self.limits.head_bytes_max)];
+        let head_bytes = end_of_head(window)?;
+        let head = parse(&input[..head_bytes], &self.limits).ok()?;
+        let body_bytes = match head.framing {
+            Framing::None => 0,
+            Framing::Length(length) => usize::try_from(length).ok()?,
+            Framing::Chunked | Framing::UntilClose => return None,
+        };
+        let body = input[head_bytes..].get(..body_bytes)?;
+        if !head.keep_alive {
+            self.state = State::Closed;
+        }
+        Some(WholeRequest {
+            head,
+            body,
+            used: head_bytes + body_bytes,
+        })
     }
 
     /// The stream ended. Fine between requests; otherwise an error that says
