@@ -8,7 +8,7 @@ use prony_base::Random;
 
 use crate::{
     EndOfInput, Error, Framing, Header, Headers, Limits, Method, RequestEvent, RequestHead,
-    RequestReader, ResponseEvent, ResponseHead, ResponseReader, Version, encode,
+    RequestReader, ResponseEvent, ResponseHead, ResponseReader, Version, WholeRequest, encode,
 };
 
 /// Limits small enough for a fuzzer to reach each.
@@ -55,6 +55,15 @@ impl Trace {
         self.data.extend_from_slice(data);
     }
 
+    fn whole_request(&mut self, request: &WholeRequest<'_>, limits: &Limits) {
+        let head = &request.head;
+        self.head(request_line(head), &head.headers, limits);
+        if !request.body.is_empty() {
+            self.data(request.body, limits);
+        }
+        self.end(head.keep_alive, &Headers::default());
+    }
+
     fn end(&mut self, keep_alive: bool, trailers: &Headers<'_>) {
         self.line(format!("end{}{}", keep(keep_alive), headers(trailers)));
     }
@@ -84,10 +93,25 @@ fn chunks<'a>(input: &'a [u8], cuts: &'a [usize]) -> impl Iterator<Item = &'a [u
 /// What a [`RequestReader`] says of `input`, fed in pieces cut at `cuts`, and
 /// of the stream's end after it.
 pub fn requests(limits: Limits, input: &[u8], cuts: &[usize]) -> Vec<String> {
+    read_requests(limits, input, cuts, false)
+}
+
+/// As [`requests`], but takes requests with [`RequestReader::next_whole`] where
+/// that goes.
+pub fn whole_requests(limits: Limits, input: &[u8], cuts: &[usize]) -> Vec<String> {
+    read_requests(limits, input, cuts, true)
+}
+
+fn read_requests(limits: Limits, input: &[u8], cuts: &[usize], whole: bool) -> Vec<String> {
     let mut reader = RequestReader::new(limits);
     let mut trace = Trace::default();
     for mut rest in chunks(input, cuts) {
         loop {
+            if whole && let Some(request) = reader.next_whole(rest) {
+                trace.whole_request(&request, &limits);
+                rest = &rest[request.used..];
+                continue;
+            }
             let length = rest.len();
             let (used, event) = match reader.next(rest) {
                 Ok(found) => found,
@@ -277,7 +301,9 @@ fn check_cuts(length: usize, random: &mut Random, read: impl Fn(&[usize]) -> Vec
 pub fn request(data: &[u8]) {
     if let Some((limits, _, mut random, input)) = split_plan(data) {
         check_cuts(input.len(), &mut random, |cuts| {
-            requests(limits, input, cuts)
+            let lines = requests(limits, input, cuts);
+            assert_eq!(whole_requests(limits, input, cuts), lines, "taken whole");
+            lines
         });
     }
 }

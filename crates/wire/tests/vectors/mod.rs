@@ -362,7 +362,15 @@ pub type Read = Box<dyn Fn(&[u8], &[usize]) -> Vec<String>>;
 pub fn all() -> Vec<(&'static str, Vec<u8>, Vec<&'static str>, Read)> {
     use prony_wire::{Limits, fuzz};
     let requests = |limits: Limits| -> Read {
-        Box::new(move |input, cuts| fuzz::requests(limits, input, cuts))
+        Box::new(move |input, cuts| {
+            let lines = fuzz::requests(limits, input, cuts);
+            assert_eq!(
+                fuzz::whole_requests(limits, input, cuts),
+                lines,
+                "taken whole"
+            );
+            lines
+        })
     };
     let mut rows = Vec::new();
     for &(name, input, lines) in REQUESTS.iter().chain(REFUSED) {
