@@ -1,6 +1,15 @@
 //! Experiments: plan, subjects, trials, samplers.
 #![deny(unsafe_code)]
 
+pub mod build;
+pub mod cap;
+pub mod diagnosis;
+pub mod experiment;
+pub mod plan;
+pub mod subject;
+#[doc(hidden)]
+pub use experiment::fuzz as fuzz_experiment;
+
 pub mod canary;
 pub mod environment;
 pub mod launch;

@@ -26,12 +26,16 @@ mod client;
 mod command;
 mod order;
 
-use std::io::{self, BufRead, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use prony_record::{Fact, Isolation};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
 pub use client::{Offer, Supervisor, SupervisorError, offer};
@@ -65,23 +69,67 @@ impl Interrupt {
 }
 
 /// The whole program of a guard or a supervisor: reads the order from `input` and
-/// reports on `output`. `input` must be a pipe whose other end the parent holds.
+/// reports on `output`. `input` must be a pipe whose other end the parent holds
+/// (standard input, which nothing may have read from).
 /// Exit status 0: the order was carried out (a failed trial is a carried out one).
-pub fn main(mut input: impl BufRead + Send + 'static, mut output: impl Write) -> ExitCode {
-    let mut line = String::new();
-    let envelope: Envelope = match input.read_line(&mut line) {
-        Ok(0) => return ExitCode::FAILURE,
-        Ok(_) => match serde_json::from_str(&line) {
-            Ok(envelope) => envelope,
-            Err(error) => return refuse(&mut output, &format!("not an order: {error}")),
-        },
+pub fn main(input: BorrowedFd<'_>, mut output: impl Write) -> ExitCode {
+    let begun = input
+        .try_clone_to_owned()
+        .and_then(|input| Lines::new(input).first());
+    let (line, rest) = match begun {
+        Ok(Some(begun)) => begun,
+        Ok(None) => return ExitCode::FAILURE,
         Err(error) => return refuse(&mut output, &format!("cannot read the order: {error}")),
     };
+    let envelope: Envelope = match serde_json::from_slice(&line) {
+        Ok(envelope) => envelope,
+        Err(error) => return refuse(&mut output, &format!("not an order: {error}")),
+    };
     let outcome = match envelope.entered {
-        None => guard(envelope, input),
-        Some(entered) => supervisor(entered, envelope.order, input, &mut output),
+        None => guard(envelope, rest),
+        Some(entered) => supervisor(entered, envelope.order, rest, &mut output),
     };
     outcome.unwrap_or_else(|error| refuse(&mut output, &error.to_string()))
+}
+
+/// What the parent says: read without reading ahead of what was asked for, so that
+/// the rest can be waited for with poll or from another thread.
+struct Lines {
+    input: File,
+    pending: Vec<u8>,
+}
+
+impl Lines {
+    fn new(input: OwnedFd) -> Lines {
+        Lines {
+            input: File::from(input),
+            pending: Vec::new(),
+        }
+    }
+
+    /// The first line and what follows it; `None` when the parent is gone.
+    fn first(mut self) -> io::Result<Option<(Vec<u8>, Lines)>> {
+        let mut searched = 0;
+        loop {
+            let found = self.pending[searched..]
+                .iter()
+                .position(|&byte| byte == b'\n');
+            if let Some(end) = found {
+                let rest = self.pending.split_off(searched + end + 1);
+                let line = std::mem::replace(&mut self.pending, rest);
+                return Ok(Some((line, self)));
+            }
+            searched = self.pending.len();
+            if searched > order::LINE_BYTES_MAX {
+                return Err(io::Error::other("the order is too long"));
+            }
+            let mut buffer = [0; 16 << 10];
+            match self.input.read(&mut buffer)? {
+                0 => return Ok(None),
+                count => self.pending.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
 }
 
 fn refuse(output: &mut impl Write, reason: &str) -> ExitCode {
@@ -110,8 +158,9 @@ enum BeginError {
 }
 
 /// The guard: enters the namespaces, starts the supervisor, passes on what the parent
-/// says, and ends everything when the parent is gone.
-fn guard(envelope: Envelope, input: impl BufRead + Send + 'static) -> Result<ExitCode, BeginError> {
+/// says, and ends everything when the parent is gone. It has a single thread: after
+/// leaving its process namespace the kernel lets it start no other.
+fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     let entered = launch::enter(envelope.wanted)?;
     let alone = entered.wanted.processes;
     if alone {
@@ -128,41 +177,63 @@ fn guard(envelope: Envelope, input: impl BufRead + Send + 'static) -> Result<Exi
         entered: Some(entered),
         ..envelope
     };
-    if let Some(mut pipe) = supervisor.stdin.take() {
-        let mut line = serde_json::to_vec(&order)?;
-        line.push(b'\n');
-        // A supervisor that is gone by now is seen below, by its exit status.
-        let _ = pipe.write_all(&line);
-        let pid = supervisor.id();
-        std::thread::spawn(move || pass_on(input, pipe, pid, alone));
+    let mut line = serde_json::to_vec(&order)?;
+    line.push(b'\n');
+    let orphaned = pass_on(&mut supervisor, &line, rest)?;
+    if orphaned && alone {
+        supervisor.kill()?;
     }
-    let status = wait(&mut supervisor);
     if !alone {
         launch::kill_descendants(KILL_ROUNDS_MAX);
     }
-    Ok(ExitCode::from(status))
-}
-
-fn wait(supervisor: &mut Child) -> u8 {
-    match supervisor.wait() {
-        Ok(status) if status.success() => 0,
-        _ => 1,
+    if orphaned {
+        return Ok(ExitCode::FAILURE);
     }
+    let status = supervisor.wait()?;
+    Ok(ExitCode::from(u8::from(!status.success())))
 }
 
-/// Passes lines on until the parent is gone; then ends everything.
-fn pass_on(input: impl BufRead, mut to: impl Write, supervisor: u32, alone: bool) {
-    for line in input.lines() {
-        let Ok(line) = line else { break };
-        if writeln!(to, "{line}").is_err() {
-            return;
+/// Gives the supervisor its order and passes on what the parent says, until the
+/// supervisor has ended (false) or the parent is gone (true).
+fn pass_on(supervisor: &mut Child, order: &[u8], rest: Lines) -> io::Result<bool> {
+    let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the supervisor has no process id"))?;
+    let ended = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
+    let mut to = supervisor.stdin.take();
+    let mut say = |bytes: &[u8]| {
+        if let Some(pipe) = &mut to {
+            // A supervisor that is gone by now is seen by its descriptor.
+            let _ = pipe.write_all(bytes);
         }
-    }
-    if alone {
-        launch::signal(supervisor, rustix::process::Signal::KILL);
-    } else {
-        launch::kill_descendants(KILL_ROUNDS_MAX);
-        std::process::exit(1);
+    };
+    say(order);
+    say(&rest.pending);
+    let mut input = rest.input;
+    loop {
+        let (heard, over) = {
+            let mut watched = [
+                PollFd::new(&input, PollFlags::IN),
+                PollFd::new(&ended, PollFlags::IN),
+            ];
+            match rustix::event::poll(&mut watched, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                result => result?,
+            };
+            let happened = |index: usize| !watched[index].revents().is_empty();
+            (happened(0), happened(1))
+        };
+        if over {
+            return Ok(false);
+        }
+        let mut buffer = [0; 4096];
+        match if heard {
+            input.read(&mut buffer)?
+        } else {
+            continue;
+        } {
+            0 => return Ok(true),
+            count => say(&buffer[..count]),
+        }
     }
 }
 
@@ -170,7 +241,7 @@ fn pass_on(input: impl BufRead, mut to: impl Write, supervisor: u32, alone: bool
 fn supervisor(
     entered: Entered,
     order: Order,
-    input: impl BufRead + Send + 'static,
+    rest: Lines,
     output: &mut impl Write,
 ) -> Result<ExitCode, BeginError> {
     let alone = entered.wanted.processes;
@@ -187,7 +258,7 @@ fn supervisor(
     launch::raise_open_files();
     let interrupt = Interrupt::default();
     let raised = interrupt.clone();
-    std::thread::spawn(move || watch(input, &raised, alone));
+    std::thread::spawn(move || watch(rest, &raised, alone));
     let isolation = Isolation {
         network_namespace: entered.wanted.network,
         process_namespace: entered.wanted.processes,
@@ -200,8 +271,9 @@ fn supervisor(
 }
 
 /// Waits for `interrupt`, and ends everything when the parent is gone.
-fn watch(input: impl BufRead, interrupt: &Interrupt, alone: bool) {
-    for line in input.lines() {
+fn watch(rest: Lines, interrupt: &Interrupt, alone: bool) {
+    let input = io::Cursor::new(rest.pending).chain(rest.input);
+    for line in BufReader::new(input).lines() {
         match line {
             Ok(line) if line == INTERRUPT => interrupt.raise(),
             Ok(_) => {}

@@ -16,7 +16,7 @@ use crate::request;
 use crate::supervise::TrialOrder;
 
 /// The hidden command of `prony` that drives a subject.
-pub const WORD: &str = "__generate";
+const WORD: &str = "__generate";
 /// Longest line of a generator: its histogram.
 const LINE_BYTES_MAX: u64 = 64 << 20;
 /// How long after its start the window of wrk begins, for its connections to be made.

@@ -14,6 +14,8 @@ mod ready;
 mod start;
 mod wrk;
 
+pub(crate) use start::fill;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::process::{Command, Stdio};
@@ -34,8 +36,6 @@ use crate::{canary, launch, verify};
 use drive::{Driver, Window};
 use log::Log;
 use start::Place;
-
-pub use drive::WORD as GENERATE_WORD;
 
 /// How often the processes are looked at.
 const LOOK: Nanos = Nanos::from_millis(100);

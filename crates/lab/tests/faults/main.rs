@@ -1,0 +1,25 @@
+//! Whole trials, and what goes wrong in them: subjects with a fault, and Prony
+//! itself killed.
+//!
+//! This test plays the prony binary in its own trials: called with `__supervise` or
+//! `__generate` it is what `prony` is by these words, with `__run` it does one run.
+//! Subjects need Python 3; without it the tests are skipped and say so.
+
+mod play;
+mod stage;
+mod tests;
+
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    match words.get(1).map(String::as_str) {
+        Some("__supervise") => {
+            prony_lab::supervise::main(std::io::stdin().as_fd(), std::io::stdout())
+        }
+        Some("__generate") => play::generate(),
+        Some("__run") => play::run(&words[2..]),
+        _ => tests::all(),
+    }
+}

@@ -1,0 +1,94 @@
+//! What this binary is when it is not the test: the generator, and one run.
+
+use std::io::{Write, stdin, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use prony_base::Instant;
+use prony_lab::launch::Wanted;
+use prony_lab::run::{self, Event, Options, Wrk};
+use prony_lab::supervise::Interrupt;
+use prony_load::Observer;
+use prony_record::{Environment, GeneratorEvent, LoadSpec, Plan, SCHEMA};
+
+struct Printer;
+
+impl Printer {
+    fn print(event: &GeneratorEvent) {
+        let line = serde_json::to_string(event).expect("an event is JSON");
+        writeln!(stdout(), "{line}").expect("the trial reads");
+    }
+}
+
+impl Observer for Printer {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        Printer::print(&GeneratorEvent::Connected {
+            window_start_ns: start.0,
+            window_end_ns: end.0,
+        });
+    }
+}
+
+/// `__generate`
+pub fn generate() -> ExitCode {
+    let spec: LoadSpec = serde_json::from_reader(stdin()).expect("a specification");
+    match prony_load::run(&spec, &mut Printer) {
+        Ok(outcome) => {
+            Printer::print(&GeneratorEvent::Finished {
+                report: outcome.report,
+                histogram: outcome.histogram,
+            });
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `__run DIR PLAN [resume] [processes] [network] [wrk]`: one run; prints a line as each
+/// trial begins and ends. SIGINT ends it in good order.
+pub fn run(words: &[String]) -> ExitCode {
+    let has = |word: &str| words.iter().any(|given| given == word);
+    let plan: Plan =
+        serde_json::from_slice(&std::fs::read(&words[1]).expect("a plan")).expect("a plan");
+    let flag = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&flag)).expect("a handler");
+    let options = Options {
+        dir: PathBuf::from(&words[0]),
+        resume: has("resume"),
+        prony: std::env::current_exe().expect("this binary"),
+        wanted: Wanted {
+            processes: has("processes"),
+            network: has("network"),
+        },
+        driver: "epoll".to_owned(),
+        wrk: std::env::var_os("PATH")
+            .filter(|_| has("wrk"))
+            .and_then(|path| Wrk::find(&path)),
+        interrupt: Interrupt::by_flag(flag),
+    };
+    let environment = Environment {
+        schema: SCHEMA,
+        ..Environment::default()
+    };
+    let mut tell = |event: Event<'_>| match event {
+        Event::Started { cell, block, .. } => println!("started {block} {}", cell.id),
+        Event::Phase(phase) => println!("phase {phase:?}"),
+        Event::Ended { trial, .. } => println!("ended {} {}", trial.block, trial.cell),
+        Event::Begun { .. } | Event::LeftOut { .. } => {}
+    };
+    match run::run(&plan, environment, &options, &mut tell) {
+        Ok(outcome) => {
+            println!("done {outcome:?}");
+            ExitCode::from(if outcome.interrupted { 130 } else { 0 })
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}

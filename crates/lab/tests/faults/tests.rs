@@ -1,0 +1,447 @@
+//! The tests themselves.
+
+use std::collections::HashSet;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Failed, Trial as Test};
+use prony_base::Random;
+use prony_lab::store::Stored;
+use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
+
+use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
+
+/// Runs the tests that this machine can run.
+pub fn all() -> ExitCode {
+    let mut tests = vec![];
+    for (kind, isolation) in [("namespaces", NAMESPACES), ("fallback", FALLBACK)] {
+        let missing = missing(isolation);
+        let mut add = |name: &str, test: fn(Isolation)| {
+            let name = format!("{kind}::{name}");
+            if let Some(why) = &missing {
+                skipped(&name, why);
+            }
+            let run = move || -> Result<(), Failed> {
+                test(isolation);
+                Ok(())
+            };
+            tests.push(Test::test(name, run).with_ignored_flag(missing.is_some()));
+        };
+        add(
+            "a_good_subject_is_measured_whole",
+            a_good_subject_is_measured_whole,
+        );
+        add(
+            "faults_are_recorded_and_the_run_goes_on",
+            faults_are_recorded_and_the_run_goes_on,
+        );
+        add(
+            "what_a_subject_leaves_behind_is_killed_and_named",
+            what_a_subject_leaves_behind_is_killed_and_named,
+        );
+        add(
+            "an_interrupted_trial_is_done_again",
+            an_interrupted_trial_is_done_again,
+        );
+        add(
+            "killed_at_any_moment_nothing_is_left_and_nothing_finished_is_lost",
+            killed_at_any_moment,
+        );
+        add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
+    }
+    let missing = missing_user();
+    if let Some(why) = &missing {
+        skipped("an_ordinary_user_can_measure", why);
+    }
+    let user = || -> Result<(), Failed> {
+        an_ordinary_user_can_measure();
+        Ok(())
+    };
+    tests.push(
+        Test::test("an_ordinary_user_can_measure", user).with_ignored_flag(missing.is_some()),
+    );
+    let mut arguments = Arguments::from_args();
+    // Trials share the two cores that they are pinned to.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+/// Adds a line to the list that `./test` shows at its end.
+fn skipped(name: &str, why: &str) {
+    use std::io::Write;
+    eprintln!("skipped: {name}: {why}");
+    if let Some(list) = std::env::var_os("PRONY_SKIPPED")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(list)
+    {
+        let _ = writeln!(file, "lab faults {name}: {why}");
+    }
+}
+
+fn works(command: &[&str]) -> bool {
+    let (program, arguments) = command.split_first().expect("a command");
+    let status = Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// What of a machine these tests need and this one lacks.
+fn missing(isolation: Isolation) -> Option<String> {
+    if !works(&["python3", "--version"]) {
+        return Some("python3 is not on PATH".to_owned());
+    }
+    if !isolation.is_empty() {
+        let own = std::env::current_exe().expect("this binary");
+        let offer = prony_lab::supervise::offer(&own).expect("the least always works");
+        if !(offer.wanted.processes && offer.wanted.network) {
+            return Some(format!("no namespaces here: {}", offer.refused.join("; ")));
+        }
+    }
+    None
+}
+
+fn only<'a>(run: &'a Stored, name: &str) -> &'a Trial {
+    let trials = of(run, name);
+    assert_eq!(trials.len(), 1, "{name}: {trials:#?}");
+    trials[0]
+}
+
+fn check<'a>(trial: &'a Trial, name: &str) -> &'a CheckResult {
+    let found = trial.verification.iter().find(|check| check.name == name);
+    found.unwrap_or_else(|| panic!("no check {name} in {:?}", trial.verification))
+}
+
+fn failure(trial: &Trial) -> (Phase, &str) {
+    match &trial.outcome {
+        Outcome::Failed { phase, reason } => (*phase, reason),
+        other => panic!("{} ended as {other:?}", trial.cell),
+    }
+}
+
+fn process<'a>(trial: &'a Trial, role: Role) -> &'a ProcessRecord {
+    let found = trial
+        .processes
+        .iter()
+        .filter(|process| process.role == role);
+    found
+        .max_by_key(|process| process.cpu_ns)
+        .unwrap_or_else(|| panic!("no {role:?}: {trial:#?}"))
+}
+
+fn a_good_subject_is_measured_whole(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let run = stage.run(&plan(vec![good()], 1, 700), &[]);
+    let trial = only(&run, "slow-start");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let load = trial.load.as_ref().expect("a load report");
+    assert!(load.completed > 0 && load.errors.is_empty(), "{load:#?}");
+    let histogram = run.histogram(trial).expect("readable").expect("recorded");
+    assert_eq!(histogram.total(), load.completed);
+    for name in [
+        "status",
+        "content-type",
+        "echo",
+        "reused",
+        "keep-alive",
+        "pipelining",
+        "split",
+    ] {
+        assert!(check(trial, name).passed, "{:?}", check(trial, name));
+    }
+    let subject = process(trial, Role::Subject);
+    let generator = process(trial, Role::Generator);
+    for process in [subject, generator] {
+        assert!(
+            process.cpu_ns > 1_000_000 && process.cpu_ns < 2 * trial.sampled_ns,
+            "{process:#?}"
+        );
+        assert!(
+            !process.threads.is_empty() && process.memory.end_bytes > 0,
+            "{process:#?}"
+        );
+        assert!(
+            process.memory.peak_bytes >= Some(process.memory.end_bytes),
+            "{process:#?}"
+        );
+    }
+    assert!(
+        subject
+            .command
+            .iter()
+            .any(|word| word.ends_with("server.py")),
+        "{subject:#?}"
+    );
+    assert!(subject.memory.startup_peak_bytes > 0);
+    assert_eq!(generator.exit, Some(Exit::Code { code: 0 }));
+    assert!(
+        subject.exit.is_some() && trial.left_behind.is_empty(),
+        "{trial:#?}"
+    );
+    assert!(trial.sampled_ns > 0 && trial.window_ns > 0);
+    assert_eq!(
+        trial.isolation.process_namespace,
+        isolation.contains(&"processes")
+    );
+    assert_eq!(trial.kernel.own_namespace, isolation.contains(&"network"));
+    assert!(
+        trial.kernel.rise("TcpPassiveOpens") >= 4,
+        "{:?}",
+        trial.kernel
+    );
+    assert!(trial.canary.is_some() && !trial.cores.is_empty());
+    let phases: Vec<Phase> = trial.phases.iter().map(|span| span.phase).collect();
+    use Phase::{Drain, Measure, Prepare, Ready, Start, Stop, Verify, WarmUp};
+    assert_eq!(
+        phases,
+        [Prepare, Start, Ready, Verify, WarmUp, Measure, Drain, Stop]
+    );
+}
+
+fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let mut never = subject("never-ready", &[]);
+    never.ready.timeout_ns = 1_500_000_000;
+    let mut absent = subject("absent", &[]);
+    absent.start = vec!["/nowhere/to/be/found".to_owned()];
+    absent.source = prony_record::Source::Unknown;
+    let mut exits = subject("exits", &[]);
+    exits.source = prony_record::Source::Unknown;
+    exits.start = ["/bin/sh", "-c", "echo no such option >&2; exit 3"]
+        .map(str::to_owned)
+        .to_vec();
+    let subjects = vec![
+        subject("dies", &[("DIES_AFTER", "700")]),
+        subject("wrong-sequence", &[]),
+        never,
+        absent,
+        exits,
+        subject("closes", &[]),
+        good(),
+    ];
+    let run = stage.run(&plan(subjects, 3, 500), &[]);
+
+    for trial in of(&run, "dies") {
+        let (phase, reason) = failure(trial);
+        assert_eq!(phase, Phase::Measure, "{reason}");
+        assert!(reason.contains("signal 9"), "{reason}");
+        assert!(
+            trial.load.as_ref().is_some_and(|load| load.completed > 0),
+            "{trial:#?}"
+        );
+        let killed = Exit::Signal {
+            signal: 9,
+            asked: false,
+        };
+        assert_eq!(process(trial, Role::Subject).exit, Some(killed));
+    }
+    assert_eq!(of(&run, "dies").len(), 3);
+
+    // A cell that fails before the load is tried twice, and never measured.
+    assert_eq!(of(&run, "wrong-sequence").len(), 2);
+    let wrong = of(&run, "wrong-sequence")[0];
+    let (phase, reason) = failure(wrong);
+    assert!(
+        phase == Phase::Verify && reason.contains("`echo`"),
+        "{reason}"
+    );
+    assert!(wrong.load.is_none() && wrong.window_ns == 0);
+
+    let never = of(&run, "never-ready")[0];
+    let (phase, reason) = failure(never);
+    assert!(
+        phase == Phase::Ready && reason.contains("not ready after 1.50s"),
+        "{reason}"
+    );
+    assert_eq!(never.log_tail.len(), 3, "{never:#?}");
+    assert!(reason.ends_with(&never.log_tail[2]), "{reason}");
+
+    let (phase, reason) = failure(of(&run, "absent")[0]);
+    assert!(
+        phase == Phase::Start && reason.contains("/nowhere/to/be/found"),
+        "{reason}"
+    );
+    let (phase, reason) = failure(of(&run, "exits")[0]);
+    assert_eq!(phase, Phase::Ready);
+    assert_eq!(
+        reason,
+        "the subject exited with status 3 before it was ready; its last line: no such option"
+    );
+
+    for trial in of(&run, "closes") {
+        assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+        assert!(!check(trial, "keep-alive").passed);
+    }
+    assert_eq!(of(&run, "slow-start").len(), 3);
+    assert!(
+        of(&run, "slow-start")
+            .iter()
+            .all(|trial| trial.outcome == Outcome::Measured)
+    );
+}
+
+fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let run = stage.run(&plan(vec![subject("leaks-children", &[])], 1, 300), &[]);
+    let trial = only(&run, "leaks-children");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    assert_eq!(trial.left_behind.len(), 1, "{:?}", trial.left_behind);
+    assert!(
+        trial.left_behind[0].starts_with("sleep ("),
+        "{:?}",
+        trial.left_behind
+    );
+    let leaked = trial
+        .processes
+        .iter()
+        .find(|process| process.name == "sleep")
+        .expect("followed");
+    assert_eq!(leaked.role, Role::Subject);
+    let killed = Exit::Signal {
+        signal: 9,
+        asked: true,
+    };
+    assert_eq!(leaked.exit, Some(killed));
+}
+
+fn cpu_of_every_process_is_seen(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let run = stage.run(&plan(vec![subject("two-threads", &[])], 1, 700), &[]);
+    let trial = only(&run, "two-threads");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let busy: Vec<u64> = trial
+        .processes
+        .iter()
+        .filter(|process| process.role == Role::Subject)
+        .map(|process| process.cpu_ns)
+        .filter(|&cpu| cpu > 20_000_000)
+        .collect();
+    assert!(busy.len() >= 2, "{:#?}", trial.processes);
+}
+
+fn an_interrupted_trial_is_done_again(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let plan = plan(vec![good()], 2, 400);
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    prony_lab::launch::signal(child.id(), rustix::process::Signal::INT);
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    stage.none_left();
+    let before = stage.read();
+    assert_eq!(before.trials.len(), 1);
+    assert_eq!(before.trials[0].outcome, Outcome::Interrupted);
+    assert!(
+        before.trials[0]
+            .processes
+            .iter()
+            .all(|process| process.exit.is_some())
+    );
+    let run = stage.run(&plan, &["resume"]);
+    assert_eq!(run.trials.len(), 2);
+    assert!(
+        run.trials
+            .iter()
+            .all(|trial| trial.outcome == Outcome::Measured)
+    );
+}
+
+/// Kills the main process at seeded moments (`PRONY_KILLS` of them, else 8) of one run
+/// that is resumed each time.
+fn killed_at_any_moment(isolation: Isolation) {
+    let kills = std::env::var("PRONY_KILLS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(8_u32);
+    let stage = Stage::new(isolation);
+    let plan = plan(
+        vec![good(), subject("leaks-children", &[])],
+        kills.max(4) / 2,
+        100,
+    );
+    let mut random = Random::of(7, "kill");
+    let mut finished: HashSet<(String, u32)> = HashSet::new();
+    for kill in 0..kills {
+        let resume: &[&str] = if stage.dir().join("plan.json").exists() {
+            &["resume"]
+        } else {
+            &[]
+        };
+        if resume.is_empty() {
+            let _ = std::fs::remove_dir_all(stage.dir());
+        }
+        let mut child = stage.start(&plan, resume);
+        std::thread::sleep(Duration::from_millis(random.below(2_500)));
+        child.kill().expect("it can be killed");
+        child.wait().expect("it ends");
+        stage.none_left();
+        if !stage.dir().join("plan.json").exists() {
+            continue;
+        }
+        let now = done(&stage.read());
+        let lost: Vec<_> = finished.difference(&now).collect();
+        assert!(lost.is_empty(), "lost by kill {kill}: {lost:?}");
+        finished = now;
+    }
+    let resume: &[&str] = if stage.dir().join("plan.json").exists() {
+        &["resume"]
+    } else {
+        &[]
+    };
+    let run = stage.run(&plan, resume);
+    assert_eq!(done(&run).len(), 2 * plan.blocks as usize);
+    assert_eq!(run.trials.len(), done(&run).len());
+}
+
+fn done(run: &Stored) -> HashSet<(String, u32)> {
+    let measured = |trial: &&Trial| trial.outcome == Outcome::Measured;
+    run.trials
+        .iter()
+        .filter(measured)
+        .map(|trial| (trial.cell.clone(), trial.block))
+        .collect()
+}
+
+const NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+fn missing_user() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root can become another user".to_owned());
+    }
+    let mut command = NOBODY.to_vec();
+    let own = std::env::current_exe().expect("this binary");
+    let own = own.display().to_string();
+    command.extend(["test", "-x", &own]);
+    if !works(&command) {
+        return Some(format!("an ordinary user cannot execute {own}"));
+    }
+    (!works(&["/usr/bin/python3", "--version"])).then(|| "no /usr/bin/python3".to_owned())
+}
+
+fn an_ordinary_user_can_measure() {
+    let mut stage = Stage::new(NAMESPACES);
+    stage.user = NOBODY.iter().map(|&word| word.to_owned()).collect();
+    // A python3 in root's home is out of reach.
+    stage
+        .user
+        .extend(["/usr/bin/env".to_owned(), "PATH=/usr/bin:/bin".to_owned()]);
+    std::os::unix::fs::chown(&stage.folder, Some(65534), Some(65534)).expect("root can");
+    let run = stage.run(
+        &plan(vec![good(), subject("leaks-children", &[])], 1, 300),
+        &[],
+    );
+    for trial in &run.trials {
+        assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+        assert!(
+            process(trial, Role::Subject).memory.peak_bytes.is_some(),
+            "{trial:#?}"
+        );
+        assert!(trial.isolation.process_namespace && trial.isolation.network_namespace);
+    }
+}
