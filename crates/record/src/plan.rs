@@ -48,6 +48,10 @@ pub struct Plan {
     pub order: Vec<Vec<u32>>,
     /// What the experiment names and this machine cannot run.
     pub not_run: Vec<NotRun>,
+    /// What a reader must know of how the plan came about, a sentence each: numbers of
+    /// connections that were cut, a reference that cannot run.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// Cores by role. Empty lists: not pinned.

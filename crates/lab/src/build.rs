@@ -1,0 +1,559 @@
+//! Building subjects, once for each content: a folder of the cache holds what one
+//! state of a subject's files and tools was built to.
+//!
+//! ```text
+//! <cache>/build/rust-axum-0123456789ab/        what the build wrote; {build}
+//! <cache>/build/rust-axum-0123456789ab/.done   written last: the build is whole
+//! <cache>/build/rust-axum-0123456789ab.lock    exclusive while building, shared while used
+//! <cache>/build/rust-axum-0123456789ab.log     what the build printed
+//! ```
+//!
+//! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
+//! sorted) and what the tools in `needs.commands` say of their version. A build that
+//! was cut off has no marker and is begun anew. Older builds of a subject are
+//! removed but for the newest two and those in use.
+//!
+//! Not for: starting processes. A [`Launcher`] does that, which sees to it that none
+//! outlives Prony.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use prony_base::Nanos;
+use prony_record::NotRun;
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::experiment::HexOf;
+use crate::subject::{Build, Subject};
+
+/// Builds of one subject that are kept.
+const KEPT: usize = 2;
+/// Lines of a failed build's log that its reason quotes.
+const TAIL_LINES: usize = 8;
+/// Bytes read of the end of a log.
+const TAIL_BYTES: u64 = 4 << 10;
+/// Files among the inputs of one subject, and their bytes together, at the most.
+const INPUT_FILES_MAX: usize = 10_000;
+const INPUT_BYTES_MAX: u64 = 256 << 20;
+/// How long a tool may take to say its version.
+const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
+/// How often a lock that another Prony holds is tried again.
+const LOCK_RETRY: Duration = Duration::from_millis(200);
+const MARKER: &str = ".done";
+
+/// A command to run to its end.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CommandSpec {
+    /// Argument vector.
+    pub argv: Vec<String>,
+    /// Folder that it runs in.
+    pub cwd: PathBuf,
+    /// Environment added to that of Prony.
+    pub env: Vec<(String, String)>,
+    /// File that gets both of its output streams; created or cut.
+    pub log: PathBuf,
+    /// After this it is killed, with all that it started.
+    pub timeout: Nanos,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Finished {
+    /// By itself.
+    Code(i32),
+    /// By a signal that nobody here sent.
+    Signal(i32),
+    /// Killed at its time-out.
+    TimedOut,
+    /// Killed because the run was interrupted.
+    Interrupted,
+}
+
+/// A command that could not be started.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct LaunchError(pub String);
+
+/// Starts processes that do not outlive Prony, and waits for them.
+pub trait Launcher {
+    /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
+    /// it started.
+    fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
+}
+
+/// What building needs to know.
+#[derive(Clone, Debug)]
+pub struct BuildContext<'a> {
+    /// Folder of the cache; `build/` is made in it.
+    pub cache: &'a Path,
+    /// The prony binary, for `{prony}`.
+    pub prony: &'a Path,
+    /// Set when the run is interrupted.
+    pub cancel: &'a AtomicBool,
+}
+
+/// What came of a build.
+#[derive(Debug)]
+pub enum BuildOutcome {
+    /// The subject can be started.
+    Ready(Ready),
+    /// It cannot.
+    Failed(Failed),
+}
+
+/// A subject that can be started.
+#[derive(Debug)]
+pub struct Ready {
+    /// Absolute folder of what was built; empty where nothing is built.
+    pub dir: String,
+    /// Key in the cache; empty where nothing is built.
+    pub key: String,
+    /// The line that its version command printed; empty where it printed none.
+    pub version: String,
+    /// Whether an earlier build was used.
+    pub cached: bool,
+    /// Keeps the build from being removed as long as this lives.
+    pub hold: Option<File>,
+}
+
+/// A subject that cannot be started.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Failed {
+    /// Why, in a sentence, with the last lines of the log.
+    pub reason: String,
+    /// What the build printed, where it came to that.
+    pub log: Option<PathBuf>,
+    /// Whether it was the interruption of the run, not the subject.
+    pub interrupted: bool,
+}
+
+impl Failed {
+    fn new(reason: impl Into<String>) -> Failed {
+        Failed {
+            reason: reason.into(),
+            log: None,
+            interrupted: false,
+        }
+    }
+
+    /// As an entry of the plan.
+    pub fn not_run(&self, id: &str) -> NotRun {
+        let remedy = self
+            .log
+            .as_ref()
+            .map(|log| format!("less {}", quote(&log.display().to_string())));
+        NotRun {
+            what: id.to_owned(),
+            reason: self.reason.clone(),
+            remedy: remedy.unwrap_or_default(),
+        }
+    }
+}
+
+/// Builds `subject` unless the cache has it, and asks for its version. Blocking;
+/// several subjects may be built at the same time, by several Pronys too.
+pub fn build(
+    subject: &Subject,
+    context: &BuildContext<'_>,
+    launcher: &dyn Launcher,
+) -> BuildOutcome {
+    match build_or_fail(subject, context, launcher) {
+        Ok(ready) => BuildOutcome::Ready(ready),
+        Err(failed) => BuildOutcome::Failed(failed),
+    }
+}
+
+fn build_or_fail(
+    subject: &Subject,
+    context: &BuildContext<'_>,
+    launcher: &dyn Launcher,
+) -> Result<Ready, Failed> {
+    let root = context.cache.join("build");
+    let in_root = |error: io::Error| Failed::new(format!("{}: {error}", root.display()));
+    fs::create_dir_all(&root).map_err(in_root)?;
+    let root = root.canonicalize().map_err(in_root)?;
+    let mut job = Job {
+        subject,
+        context,
+        launcher,
+        dir: PathBuf::new(),
+        root,
+    };
+    let Some(plan) = &subject.build else {
+        let version = job.version("version")?;
+        return Ok(Ready {
+            dir: String::new(),
+            key: String::new(),
+            version,
+            cached: false,
+            hold: None,
+        });
+    };
+    let key = job.key(plan)?;
+    let stem = format!("{}{}", job.prefix(), &key[..12]);
+    job.dir = job.root.join(&stem);
+    let (hold, cached) = job.built(plan, &stem)?;
+    let version = job.version(&stem)?;
+    job.remove_old(&stem);
+    Ok(Ready {
+        dir: job.dir.display().to_string(),
+        key,
+        version,
+        cached,
+        hold: Some(hold),
+    })
+}
+
+/// One build.
+struct Job<'a> {
+    subject: &'a Subject,
+    context: &'a BuildContext<'a>,
+    launcher: &'a dyn Launcher,
+    /// `{build}`.
+    dir: PathBuf,
+    /// Folder of all builds.
+    root: PathBuf,
+}
+
+impl Job<'_> {
+    /// What the names of all of this subject's builds begin with.
+    fn prefix(&self) -> String {
+        let plain = |c: char| {
+            if c.is_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        // The file's own name, not the id: two entries of one folder share a build.
+        let name = format!("{}-{}", self.subject.language, folder_name(self.subject));
+        format!("{}-", name.chars().map(plain).collect::<String>())
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.subject
+            .folder()
+            .map_or_else(|| self.root.clone(), Path::to_path_buf)
+    }
+
+    /// Puts quoted paths in for the placeholders of a shell command.
+    fn fill(&self, command: &str) -> String {
+        let path = |path: &Path| quote(&path.display().to_string());
+        let values = [
+            ("{dir}", path(&self.folder())),
+            ("{build}", path(&self.dir)),
+            ("{prony}", path(self.context.prony)),
+        ];
+        crate::trial::fill(command, &values)
+    }
+
+    fn shell(&self, command: &str, log: PathBuf, timeout: Nanos) -> CommandSpec {
+        CommandSpec {
+            argv: vec!["sh".to_owned(), "-c".to_owned(), self.fill(command)],
+            cwd: self.folder(),
+            env: Vec::new(),
+            log,
+            timeout,
+        }
+    }
+
+    fn run(&self, command: &CommandSpec) -> Result<Finished, Failed> {
+        let finished = self.launcher.run(command, self.context.cancel);
+        let finished =
+            finished.map_err(|error| Failed::new(format!("it cannot be started: {error}")))?;
+        if finished == Finished::Interrupted {
+            return Err(interrupted());
+        }
+        Ok(finished)
+    }
+
+    /// The key of the build, in hexadecimal.
+    fn key(&self, plan: &Build) -> Result<String, Failed> {
+        let mut hash = Sha256::new();
+        part(&mut hash, "subject.toml", self.subject.text.as_bytes());
+        let mut files = Vec::new();
+        let mut budget = Budget::default();
+        for input in &plan.inputs {
+            let wrong = |error: io::Error| Failed::new(format!("input `{input}`: {error}"));
+            collect(&self.folder(), Path::new(input), &mut files, &mut budget).map_err(wrong)?;
+        }
+        files.sort();
+        files.dedup();
+        for (name, mode) in files {
+            let wrong =
+                |error: io::Error| Failed::new(format!("input `{}`: {error}", name.display()));
+            let content = fs::read(self.folder().join(&name)).map_err(wrong)?;
+            part(&mut hash, &format!("{mode:o} {}", name.display()), &content);
+        }
+        for tool in &self.subject.needs.commands {
+            part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
+        }
+        Ok(format!("{:x}", HexOf(&hash.finalize())))
+    }
+
+    /// What a tool says of its version; tools differ in how they are asked.
+    fn tool_version(&self, tool: &str) -> Result<String, Failed> {
+        let tool = quote(tool);
+        let command =
+            format!("{tool} --version 2>/dev/null || {tool} version 2>/dev/null || {tool} -v 2>&1");
+        let name = format!(".tool-{}-{}", std::process::id(), self.prefix());
+        let log = self.root.join(name);
+        let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        // Left behind, it would be in nobody's way but in the user's sight.
+        let _ = fs::remove_file(&log);
+        finished.map(|_| text)
+    }
+
+    /// Makes sure that the build is there, and holds it.
+    fn built(&self, plan: &Build, stem: &str) -> Result<(File, bool), Failed> {
+        let lock_path = self.root.join(format!("{stem}.lock"));
+        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", lock_path.display()));
+        let mut cached = true;
+        loop {
+            let lock = self.lock(&lock_path, Lock::Shared)?;
+            if self.dir.join(MARKER).is_file() {
+                return Ok((lock, cached));
+            }
+            drop(lock);
+            let lock = self.lock(&lock_path, Lock::Exclusive)?;
+            if !self.dir.join(MARKER).is_file() {
+                cached = false;
+                self.build_now(plan, stem)?;
+            }
+            lock.unlock().map_err(wrong)?;
+            // Between the two locks another Prony may have removed it: look again.
+        }
+    }
+
+    fn build_now(&self, plan: &Build, stem: &str) -> Result<(), Failed> {
+        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", self.dir.display()));
+        remove_dir(&self.dir).map_err(wrong)?;
+        fs::create_dir_all(&self.dir).map_err(wrong)?;
+        let log = self.root.join(format!("{stem}.log"));
+        let outcome = self.run(&self.shell(&plan.cmd, log.clone(), plan.timeout));
+        let reason = match outcome {
+            Ok(Finished::Code(0)) => return mark(&self.dir).map_err(wrong),
+            Ok(Finished::Code(code)) => format!("its build failed with status {code}"),
+            Ok(Finished::Signal(signal)) => format!("its build was ended by signal {signal}"),
+            Ok(_) => format!("its build took longer than {}", plan.timeout),
+            Err(failed) => {
+                let _ = remove_dir(&self.dir);
+                return Err(failed);
+            }
+        };
+        let _ = remove_dir(&self.dir);
+        let tail = tail(&log);
+        let quoted = if tail.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", tail.join(" | "))
+        };
+        Err(Failed {
+            reason: format!("{reason}{quoted}"),
+            log: Some(log),
+            interrupted: false,
+        })
+    }
+
+    /// The line that its version command prints.
+    fn version(&self, stem: &str) -> Result<String, Failed> {
+        if self.subject.version.is_empty() {
+            return Ok(String::new());
+        }
+        let name = format!(".version-{}-{}{stem}", std::process::id(), self.prefix());
+        let log = self.root.join(name);
+        let finished = self.run(&self.shell(&self.subject.version, log.clone(), VERSION_TIMEOUT));
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+        Ok(match finished? {
+            Finished::Code(0) => line.unwrap_or_default().chars().take(200).collect(),
+            _ => String::new(),
+        })
+    }
+
+    /// Waits for a lock as long as it takes: another Prony is building the same.
+    fn lock(&self, path: &Path, kind: Lock) -> Result<File, Failed> {
+        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", path.display()));
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(path)
+                .map_err(wrong)?;
+            let taken = match kind {
+                Lock::Shared => file.try_lock_shared(),
+                Lock::Exclusive => file.try_lock(),
+            };
+            match taken {
+                // One that was removed meanwhile locks nothing any more.
+                Ok(()) if is_at(&file, path) => return Ok(file),
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(wrong(error)),
+            }
+            if self.context.cancel.load(Ordering::Relaxed) {
+                return Err(interrupted());
+            }
+            std::thread::sleep(LOCK_RETRY);
+        }
+    }
+
+    /// Removes this subject's builds but for the newest and those in use. What
+    /// cannot be removed stays: a full cache is no reason to stop.
+    fn remove_old(&self, current: &str) {
+        let prefix = self.prefix();
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut builds: Vec<(SystemTime, String)> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let key = name.strip_prefix(&prefix)?.strip_suffix(".lock")?;
+                let ours = key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit());
+                let stem = name.trim_end_matches(".lock").to_owned();
+                let marker = self.root.join(&stem).join(MARKER);
+                let built = fs::metadata(marker).and_then(|meta| meta.modified());
+                (ours && stem != current).then_some((built.unwrap_or(SystemTime::UNIX_EPOCH), stem))
+            })
+            .collect();
+        builds.sort();
+        builds.reverse();
+        for (_, stem) in builds.iter().skip(KEPT - 1) {
+            self.remove(stem);
+        }
+    }
+
+    fn remove(&self, stem: &str) {
+        let path = self.root.join(format!("{stem}.lock"));
+        let Ok(lock) = File::options().write(true).open(&path) else {
+            return;
+        };
+        if lock.try_lock().is_ok() && remove_dir(&self.root.join(stem)).is_ok() {
+            let _ = fs::remove_file(self.root.join(format!("{stem}.log")));
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Lock {
+    Shared,
+    Exclusive,
+}
+
+fn interrupted() -> Failed {
+    Failed {
+        interrupted: true,
+        ..Failed::new("the run was interrupted")
+    }
+}
+
+/// The name of the subject in its own file, whatever the experiment calls it.
+fn folder_name(subject: &Subject) -> String {
+    let folder = subject.folder().and_then(Path::file_name);
+    folder.map_or_else(
+        || subject.name.clone(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+/// Quoted for a shell.
+fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Adds a named part to a hash, lengths first, so that no two lists of parts are
+/// the same bytes.
+fn part(hash: &mut Sha256, name: &str, content: &[u8]) {
+    for bytes in [name.as_bytes(), content] {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    }
+}
+
+#[derive(Default)]
+struct Budget {
+    files: usize,
+    bytes: u64,
+}
+
+/// The files at `name` and below it, relative to `folder`, with their modes.
+fn collect(
+    folder: &Path,
+    name: &Path,
+    files: &mut Vec<(PathBuf, u32)>,
+    budget: &mut Budget,
+) -> io::Result<()> {
+    let path = folder.join(name);
+    let meta = fs::metadata(&path)?;
+    budget.files += 1;
+    budget.bytes += if meta.is_file() { meta.len() } else { 0 };
+    if budget.files > INPUT_FILES_MAX || budget.bytes > INPUT_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "more than {INPUT_FILES_MAX} files or {INPUT_BYTES_MAX} bytes of inputs"
+        )));
+    }
+    if !meta.is_dir() {
+        files.push((name.to_path_buf(), meta.permissions().mode() & 0o7777));
+        return Ok(());
+    }
+    for entry in fs::read_dir(&path)? {
+        collect(folder, &name.join(entry?.file_name()), files, budget)?;
+    }
+    Ok(())
+}
+
+/// Writes the marker, durably and at once.
+fn mark(dir: &Path) -> io::Result<()> {
+    let temporary = dir.join(".done.new");
+    File::create(&temporary)?.sync_all()?;
+    fs::rename(&temporary, dir.join(MARKER))
+}
+
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),
+        _ => false,
+    }
+}
+
+/// The last lines of a log, without control characters.
+fn tail(log: &Path) -> Vec<String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<String> = text
+        .lines()
+        .map(clean)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].to_vec()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Reading a TOML table key by key: every problem is noted with its place and
+//! reading goes on, so that one look at a file finds all that is wrong with it.
+//!
+//! Not for: what the keys mean ([`super::read`] and [`crate::subject`] know).
+
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+
+use prony_base::Nanos;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::words;
+use crate::diagnosis::{Diagnosis, nearest, quoted};
+
+/// Items of one list or table at the most.
+pub const ITEMS_MAX: usize = 1_000;
+
+/// A value with its place.
+pub type Value<'i> = Spanned<DeValue<'i>>;
+
+/// The problems found so far.
+#[derive(Debug, Default)]
+pub struct Problems(pub Vec<Diagnosis>);
+
+impl Problems {
+    /// Notes a problem.
+    pub fn note(&mut self, diagnosis: Diagnosis) {
+        self.0.push(diagnosis);
+    }
+
+    /// Notes that `value` is not what `key` must be, and gives nothing.
+    fn wrong<T>(&mut self, key: &str, value: &Value<'_>, wanted: &str) -> Option<T> {
+        let message = format!(
+            "`{key}` must be {wanted}, not {}",
+            kind_with_article(value.get_ref())
+        );
+        self.note(Diagnosis::new(value.span(), message));
+        None
+    }
+}
+
+fn kind_with_article(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::Integer(number) if number.as_str().len() <= 30 => number.to_string(),
+        DeValue::String(_) => "a string".to_owned(),
+        DeValue::Integer(_) => "an integer".to_owned(),
+        DeValue::Float(_) => "a number with a fraction".to_owned(),
+        DeValue::Boolean(truth) => format!("`{truth}`"),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+/// One table while it is read. Each key that is asked for becomes a known one;
+/// [`Fields::finish`] then notes those that are not.
+#[derive(Debug)]
+pub struct Fields<'a, 'i> {
+    /// The table as a message names it: `[run]`.
+    pub place: &'static str,
+    /// Where it begins.
+    pub span: Range<usize>,
+    table: &'a DeTable<'i>,
+    known: Vec<&'static str>,
+}
+
+impl<'a, 'i> Fields<'a, 'i> {
+    /// Begins to read `table`.
+    pub fn new(place: &'static str, span: Range<usize>, table: &'a DeTable<'i>) -> Self {
+        Fields {
+            place,
+            span,
+            table,
+            known: Vec::new(),
+        }
+    }
+
+    /// The value of `key`, if it stands there.
+    pub fn value(&mut self, key: &'static str) -> Option<&'a Value<'i>> {
+        self.known.push(key);
+        self.table.get(key)
+    }
+
+    /// Whether `key` stands there.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Notes that a key which must be there is not.
+    pub fn missing(&self, key: &str, example: &str, problems: &mut Problems) {
+        let message = format!("{} lacks `{key}`", self.place);
+        let help = format!("add a line such as: {example}");
+        problems.note(Diagnosis::new(self.span.clone(), message).help(help));
+    }
+
+    /// A string that must be there.
+    pub fn text_needed(
+        &mut self,
+        key: &'static str,
+        example: &str,
+        problems: &mut Problems,
+    ) -> Option<Spanned<String>> {
+        if !self.has(key) {
+            self.known.push(key);
+            self.missing(key, example, problems);
+            return None;
+        }
+        self.text(key, problems)
+    }
+
+    /// A string.
+    pub fn text(&mut self, key: &'static str, problems: &mut Problems) -> Option<Spanned<String>> {
+        text(key, self.value(key)?, problems)
+    }
+
+    /// A whole number in `range`.
+    pub fn whole(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+        problems: &mut Problems,
+    ) -> Option<u64> {
+        whole(key, self.value(key)?, range, problems)
+    }
+
+    /// A length of time such as `"5s"`, in `range`.
+    pub fn duration(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<Nanos>,
+        problems: &mut Problems,
+    ) -> Option<Nanos> {
+        let value = self.value(key)?;
+        let DeValue::String(text) = value.get_ref() else {
+            return problems.wrong(key, value, "a length of time such as \"5s\"");
+        };
+        let read = words::duration(text).and_then(|length| {
+            if range.contains(&length) {
+                return Ok(length);
+            }
+            Err(format!(
+                "it must be from {} to {}",
+                range.start(),
+                range.end()
+            ))
+        });
+        match read {
+            Ok(length) => Some(length),
+            Err(reason) => {
+                let message = format!("`{key}` is not a length of time that can be used: {reason}");
+                problems.note(Diagnosis::new(value.span(), message));
+                None
+            }
+        }
+    }
+
+    /// A list of strings; empty where it is not there.
+    pub fn texts(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Vec<Spanned<String>>> {
+        let list = list(key, self.value(key)?, "a list of strings", problems)?;
+        let read = list.iter().map(|item| text(key, item, problems));
+        Some(read.collect::<Vec<_>>().into_iter().flatten().collect())
+    }
+
+    /// A table of strings by name.
+    pub fn map(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+    ) -> Option<BTreeMap<String, String>> {
+        let pairs = self.pairs(key, problems)?;
+        let plain = |(name, value): (Spanned<String>, Spanned<String>)| {
+            (name.into_inner(), value.into_inner())
+        };
+        Some(pairs.into_iter().map(plain).collect())
+    }
+
+    /// A table of strings, in the order in which they are written.
+    pub fn pairs(
+        &mut self,
+        key: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Vec<(Spanned<String>, Spanned<String>)>> {
+        let value = self.value(key)?;
+        let DeValue::Table(table) = value.get_ref() else {
+            return problems.wrong(key, value, "a table of strings");
+        };
+        if !within_limit(key, value, table.len(), problems) {
+            return None;
+        }
+        let mut pairs = Vec::with_capacity(table.len());
+        for (name, value) in table {
+            let owned = Spanned::new(name.span(), name.get_ref().to_string());
+            if let Some(value) = text(name.get_ref(), value, problems) {
+                pairs.push((owned, value));
+            }
+        }
+        pairs.sort_by_key(|(name, _)| name.span().start);
+        Some(pairs)
+    }
+
+    /// A table.
+    pub fn table(
+        &mut self,
+        key: &'static str,
+        place: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Fields<'a, 'i>> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::Table(table) => Some(Fields::new(place, value.span(), table)),
+            _ => problems.wrong(key, value, &format!("a table, {place}")),
+        }
+    }
+
+    /// An array of tables; empty where it is not there.
+    pub fn tables(
+        &mut self,
+        key: &'static str,
+        place: &'static str,
+        problems: &mut Problems,
+    ) -> Vec<Fields<'a, 'i>> {
+        let Some(value) = self.value(key) else {
+            return Vec::new();
+        };
+        let DeValue::Array(items) = value.get_ref() else {
+            let wanted = format!("an array of tables, {place}");
+            return problems.wrong(key, value, &wanted).unwrap_or_default();
+        };
+        if !within_limit(key, value, items.len(), problems) {
+            return Vec::new();
+        }
+        let mut tables = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            match item.get_ref() {
+                DeValue::Table(table) => tables.push(Fields::new(place, item.span(), table)),
+                _ => problems
+                    .wrong(key, item, "made of tables")
+                    .unwrap_or_default(),
+            }
+        }
+        tables
+    }
+
+    /// Keys and values that nobody asked for yet.
+    pub fn rest(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'i>)> {
+        let known = self.known.clone();
+        self.table
+            .iter()
+            .map(|(key, value)| (Spanned::new(key.span(), key.get_ref().as_ref()), value))
+            .filter(move |(key, _)| !known.contains(key.get_ref()))
+    }
+
+    /// Notes every key that nobody asked for. `unsupported`: keys that mean
+    /// something to a reader but not yet to Prony, and what is supported instead.
+    pub fn finish(self, unsupported: &[(&str, &str)], problems: &mut Problems) {
+        for (key, _) in self.rest() {
+            let typed = *key.get_ref();
+            if let Some((_, instead)) = unsupported.iter().find(|(name, _)| *name == typed) {
+                let message = format!("`{typed}` is not supported");
+                problems.note(Diagnosis::new(key.span(), message).help(*instead));
+                continue;
+            }
+            let message = format!("unknown key `{typed}` in {}", self.place);
+            let help = match nearest(typed, self.known.iter().copied()) {
+                Some(word) => format!("did you mean `{word}`?"),
+                None => format!("keys here: {}", quoted(&self.known)),
+            };
+            problems.note(Diagnosis::new(key.span(), message).help(help));
+        }
+    }
+}
+
+/// `value` as a string.
+pub fn text(key: &str, value: &Value<'_>, problems: &mut Problems) -> Option<Spanned<String>> {
+    match value.get_ref() {
+        DeValue::String(text) if text.contains('\0') => {
+            let message = format!("`{key}` holds a zero byte, which no program can be given");
+            problems.note(Diagnosis::new(value.span(), message));
+            None
+        }
+        DeValue::String(text) => Some(Spanned::new(value.span(), text.to_string())),
+        _ => problems.wrong(key, value, "a string"),
+    }
+}
+
+/// `value` as a whole number in `range`.
+pub fn whole(
+    key: &str,
+    value: &Value<'_>,
+    range: RangeInclusive<u64>,
+    problems: &mut Problems,
+) -> Option<u64> {
+    let number = match value.get_ref() {
+        DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    };
+    match number.filter(|number| range.contains(number)) {
+        Some(number) => Some(number),
+        None => {
+            let (least, most) = range.into_inner();
+            problems.wrong(
+                key,
+                value,
+                &format!("a whole number from {least} to {most}"),
+            )
+        }
+    }
+}
+
+/// `value` as a list that is not too long.
+pub fn list<'a, 'i>(
+    key: &str,
+    value: &'a Value<'i>,
+    wanted: &str,
+    problems: &mut Problems,
+) -> Option<&'a [Value<'i>]> {
+    match value.get_ref() {
+        DeValue::Array(items) if within_limit(key, value, items.len(), problems) => {
+            Some(items.as_ref())
+        }
+        DeValue::Array(_) => None,
+        _ => problems.wrong(key, value, wanted),
+    }
+}
+
+fn within_limit(key: &str, value: &Value<'_>, count: usize, problems: &mut Problems) -> bool {
+    if count > ITEMS_MAX {
+        let message = format!("`{key}` has {count} items; at most {ITEMS_MAX} are read");
+        problems.note(Diagnosis::new(value.span(), message));
+    }
+    count <= ITEMS_MAX
+}

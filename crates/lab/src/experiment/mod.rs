@@ -1,0 +1,350 @@
+//! The experiment: one TOML file that says what is measured and how.
+//!
+//! Not for: what a machine can do of it ([`crate::plan`]), or what a folder of a
+//! subject says ([`crate::subject`]).
+//!
+//! # The file
+//!
+//! A server of one's own takes five lines:
+//!
+//! ```toml
+//! title = "How fast is my server?"
+//! [[subject]]
+//! cmd = "./server --port {port}"
+//! [[workload]]
+//! request = { path = "/" }
+//! ```
+//!
+//! Everything that can stand in a file, with its default where it has one:
+//!
+//! ```toml
+//! title = "JSON ping"            # default: the file's name
+//! question = "Which is fastest?" # default: empty
+//! # Cells left out. Keys: subject, workload, connections, and any setting.
+//! exclude = [{ subject = "node/express", workload = "ping", connections = 20000 }]
+//!
+//! [run]
+//! blocks = 6                     # 1 to 1000; under 6 no interval can be given
+//! duration = "10s"               # measured window of each trial: ns, us, ms, s, m, h
+//! warmup = "2s"                  # before it, the same in all cells
+//! seed = 1                       # of the order and of all random numbers
+//! reference = "rust/actix-web"   # subject that ratios refer to; default: no ratios
+//! threads = 1                    # cores of the subject; default: half of the machine's
+//!
+//! [run.quick]                    # what `--quick` changes
+//! blocks = 2                     # default: 2, or fewer where the file has fewer
+//! duration = "1s"                # default: 1s, or shorter
+//! warmup = "300ms"               # default: 300ms, or shorter
+//! connections = [2, 400]         # of each workload's connections only these, or its
+//!                                # first where it has none of them; default: all
+//!
+//! [[subject]]                    # exactly one of ref, cmd and url
+//! ref = "rust/axum"              # folder under subjects/, or relative to this file
+//! threads = 1                    # what {threads} says; default: the subject's cores
+//! args = ["--quiet"]             # added to its command
+//! env = { RUST_LOG = "off" }     # added to its environment
+//!
+//! [[subject]]
+//! cmd = "./server --port {port}" # or a list; runs in the folder of this file, no shell
+//! name = "mine"                  # default: the program's name
+//! endpoints = ["/ping"]          # paths that it answers; default: all
+//! ready = { http = "/ping", timeout_s = 20 }  # or { port = true } (the default), { line = "…" }
+//! stop = { signal = "TERM", timeout_s = 5 }
+//!
+//! [[subject]]
+//! url = "http://127.0.0.1:8080"  # a server that already runs
+//! name = "there"                 # default: its host and port
+//!
+//! [[workload]]
+//! name = "ping"                  # default: from the path
+//! request = { method = "POST", path = "/ping", headers = { Content-Type = "application/json" }, body = '{"sequence":{random}}' }
+//! expect = { status = 200, content_type = "application/json", body = '{"sequence":{random}}' }
+//! arrival = "closed"             # the only one so far
+//! connections = [2, 400, "max"]  # default: [100]; "max": as many as the machine allows
+//! max = 20000                    # … up to this
+//! timeout = "5s"                 # of one request
+//! subjects = ["rust/axum"]       # default: all that answer the path
+//!
+//! [[setting]]
+//! name = "logging"
+//! values = ["off", "info"]       # the first is the base
+//! env = { RUST_LOG = "{value}" } # env, args or both
+//! args = ["--log", "{value}"]
+//! subjects = ["rust/axum"]       # default: all that Prony starts
+//! ```
+//!
+//! `{random}` in path, body and expected body is a random number from 0 to 2^53-1,
+//! the same one in a request and in the answer to it. Placeholders of `cmd`,
+//! `args` and `env`: `{host}` `{port}` `{threads}` `{dir}` `{work}` `{prony}`.
+//!
+//! What DESIGN.md names beyond this (`sweep`, `backing`, `front`, open arrivals) is
+//! refused with a message, never passed over in silence.
+
+pub(crate) mod fields;
+mod names;
+mod read;
+pub(crate) mod words;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use prony_base::Nanos;
+use prony_record::{ReadySign, RequestTemplate, StopRule};
+use toml::Spanned;
+
+use crate::diagnosis::{Diagnoses, Diagnosis};
+
+pub use names::check_names;
+pub(crate) use read::{HexOf, command, document};
+
+/// Bytes of a file that a person writes, at the most.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Connections that a workload may ask for, where it does not say `max`.
+pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
+
+/// Where a text comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Origin {
+    /// The file as it was named, for messages.
+    pub path: String,
+    /// The absolute folder that it lies in.
+    pub folder: PathBuf,
+}
+
+impl Origin {
+    /// A file named `path` in `folder`.
+    pub fn new(path: impl Into<String>, folder: impl Into<PathBuf>) -> Origin {
+        Origin {
+            path: path.into(),
+            folder: folder.into(),
+        }
+    }
+}
+
+/// A parsed experiment. Names that refer to subjects are not yet checked
+/// ([`check_names`]): a subject's id may stand in its own file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Its text, for messages that are found later.
+    pub text: String,
+    /// SHA-256 of the text, in hexadecimal.
+    pub sha256: String,
+    /// Title of the document.
+    pub title: String,
+    /// The question that it answers.
+    pub question: String,
+    /// How trials are run.
+    pub run: Run,
+    /// What `--quick` changes.
+    pub quick: Quick,
+    /// What is measured, in order; at least one.
+    pub subjects: Vec<SubjectEntry>,
+    /// What is asked, in order; at least one.
+    pub workloads: Vec<Workload>,
+    /// Named variations, in order.
+    pub settings: Vec<Setting>,
+    /// Cells left out.
+    pub exclude: Vec<Exclusion>,
+}
+
+/// `[run]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Interleaved rounds over all cells.
+    pub blocks: u32,
+    /// Measured window of each trial.
+    pub duration: Nanos,
+    /// Warm-up of each trial.
+    pub warmup: Nanos,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Subject that ratios refer to.
+    pub reference: Option<Spanned<String>>,
+    /// Cores of the subject.
+    pub threads: Option<u32>,
+}
+
+impl Default for Run {
+    fn default() -> Run {
+        Run {
+            blocks: 6,
+            duration: Nanos::from_secs(10),
+            warmup: Nanos::from_secs(2),
+            seed: 1,
+            reference: None,
+            threads: None,
+        }
+    }
+}
+
+/// `[run.quick]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Quick {
+    /// Rounds.
+    pub blocks: Option<u32>,
+    /// Measured window.
+    pub duration: Option<Nanos>,
+    /// Warm-up.
+    pub warmup: Option<Nanos>,
+    /// The connections that are kept.
+    pub connections: Option<Vec<Connections>>,
+}
+
+/// How many connections.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Connections {
+    /// This many.
+    Exactly(u32),
+    /// As many as the machine allows, up to the workload's `max`.
+    Max,
+}
+
+/// `[[subject]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubjectEntry {
+    /// Where it stands in the file.
+    pub place: std::ops::Range<usize>,
+    /// What it names.
+    pub from: From,
+    /// Its id where it is not the usual one.
+    pub name: Option<Spanned<String>>,
+    /// What `{threads}` says.
+    pub threads: Option<u32>,
+    /// Added to its command.
+    pub args: Vec<String>,
+    /// Added to its environment.
+    pub env: BTreeMap<String, String>,
+    /// Paths that it answers; `None`: as its file says, or all.
+    pub endpoints: Option<Vec<String>>,
+    /// How one sees that it is ready; `None`: as its file says, or the port accepts.
+    pub ready: Option<ReadySign>,
+    /// How it is stopped; `None`: as its file says, or SIGTERM and 5 s.
+    pub stop: Option<StopRule>,
+}
+
+/// What a `[[subject]]` names.
+#[derive(Clone, Debug, PartialEq)]
+pub enum From {
+    /// `ref`: a folder with a `subject.toml`.
+    Ref(Spanned<String>),
+    /// `cmd`: an argument vector.
+    Command(Vec<String>),
+    /// `url`: `http://HOST:PORT`.
+    Url(String),
+}
+
+/// `[[workload]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// The request.
+    pub request: RequestTemplate,
+    /// Status of a right answer.
+    pub expect_status: u16,
+    /// What its `Content-Type` begins with.
+    pub expect_content_type: Option<String>,
+    /// Its exact body.
+    pub expect_body: Option<String>,
+    /// Connections, as written.
+    pub connections: Vec<Connections>,
+    /// What "max" is at the most.
+    pub connections_max: u32,
+    /// Time-out of one request.
+    pub timeout: Nanos,
+    /// Only these subjects.
+    pub subjects: Option<Vec<Spanned<String>>>,
+}
+
+/// `[[setting]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// Its name.
+    pub name: Spanned<String>,
+    /// Its values; at least one.
+    pub values: Vec<String>,
+    /// Environment that it adds.
+    pub env: BTreeMap<String, String>,
+    /// Arguments that it adds.
+    pub args: Vec<String>,
+    /// Only these subjects.
+    pub subjects: Option<Vec<Spanned<String>>>,
+}
+
+/// One item of `exclude`: a cell that has all of it is left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exclusion {
+    /// Subject's id.
+    pub subject: Option<Spanned<String>>,
+    /// Workload's name.
+    pub workload: Option<Spanned<String>>,
+    /// Connections, before the cap.
+    pub connections: Option<Connections>,
+    /// Values by setting.
+    pub settings: Vec<(Spanned<String>, Spanned<String>)>,
+}
+
+impl Experiment {
+    /// Reads and checks the file at `path`.
+    pub fn load(path: &Path) -> Result<Experiment, Diagnoses> {
+        let (text, origin) = read_file(path)?;
+        Experiment::parse(&text, &origin)
+    }
+
+    /// Checks the text of an experiment. Pure; all problems are reported together.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Experiment, Diagnoses> {
+        read::experiment(text, origin)
+            .map_err(|problems| Diagnoses::new(&origin.path, text, problems))
+    }
+
+    /// Problems that were found after parsing, shown in this file.
+    pub fn diagnoses(&self, problems: Vec<Diagnosis>) -> Diagnoses {
+        Diagnoses::new(&self.origin.path, &self.text, problems)
+    }
+}
+
+/// The text of the file at `path`, not more than [`FILE_BYTES_MAX`], and its origin.
+pub(crate) fn read_file(path: &Path) -> Result<(String, Origin), Diagnoses> {
+    let name = path.display().to_string();
+    let wrong = |reason: String| Diagnoses::unreadable(&name, &reason);
+    let absolute = path
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    let file = File::open(&absolute).map_err(|error| wrong(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("it is longer than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        wrong(format!("it is not UTF-8 text (byte {at})"))
+    })?;
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    Ok((text, Origin::new(name, folder)))
+}
+
+/// Hook for fuzzing: any bytes as an experiment and as a subject; whatever is
+/// wrong with them is shown. Must not panic.
+pub fn fuzz(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let origin = Origin::new("experiment.toml", "/nowhere");
+    match Experiment::parse(text, &origin) {
+        Err(wrong) => drop(wrong.render(true)),
+        Ok(experiment) => crate::plan::fuzz(&experiment),
+    }
+    if let Err(wrong) = crate::subject::Subject::parse(text, &origin) {
+        drop(wrong.render(false));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,641 @@
+//! From the text of an experiment to [`Experiment`]: pure, and all problems at once.
+
+use std::ops::{Range, RangeInclusive};
+
+use prony_base::Nanos;
+use prony_record::RequestTemplate;
+use sha2::{Digest, Sha256};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{self, Fields, Problems, Value};
+use super::words::{self, short};
+use super::{
+    CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run, Setting,
+    SubjectEntry, Workload,
+};
+use crate::diagnosis::{Diagnosis, nearest};
+use crate::subject;
+use crate::target::Target;
+
+/// Keys that DESIGN.md names and that mean nothing yet.
+const UNSUPPORTED: [(&str, &str); 3] = [
+    ("sweep", "write one [[setting]] with its values instead"),
+    (
+        "backing",
+        "so far a subject is one server without a data store behind it",
+    ),
+    (
+        "front",
+        "so far a subject is one server without a proxy before it",
+    ),
+];
+const UNSUPPORTED_RUN: [(&str, &str); 1] = [(
+    "precision",
+    "so far the number of `blocks` is fixed beforehand",
+)];
+const UNSUPPORTED_WORKLOAD: [(&str, &str); 4] = [
+    ("rate", CLOSED_ONLY),
+    ("stages", CLOSED_ONLY),
+    (
+        "pipeline",
+        "so far a connection has one request outstanding",
+    ),
+    ("requests", "a workload has one `request`"),
+];
+const CLOSED_ONLY: &str = "so far arrival is \"closed\": each connection sends its next request \
+                           as soon as the last one is answered";
+
+const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
+const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
+const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
+const BLOCKS: RangeInclusive<u64> = 1..=1_000;
+const THREADS: RangeInclusive<u64> = 1..=4_096;
+const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
+
+/// Parses `text` as TOML; syntax errors become problems, at the most the first few.
+pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'i>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        problems.note(Diagnosis::new(span, error.message().replace('\n', ", ")));
+    }
+    table
+}
+
+/// The whole file.
+pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnosis>> {
+    let mut problems = Problems::default();
+    let root = document(text, &mut problems);
+    if !problems.0.is_empty() {
+        // What the parser made up to go on would be blamed on the writer.
+        return Err(problems.0);
+    }
+    let mut top = Fields::new("the experiment", 0..0, root.get_ref());
+    let p = &mut problems;
+    let title = top.text("title", p).map(Spanned::into_inner);
+    let question = top.text("question", p).map(Spanned::into_inner);
+    let (run, quick) = match top.table("run", "[run]", p) {
+        Some(table) => read_run(table, p),
+        None => (Run::default(), Quick::default()),
+    };
+    let subjects = read_all(top.tables("subject", "[[subject]]", p), read_subject, p);
+    let workloads = read_all(top.tables("workload", "[[workload]]", p), read_workload, p);
+    let settings = read_all(top.tables("setting", "[[setting]]", p), read_setting, p);
+    let exclude = read_all(
+        top.tables("exclude", "exclude = [{…}]", p),
+        read_exclusion,
+        p,
+    );
+    if !top.has("subject") {
+        let example = "[[subject]]\ncmd = \"./server --port {port}\"";
+        top.missing("[[subject]]", example, p);
+    }
+    if !top.has("workload") {
+        top.missing(
+            "[[workload]]",
+            "[[workload]]\nrequest = { path = \"/\" }",
+            p,
+        );
+    }
+    top.finish(&UNSUPPORTED, p);
+    let experiment = Experiment {
+        title: title.unwrap_or_else(|| file_stem(&origin.path)),
+        question: question.unwrap_or_default(),
+        sha256: format!("{:x}", HexOf(&Sha256::digest(text))),
+        origin: origin.clone(),
+        text: text.to_owned(),
+        run,
+        quick,
+        subjects,
+        workloads,
+        settings,
+        exclude,
+    };
+    super::names::check_within(&experiment, p);
+    if problems.0.is_empty() {
+        Ok(experiment)
+    } else {
+        Err(problems.0)
+    }
+}
+
+/// Bytes that `{:x}` writes.
+pub(crate) struct HexOf<'a>(pub &'a [u8]);
+
+impl std::fmt::LowerHex for HexOf<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn file_stem(path: &str) -> String {
+    let stem = std::path::Path::new(path).file_stem();
+    stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
+}
+
+fn read_all<'a, 'i, T>(
+    tables: Vec<Fields<'a, 'i>>,
+    read: impl Fn(Fields<'a, 'i>, &mut Problems) -> Option<T>,
+    problems: &mut Problems,
+) -> Vec<T> {
+    let each = tables.into_iter().map(|table| read(table, problems));
+    each.collect::<Vec<_>>().into_iter().flatten().collect()
+}
+
+fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
+    let usual = Run::default();
+    let run = Run {
+        blocks: table
+            .whole("blocks", BLOCKS, p)
+            .map_or(usual.blocks, |n| n as u32),
+        duration: table
+            .duration("duration", DURATION, p)
+            .unwrap_or(usual.duration),
+        warmup: table.duration("warmup", WARMUP, p).unwrap_or(usual.warmup),
+        seed: table
+            .whole("seed", 0..=i64::MAX as u64, p)
+            .unwrap_or(usual.seed),
+        reference: table.text("reference", p),
+        threads: table.whole("threads", THREADS, p).map(|n| n as u32),
+    };
+    let quick = match table.table("quick", "[run.quick]", p) {
+        Some(table) => read_quick(table, p),
+        None => Quick::default(),
+    };
+    table.finish(&UNSUPPORTED_RUN, p);
+    (run, quick)
+}
+
+fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
+    let quick = Quick {
+        blocks: table.whole("blocks", BLOCKS, p).map(|n| n as u32),
+        duration: table.duration("duration", DURATION, p),
+        warmup: table.duration("warmup", WARMUP, p),
+        connections: table
+            .value("connections")
+            .and_then(|value| connections(value, p)),
+    };
+    table.finish(&[], p);
+    quick
+}
+
+/// `[2, 400, "max"]`, or one of them alone.
+fn connections(value: &Value<'_>, p: &mut Problems) -> Option<Vec<Connections>> {
+    let wanted = "a list such as [2, 400, \"max\"]";
+    let items = match value.get_ref() {
+        DeValue::Array(_) => fields::list("connections", value, wanted, p)?,
+        _ => std::slice::from_ref(value),
+    };
+    let mut read: Vec<Connections> = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(count) = connection_count(item, p) else {
+            continue;
+        };
+        if read.contains(&count) {
+            p.note(Diagnosis::new(
+                item.span(),
+                "this number of connections stands here twice",
+            ));
+        }
+        read.push(count);
+    }
+    if items.is_empty() {
+        p.note(Diagnosis::new(
+            value.span(),
+            format!("`connections` is empty; it is {wanted}"),
+        ));
+    }
+    Some(read)
+}
+
+fn connection_count(item: &Value<'_>, p: &mut Problems) -> Option<Connections> {
+    match item.get_ref() {
+        DeValue::String(word) if word == "max" => Some(Connections::Max),
+        DeValue::String(word) => {
+            let message = format!("`{}` is no number of connections", short(word));
+            let help = "write a whole number, or \"max\" for as many as the machine allows";
+            p.note(Diagnosis::new(item.span(), message).help(help));
+            None
+        }
+        _ => {
+            let count = fields::whole("connections", item, CONNECTIONS, p)?;
+            Some(Connections::Exactly(count as u32))
+        }
+    }
+}
+
+fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
+    let from = read_from(&mut table, p);
+    let args = table.texts("args", p).unwrap_or_default();
+    let env = table.map("env", p).unwrap_or_default();
+    let entry = SubjectEntry {
+        place: table.span.clone(),
+        from: from.clone().unwrap_or(From::Url(String::new())),
+        name: read_name(&mut table, p),
+        threads: table.whole("threads", THREADS, p).map(|n| n as u32),
+        args: args.iter().map(|arg| arg.get_ref().clone()).collect(),
+        env,
+        endpoints: subject::endpoints(&mut table, p),
+        ready: table
+            .table("ready", "ready = {…}", p)
+            .and_then(|ready| subject::ready(ready, p)),
+        stop: table
+            .table("stop", "stop = {…}", p)
+            .map(|stop| subject::stop(stop, p)),
+    };
+    subject::check_placeholders(&entry.args, &entry.env, false, &table.span, p);
+    if let Some(From::Command(command)) = &from {
+        subject::check_placeholders(command, &entry.env, false, &table.span, p);
+        let words = command.iter().chain(&entry.args).chain(entry.env.values());
+        subject::check_port(words.clone(), &table.span, p);
+        if words.into_iter().any(|word| word.contains("{build}")) {
+            let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
+            p.note(Diagnosis::new(table.span.clone(), message));
+        }
+    }
+    if let Some(From::Url(_)) = &from {
+        refuse_for_url(&table, p);
+    }
+    let unsupported = [(
+        "settings",
+        "settings stand in [[setting]], with `subjects = […]`",
+    )];
+    table.finish(&unsupported, p);
+    from.map(|_| entry)
+}
+
+/// What cannot be done to a server that Prony does not start.
+fn refuse_for_url(table: &Fields<'_, '_>, p: &mut Problems) {
+    for key in ["args", "env", "threads", "stop"] {
+        if table.has(key) {
+            let message = format!("`{key}` cannot go with `url`: Prony does not start that server");
+            p.note(Diagnosis::new(table.span.clone(), message));
+        }
+    }
+}
+
+fn read_from(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<From> {
+    let given: Vec<&str> = ["ref", "cmd", "url"]
+        .into_iter()
+        .filter(|key| table.has(key))
+        .collect();
+    let reference = table.text("ref", p);
+    let command = table.value("cmd").and_then(|value| command(value, p));
+    let url = table.text("url", p);
+    if given.len() != 1 {
+        let message = match given.as_slice() {
+            [] => "a subject needs one of `ref`, `cmd` and `url`".to_owned(),
+            several => format!(
+                "a subject has one of `ref`, `cmd` and `url`, not {}",
+                several.join(" and ")
+            ),
+        };
+        let help = "ref = \"rust/axum\", or cmd = \"./server --port {port}\", or url = \"http://127.0.0.1:8080\"";
+        p.note(Diagnosis::new(table.span.clone(), message).help(help));
+        return None;
+    }
+    if let Some(url) = url {
+        return check_url(url, p).map(From::Url);
+    }
+    reference.map(From::Ref).or(command.map(From::Command))
+}
+
+fn check_url(url: Spanned<String>, p: &mut Problems) -> Option<String> {
+    let problem = match Target::parse(url.get_ref()) {
+        Ok(target) if target.path == "/" => return Some(format!("http://{}", target.authority())),
+        Ok(_) => "`url` names host and port; the path stands in the workload".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    p.note(Diagnosis::new(url.span(), problem));
+    None
+}
+
+/// A command line, or an argument vector.
+pub fn command(value: &Value<'_>, p: &mut Problems) -> Option<Vec<String>> {
+    if let DeValue::String(_) = value.get_ref() {
+        let line = fields::text("cmd", value, p)?;
+        return match words::split_command(line.get_ref()) {
+            Ok(words) => Some(words),
+            Err(reason) => {
+                let message = format!("`cmd` cannot be run: {reason}");
+                p.note(Diagnosis::new(value.span(), message));
+                None
+            }
+        };
+    }
+    let items = fields::list("cmd", value, "a command line, or a list of its words", p)?;
+    let words: Vec<Spanned<String>> = items
+        .iter()
+        .filter_map(|item| fields::text("cmd", item, p))
+        .collect();
+    if words
+        .first()
+        .is_none_or(|program| program.get_ref().is_empty())
+    {
+        p.note(Diagnosis::new(value.span(), "`cmd` names no program"));
+        return None;
+    }
+    Some(words.into_iter().map(Spanned::into_inner).collect())
+}
+
+/// `name`, checked.
+pub fn read_name(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned<String>> {
+    let name = table.text("name", p)?;
+    if let Some(problem) = words::name_problem(name.get_ref()) {
+        p.note(Diagnosis::new(name.span(), problem));
+    }
+    Some(name)
+}
+
+fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload> {
+    let name = read_name(&mut table, p);
+    let request = match table.table("request", "request = {…}", p) {
+        Some(request) => read_request(request, p),
+        None if table.has("request") => None,
+        None => {
+            table.missing("request", "request = { path = \"/\" }", p);
+            None
+        }
+    };
+    read_arrival(&mut table, p);
+    let max = table
+        .whole("max", CONNECTIONS, p)
+        .map_or(CONNECTIONS_MAX_DEFAULT, |n| n as u32);
+    let place = table.value("connections");
+    let list = place.and_then(|value| connections(value, p));
+    if let (Some(value), Some(list)) = (place, &list) {
+        check_below_max(value.span(), list, max, p);
+    }
+    let timeout = table
+        .duration("timeout", TIMEOUT, p)
+        .unwrap_or(Nanos::from_secs(5));
+    let subjects = table.texts("subjects", p);
+    let expect = table.table("expect", "expect = {…}", p);
+    let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
+    let span = table.span.clone();
+    table.finish(&UNSUPPORTED_WORKLOAD, p);
+    let request = request?;
+    check_random(&request, body.as_ref(), p);
+    Some(Workload {
+        name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
+        request,
+        expect_status: status,
+        expect_content_type: content_type,
+        expect_body: body.map(Spanned::into_inner),
+        connections: list.unwrap_or_else(|| vec![Connections::Exactly(100)]),
+        connections_max: max,
+        timeout,
+        subjects,
+    })
+}
+
+fn check_below_max(span: Range<usize>, list: &[Connections], max: u32, p: &mut Problems) {
+    let above = list.iter().find_map(|&count| match count {
+        Connections::Exactly(count) if count > max => Some(count),
+        _ => None,
+    });
+    if let Some(count) = above {
+        let message = format!("{count} connections are more than this workload's max, {max}");
+        p.note(Diagnosis::new(span, message).help(format!("add max = {count}")));
+    }
+}
+
+/// `/a/b?c` is called `a-b`, and `/` is called `root`.
+fn name_of_path(path: &str) -> String {
+    let path = path.split(['?', '{']).next().unwrap_or_default();
+    let plain = |c: char| {
+        if c.is_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = path.trim_matches('/').chars().map(plain).take(40).collect();
+    match name.trim_matches('-') {
+        "" => "root".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn read_arrival(table: &mut Fields<'_, '_>, p: &mut Problems) {
+    let Some(arrival) = table.text("arrival", p) else {
+        return;
+    };
+    if arrival.get_ref() != "closed" {
+        let message = format!("arrival `{}` is not supported", short(arrival.get_ref()));
+        p.note(Diagnosis::new(arrival.span(), message).help(CLOSED_ONLY));
+    }
+}
+
+fn read_expect(
+    mut table: Fields<'_, '_>,
+    p: &mut Problems,
+) -> (u16, Option<String>, Option<Spanned<String>>) {
+    let status = table
+        .whole("status", 200..=599, p)
+        .map_or(200, |n| n as u16);
+    let content_type = table.text("content_type", p).map(Spanned::into_inner);
+    let body = table.text("body", p);
+    table.finish(&[], p);
+    (status, content_type, body)
+}
+
+/// An expected random number must have been sent.
+fn check_random(request: &RequestTemplate, body: Option<&Spanned<String>>, p: &mut Problems) {
+    let Some(body) = body.filter(|body| body.get_ref().contains("{random}")) else {
+        return;
+    };
+    if !request.path.contains("{random}") && !request.body.contains("{random}") {
+        let message = "the answer is to hold `{random}`, and the request does not send it";
+        p.note(Diagnosis::new(body.span(), message));
+    }
+}
+
+fn read_request(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<RequestTemplate> {
+    let method = table.text("method", p);
+    if let Some(method) = &method {
+        check_method(method, p);
+    }
+    let path = table.text_needed("path", "path = \"/\"", p);
+    let headers = table.pairs("headers", p).unwrap_or_default();
+    let body = table.text("body", p);
+    for (name, value) in &headers {
+        check_header(name, value, p);
+    }
+    for text in path.iter().chain(&body) {
+        check_placeholder_spelling(text, p);
+    }
+    table.finish(&[], p);
+    let path = path?;
+    check_path(&path, p);
+    let plain =
+        |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
+    Some(RequestTemplate {
+        method: method.map_or_else(|| "GET".to_owned(), Spanned::into_inner),
+        path: path.into_inner(),
+        headers: headers.into_iter().map(plain).collect(),
+        body: body.map_or_else(String::new, Spanned::into_inner),
+    })
+}
+
+fn check_method(method: &Spanned<String>, p: &mut Problems) {
+    const KNOWN: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+    let text = method.get_ref().as_str();
+    if KNOWN.contains(&text) {
+        return;
+    }
+    let message = format!("`{}` is no method that Prony sends", short(text));
+    p.note(
+        Diagnosis::new(method.span(), message)
+            .help(crate::diagnosis::suggest(text, "method", &KNOWN)),
+    );
+}
+
+fn check_path(path: &Spanned<String>, p: &mut Problems) {
+    let text = path.get_ref();
+    let problem = if !text.starts_with('/') {
+        "a path begins with `/`"
+    } else if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        "a path has no space and no control character; write %20 for a space"
+    } else if text.contains('#') {
+        "`#` and what follows it is never sent to a server"
+    } else if !text.is_ascii() {
+        "a path is ASCII; write other characters as %XX"
+    } else {
+        return;
+    };
+    p.note(Diagnosis::new(path.span(), problem));
+}
+
+fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
+    const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
+    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    let text = name.get_ref();
+    if text.is_empty() || !text.chars().all(token) {
+        let message = format!("`{}` is no name of a header", short(text));
+        p.note(Diagnosis::new(name.span(), message));
+    } else if OURS.contains(&text.to_ascii_lowercase().as_str()) {
+        let message = format!("the header `{text}` is written by Prony itself");
+        p.note(Diagnosis::new(name.span(), message));
+    }
+    if value
+        .get_ref()
+        .contains(|c: char| c.is_control() && c != '\t')
+    {
+        p.note(Diagnosis::new(
+            value.span(),
+            "a header's value is one line of text",
+        ));
+    }
+    if value.get_ref().contains("{random}") {
+        let message = "`{random}` is filled in in the path and the body, not in headers";
+        p.note(Diagnosis::new(value.span(), message));
+    }
+}
+
+/// `{rnd}` is most likely meant as `{random}`; braces are otherwise free.
+fn check_placeholder_spelling(text: &Spanned<String>, p: &mut Problems) {
+    for name in words::placeholders(text.get_ref()) {
+        if name != "random" && nearest(name, ["random"]).is_some() {
+            let message = format!("unknown placeholder `{{{}}}`", short(name));
+            p.note(Diagnosis::new(text.span(), message).help("did you mean `{random}`?"));
+        }
+    }
+}
+
+fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setting> {
+    let name = read_name(&mut table, p);
+    if name.is_none() && !table.has("name") {
+        table.missing("name", "name = \"logging\"", p);
+    }
+    let values = match table.value("values") {
+        Some(values) => setting_values(values, p),
+        None => {
+            table.missing("values", "values = [\"off\", \"info\"]", p);
+            Vec::new()
+        }
+    };
+    let env = table.map("env", p).unwrap_or_default();
+    let args = table.texts("args", p).unwrap_or_default();
+    let args: Vec<String> = args.into_iter().map(Spanned::into_inner).collect();
+    subject::check_placeholders(&args, &env, true, &table.span, p);
+    if !table.has("env") && !table.has("args") {
+        let message = "this setting changes nothing: it has neither `env` nor `args`";
+        let help = "env = { RUST_LOG = \"{value}\" }, or args = [\"--log\", \"{value}\"]";
+        p.note(Diagnosis::new(table.span.clone(), message).help(help));
+    }
+    let subjects = table.texts("subjects", p);
+    table.finish(&[], p);
+    Some(Setting {
+        name: name?,
+        values,
+        env,
+        args,
+        subjects,
+    })
+}
+
+/// Strings, whole numbers and booleans, each as it is written.
+fn setting_values(value: &Value<'_>, p: &mut Problems) -> Vec<String> {
+    let wanted = "a list of strings or whole numbers";
+    let items = fields::list("values", value, wanted, p).unwrap_or_default();
+    let mut values: Vec<String> = Vec::with_capacity(items.len());
+    for item in items {
+        let text = match item.get_ref() {
+            DeValue::Integer(number) => Some(number.to_string()),
+            DeValue::Boolean(truth) => Some(truth.to_string()),
+            _ => fields::text("values", item, p).map(Spanned::into_inner),
+        };
+        let Some(text) = text else { continue };
+        if text.len() > words::NAME_BYTES_MAX || text.contains(char::is_control) {
+            let message = format!(
+                "a value is one line of at most {} bytes",
+                words::NAME_BYTES_MAX
+            );
+            p.note(Diagnosis::new(item.span(), message));
+        }
+        if values.contains(&text) {
+            let message = format!("the value `{}` stands here twice", short(&text));
+            p.note(Diagnosis::new(item.span(), message));
+        }
+        values.push(text);
+    }
+    if let DeValue::Array(items) = value.get_ref()
+        && items.is_empty()
+    {
+        p.note(Diagnosis::new(
+            value.span(),
+            format!("`values` is empty; it is {wanted}"),
+        ));
+    }
+    values
+}
+
+fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusion> {
+    let subject = table.text("subject", p);
+    let workload = table.text("workload", p);
+    let connections = table
+        .value("connections")
+        .and_then(|value| connection_count(value, p));
+    let rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
+    let mut settings = Vec::with_capacity(rest.len());
+    for (key, value) in rest {
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => Some(Spanned::new(value.span(), number.to_string())),
+            DeValue::Boolean(truth) => Some(Spanned::new(value.span(), truth.to_string())),
+            _ => fields::text(key.get_ref(), value, p),
+        };
+        let name = Spanned::new(key.span(), (*key.get_ref()).to_owned());
+        settings.extend(text.map(|text| (name, text)));
+    }
+    if subject.is_none() && workload.is_none() && connections.is_none() && settings.is_empty() {
+        p.note(Diagnosis::new(table.span, "this excludes everything"));
+    }
+    Some(Exclusion {
+        subject,
+        workload,
+        connections,
+        settings,
+    })
+}

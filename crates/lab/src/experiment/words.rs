@@ -1,0 +1,172 @@
+//! The small languages inside an experiment's strings: lengths of time, names,
+//! command lines and placeholders. Pure functions from text to value.
+
+use prony_base::Nanos;
+
+/// Placeholders that a start command and its environment may use.
+pub const START_PLACEHOLDERS: [&str; 7] =
+    ["host", "port", "threads", "dir", "build", "work", "prony"];
+/// Placeholders of the commands that build a subject and print its version.
+pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
+/// Bytes of a name at the most.
+pub const NAME_BYTES_MAX: usize = 80;
+
+/// Reads a length of time: `300ms`, `5s`, `1.5s`, `2m`, `1h`.
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("`{}` is not written like 300ms, 5s, 2m or 1h", short(text));
+    let split = text
+        .find(|c: char| c != '.' && !c.is_ascii_digit())
+        .ok_or_else(|| format!("`{}` lacks its unit: ns, us, ms, s, m or h", short(text)))?;
+    let number: f64 = text[..split].parse().map_err(|_| wrong())?;
+    let unit_ns = match &text[split..] {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "m" => 60e9,
+        "h" => 3_600e9,
+        _ => return Err(wrong()),
+    };
+    // A cast from floating point saturates, so that what is too long stays too long.
+    Ok(Nanos((number * unit_ns).round() as u64))
+}
+
+/// Why `text` cannot be a name, if it cannot. Names become parts of cell ids and
+/// of file names, so that a space or a control character in one would mislead.
+pub fn name_problem(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return Some("a name cannot be empty".to_owned());
+    }
+    if text.len() > NAME_BYTES_MAX {
+        return Some(format!("a name has at most {NAME_BYTES_MAX} bytes"));
+    }
+    let allowed = |c: char| c.is_alphanumeric() || "._-/:+@".contains(c);
+    let odd = text.chars().find(|&c| !allowed(c))?;
+    let shown = odd.escape_debug();
+    Some(format!(
+        "a name is made of letters, digits and . _ - / : + @, and this one holds `{shown}`"
+    ))
+}
+
+/// Splits a command line into its words as a shell would, with quotes and
+/// backslashes; what only a shell can do is an error that says how to have one.
+pub fn split_command(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' | '"' => quoted_part(c, &mut chars, word.get_or_insert_default())?,
+            '\\' => match chars.next() {
+                Some(next) => word.get_or_insert_default().push(next),
+                None => return Err("it ends in a backslash".to_owned()),
+            },
+            '|' | '&' | ';' | '<' | '>' | '$' | '`' => return Err(needs_shell(c)),
+            c if c.is_whitespace() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if words.first().is_none_or(String::is_empty) {
+        return Err("it names no program".to_owned());
+    }
+    Ok(words)
+}
+
+fn quoted_part(
+    quote: char,
+    chars: &mut std::str::Chars<'_>,
+    word: &mut String,
+) -> Result<(), String> {
+    while let Some(c) = chars.next() {
+        match c {
+            c if c == quote => return Ok(()),
+            '\\' if quote == '"' => word.extend(chars.next()),
+            '$' | '`' if quote == '"' => return Err(needs_shell(c)),
+            c => word.push(c),
+        }
+    }
+    Err(format!("its {quote} is never closed"))
+}
+
+fn needs_shell(c: char) -> String {
+    format!("`{c}` is for a shell, and none is used; with one it is cmd = [\"sh\", \"-c\", \"…\"]")
+}
+
+/// The names in `{name}` in `text`: lower-case letters and underscores only, so
+/// that JSON and code may have braces of their own.
+pub fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|rest| {
+        let (name, _) = rest.split_once('}')?;
+        let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        (plain && !name.is_empty()).then_some(name)
+    })
+}
+
+/// The first 40 characters of `text`, for a message.
+pub fn short(text: &str) -> String {
+    if text.chars().count() <= 40 {
+        return text.to_owned();
+    }
+    text.chars().take(40).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lengths_of_time_have_a_unit() {
+        assert_eq!(duration("300ms"), Ok(Nanos::from_millis(300)));
+        assert_eq!(duration("1.5s"), Ok(Nanos::from_millis(1_500)));
+        assert_eq!(duration("2m"), Ok(Nanos::from_secs(120)));
+        assert!(duration("5").unwrap_err().contains("lacks its unit"));
+        for wrong in [
+            "", "s", "5 s", "-5s", "1.2.3s", "5days", "NaNs", "infs", "1e3s",
+        ] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_command_line_is_split_as_a_shell_splits_it() {
+        let split = |text: &str| split_command(text);
+        assert_eq!(
+            split(r#"./server --port {port}  "a b" 'c "d"' e\ f '' "#).unwrap(),
+            ["./server", "--port", "{port}", "a b", "c \"d\"", "e f", ""]
+        );
+        for (wrong, reason) in [
+            ("", "no program"),
+            ("  ", "no program"),
+            ("''", "no program"),
+            ("a | b", "sh"),
+            ("a \"$HOME\"", "sh"),
+            ("a 'b", "never closed"),
+            ("a \\", "backslash"),
+        ] {
+            let error = split(wrong).unwrap_err();
+            assert!(error.contains(reason), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn json_holds_no_placeholders() {
+        let found: Vec<&str> = placeholders(r#"{"a":{random},"b":{}} {port} {Not}"#).collect();
+        assert_eq!(found, ["random", "port"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_comes_back(words in proptest::collection::vec("[^'\0]{1,12}", 1..6)) {
+            let line: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+            prop_assert_eq!(split_command(&line.join(" ")), Ok(words));
+        }
+
+        #[test]
+        fn no_text_makes_these_panic(text in ".{0,60}") {
+            let _ = (duration(&text), name_problem(&text), split_command(&text));
+            let _ = (placeholders(&text).count(), short(&text));
+        }
+    }
+}

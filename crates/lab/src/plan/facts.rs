@@ -1,0 +1,176 @@
+//! What a plan must know of a machine, as a value, and the one function that
+//! finds it out.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::cap::Limits;
+use crate::subject::{Needs, Subject};
+
+/// Facts about a machine.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Facts {
+    /// Processors that Prony may use, those of one core together, in order.
+    pub cores: Vec<Vec<u32>>,
+    /// Key of the packages' commands: `debian` on Debian and what is made from it,
+    /// empty elsewhere.
+    pub distribution: String,
+    /// Of the commands that the subjects need, those that are there.
+    pub commands: BTreeSet<String>,
+    /// Of the files that the subjects need, those that are there.
+    pub files: BTreeSet<String>,
+    /// Limits on connections.
+    pub limits: Limits,
+}
+
+impl Facts {
+    /// Looks at this machine. `path` is the variable PATH; `own_network`: trials
+    /// run in networks of their own.
+    pub fn gather(subjects: &[Subject], path: &str, own_network: bool) -> Facts {
+        let commands = subjects.iter().flat_map(|subject| &subject.needs.commands);
+        let files = subjects.iter().flat_map(|subject| &subject.needs.files);
+        Facts {
+            cores: cores(),
+            distribution: distribution(),
+            commands: commands
+                .filter(|command| on_path(command, path))
+                .cloned()
+                .collect(),
+            files: files
+                .filter(|file| Path::new(file).exists())
+                .cloned()
+                .collect(),
+            limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
+        }
+    }
+
+    /// What of `needs` is not there, each as a message names it.
+    pub fn missing(&self, needs: &Needs) -> Vec<String> {
+        let command = |name: &String| match name.contains('/') {
+            true => format!("`{name}` is not there"),
+            false => format!("`{name}` is not on PATH"),
+        };
+        let commands = needs
+            .commands
+            .iter()
+            .filter(|name| !self.commands.contains(*name));
+        let files = needs
+            .files
+            .iter()
+            .filter(|name| !self.files.contains(*name));
+        let missing_files = files.map(|name| format!("`{name}` is not there"));
+        commands.map(command).chain(missing_files).collect()
+    }
+
+    /// The command that would bring what `needs` names; empty where none is known.
+    pub fn remedy(&self, needs: &Needs) -> String {
+        let own = needs.packages.get(&self.distribution);
+        own.or_else(|| needs.packages.get("any"))
+            .cloned()
+            .unwrap_or_default()
+    }
+}
+
+/// Whether `command` is an executable file in a folder of `path`, or at its own path.
+pub fn on_path(command: &str, path: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let executable = |file: &Path| {
+        fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if command.contains('/') {
+        return executable(Path::new(command));
+    }
+    std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
+}
+
+/// The processors that this process may use, grouped by core.
+fn cores() -> Vec<Vec<u32>> {
+    let allowed: Vec<u32> = match rustix::thread::sched_getaffinity(None) {
+        Ok(set) => (0..rustix::thread::CpuSet::MAX_CPU as u32)
+            .filter(|&cpu| set.is_set(cpu as usize))
+            .collect(),
+        Err(_) => vec![0],
+    };
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    for &cpu in &allowed {
+        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+        let siblings = fs::read_to_string(path).map_or_else(|_| vec![cpu], |text| cpu_list(&text));
+        match groups.iter_mut().find(|group| siblings.contains(&group[0])) {
+            Some(group) => group.push(cpu),
+            None => groups.push(vec![cpu]),
+        }
+    }
+    groups
+}
+
+/// Reads `0,2-3` as the kernel writes it.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>()) {
+            cpus.extend(first..=last.min(first.saturating_add(1_024)));
+        }
+    }
+    cpus
+}
+
+/// The key of this machine's package commands.
+fn distribution() -> String {
+    let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let of_debian = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("ID=").or(line.strip_prefix("ID_LIKE=")))
+        .any(|ids| ids.trim_matches('"').split(' ').any(|id| id == "debian"));
+    if of_debian {
+        "debian".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_processors_are_read_as_the_kernel_writes_them() {
+        assert_eq!(cpu_list("0,2-3\n"), [0, 2, 3]);
+        assert_eq!(cpu_list("5"), [5]);
+        assert_eq!(cpu_list(""), Vec::<u32>::new());
+        assert_eq!(cpu_list("0-4294967295").len(), 1_025);
+    }
+
+    #[test]
+    fn a_command_is_there_if_a_folder_of_path_has_it_executable() {
+        assert!(on_path("sh", "/nowhere:/bin:/usr/bin"));
+        assert!(on_path("/bin/sh", ""));
+        assert!(!on_path("sh", "/nowhere"));
+        assert!(!on_path("passwd", "/etc"));
+    }
+
+    #[test]
+    fn this_machine_has_a_core() {
+        let facts = Facts::gather(&[], "", false);
+        assert!(facts.cores.iter().all(|core| !core.is_empty()) && !facts.cores.is_empty());
+    }
+
+    #[test]
+    fn the_command_of_the_own_distribution_goes_before_any() {
+        let needs = Needs {
+            packages: [
+                ("debian".into(), "apt".into()),
+                ("any".into(), "web".into()),
+            ]
+            .into(),
+            ..Needs::default()
+        };
+        let mut facts = Facts::default();
+        assert_eq!(facts.remedy(&needs), "web");
+        facts.distribution = "debian".into();
+        assert_eq!(facts.remedy(&needs), "apt");
+        assert_eq!(facts.remedy(&Needs::default()), "");
+    }
+}

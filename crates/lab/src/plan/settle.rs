@@ -1,0 +1,69 @@
+//! What building changes in a plan: where each subject was built to and its
+//! version, and that those whose build failed are not run.
+
+use prony_record::{NotRun, Plan};
+
+use super::order::order;
+use crate::build::BuildOutcome;
+
+/// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
+/// failed leave it with their cells, and the order is drawn anew from the same seed.
+/// A plan may be left without cells; the caller ends then, saying `not_run`.
+pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
+    for (id, outcome) in outcomes {
+        match outcome {
+            BuildOutcome::Ready(ready) => {
+                for subject in plan.subjects.iter_mut().filter(|s| s.id == *id) {
+                    subject.build_dir = ready.dir.clone();
+                    subject.build_key = ready.key.clone();
+                    subject.version = ready.version.clone();
+                }
+            }
+            BuildOutcome::Failed(failed) => remove(&mut plan, failed.not_run(id)),
+        }
+    }
+    finish(&mut plan);
+    plan
+}
+
+/// Takes a subject out of the plan.
+fn remove(plan: &mut Plan, gone: NotRun) {
+    plan.subjects.retain(|subject| subject.id != gone.what);
+    plan.cells.retain(|cell| cell.subject != gone.what);
+    let cells = &plan.cells;
+    let used = |name: &str, connections: u32| {
+        cells
+            .iter()
+            .any(|cell| cell.workload == name && cell.connections == connections)
+    };
+    for workload in &mut plan.workloads {
+        let name = workload.name.clone();
+        workload
+            .connections
+            .retain(|&connections| used(&name, connections));
+    }
+    plan.workloads
+        .retain(|workload| !workload.connections.is_empty());
+    plan.settings
+        .retain(|s| cells.iter().any(|cell| cell.settings.contains_key(&s.name)));
+    plan.not_run.push(gone);
+}
+
+/// Draws the order, and drops a reference that is not run.
+pub(super) fn finish(plan: &mut Plan) {
+    plan.order = order(plan.cells.len(), plan.blocks, plan.seed);
+    let Some(reference) = plan.reference.take() else {
+        return;
+    };
+    if plan.subjects.iter().any(|subject| subject.id == reference) {
+        plan.reference = Some(reference);
+        return;
+    }
+    let why = match plan.not_run.iter().any(|gone| gone.what == reference) {
+        true => "is not run",
+        false => "is not among the selected cells",
+    };
+    plan.notes.push(format!(
+        "the reference {reference} {why}: there are no ratios, and nothing takes its place"
+    ));
+}

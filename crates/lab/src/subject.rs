@@ -1,0 +1,714 @@
+//! Subjects: the `subject.toml` of a folder, or what an experiment says of a
+//! command or an address, as one type.
+//!
+//! Not for: building ([`crate::build`]), whether a machine has what a subject
+//! needs ([`crate::plan`]), or starting one.
+//!
+//! ```
+//! use prony_lab::experiment::Origin;
+//! use prony_lab::subject::Subject;
+//! let text = r#"
+//! name = "mine"
+//! language = "rust"
+//! role = "server"
+//! summary = "A server"
+//! endpoints = ["/ping"]
+//! [start]
+//! cmd = ["{build}/server", "--port", "{port}"]
+//! [build]
+//! cmd = "make OUT={build}"
+//! inputs = ["Makefile", "src"]
+//! [ready]
+//! http = "/ping"
+//! [version]
+//! cmd = "make version"
+//! "#;
+//! let subject = Subject::parse(text, &Origin::new("subject.toml", "/srv/mine"))?;
+//! assert_eq!(subject.id, "rust/mine");
+//! # Ok::<(), prony_lab::diagnosis::Diagnoses>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use prony_base::Nanos;
+use prony_record::{ReadySign, Source, StopRule};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted, suggest};
+use crate::experiment::fields::{self, Fields, Problems};
+use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use crate::experiment::{Experiment, From, Origin, SubjectEntry, check_names, read_file};
+
+/// The file that makes a folder a subject.
+pub const FILE: &str = "subject.toml";
+/// Signals that a server can be asked to stop with.
+pub const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"];
+/// Folders looked at for the name of a subject that is not there.
+const FOLDERS_MAX: usize = 2_000;
+
+/// A subject, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// `language/name`, or the name that the experiment gives it.
+    pub id: String,
+    /// Name as a table shows it.
+    pub name: String,
+    /// Language; empty where it is not known.
+    pub language: String,
+    /// One sentence.
+    pub summary: String,
+    /// Its page; empty where there is none.
+    pub homepage: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Paths that it answers; empty: all. One that ends in `/*` stands for all below it.
+    pub endpoints: Vec<String>,
+    /// What the machine must have.
+    pub needs: Needs,
+    /// How it is built; `None`: not at all.
+    pub build: Option<Build>,
+    /// Argument vector with placeholders; empty for a `url`.
+    pub start: Vec<String>,
+    /// Environment with placeholders.
+    pub env: BTreeMap<String, String>,
+    /// How one sees that it is ready.
+    pub ready: ReadySign,
+    /// How it is stopped.
+    pub stop: StopRule,
+    /// Shell command that prints its version; empty where there is none.
+    pub version: String,
+    /// What `{threads}` says; `None`: the subject's cores.
+    pub threads: Option<u32>,
+    /// Text of its file, part of the key of its build; empty without one.
+    pub text: String,
+}
+
+/// `[needs]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Commands that must be on PATH, or absolute paths of programs.
+    pub commands: Vec<String>,
+    /// Files that must be there (absolute paths).
+    pub files: Vec<String>,
+    /// Commands that would change it, by distribution: `debian`, `any`.
+    pub packages: BTreeMap<String, String>,
+    /// Where or for which version they work; free text, may be empty.
+    pub when: String,
+}
+
+/// `[build]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Build {
+    /// Shell command, run in the subject's folder.
+    pub cmd: String,
+    /// Files and folders whose content is part of the build's key, relative to the folder.
+    pub inputs: Vec<String>,
+    /// After this it is ended.
+    pub timeout: Nanos,
+}
+
+impl Subject {
+    /// Checks the text of a `subject.toml`. Pure; all problems are reported together.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Subject, Diagnoses> {
+        let mut problems = Problems::default();
+        let subject = read(text, origin, &mut problems);
+        match subject.filter(|_| problems.0.is_empty()) {
+            Some(subject) => Ok(subject),
+            None => Err(Diagnoses::new(&origin.path, text, problems.0)),
+        }
+    }
+
+    /// Reads and checks the subject in `folder`.
+    pub fn load(folder: &Path) -> Result<Subject, Diagnoses> {
+        let (text, origin) = read_file(&folder.join(FILE))?;
+        Subject::parse(&text, &origin)
+    }
+
+    /// Whether it answers `path` (a query does not count).
+    pub fn answers(&self, path: &str) -> bool {
+        let path = path.split('?').next().unwrap_or_default();
+        let matches = |endpoint: &String| match endpoint.strip_suffix("/*") {
+            Some(folder) => path
+                .strip_prefix(folder)
+                .is_some_and(|rest| rest.starts_with('/')),
+            None => path == endpoint,
+        };
+        self.endpoints.is_empty() || self.endpoints.iter().any(matches)
+    }
+
+    /// The absolute folder that it runs in; `None` for a `url`.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Folder { dir } | Source::Command { dir } => Some(Path::new(dir)),
+            Source::Url { .. } | Source::Unknown => None,
+        }
+    }
+
+    /// Whether Prony starts it.
+    pub fn is_started(&self) -> bool {
+        !matches!(self.source, Source::Url { .. })
+    }
+}
+
+/// Reads the subjects of an experiment, in the order of its entries, and checks
+/// the names that refer to them. `root` is the folder `subjects/`.
+///
+/// Every file with problems is in the error.
+pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
+    let mut subjects = Vec::with_capacity(experiment.subjects.len());
+    let mut wrong: Vec<Diagnoses> = Vec::new();
+    let mut here: Vec<Diagnosis> = Vec::new();
+    for entry in &experiment.subjects {
+        match load_one(entry, &experiment.origin, root) {
+            Ok(subject) => subjects.push(subject),
+            Err(Missing::Here(problem)) => here.push(problem),
+            Err(Missing::There(problems)) => wrong.push(problems),
+        }
+    }
+    if !here.is_empty() {
+        wrong.insert(0, experiment.diagnoses(here));
+    }
+    if wrong.is_empty() {
+        let ids: Vec<String> = subjects.iter().map(|s: &Subject| s.id.clone()).collect();
+        if let Err(names) = check_names(experiment, &ids) {
+            wrong.push(names);
+        }
+    }
+    // Two entries of one folder would report the same file twice.
+    wrong.dedup();
+    if wrong.is_empty() {
+        Ok(subjects)
+    } else {
+        Err(wrong)
+    }
+}
+
+enum Missing {
+    Here(Diagnosis),
+    There(Diagnoses),
+}
+
+fn load_one(entry: &SubjectEntry, origin: &Origin, root: &Path) -> Result<Subject, Missing> {
+    let subject = match &entry.from {
+        From::Ref(reference) => {
+            let folder = find(reference, &origin.folder, root).map_err(Missing::Here)?;
+            Subject::load(&folder).map_err(Missing::There)?
+        }
+        From::Command(command) => of_command(command, origin),
+        From::Url(url) => of_url(url),
+    };
+    Ok(with_entry(subject, entry))
+}
+
+/// The folder that `ref` names: under `root`, or relative to the experiment.
+fn find(reference: &Spanned<String>, folder: &Path, root: &Path) -> Result<PathBuf, Diagnosis> {
+    let typed = reference.get_ref().as_str();
+    let relative_only = ["./", "../", "/"]
+        .iter()
+        .any(|start| typed.starts_with(start));
+    let mut places = vec![folder.join(typed)];
+    if !relative_only {
+        places.insert(0, root.join(typed));
+    }
+    if let Some(found) = places.iter().find(|place| place.join(FILE).is_file()) {
+        return Ok(found.clone());
+    }
+    let there = folders(root);
+    let words: Vec<&str> = there.iter().map(String::as_str).collect();
+    let message = format!("there is no subject `{}`", short(typed));
+    let looked: Vec<String> = places
+        .iter()
+        .map(|place| place.join(FILE).display().to_string())
+        .collect();
+    let help = match nearest(typed, words.iter().copied()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None if words.is_empty() => format!("looked for {}", quoted(&looked)),
+        None => format!("subjects here: {}", quoted(&words)),
+    };
+    Err(Diagnosis::new(reference.span(), message).help(help))
+}
+
+/// The subjects under `root`: `language/name`, sorted.
+pub fn folders(root: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    for language in names_in(root) {
+        for name in names_in(&root.join(&language)) {
+            if root.join(&language).join(&name).join(FILE).is_file() {
+                found.push(format!("{language}/{name}"));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.take(FOLDERS_MAX).collect()
+}
+
+/// A subject that is only a command; it runs in the experiment's folder.
+fn of_command(command: &[String], origin: &Origin) -> Subject {
+    let program = command.first().map_or("", String::as_str);
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let mut needs = Needs::default();
+    if program.starts_with('{') {
+        // `{prony}` and `{dir}/…` are known only when it is started.
+    } else if program.contains('/') {
+        let path = origin.folder.join(program.trim_start_matches("./"));
+        needs.files.push(path.display().to_string());
+    } else {
+        needs.commands.push(program.to_owned());
+    }
+    Subject {
+        source: Source::Command {
+            dir: origin.folder.display().to_string(),
+        },
+        needs,
+        start: command.to_vec(),
+        ..blank(name, &words_of(command))
+    }
+}
+
+fn words_of(command: &[String]) -> String {
+    format!("`{}`", short(&command.join(" ")))
+}
+
+fn of_url(url: &str) -> Subject {
+    let name = url.trim_start_matches("http://");
+    let mut subject = Subject {
+        source: Source::Url {
+            url: url.to_owned(),
+        },
+        ..blank(name, &format!("a server that already runs at {url}"))
+    };
+    subject.ready.timeout_ns = Nanos::from_secs(5).0;
+    subject
+}
+
+fn blank(name: &str, summary: &str) -> Subject {
+    Subject {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        language: String::new(),
+        summary: summary.to_owned(),
+        homepage: String::new(),
+        source: Source::Unknown,
+        endpoints: Vec::new(),
+        needs: Needs::default(),
+        build: None,
+        start: Vec::new(),
+        env: BTreeMap::new(),
+        ready: ready_default(),
+        stop: stop_default(),
+        version: String::new(),
+        threads: None,
+        text: String::new(),
+    }
+}
+
+/// The subjects of an experiment without looking at any file; for fuzzing.
+pub(crate) fn stand_ins(experiment: &Experiment) -> Vec<Subject> {
+    let stand_in = |entry: &SubjectEntry| {
+        let subject = match &entry.from {
+            From::Ref(reference) => blank(reference.get_ref(), "a stand-in"),
+            From::Command(command) => Subject {
+                needs: Needs::default(),
+                ..of_command(command, &experiment.origin)
+            },
+            From::Url(url) => of_url(url),
+        };
+        with_entry(subject, entry)
+    };
+    experiment.subjects.iter().map(stand_in).collect()
+}
+
+/// What the experiment says of a subject goes before what its file says.
+fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
+    if let Some(name) = &entry.name {
+        subject.id = name.get_ref().clone();
+        subject.name = name.get_ref().clone();
+    }
+    subject.threads = entry.threads.or(subject.threads);
+    subject.start.extend(entry.args.iter().cloned());
+    subject.env.extend(entry.env.clone());
+    if let Some(endpoints) = &entry.endpoints {
+        subject.endpoints.clone_from(endpoints);
+    }
+    if let Some(ready) = &entry.ready {
+        subject.ready = ready.clone();
+    }
+    if let Some(stop) = &entry.stop {
+        subject.stop = stop.clone();
+    }
+    subject
+}
+
+fn ready_default() -> ReadySign {
+    ReadySign {
+        sign: "port".to_owned(),
+        text: String::new(),
+        timeout_ns: Nanos::from_secs(20).0,
+    }
+}
+
+fn stop_default() -> StopRule {
+    StopRule {
+        signal: "TERM".to_owned(),
+        timeout_ns: Nanos::from_secs(5).0,
+    }
+}
+
+fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
+    let root = crate::experiment::document(text, p);
+    if !p.0.is_empty() {
+        return None;
+    }
+    let mut top = Fields::new("the subject", 0..0, root.get_ref());
+    let name = name_of(&mut top, "name", "name = \"axum\"", p);
+    let language = name_of(&mut top, "language", "language = \"rust\"", p);
+    let summary = top.text_needed("summary", "summary = \"what it is\"", p);
+    let homepage = top.text("homepage", p);
+    read_role(&mut top, p);
+    let listed = endpoints(&mut top, p);
+    if listed.is_none() && !top.has("endpoints") {
+        top.missing("endpoints", "endpoints = [\"/ping\"]", p);
+    }
+    let needs = top
+        .table("needs", "[needs]", p)
+        .map(|table| read_needs(table, p));
+    let build = top
+        .table("build", "[build]", p)
+        .and_then(|table| read_build(table, p));
+    let start = read_start(&mut top, p);
+    let ready =
+        needed(&mut top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
+    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
+    let version = needed(
+        &mut top,
+        "version",
+        "[version]",
+        "cmd = \"make version\"",
+        p,
+    )
+    .and_then(|table| read_version(table, p));
+    check_build_dir(&top, start.as_ref(), build.is_some(), p);
+    top.finish(&[], p);
+    let (name, language) = (name?, language?);
+    let (command, env) = start?;
+    Some(Subject {
+        id: format!("{language}/{name}"),
+        name,
+        language,
+        summary: summary?.into_inner(),
+        homepage: homepage.map(Spanned::into_inner).unwrap_or_default(),
+        source: Source::Folder {
+            dir: origin.folder.display().to_string(),
+        },
+        endpoints: listed?,
+        needs: needs.unwrap_or_default(),
+        build,
+        start: command,
+        env,
+        ready: ready?,
+        stop: stop.unwrap_or_else(stop_default),
+        version: version?,
+        threads: None,
+        text: text.to_owned(),
+    })
+}
+
+fn name_of(
+    top: &mut Fields<'_, '_>,
+    key: &'static str,
+    example: &str,
+    p: &mut Problems,
+) -> Option<String> {
+    let name = top.text_needed(key, example, p)?;
+    let mut problem = words::name_problem(name.get_ref());
+    if name.get_ref().contains('/') {
+        problem = Some("it becomes part of file names, and holds a `/`".to_owned());
+    }
+    if let Some(problem) = problem {
+        p.note(Diagnosis::new(name.span(), problem));
+    }
+    Some(name.into_inner())
+}
+
+/// A table that must be there.
+fn needed<'a, 'i>(
+    top: &mut Fields<'a, 'i>,
+    key: &'static str,
+    place: &'static str,
+    example: &str,
+    p: &mut Problems,
+) -> Option<Fields<'a, 'i>> {
+    if !top.has(key) {
+        top.missing(place, &format!("{place}\n{example}"), p);
+    }
+    top.table(key, place, p)
+}
+
+fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) {
+    let Some(role) = top.text_needed("role", "role = \"server\"", p) else {
+        return;
+    };
+    if role.get_ref() != "server" {
+        let message = format!("role `{}` is not supported", short(role.get_ref()));
+        p.note(Diagnosis::new(role.span(), message).help("so far a subject is a \"server\""));
+    }
+}
+
+/// `endpoints`, each a path.
+pub(crate) fn endpoints(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Vec<String>> {
+    let listed = table.texts("endpoints", p)?;
+    for endpoint in &listed {
+        if !endpoint.get_ref().starts_with('/') {
+            p.note(Diagnosis::new(
+                endpoint.span(),
+                "an endpoint is a path and begins with `/`",
+            ));
+        }
+    }
+    Some(listed.into_iter().map(Spanned::into_inner).collect())
+}
+
+fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
+    let commands = table.texts("commands", p).unwrap_or_default();
+    let files = table.texts("files", p).unwrap_or_default();
+    for file in &files {
+        if !file.get_ref().starts_with('/') {
+            let message = "a file that must be there is given by its absolute path";
+            p.note(Diagnosis::new(file.span(), message));
+        }
+    }
+    let mut when = table.text("when", p);
+    let mut packages = BTreeMap::new();
+    if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
+        for key in ["debian", "any"] {
+            let command = listed.text(key, p);
+            packages.extend(command.map(|command| (key.to_owned(), command.into_inner())));
+        }
+        when = listed.text("when", p).or(when);
+        listed.finish(&[], p);
+    }
+    table.finish(&[], p);
+    Needs {
+        commands: commands.into_iter().map(Spanned::into_inner).collect(),
+        files: files.into_iter().map(Spanned::into_inner).collect(),
+        packages,
+        when: when.map(Spanned::into_inner).unwrap_or_default(),
+    }
+}
+
+fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
+    let cmd = table.text_needed("cmd", "cmd = \"make OUT={build}\"", p);
+    if !table.has("inputs") {
+        table.missing("inputs", "inputs = [\"src\"]", p);
+    }
+    let inputs = table.texts("inputs", p).unwrap_or_default();
+    for input in &inputs {
+        let path = Path::new(input.get_ref());
+        let climbs = path
+            .components()
+            .any(|part| part == std::path::Component::ParentDir);
+        if path.is_absolute() || climbs || input.get_ref().is_empty() {
+            let message = "an input is a path below the subject's folder";
+            p.note(Diagnosis::new(input.span(), message));
+        }
+    }
+    let timeout = seconds(&mut table, 900, p);
+    let cmd = shell_command(cmd, p);
+    table.finish(&[], p);
+    Some(Build {
+        cmd: cmd?,
+        inputs: inputs.into_iter().map(Spanned::into_inner).collect(),
+        timeout,
+    })
+}
+
+fn read_version(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<String> {
+    let cmd = table.text_needed("cmd", "cmd = \"make version\"", p);
+    table.finish(&[], p);
+    shell_command(cmd, p)
+}
+
+/// A shell command whose placeholders are those of building.
+fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<String> {
+    let cmd = cmd?;
+    for name in words::placeholders(cmd.get_ref()) {
+        // A shell's own `${name}` and awk's `{print}` are left alone unless a
+        // placeholder must have been meant.
+        let is_start =
+            START_PLACEHOLDERS.contains(&name) || nearest(name, BUILD_PLACEHOLDERS).is_some();
+        if !BUILD_PLACEHOLDERS.contains(&name) && is_start {
+            let message = format!("`{{{}}}` cannot stand in this command", short(name));
+            let help = suggest(name, "placeholder", &BUILD_PLACEHOLDERS);
+            p.note(Diagnosis::new(cmd.span(), message).help(help));
+        }
+    }
+    Some(cmd.into_inner())
+}
+
+type Start = (Vec<String>, BTreeMap<String, String>);
+
+fn read_start(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Start> {
+    let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
+    let mut table = needed(top, "start", "[start]", example, p)?;
+    let Some(value) = table.value("cmd") else {
+        table.missing("cmd", example, p);
+        return None;
+    };
+    let span = value.span();
+    let command = match value.get_ref() {
+        DeValue::String(_) => {
+            let message = "`cmd` of [start] must be a list of words: no shell reads it";
+            p.note(Diagnosis::new(value.span(), message).help(example));
+            None
+        }
+        _ => crate::experiment::command(value, p),
+    };
+    let env = table.map("env", p).unwrap_or_default();
+    table.finish(&[], p);
+    let command = command?;
+    check_placeholders(&command, &env, false, &span, p);
+    check_port(command.iter().chain(env.values()), &span, p);
+    Some((command, env))
+}
+
+/// Notes placeholders that mean nothing. `value`: whether `{value}` and free
+/// braces of a setting are allowed.
+pub(crate) fn check_placeholders(
+    words: &[String],
+    env: &BTreeMap<String, String>,
+    value: bool,
+    span: &Range<usize>,
+    p: &mut Problems,
+) {
+    let mut right = START_PLACEHOLDERS.to_vec();
+    if value {
+        right.push("value");
+    }
+    for name in words
+        .iter()
+        .chain(env.values())
+        .flat_map(|text| words::placeholders(text))
+    {
+        if !right.contains(&name) {
+            let message = format!("unknown placeholder `{{{}}}`", short(name));
+            let help = suggest(name, "placeholder", &right);
+            p.note(Diagnosis::new(span.clone(), message).help(help));
+        }
+    }
+}
+
+/// A server must be told where to listen: Prony chooses the port.
+pub(crate) fn check_port<'a>(
+    mut texts: impl Iterator<Item = &'a String>,
+    span: &Range<usize>,
+    p: &mut Problems,
+) {
+    if !texts.any(|text| text.contains("{port}")) {
+        let message = "`{port}` stands neither in the command nor in the environment";
+        let help = "Prony chooses the port and must be able to tell it: add \"--port\", \"{port}\", \
+                    or env = { PORT = \"{port}\" }";
+        p.note(Diagnosis::new(span.clone(), message).help(help));
+    }
+}
+
+/// `{build}` without a build is nowhere.
+fn check_build_dir(top: &Fields<'_, '_>, start: Option<&Start>, built: bool, p: &mut Problems) {
+    let Some((command, env)) = start.filter(|_| !built && !top.has("build")) else {
+        return;
+    };
+    if command
+        .iter()
+        .chain(env.values())
+        .any(|text| text.contains("{build}"))
+    {
+        let message = "`{build}` is used and there is no [build]";
+        p.note(Diagnosis::new(top.span.clone(), message));
+    }
+}
+
+/// `[ready]`: exactly one sign.
+pub(crate) fn ready(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<ReadySign> {
+    let given: Vec<&str> = ["http", "port", "line"]
+        .into_iter()
+        .filter(|key| table.has(key))
+        .collect();
+    let http = table.text("http", p);
+    let line = table.text("line", p);
+    let port = table.value("port");
+    if let Some(port) = port.filter(|port| port.get_ref().as_bool() != Some(true)) {
+        let message = "`port` is either `true` or not there: Prony chooses the number";
+        p.note(Diagnosis::new(port.span(), message));
+    }
+    if let Some(path) = http.iter().find(|path| !path.get_ref().starts_with('/')) {
+        p.note(Diagnosis::new(
+            path.span(),
+            "`http` is a path and begins with `/`",
+        ));
+    }
+    if let Some(empty) = line.iter().find(|line| line.get_ref().trim().is_empty()) {
+        p.note(Diagnosis::new(
+            empty.span(),
+            "`line` is empty: any line would do",
+        ));
+    }
+    let timeout_ns = seconds(&mut table, 20, p).0;
+    let span = table.span.clone();
+    table.finish(&[], p);
+    let [sign] = given.as_slice() else {
+        let message = match given.as_slice() {
+            [] => "there is no sign by which one sees that it is ready".to_owned(),
+            several => format!(
+                "there is one sign of being ready, not {}",
+                several.join(" and ")
+            ),
+        };
+        let help = "one of http = \"/path\", port = true and line = \"text\"";
+        p.note(Diagnosis::new(span, message).help(help));
+        return None;
+    };
+    Some(ReadySign {
+        sign: (*sign).to_owned(),
+        text: http.or(line).map(Spanned::into_inner).unwrap_or_default(),
+        timeout_ns,
+    })
+}
+
+/// `[stop]`.
+pub(crate) fn stop(mut table: Fields<'_, '_>, p: &mut Problems) -> StopRule {
+    let signal = table.text("signal", p);
+    if let Some(signal) = &signal {
+        let typed = signal.get_ref().as_str();
+        if !SIGNALS.contains(&typed) {
+            let message = format!("`{}` is no signal that Prony sends", short(typed));
+            let help = suggest(typed.trim_start_matches("SIG"), "signal", &SIGNALS);
+            p.note(Diagnosis::new(signal.span(), message).help(help));
+        }
+    }
+    let timeout_ns = seconds(&mut table, 5, p).0;
+    table.finish(&[], p);
+    StopRule {
+        signal: signal.map_or_else(|| "TERM".to_owned(), Spanned::into_inner),
+        timeout_ns,
+    }
+}
+
+/// `timeout_s`: a number of seconds, at most two hours.
+fn seconds(table: &mut Fields<'_, '_>, usual: u64, p: &mut Problems) -> Nanos {
+    const KEY: &str = "timeout_s";
+    let Some(value) = table.value(KEY) else {
+        return Nanos::from_secs(usual);
+    };
+    Nanos::from_secs(fields::whole(KEY, value, 1..=7_200, p).unwrap_or(usual))
+}
+
+#[cfg(test)]
+mod tests;
