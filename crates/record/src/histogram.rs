@@ -19,8 +19,9 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// How many values were counted.
+    /// How many values were counted. Saturates: a file may say anything.
     pub fn total(&self) -> u64 {
-        self.counts.iter().map(|&(_, count)| count).sum()
+        let counts = self.counts.iter().map(|&(_, count)| count);
+        counts.fold(0, u64::saturating_add)
     }
 }

@@ -1,2 +1,55 @@
 //! Samples to summaries, intervals and comparisons; pure.
+//!
+//! ```
+//! use prony_stats::{compare, summarise, Rate};
+//!
+//! // Requests a second of one cell, a value a block.
+//! let rates = summarise::<Rate>(&[99.0, 101.0, 100.0], 1).unwrap();
+//! assert_eq!((rates.median.0, rates.spread.low.0), (100.0, 99.0));
+//! // The same blocks of the reference.
+//! let compared = compare(&[(99.0, 50.0), (101.0, 50.0), (100.0, 50.0)]).unwrap();
+//! assert!((compared.ratio.0 - 2.0).abs() < 0.001);
+//! ```
+//!
+//! The rules, and where they are:
+//!
+//! - the block is the unit of repetition; under [`BLOCKS_INTERVAL_MIN`] there is the range and no
+//!   interval, and nothing is claimed ([`summarise`], [`compare`]);
+//! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
+//! - where the values stand in two groups there is no interval ([`two_modes`]);
+//! - a far percentile needs separate slow episodes ([`Tail`]).
+//!
+//! What an interval assumes is a [`Warning`] where the data contradict it, and this where
+//! they cannot: blocks are independent of each other, and every interval has its confidence
+//! by itself, unadjusted for how many are shown.
+//!
+//! Not for: reading files, choosing what to compare, writing sentences. The same input gives
+//! the same bits on every machine: transcendental functions come from `libm`.
 #![forbid(unsafe_code)]
+
+mod compare;
+mod little;
+mod modes;
+mod quantile;
+mod special;
+mod steady;
+mod summary;
+mod tail;
+mod units;
+
+pub use compare::{Comparison, Conclusion, compare};
+pub use little::in_flight;
+pub use modes::{TwoModes, two_modes};
+pub use quantile::{median, quantile, sorted};
+pub use special::{normal_quantile, t_distribution, t_quantile};
+pub use steady::{SLICES_MIN, Steadiness, steadiness};
+pub use summary::{RESAMPLES, Spread, SpreadKind, Summary, Warning, summarise};
+pub use tail::{EPISODES_MIN, Tail};
+pub use units::{Bytes, Connections, Quantity, Rate, Ratio, Share, Time};
+
+/// Blocks from which ratios have an interval and may be called different.
+pub const BLOCKS_INTERVAL_MIN: usize = 6;
+/// Blocks from which a median has an interval.
+pub const BLOCKS_BOOTSTRAP_MIN: usize = 10;
+/// Confidence of every interval.
+pub const CONFIDENCE: f64 = 0.95;

@@ -1,0 +1,200 @@
+//! One subject against the declared reference, block by block.
+
+use crate::quantile::sorted;
+use crate::special::t_quantile;
+use crate::summary::{Spread, SpreadKind, Warning, warnings};
+use crate::units::Ratio;
+use crate::{BLOCKS_INTERVAL_MIN, CONFIDENCE};
+
+/// How two cells compare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Blocks in which both have a value.
+    pub blocks: usize,
+    /// Geometric mean of the blocks' ratios: the exponential of the mean logarithm, on
+    /// which the interval is centred.
+    pub ratio: Ratio,
+    /// Interval of the ratio, or range of the blocks' ratios.
+    pub spread: Spread<Ratio>,
+    /// What may be said.
+    pub conclusion: Conclusion,
+    /// What a reader must know.
+    pub warnings: Vec<Warning>,
+}
+
+/// What a comparison allows to say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Conclusion {
+    /// Nothing: there is no interval.
+    NotClaimed,
+    /// The interval holds 1.
+    NoDifferenceShown,
+    /// The whole interval is above 1.
+    Higher,
+    /// The whole interval is below 1.
+    Lower,
+}
+
+/// Compares `(value, reference)` of the same blocks. From 6 pairs, and in one group, the
+/// spread is Student's t interval on the paired log ratios (which takes these as independent
+/// and about normal), and there is a conclusion; else it is their range and nothing is
+/// claimed. A pair with a value that is not finite and positive is left out. `None` without any.
+pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
+    let log_ratio = |&(value, reference): &(f64, f64)| {
+        let usable = |v: f64| v.is_finite() && v > 0.0;
+        (usable(value) && usable(reference)).then(|| libm::log(value) - libm::log(reference))
+    };
+    let logs: Vec<f64> = sorted(&pairs.iter().filter_map(log_ratio).collect::<Vec<_>>());
+    if logs.is_empty() {
+        return None;
+    }
+    let ratios: Vec<f64> = logs.iter().map(|&log| libm::exp(log)).collect();
+    let warnings = warnings(pairs.len() - logs.len(), &ratios, BLOCKS_INTERVAL_MIN);
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    let half = if warnings.iter().any(Warning::forbids_interval) {
+        None
+    } else {
+        half_width(&logs, mean)
+    };
+    let (kind, low, high) = match half {
+        Some(half) => (
+            SpreadKind::Interval,
+            libm::exp(mean - half),
+            libm::exp(mean + half),
+        ),
+        None => (SpreadKind::Range, ratios[0], ratios[ratios.len() - 1]),
+    };
+    Some(Comparison {
+        blocks: logs.len(),
+        ratio: Ratio(libm::exp(mean)),
+        spread: Spread {
+            kind,
+            low: Ratio(low),
+            high: Ratio(high),
+        },
+        conclusion: conclude(kind, low, high),
+        warnings,
+    })
+}
+
+/// Half the width of Student's interval of the mean of `logs`.
+fn half_width(logs: &[f64], mean: f64) -> Option<f64> {
+    let degrees = (logs.len() - 1) as f64;
+    let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+    let error = (squares / degrees / logs.len() as f64).sqrt();
+    Some(t_quantile(0.5 + CONFIDENCE / 2.0, degrees)? * error)
+}
+
+fn conclude(kind: SpreadKind, low: f64, high: f64) -> Conclusion {
+    match kind {
+        SpreadKind::Range => Conclusion::NotClaimed,
+        SpreadKind::Interval if low > 1.0 => Conclusion::Higher,
+        SpreadKind::Interval if high < 1.0 => Conclusion::Lower,
+        SpreadKind::Interval => Conclusion::NoDifferenceShown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::normal_quantile;
+    use prony_base::Random;
+    use proptest::prelude::*;
+
+    /// Ten paired differences of Student, "The Probable Error of a Mean", 1908 (sleep data):
+    /// mean 1.58, standard deviation 1.2300, 95 % interval 0.7001 to 2.4599.
+    #[test]
+    fn students_own_pairs_give_the_published_interval() {
+        let differences = [1.2_f64, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
+        let pairs: Vec<(f64, f64)> = differences.iter().map(|d| (libm::exp(*d), 1.0)).collect();
+        let seen = compare(&pairs).unwrap();
+        assert_eq!(seen.spread.kind, SpreadKind::Interval);
+        assert!((libm::log(seen.ratio.0) - 1.58).abs() < 1e-9);
+        assert!((libm::log(seen.spread.low.0) - 0.7001142).abs() < 1e-6);
+        assert!((libm::log(seen.spread.high.0) - 2.4598858).abs() < 1e-6);
+        assert_eq!(seen.conclusion, Conclusion::Higher);
+    }
+
+    #[test]
+    fn five_blocks_claim_nothing_however_far_apart() {
+        let seen = compare(&[(200.0, 100.0); 5]).unwrap();
+        assert_eq!(seen.conclusion, Conclusion::NotClaimed);
+        assert_eq!(seen.spread.kind, SpreadKind::Range);
+        assert_eq!(
+            seen.warnings,
+            [Warning::FewBlocks {
+                blocks: 5,
+                needed: 6
+            }]
+        );
+    }
+
+    #[test]
+    fn an_interval_that_holds_one_shows_no_difference() {
+        let pairs: Vec<_> = [0.98, 1.03, 1.0, 0.99, 1.02, 1.01].map(|r| (r, 1.0)).into();
+        assert_eq!(
+            compare(&pairs).unwrap().conclusion,
+            Conclusion::NoDifferenceShown
+        );
+        let equal = compare(&[(7.0, 7.0); 6]).unwrap();
+        assert_eq!(
+            (equal.ratio.0, equal.conclusion),
+            (1.0, Conclusion::NoDifferenceShown)
+        );
+    }
+
+    #[test]
+    fn two_modes_claim_nothing() {
+        let pairs: Vec<_> = [0.8, 0.801, 0.802, 1.0, 1.001, 1.002]
+            .map(|r| (r, 1.0))
+            .into();
+        assert_eq!(compare(&pairs).unwrap().conclusion, Conclusion::NotClaimed);
+    }
+
+    #[test]
+    fn a_block_without_a_rate_is_left_out() {
+        let seen = compare(&[(0.0, 5.0), (5.0, f64::NAN), (10.0, 5.0)]).unwrap();
+        assert_eq!(seen.blocks, 1);
+        assert!((seen.ratio.0 - 2.0).abs() < 1e-12);
+        assert_eq!(seen.warnings[0], Warning::LeftOut { count: 2 });
+        assert_eq!(compare(&[(0.0, 0.0)]), None);
+    }
+
+    /// An A/A comparison: with equal cells the interval excludes 1 in about one of twenty.
+    #[test]
+    fn equal_cells_are_called_different_about_as_often_as_the_interval_says() {
+        let mut random = Random::new(3);
+        let mut noisy =
+            || libm::exp(0.03 * normal_quantile(random.unit().clamp(1e-9, 0.999_999)).unwrap());
+        let wrong = (0..1_000)
+            .filter(|_| {
+                let pairs: Vec<(f64, f64)> = (0..8).map(|_| (noisy(), noisy())).collect();
+                let conclusion = compare(&pairs).unwrap().conclusion;
+                matches!(conclusion, Conclusion::Higher | Conclusion::Lower)
+            })
+            .count();
+        assert!((25..=75).contains(&wrong), "{wrong} of 1000");
+    }
+
+    proptest! {
+        #[test]
+        fn swapping_the_sides_inverts_the_ratio(
+            pairs in prop::collection::vec((1e-3_f64..1e9, 1e-3_f64..1e9), 1..12),
+        ) {
+            let there = compare(&pairs).unwrap();
+            let swapped: Vec<(f64, f64)> = pairs.iter().map(|&(a, b)| (b, a)).collect();
+            let back = compare(&swapped).unwrap();
+            prop_assert!((there.ratio.0 * back.ratio.0 - 1.0).abs() < 1e-9);
+            let slack = 1.0 + 1e-9;
+            prop_assert!(there.spread.low.0 <= there.ratio.0 * slack);
+            prop_assert!(there.ratio.0 <= there.spread.high.0 * slack);
+        }
+
+        #[test]
+        fn any_pairs_are_compared_without_panic(
+            pairs in prop::collection::vec((any::<f64>(), any::<f64>()), 0..12),
+        ) {
+            let _ = compare(&pairs);
+        }
+    }
+}
