@@ -1,3 +1,12 @@
-//! The `prony` command.
+//! The `prony` command: see the library beside it.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    prony_cli::run(
+        std::env::args_os(),
+        &mut std::io::stdout(),
+        &mut std::io::stderr(),
+    )
+}

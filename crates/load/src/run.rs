@@ -85,7 +85,12 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, Load
             .iter()
             .map(|share| {
                 let (said, shared) = (said.clone(), Arc::clone(&shared));
-                let body = move || one_thread(spec, share.clone(), said, shared);
+                let caller = thread::current();
+                let body = move || {
+                    let ended = one_thread(spec, share.clone(), said, shared);
+                    caller.unpark();
+                    ended
+                };
                 let named = thread::Builder::new().name(format!("load-{}", share.thread));
                 named
                     .spawn_scoped(scope, body)

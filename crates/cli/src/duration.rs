@@ -1,0 +1,68 @@
+//! Lengths of time as they are typed: `500ms`, `10s`, `2m`, `1h`; a bare number is seconds, as in wrk.
+
+use prony_base::Nanos;
+
+/// Reads a length of time. For use as a clap value parser.
+pub fn parse(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("`{text}` is not a length of time: write it as 500ms, 10s, 2m or 1h");
+    let digits = text
+        .find(|c: char| c != '.' && !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().map_err(|_| wrong())?;
+    let unit_ns = match &text[digits..] {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "" | "s" => 1e9,
+        "m" => 60e9,
+        "h" => 3_600e9,
+        _ => return Err(wrong()),
+    };
+    let length = number * unit_ns;
+    if !length.is_finite() || length > 1e9 * 86_400.0 * 365.0 {
+        return Err(format!("`{text}` is longer than a year"));
+    }
+    Ok(Nanos(length.round() as u64))
+}
+
+/// The same, for options of which zero makes no sense.
+pub fn parse_positive(text: &str) -> Result<Nanos, String> {
+    match parse(text)? {
+        Nanos::ZERO => Err(format!("`{text}` is no time at all")),
+        length => Ok(length),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_as_wrk_reads_them_and_finer() {
+        let read = |text| parse(text).unwrap();
+        assert_eq!(read("10"), Nanos::from_secs(10));
+        assert_eq!(read("2m"), Nanos::from_secs(120));
+        assert_eq!(read("1h"), Nanos::from_secs(3_600));
+        assert_eq!(read("1.5s"), Nanos::from_millis(1_500));
+        assert_eq!(read("250us"), Nanos::from_micros(250));
+    }
+
+    #[test]
+    fn what_is_no_length_of_time_is_said() {
+        for wrong in [
+            "",
+            "s",
+            "10 s",
+            "-1s",
+            "1d",
+            "1.2.3s",
+            "NaN",
+            "inf",
+            "1e9s",
+            "99999999999h",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse_positive("0s").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! The generator process of a trial: `prony load` with its words read from a
+//! pipe and its figures printed for a program. Only the lab calls it; see
+//! [`GeneratorEvent`] for what is said.
+
+use std::io::{self, Read as _, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::Context as _;
+use prony_base::Instant;
+use prony_load::{LoadSpec, Observer};
+use prony_record::GeneratorEvent;
+
+use crate::signals::interruption;
+use crate::{Ending, Streams};
+
+/// Longest order: 64 requests with bodies of a megabyte are well below it.
+const ORDER_BYTES_MAX: u64 = 1 << 30;
+
+/// Reads a [`LoadSpec`] as JSON to the end of standard input, runs it, and
+/// prints a [`GeneratorEvent`] a line on standard output.
+pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let mut text = String::new();
+    io::stdin()
+        .take(ORDER_BYTES_MAX)
+        .read_to_string(&mut text)
+        .context("cannot read the load specification")?;
+    let spec: LoadSpec =
+        serde_json::from_str(&text).context("the load specification is not one")?;
+    let mut announcer = Announcer {
+        out: streams.out,
+        interrupted: interruption()?,
+        failed: None,
+    };
+    let outcome = prony_load::run(&spec, &mut announcer)?;
+    if let Some(error) = announcer.failed {
+        return Err(error).context("cannot announce the window");
+    }
+    if let Some(why) = &outcome.fallback {
+        writeln!(streams.err, "using epoll, not io_uring: {why}")?;
+    }
+    let interrupted = outcome.interrupted;
+    let finished = GeneratorEvent::Finished {
+        report: outcome.report,
+        histogram: outcome.histogram,
+    };
+    print(streams.out, &finished)?;
+    Ok(if interrupted {
+        Ending::Interrupted
+    } else {
+        Ending::Done
+    })
+}
+
+fn print(out: &mut dyn Write, event: &GeneratorEvent) -> io::Result<()> {
+    let mut line = serde_json::to_vec(event)?;
+    line.push(b'\n');
+    out.write_all(&line)?;
+    out.flush()
+}
+
+struct Announcer<'a> {
+    out: &'a mut dyn Write,
+    interrupted: Arc<AtomicBool>,
+    failed: Option<io::Error>,
+}
+
+impl Observer for Announcer<'_> {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        let event = GeneratorEvent::Connected {
+            window_start_ns: start.0,
+            window_end_ns: end.0,
+        };
+        self.failed = print(self.out, &event).err();
+    }
+
+    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
+        self.failed.is_none() && !self.interrupted.load(Relaxed)
+    }
+}

@@ -1,0 +1,110 @@
+//! The `prony` command: typed words ([`words`]), then checked configuration,
+//! then one call into the crate that does the work. Nothing here measures or
+//! computes; each command is one module.
+#![forbid(unsafe_code)]
+
+mod duration;
+mod generate;
+mod load;
+mod signals;
+mod words;
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::AsFd as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::words::{Command, Words};
+
+/// How a command ended; the numbers are an interface.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ending {
+    /// Done, and valid.
+    Done,
+    /// A threshold, a regression or a check failed.
+    Failed,
+    /// Wrong usage, or a bad file.
+    Usage,
+    /// A measurement that the answer rests on is invalid.
+    Invalid,
+    /// The user interrupted it.
+    Interrupted,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> ExitCode {
+        ExitCode::from(match ending {
+            Ending::Done => 0,
+            Ending::Failed => 1,
+            Ending::Usage => 2,
+            Ending::Invalid => 3,
+            Ending::Interrupted => 130,
+        })
+    }
+}
+
+/// Where a command writes: what was asked for to `out`, everything else to `err`.
+pub struct Streams<'a> {
+    /// Standard output.
+    pub out: &'a mut dyn Write,
+    /// Standard error.
+    pub err: &'a mut dyn Write,
+}
+
+/// Runs the command that `args` (the program's name first) spell out.
+pub fn run(
+    args: impl IntoIterator<Item = OsString>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> ExitCode {
+    let streams = &mut Streams { out, err };
+    let words = match Words::try_parse_from(args) {
+        Ok(words) => words,
+        Err(wrong) => return usage(&wrong, streams),
+    };
+    if let Command::Supervise = words.command {
+        return prony_lab::supervise::main(io::stdin().as_fd(), &mut *streams.out);
+    }
+    match dispatch(words.command, streams) {
+        Ok(ending) => ending.into(),
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // A failing standard error leaves nowhere to say so.
+            let _ = writeln!(streams.err, "prony: {error:#}");
+            Ending::Usage.into()
+        }
+    }
+}
+
+fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    match command {
+        Command::Load(words) => load::run(&words, streams),
+        Command::Generate => generate::run(streams),
+        Command::Supervise => unreachable!("it has an exit code of its own"),
+    }
+}
+
+/// `--help` and `--version` go to standard output and are no error.
+fn usage(wrong: &clap::Error, streams: &mut Streams<'_>) -> ExitCode {
+    let to: &mut dyn Write = if wrong.use_stderr() {
+        streams.err
+    } else {
+        streams.out
+    };
+    let _ = write!(to, "{}", wrong.render());
+    if wrong.use_stderr() {
+        Ending::Usage.into()
+    } else {
+        Ending::Done.into()
+    }
+}
+
+/// A reader that went away (`prony … | head`) has what it wanted.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,208 @@
+//! `prony load`: drive one URL.
+
+mod summary;
+
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::{Context as _, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use prony_base::{Instant, Nanos, clock};
+use prony_load::prepare::{RequestParts, Url, prepare};
+use prony_load::{LoadSpec, Observer, Outcome};
+
+use crate::signals::interruption;
+use crate::words::LoadWords;
+use crate::{Ending, Streams};
+
+/// Length of a run for which neither a length nor a number of requests is given, as in wrk.
+const DURATION: Nanos = Nanos::from_secs(10);
+/// A body file larger than this is refused: each connection sends it again and again.
+const BODY_BYTES_MAX: u64 = 1 << 30;
+
+/// Runs `prony load`.
+pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let spec = resolve(words)?;
+    let to_stdout = words.json.as_deref() == Some(Path::new("-"));
+    if !to_stdout {
+        write!(streams.out, "{}", summary::heading(&spec))?;
+        streams.out.flush()?;
+    }
+    let mut live = LiveLine::new(spec.duration_ns)?;
+    let outcome = prony_load::run(&spec, &mut live);
+    live.bar.finish_and_clear();
+    let outcome = outcome?;
+    if let Some(why) = &outcome.fallback {
+        writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
+    }
+    if let Some(file) = &words.json {
+        write_json(file, &outcome, streams)?;
+    }
+    if !to_stdout {
+        write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
+    }
+    Ok(ending(&outcome))
+}
+
+fn ending(outcome: &Outcome) -> Ending {
+    if outcome.interrupted {
+        Ending::Interrupted
+    } else if outcome.report.completed == 0 {
+        Ending::Invalid
+    } else {
+        Ending::Done
+    }
+}
+
+fn write_json(file: &Path, outcome: &Outcome, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(&outcome.report)?;
+    text.push('\n');
+    if file == Path::new("-") {
+        streams.out.write_all(text.as_bytes())?;
+        return Ok(());
+    }
+    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// The words, checked, with nothing left to default.
+fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
+    if words.connections < words.threads {
+        bail!(
+            "{} connections cannot be shared out over {} threads: give at least as many connections (-c) as threads (-t)",
+            words.connections,
+            words.threads
+        );
+    }
+    let url = Url::parse(&words.url)?;
+    let address = url.resolve()?;
+    prony_lab::target::check(&url.host, &[address.ip()], words.yes_i_own_this_host)?;
+    let headers = words
+        .headers
+        .iter()
+        .map(|text| header(text))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let body = body(words)?;
+    let method = words
+        .method
+        .clone()
+        .unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned());
+    let parts = RequestParts {
+        method: &method,
+        path: &url.path,
+        authority: &url.authority,
+        headers: &headers,
+        body: &body,
+    };
+    let unbounded = words.requests.is_some() && words.duration.is_none();
+    Ok(LoadSpec {
+        target: url.target(address),
+        threads: words.threads,
+        connections: words.connections,
+        warmup_ns: 0,
+        duration_ns: if unbounded {
+            Nanos::MAX
+        } else {
+            words.duration.unwrap_or(DURATION)
+        }
+        .0,
+        requests_max: words.requests,
+        timeout_ns: words.timeout.0,
+        requests: vec![prepare(&parts, None)?],
+        expected_status: Vec::new(),
+        driver: driver()?,
+    })
+}
+
+/// The driver that `PRONY_DRIVER` asks for.
+fn driver() -> anyhow::Result<String> {
+    match std::env::var("PRONY_DRIVER") {
+        Err(_) => Ok("auto".to_owned()),
+        Ok(name) if ["auto", "ring", "epoll"].contains(&name.as_str()) => Ok(name),
+        Ok(other) => bail!("PRONY_DRIVER is `{other}`; it may be `ring`, `epoll` or `auto`"),
+    }
+}
+
+fn header(text: &str) -> anyhow::Result<(String, String)> {
+    let Some((name, value)) = text.split_once(':') else {
+        bail!("`{text}` is not a header: write it as 'Name: value'");
+    };
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn body(words: &LoadWords) -> anyhow::Result<Vec<u8>> {
+    let Some(file) = &words.body_file else {
+        return Ok(words.body.clone().unwrap_or_default().into_bytes());
+    };
+    let cannot = || format!("cannot read the body from {}", file.display());
+    let length = fs::metadata(file).with_context(cannot)?.len();
+    if length > BODY_BYTES_MAX {
+        bail!(
+            "{} has {length} bytes; a body may have {BODY_BYTES_MAX}",
+            file.display()
+        );
+    }
+    fs::read(file).with_context(cannot)
+}
+
+/// A line on a terminal that follows the run, and the ear for Ctrl-C.
+struct LiveLine {
+    bar: ProgressBar,
+    interrupted: Arc<AtomicBool>,
+    start: Instant,
+    end: Instant,
+    last: (Instant, u64),
+}
+
+impl LiveLine {
+    fn new(duration_ns: u64) -> anyhow::Result<LiveLine> {
+        let interrupted = interruption()?;
+        let shown = if io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let bar = ProgressBar::with_draw_target(Some(duration_ns / 1_000_000), shown);
+        bar.set_style(ProgressStyle::with_template("  {msg}")?);
+        bar.set_message("connecting");
+        Ok(LiveLine {
+            bar,
+            interrupted,
+            start: Instant::ZERO,
+            end: Instant::NEVER,
+            last: (Instant::ZERO, 0),
+        })
+    }
+}
+
+impl Observer for LiveLine {
+    fn connected(&mut self, start: Instant, end: Instant) {
+        (self.start, self.end, self.last) = (start, end, (start, 0));
+    }
+
+    fn progress(&mut self, completed: u64, failed: u64) -> bool {
+        let now = clock::monotonic();
+        let elapsed = now.since(self.start);
+        let since = now.since(self.last.0).as_secs_f64();
+        if since > 0.0 {
+            let rate = completed.saturating_sub(self.last.1) as f64 / since;
+            let left = if self.end == Instant::NEVER {
+                String::new()
+            } else {
+                format!(" of {}", self.end.since(self.start))
+            };
+            let failed = if failed == 0 {
+                String::new()
+            } else {
+                format!(", {failed} failed")
+            };
+            self.bar.set_message(format!(
+                "{elapsed}{left}: {rate:.0} requests/s, {completed} completed{failed}"
+            ));
+        }
+        self.last = (now, completed);
+        !self.interrupted.load(Relaxed)
+    }
+}
