@@ -53,7 +53,7 @@ impl Default for Config {
             driver: DriverChoice::Auto,
             recv_buffer_bytes: 4096,
             recv_buffers: 16_384,
-            recv_queue_max: 16,
+            recv_queue_max: 64,
             submissions_max: 4096,
             connections_hint: 1024,
             post_bytes_max: 4 << 20,

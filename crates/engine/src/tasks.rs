@@ -348,7 +348,11 @@ impl Waiter {
     }
 
     /// Makes who waits due, once. Nothing runs here.
+    #[inline]
     pub fn wake(&mut self, queue: &RunQueue) {
+        if !self.is_somebody() {
+            return;
+        }
         match std::mem::take(self) {
             Waiter::Nobody => {}
             Waiter::Task(index) => queue.wake(index),

@@ -215,13 +215,34 @@ impl Drop for Running {
     fn drop(&mut self) {
         // There are some only after a panic or an error.
         self.0.drop_tasks();
-        let quiet = match self.0.driver.try_borrow_mut() {
-            Ok(mut driver) => driver.quiesce(),
-            Err(_) => false,
-        };
-        if !quiet {
+        if !self.0.let_go() {
             std::mem::forget(self.0.clone());
         }
+    }
+}
+
+impl Core {
+    /// Closes what is left and takes all memory back from the kernel. False where
+    /// that failed.
+    fn let_go(&self) -> bool {
+        let (Ok(mut net), Ok(mut driver)) =
+            (self.net.try_borrow_mut(), self.driver.try_borrow_mut())
+        else {
+            return false;
+        };
+        net.close_all();
+        net.reset_all();
+        let mut done = Completions::new();
+        // Twice, because cancelling what is outstanding comes before closing.
+        for _ in 0..2 {
+            net.flush(&mut **driver, &mut done);
+            let turned = driver.turn(Wait::Not, &mut done);
+            net.complete(&mut done);
+            if turned.is_err() {
+                break;
+            }
+        }
+        driver.quiesce()
     }
 }
 
