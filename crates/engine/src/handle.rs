@@ -16,7 +16,7 @@ use crate::config::{DriverKind, ListenOptions, LoopStats};
 use crate::driver::{Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
-use crate::stream::{Listener, Stream, connect_on};
+use crate::stream::{Accepted, Listener, Stream, connect_on};
 use crate::tasks::{Task, Waiter};
 use crate::turn::{Alarm, Core};
 
@@ -123,6 +123,14 @@ impl Handle {
     pub fn listen(&self, address: SocketAddr, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, local) = self.core.driver.borrow_mut().listen(address, options)?;
         Ok(Listener::new(self.core.clone(), socket, local, options))
+    }
+
+    /// Takes in a connection that another loop accepted.
+    ///
+    /// # Errors
+    /// What the kernel says; in a simulated loop, [`io::ErrorKind::Unsupported`].
+    pub fn attach(&self, accepted: Accepted) -> io::Result<Stream> {
+        accepted.attach(self.core.clone())
     }
 
     /// Connects to `address`, with `TCP_NODELAY`.

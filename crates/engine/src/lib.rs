@@ -72,6 +72,6 @@ pub use config::{
 };
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
-pub use stream::{Listener, PostLimit, Stream};
+pub use stream::{Accepted, Listener, PostLimit, Stream};
 pub use tasks::Task;
 pub use turn::run;

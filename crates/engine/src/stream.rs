@@ -5,13 +5,14 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 
 use crate::buffers::{Received, SendBuf};
-use crate::config::ListenOptions;
+use crate::config::{DriverKind, ListenOptions};
 use crate::driver::{Op, Role, Socket, Token};
 use crate::net::{ListenerSlot, Net, StreamSlot};
 use crate::slab::Key;
@@ -242,6 +243,27 @@ fn poll_connected(net: &mut Net, stream: &Stream, cx: &Context<'_>) -> Poll<io::
     }
 }
 
+/// An accepted connection without a loop, on its way to another thread.
+/// Dropping it closes it.
+#[derive(Debug)]
+pub struct Accepted {
+    fd: OwnedFd,
+    by: DriverKind,
+}
+
+impl Accepted {
+    /// Gives it to the loop of `core`.
+    pub(crate) fn attach(self, core: Rc<Core>) -> io::Result<Stream> {
+        if core.kind == DriverKind::Sim {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        if core.kind != self.by {
+            ioctl_fionbio(&self.fd, core.kind == DriverKind::Epoll)?;
+        }
+        Ok(Stream::new(core, StreamSlot::new(Socket::own(self.fd))))
+    }
+}
+
 /// A listening socket. Dropping it closes it and resets connections that it
 /// accepted and nobody took.
 pub struct Listener {
@@ -292,6 +314,23 @@ impl Listener {
             Stream::new(self.core.clone(), StreamSlot::new(socket)),
             peer,
         ))
+    }
+
+    /// As [`accept`](Listener::accept), but the connection belongs to no loop
+    /// yet: any thread can [`attach`](crate::Handle::attach) it to its own.
+    ///
+    /// # Errors
+    /// As of [`accept`](Listener::accept); in a simulated loop,
+    /// [`io::ErrorKind::Unsupported`].
+    pub async fn accept_unattached(&self) -> io::Result<Accepted> {
+        if self.core.kind == DriverKind::Sim {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
+        Ok(Accepted {
+            fd: socket.into_fd(),
+            by: self.core.kind,
+        })
     }
 
     fn poll_accepted(&self, cx: &Context<'_>) -> Poll<io::Result<Socket>> {

@@ -1,2 +1,59 @@
-//! The HTTP server and client: wire on engine.
+//! The HTTP/1.1 server and client: wire on engine.
+//!
+//! For: serving requests with a [`Handler`] on one loop ([`Server`]), and
+//! asking over one connection ([`ClientConnection`]).
+//! Not for: routing, files, TLS, a pool of connections, or threads: a server of
+//! several threads is one [`Server`] on each thread's loop.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use prony_engine::{Config, ListenOptions};
+//! use prony_http::{ClientConnection, ClientOptions, ClientRequest, Handler, Header, Request};
+//! use prony_http::{Response, Server, ServerOptions, Source};
+//!
+//! struct Hello;
+//!
+//! impl Handler for Hello {
+//!     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
+//!         match request.path() {
+//!             "/hello" => response.send(200, [Header::new("content-type", b"text/plain")], b"Hello!"),
+//!             _ => response.text(404, "no such page\n"),
+//!         }
+//!     }
+//! }
+//!
+//! let answer = prony_engine::run(&Config::default(), |handle| async move {
+//!     let listener = handle.listen("127.0.0.1:0".parse().unwrap(), &ListenOptions::default())?;
+//!     let address = listener.local_addr();
+//!     let server = Server::new(&handle, ServerOptions::default(), Hello);
+//!     let counters = Arc::clone(server.counters());
+//!     let _serving = handle.spawn(server.run(Source::Listener(listener), std::future::pending()));
+//!     let mut client = ClientConnection::connect(&handle, address, ClientOptions::default()).await?;
+//!     let answer = client.exchange(&ClientRequest::get("/hello")).await?;
+//!     assert_eq!(counters.totals().answered, 1);
+//!     Ok::<_, Box<dyn std::error::Error>>(answer.body)
+//! })?;
+//! assert_eq!(answer?, b"Hello!");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod client;
+mod counters;
+mod options;
+mod request;
+mod response;
+mod server;
+mod wait;
+
+pub use client::{
+    ClientConnection, ClientError, ClientErrorKind, ClientOptions, ClientRequest, ClientResponse,
+    Phase,
+};
+pub use counters::{Count, Counters, Totals};
+pub use options::ServerOptions;
+pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Version};
+pub use request::Request;
+pub use response::{BodyWriter, Response};
+pub use server::{Handler, Server, Source};

@@ -1,0 +1,59 @@
+//! What a server is told before it starts: limits and time-outs.
+//! Not for: the loop's own sizes, which are [`prony_engine::Config`]'s.
+
+use prony_base::{Nanos, clock};
+use prony_wire::Limits;
+
+/// Limits of one [`Server`](crate::Server). A time of [`Nanos::MAX`] is "never".
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Sizes of heads and bodies. A body is collected before its handler runs,
+    /// so a connection can hold `body_bytes_max` bytes of memory.
+    pub limits: Limits,
+    /// Connections open at once; more stay in the kernel's backlog (and the
+    /// loop's accept queue) until one closes.
+    pub connections_max: usize,
+    /// How long a connection may rest between requests.
+    pub idle_timeout: Nanos,
+    /// How long a head may take from its first byte; for the first request,
+    /// from the connection's start. The answer is 408.
+    pub header_timeout: Nanos,
+    /// How long a body may bring nothing. The answer is 408.
+    pub body_timeout: Nanos,
+    /// How long the client may take nothing of what is sent to it. Then the
+    /// connection is reset.
+    pub write_timeout: Nanos,
+    /// Bytes of answers that may wait on one connection before nothing more is
+    /// read or made for it. One answer that is made whole may exceed it.
+    pub response_buffer_bytes_max: usize,
+    /// After a last answer, how long the client may take to see it and close.
+    pub linger_timeout: Nanos,
+    /// Bytes that are received and thrown away meanwhile, before a reset.
+    pub linger_bytes_max: usize,
+    /// In a graceful stop, how long a connection at rest is kept for a request
+    /// that may be on its way; then it is closed.
+    pub stop_idle_grace: Nanos,
+    /// How long a graceful stop may take; what remains then is reset.
+    pub stop_timeout: Nanos,
+    /// Nanoseconds since the Unix epoch, for the Date header.
+    pub unix_nanos: fn() -> u64,
+}
+
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
+            limits: Limits::for_requests(),
+            connections_max: 100_000,
+            idle_timeout: Nanos::from_secs(75),
+            header_timeout: Nanos::from_secs(20),
+            body_timeout: Nanos::from_secs(30),
+            write_timeout: Nanos::from_secs(30),
+            response_buffer_bytes_max: 256 * 1024,
+            linger_timeout: Nanos::from_secs(2),
+            linger_bytes_max: 64 << 20,
+            stop_idle_grace: Nanos::from_millis(100),
+            stop_timeout: Nanos::from_secs(4),
+            unix_nanos: clock::unix_nanos,
+        }
+    }
+}

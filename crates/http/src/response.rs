@@ -1,0 +1,367 @@
+//! An answer in the making.
+//!
+//! A handler gives it at once ([`Response::send`]) or in pieces
+//! ([`Response::stream`]); either way it is written straight into the buffer
+//! that is sent. Date, framing and Connection are not the handler's business.
+
+use std::fmt;
+use std::io;
+
+use prony_engine::SendBuf;
+use prony_wire::encode::{self, EncodeError};
+use prony_wire::{Framing, Header, Method, RequestHead, Version};
+
+use crate::server::{Link, PIECE_BYTES};
+
+const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
+
+/// The answer to one request.
+pub struct Response {
+    pub(crate) link: Link,
+    version: Version,
+    is_head: bool,
+    keep_alive: bool,
+    status: u16,
+    progress: Progress,
+}
+
+/// How far an answer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// No request is being answered.
+    Idle,
+    /// Nothing was written.
+    Unanswered,
+    /// The head is written, and this of the body is to come.
+    Streaming(Body),
+    /// All is written.
+    Whole,
+    /// Cannot become whole any more.
+    Broken,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    /// This many bytes.
+    Left(u64),
+    Chunked,
+    UntilClose,
+    /// Whatever comes is thrown away: the request was HEAD, or the status has none.
+    Unwanted,
+}
+
+/// What is to happen to the connection after an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    KeepAlive,
+    /// The answer was the last: let the client see it.
+    Close,
+    /// The answer is not whole: nothing can follow it.
+    Abort,
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Response({:?})", self.progress)
+    }
+}
+
+impl Response {
+    pub(crate) fn new(link: Link) -> Response {
+        Response {
+            link,
+            version: Version::Http11,
+            is_head: false,
+            keep_alive: true,
+            status: 0,
+            progress: Progress::Idle,
+        }
+    }
+
+    /// Gives the whole answer. To HEAD only its head is sent; a status without
+    /// body (204, 304) goes without.
+    ///
+    /// `status` is from 200 to 999. `headers` are without Date, Connection,
+    /// Content-Length and Transfer-Encoding. An answer that cannot be sent, or a
+    /// second one, turns into a 500, or the end of the connection.
+    #[inline]
+    pub fn send<'h>(
+        &mut self,
+        status: u16,
+        headers: impl IntoIterator<Item = Header<'h>>,
+        body: &[u8],
+    ) {
+        let framing = Framing::Length(body.len() as u64);
+        if let Some(wanted) = self.start(status, headers, framing) {
+            if wanted {
+                self.link.out.extend_from_slice(body);
+            }
+            self.progress = Progress::Whole;
+        }
+    }
+
+    /// Gives a whole answer of plain text.
+    pub fn text(&mut self, status: u16, text: &str) {
+        self.send(status, [TEXT], text.as_bytes());
+    }
+
+    /// Answers 405: the path has other methods, `allow`, such as `GET, HEAD`.
+    pub fn method_not_allowed(&mut self, allow: &str) {
+        let allow = Header::new("allow", allow.as_bytes());
+        self.send(405, [TEXT, allow], b"the path has other methods\n");
+    }
+
+    /// Starts an answer in pieces, of `length` bytes or of unknown length. End it
+    /// with [`BodyWriter::finish`]. Faults as of [`send`](Response::send).
+    pub fn stream<'h>(
+        &mut self,
+        status: u16,
+        headers: impl IntoIterator<Item = Header<'h>>,
+        length: Option<u64>,
+    ) -> BodyWriter<'_> {
+        let (framing, body) = match (length, self.version) {
+            (Some(length), _) => (Framing::Length(length), Body::Left(length)),
+            (None, Version::Http11) => (Framing::Chunked, Body::Chunked),
+            (None, Version::Http10) => (Framing::UntilClose, Body::UntilClose),
+        };
+        if let Some(wanted) = self.start(status, headers, framing) {
+            self.keep_alive &= body != Body::UntilClose;
+            let body = if wanted { body } else { Body::Unwanted };
+            self.progress = Progress::Streaming(body);
+        }
+        BodyWriter { response: self }
+    }
+
+    /// Whether an answer was started.
+    pub fn is_started(&self) -> bool {
+        !matches!(self.progress, Progress::Idle | Progress::Unanswered)
+    }
+
+    /// Writes a head; whether its body is wanted. None if there can be no answer.
+    #[inline]
+    fn start<'h>(
+        &mut self,
+        status: u16,
+        headers: impl IntoIterator<Item = Header<'h>>,
+        framing: Framing,
+    ) -> Option<bool> {
+        if self.progress != Progress::Unanswered {
+            self.progress = Progress::Broken;
+            return None;
+        }
+        match self.put_head(status, headers, framing) {
+            Ok(wanted) => Some(wanted),
+            Err(fault) => {
+                self.fail(&fault);
+                None
+            }
+        }
+    }
+
+    #[inline]
+    fn put_head<'h>(
+        &mut self,
+        status: u16,
+        headers: impl IntoIterator<Item = Header<'h>>,
+        framing: Framing,
+    ) -> Result<bool, EncodeError> {
+        let bodiless = matches!(status, 204 | 304);
+        let framing = if bodiless { Framing::None } else { framing };
+        if status < 200 {
+            return Err(EncodeError::BadStatus);
+        }
+        self.link.out();
+        let Link { shared, out, .. } = &mut self.link;
+        shared.with_date(|date| {
+            encode::response(out, self.version, status)
+                .header("date", date)
+                .headers(headers)
+                .keep_alive(self.keep_alive)
+                .finish(framing)
+        })?;
+        self.status = status;
+        Ok(!self.is_head && !bodiless)
+    }
+
+    /// The handler's answer cannot be sent: says so instead.
+    #[cold]
+    fn fail(&mut self, fault: &EncodeError) {
+        let text = format!("the handler's answer cannot be sent: {fault}\n");
+        let framing = Framing::Length(text.len() as u64);
+        self.progress = match self.put_head(500, [TEXT], framing) {
+            Ok(wanted) => {
+                if wanted {
+                    self.link.out.extend_from_slice(text.as_bytes());
+                }
+                Progress::Whole
+            }
+            Err(_) => Progress::Broken,
+        };
+    }
+
+    /// A request is to be answered.
+    #[inline]
+    pub(crate) fn begin(&mut self, head: &RequestHead<'_>, keep_alive: bool) {
+        self.version = head.version;
+        self.is_head = head.method == Method::Head;
+        self.keep_alive = keep_alive;
+        self.progress = Progress::Unanswered;
+    }
+
+    /// The handler has returned.
+    #[inline]
+    pub(crate) fn conclude(&mut self) -> After {
+        if self.progress == Progress::Unanswered {
+            self.text(500, "the handler gave no answer\n");
+        }
+        let is_whole = self.progress == Progress::Whole;
+        let counters = &self.link.shared.counters;
+        self.progress = Progress::Idle;
+        if !is_whole {
+            counters.aborted.add(1);
+            return After::Abort;
+        }
+        counters.answered.add(1);
+        counters.status(self.status);
+        match self.keep_alive {
+            true => After::KeepAlive,
+            false => After::Close,
+        }
+    }
+
+    /// Answers a request that broke a rule; the connection's last answer.
+    #[cold]
+    pub(crate) fn refuse(&mut self, status: u16, why: &dyn fmt::Display) {
+        self.version = Version::Http11;
+        self.is_head = false;
+        self.keep_alive = false;
+        self.progress = Progress::Unanswered;
+        self.text(status, &format!("{why}\n"));
+        self.progress = Progress::Idle;
+        self.link.shared.counters.refused.add(1);
+        self.link.shared.counters.status(self.status);
+    }
+}
+
+impl Drop for Response {
+    fn drop(&mut self) {
+        // The connection was ended while its handler was still at work.
+        if self.progress != Progress::Idle {
+            self.link.shared.counters.aborted.add(1);
+        }
+    }
+}
+
+/// Sends a body piece by piece, no faster than the client takes it: at most
+/// [`response_buffer_bytes_max`](crate::ServerOptions) wait in memory.
+///
+/// Dropped before [`finish`](BodyWriter::finish), the answer is not whole, and the
+/// connection is reset, so that the client cannot take it for whole.
+#[derive(Debug)]
+#[must_use = "a body counts only when finished"]
+pub struct BodyWriter<'r> {
+    response: &'r mut Response,
+}
+
+impl BodyWriter<'_> {
+    /// False where nothing of the body will be sent, because the request was HEAD
+    /// or there was a fault: it need not be made.
+    pub fn is_wanted(&self) -> bool {
+        match self.response.progress {
+            Progress::Streaming(body) => body != Body::Unwanted,
+            _ => false,
+        }
+    }
+
+    /// Adds a piece, waiting while too much is unsent.
+    ///
+    /// # Errors
+    /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client takes
+    /// nothing; [`io::ErrorKind::InvalidInput`] if it is more than was announced.
+    pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        for piece in data.chunks(PIECE_BYTES) {
+            let Some(body) = self.take(piece.len())? else {
+                return Ok(());
+            };
+            let out = self.response.link.out();
+            match body {
+                Body::Chunked => encode::chunk(out, piece),
+                _ => out.extend_from_slice(piece),
+            }
+            if out.len() >= PIECE_BYTES {
+                self.send().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a piece that lives as long as the program, without copying it where
+    /// the length was announced. Keep it under 64 KiB. Errors as of
+    /// [`write`](BodyWriter::write).
+    pub async fn write_static(&mut self, data: &'static [u8]) -> io::Result<()> {
+        if data.is_empty() || self.response.progress == Progress::Streaming(Body::Chunked) {
+            return self.write(data).await;
+        }
+        if self.take(data.len())?.is_none() {
+            return Ok(());
+        }
+        self.send().await?;
+        let sent = self.response.link.send_piece(SendBuf::Static(data)).await;
+        self.note(sent)
+    }
+
+    /// Ends the body.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if it is less than was announced.
+    pub async fn finish(self) -> io::Result<()> {
+        match self.response.progress {
+            Progress::Streaming(Body::Chunked) => {
+                let ended = encode::last_chunk(self.response.link.out(), []);
+                ended.map_err(io::Error::other)?;
+            }
+            Progress::Streaming(Body::Left(0) | Body::Unwanted | Body::UntilClose) => {}
+            Progress::Streaming(Body::Left(_)) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the body is shorter than announced",
+                ));
+            }
+            Progress::Whole => return Ok(()),
+            _ => return Err(io::ErrorKind::BrokenPipe.into()),
+        }
+        self.response.progress = Progress::Whole;
+        Ok(())
+    }
+
+    /// Notes that `length` bytes more are given; None if they are not wanted.
+    fn take(&mut self, length: usize) -> io::Result<Option<Body>> {
+        match &mut self.response.progress {
+            Progress::Streaming(Body::Unwanted) | Progress::Whole => Ok(None),
+            Progress::Streaming(Body::Left(left)) => match left.checked_sub(length as u64) {
+                Some(less) => {
+                    *left = less;
+                    Ok(Some(Body::Left(less)))
+                }
+                None => Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    "the body is longer than announced",
+                )),
+            },
+            Progress::Streaming(body) => Ok(Some(*body)),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    async fn send(&mut self) -> io::Result<()> {
+        let sent = self.response.link.send().await;
+        self.note(sent)
+    }
+
+    fn note(&mut self, sent: io::Result<()>) -> io::Result<()> {
+        if sent.is_err() {
+            self.response.progress = Progress::Broken;
+        }
+        sent
+    }
+}

@@ -1,0 +1,199 @@
+//! What all connections of one server have in common, and the sending side of
+//! one connection, with its back-pressure.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use prony_base::Instant;
+use prony_engine::{Handle, SendBuf, Stream};
+use prony_wire::DateCache;
+
+use crate::counters::Counters;
+use crate::options::ServerOptions;
+use crate::wait::Alarm;
+
+/// Most bytes of one send. A larger answer goes out in pieces of this, so that a
+/// client that takes it slowly is seen to take it.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
+
+const SECOND_NANOS: u64 = 1_000_000_000;
+
+/// What the connections of one server share.
+pub(crate) struct Shared {
+    pub(crate) handle: Handle,
+    pub(crate) options: ServerOptions,
+    pub(crate) counters: Arc<Counters>,
+    /// The clock, read once per turn of the loop: the turn, and its time.
+    clock: Cell<(u64, Instant)>,
+    date: RefCell<Date>,
+    stop: Cell<Option<Stop>>,
+}
+
+/// A graceful stop under way.
+#[derive(Clone, Copy)]
+pub(crate) struct Stop {
+    /// Until when a connection at rest may bring another request.
+    pub(crate) idle_due: Instant,
+    /// Until when everything is to be over.
+    pub(crate) due: Instant,
+}
+
+struct Date {
+    cache: DateCache,
+    unix_seconds: u64,
+    /// When the next second starts.
+    due: Instant,
+}
+
+impl Shared {
+    pub(crate) fn new(handle: &Handle, options: ServerOptions) -> Shared {
+        Shared {
+            handle: handle.clone(),
+            options,
+            counters: Arc::default(),
+            clock: Cell::new((u64::MAX, Instant::ZERO)),
+            date: RefCell::new(Date {
+                cache: DateCache::default(),
+                unix_seconds: 0,
+                due: Instant::ZERO,
+            }),
+            stop: Cell::new(None),
+        }
+    }
+
+    /// About now: the time at which this turn of the loop first asked.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        let turn = self.handle.turns();
+        let (of_turn, now) = self.clock.get();
+        if of_turn == turn {
+            return now;
+        }
+        let now = self.handle.now();
+        self.clock.set((turn, now));
+        now
+    }
+
+    /// Shows `write` the Date header's value.
+    #[inline]
+    pub(crate) fn with_date<T>(&self, write: impl FnOnce(&str) -> T) -> T {
+        let now = self.now();
+        let mut date = self.date.borrow_mut();
+        if now >= date.due {
+            let unix = (self.options.unix_nanos)();
+            date.unix_seconds = unix / SECOND_NANOS;
+            date.due = Instant(now.0.saturating_add(SECOND_NANOS - unix % SECOND_NANOS));
+        }
+        let seconds = date.unix_seconds;
+        write(date.cache.at(seconds))
+    }
+
+    /// The graceful stop under way, if there is one.
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        self.stop.get()
+    }
+
+    /// Starts a graceful stop.
+    pub(crate) fn begin_stop(&self) -> Stop {
+        let now = self.handle.now();
+        let stop = Stop {
+            idle_due: now + self.options.stop_idle_grace,
+            due: now + self.options.stop_timeout,
+        };
+        self.stop.set(Some(stop));
+        stop
+    }
+
+    /// `due`, or the end of a stop under way where that is earlier.
+    pub(crate) fn before_stop(&self, due: Instant) -> Instant {
+        self.stop.get().map_or(due, |stop| due.min(stop.due))
+    }
+}
+
+/// One connection's stream, and the answers that are to go out on it.
+pub(crate) struct Link {
+    pub(crate) shared: std::rc::Rc<Shared>,
+    pub(crate) stream: Stream,
+    /// Answers made and not yet posted.
+    pub(crate) out: Vec<u8>,
+    pub(crate) alarm: Alarm,
+}
+
+impl Link {
+    /// The buffer for answers, with the room of one that was sent before.
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        if self.out.capacity() == 0 {
+            self.out = self.shared.handle.take_buffer();
+        }
+        &mut self.out
+    }
+
+    /// Posts the answers made so far, waiting while too much is unsent.
+    ///
+    /// # Errors
+    /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client
+    /// takes nothing.
+    #[inline]
+    pub(crate) async fn send(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let out = std::mem::take(&mut self.out);
+        if out.len() <= PIECE_BYTES {
+            return self.send_piece(SendBuf::Owned(out)).await;
+        }
+        for piece in out.chunks(PIECE_BYTES) {
+            let mut bytes = self.shared.handle.take_buffer();
+            bytes.extend_from_slice(piece);
+            self.send_piece(SendBuf::Owned(bytes)).await?;
+        }
+        Ok(())
+    }
+
+    /// Posts one buffer of at most [`PIECE_BYTES`], waiting before if too much
+    /// is unsent.
+    #[inline]
+    pub(crate) async fn send_piece(&mut self, bytes: SendBuf) -> io::Result<()> {
+        let posted = self.stream.posted_bytes();
+        let length = bytes.as_slice().len();
+        if posted > 0 && posted + length > self.shared.options.response_buffer_bytes_max {
+            self.sent().await?;
+        }
+        self.shared.counters.bytes_out.add(length as u64);
+        self.stream.post(bytes)
+    }
+
+    /// Waits until everything posted is in the kernel's hands.
+    pub(crate) async fn sent(&mut self) -> io::Result<()> {
+        let mut left = self.stream.posted_bytes();
+        let mut due = self.shared.handle.now() + self.shared.options.write_timeout;
+        poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(sent) = self.stream.poll_flush(cx) {
+                    return Poll::Ready(sent);
+                }
+                if self.poll_alarm(due, cx).is_pending() {
+                    return Poll::Pending;
+                }
+                let now = self.shared.handle.now();
+                let still_left = self.stream.posted_bytes();
+                if still_left == left || self.shared.before_stop(Instant::NEVER) <= now {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                left = still_left;
+                due = now + self.shared.options.write_timeout;
+            }
+        })
+        .await
+    }
+
+    /// Ready once `due`, or the end of a stop, has passed.
+    pub(crate) fn poll_alarm(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let due = self.shared.before_stop(due);
+        self.alarm.poll(&self.shared.handle, due, cx)
+    }
+}
