@@ -12,8 +12,8 @@ use std::task::Poll;
 use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{
-    Config, DriverChoice, DriverKind, Elapsed, Error, Handle, ListenOptions, Listener, PostLimit,
-    Stream, mailbox, run,
+    Accepted, Config, DriverChoice, DriverKind, Elapsed, Error, Handle, ListenOptions, Listener,
+    PostLimit, Stream, mailbox, run,
 };
 
 const SEEDS: u64 = 25;
@@ -800,6 +800,36 @@ fn a_wake_from_another_thread_reaches_a_sleeping_loop() {
         assert_eq!(last.expect("it runs"), 500);
         other.join().expect("no panic").expect("it runs");
     });
+}
+
+#[test]
+fn a_connection_accepted_by_one_loop_is_served_by_another_of_either_driver() {
+    for served_by in [DriverChoice::Epoll, DriverChoice::Auto] {
+        on_both(|config| {
+            let (give, mut taken) = mailbox::<Accepted>(4);
+            let server = std::thread::spawn(move || {
+                let config = Config {
+                    driver: served_by,
+                    ..Config::default()
+                };
+                run(&config, |handle| async move {
+                    let accepted = taken.recv().await.expect("one comes");
+                    echo_until_end(handle.attach(accepted).expect("attached")).await;
+                })
+            });
+            let got = run(&config, |handle| async move {
+                let listener = listen(&handle);
+                let connecting = handle.connect(listener.local_addr());
+                let client = connecting.await.expect("the backlog takes it");
+                let accepted = listener.accept_unattached().await.expect("a connection");
+                give.send(accepted).expect("there is room");
+                client.post(pattern(50_000)).expect("posted");
+                recv_exactly(&client, 50_000).await
+            });
+            assert!(got.expect("it runs") == pattern(50_000));
+            server.join().expect("no panic").expect("it runs");
+        });
+    }
 }
 
 #[test]
