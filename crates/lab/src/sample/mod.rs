@@ -86,7 +86,13 @@ impl Sampler {
     /// Finds new processes and threads and notes what each has used by now.
     pub fn look(&mut self) {
         let mut threads: usize = self.watched.values().map(Watched::thread_count).sum();
-        for pid in self.living() {
+        let living = self.living();
+        for (pid, watched) in &mut self.watched {
+            if living.binary_search(pid).is_err() {
+                watched.mark_gone();
+            }
+        }
+        for pid in living {
             let Some(stat) = process::read_stat(pid) else {
                 continue;
             };
@@ -108,13 +114,16 @@ impl Sampler {
         }
     }
 
+    /// Every descendant, rising.
     fn living(&self) -> Vec<u32> {
         if self.alone {
             let mut all = numbered("/proc");
             all.retain(|&pid| pid != self.own);
             return all;
         }
-        launch::descendants(self.own)
+        let mut found = launch::descendants(self.own);
+        found.sort_unstable();
+        found
     }
 
     fn role_of(&self, pid: u32, parent: u32) -> Role {
@@ -189,8 +198,8 @@ impl Sampler {
         format!("{name} ({pid})")
     }
 
-    /// Every process that was followed, and one record for what children used that
-    /// came and went between two looks (its `pid` is 0).
+    /// Every process that was there in the window or was seen to end, and one record for
+    /// what children used that came and went between two looks (its `pid` is 0).
     pub fn records(self) -> Vec<ProcessRecord> {
         let all: Vec<Watched> = self
             .past
@@ -201,7 +210,11 @@ impl Sampler {
             .iter()
             .filter_map(|parent| unseen_children(parent, &all))
             .collect();
-        let mut records: Vec<ProcessRecord> = all.into_iter().map(Watched::into_record).collect();
+        let mut records: Vec<ProcessRecord> = all
+            .into_iter()
+            .filter(Watched::is_of_interest)
+            .map(Watched::into_record)
+            .collect();
         records.sort_by_key(|record| (record.role, record.pid));
         records.extend(unseen);
         records

@@ -232,14 +232,19 @@ impl Watched {
     }
 
     pub fn begin_clock(&mut self) {
-        self.in_window = true;
         if let Some(cpu) = launch::cpu_clock(self.pid) {
-            self.cpu = Mark {
-                start: cpu.0,
-                last: cpu.0,
-            };
+            self.in_window = true;
+            self.cpu.last = cpu.0;
+        } else {
+            self.gone = true;
         }
+        self.cpu.start = self.cpu.last;
         self.children.start = self.children.last;
+    }
+
+    /// It was not there any more.
+    pub fn mark_gone(&mut self) {
+        self.gone = true;
     }
 
     pub fn begin_threads(&mut self) {
@@ -293,6 +298,12 @@ impl Watched {
         } else {
             0
         }
+    }
+
+    /// Whether a record of it says anything: not of a helper that a script started and
+    /// waited for before the window.
+    pub fn is_of_interest(&self) -> bool {
+        self.in_window || !self.gone || self.exit.is_some()
     }
 
     /// Whether it is gone and `parent` was its parent, so that its time went into the parent's account.

@@ -24,6 +24,7 @@
 
 mod client;
 mod command;
+mod launcher;
 mod order;
 
 use std::fs::File;
@@ -39,6 +40,7 @@ use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
 pub use client::{Offer, Supervisor, SupervisorError, offer};
+pub use launcher::SupervisedLauncher;
 pub use order::{CommandOrder, Envelope, Generator, INTERRUPT, Order, Report, TrialOrder};
 
 /// The hidden command of `prony` that runs [`main`].

@@ -469,7 +469,7 @@ impl<'a> Running<'a> {
             looks += 1;
             // Memory costs ten times what the rest does, and is needed here only for
             // processes that do not see the end of the window.
-            if looks.is_multiple_of(10) {
+            if looks % 10 == 1 {
                 self.sampler.note_memory();
             }
         }

@@ -50,6 +50,11 @@ impl Stage {
         self.folder.join("run")
     }
 
+    /// The variable that marks the processes of this test.
+    pub fn mark(&self) -> (String, String) {
+        (MARK.to_owned(), self.mark.clone())
+    }
+
     pub fn read(&self) -> Stored {
         store::read(&self.dir()).expect("a run directory")
     }

@@ -2,11 +2,15 @@
 
 use std::collections::HashSet;
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
-use prony_base::Random;
+use prony_base::{Nanos, Random};
+use prony_lab::build::{CommandSpec, Finished, Launcher};
+use prony_lab::launch::Wanted;
 use prony_lab::store::Stored;
+use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
@@ -34,6 +38,14 @@ pub fn all() -> ExitCode {
         add(
             "faults_are_recorded_and_the_run_goes_on",
             faults_are_recorded_and_the_run_goes_on,
+        );
+        add(
+            "death_in_the_window_is_recorded_with_what_was_measured",
+            death_in_the_window_is_recorded_with_what_was_measured,
+        );
+        add(
+            "commands_end_with_all_that_they_start",
+            commands_end_with_all_that_they_start,
         );
         add(
             "what_a_subject_leaves_behind_is_killed_and_named",
@@ -212,7 +224,6 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
         .map(str::to_owned)
         .to_vec();
     let subjects = vec![
-        subject("dies", &[("DIES_AFTER", "700")]),
         subject("wrong-sequence", &[]),
         never,
         absent,
@@ -221,22 +232,6 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
         good(),
     ];
     let run = stage.run(&plan(subjects, 3, 500), &[]);
-
-    for trial in of(&run, "dies") {
-        let (phase, reason) = failure(trial);
-        assert_eq!(phase, Phase::Measure, "{reason}");
-        assert!(reason.contains("signal 9"), "{reason}");
-        assert!(
-            trial.load.as_ref().is_some_and(|load| load.completed > 0),
-            "{trial:#?}"
-        );
-        let killed = Exit::Signal {
-            signal: 9,
-            asked: false,
-        };
-        assert_eq!(process(trial, Role::Subject).exit, Some(killed));
-    }
-    assert_eq!(of(&run, "dies").len(), 3);
 
     // A cell that fails before the load is tried twice, and never measured.
     assert_eq!(of(&run, "wrong-sequence").len(), 2);
@@ -281,6 +276,32 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
     );
 }
 
+fn death_in_the_window_is_recorded_with_what_was_measured(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    // Dies in the window on any machine on which it answers 350 to 50,000 pings a second.
+    let subjects = vec![subject("dies", &[("DIES_AFTER", "1000")]), good()];
+    let mut plan = plan(subjects, 1, 3_000);
+    plan.warmup_ns = 20_000_000;
+    let run = stage.run(&plan, &[]);
+    let trial = only(&run, "dies");
+    let (phase, reason) = failure(trial);
+    assert_eq!(phase, Phase::Measure, "{reason}");
+    assert!(reason.contains("was ended by signal 9"), "{reason}");
+    let load = trial
+        .load
+        .as_ref()
+        .expect("the generator reports all the same");
+    assert!(load.completed > 0 && !load.errors.is_empty(), "{load:#?}");
+    let killed = Exit::Signal {
+        signal: 9,
+        asked: false,
+    };
+    let subject = process(trial, Role::Subject);
+    assert_eq!(subject.exit, Some(killed), "{trial:#?}");
+    assert!(subject.cpu_ns > 0, "{subject:#?}");
+    assert_eq!(only(&run, "slow-start").outcome, Outcome::Measured);
+}
+
 fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
     let stage = Stage::new(isolation);
     let run = stage.run(&plan(vec![subject("leaks-children", &[])], 1, 300), &[]);
@@ -303,6 +324,43 @@ fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
         asked: true,
     };
     assert_eq!(leaked.exit, Some(killed));
+}
+
+fn commands_end_with_all_that_they_start(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let wanted = Wanted {
+        processes: isolation.contains(&"processes"),
+        network: false,
+    };
+    let launcher = SupervisedLauncher::new(std::env::current_exe().expect("this binary"), wanted);
+    let log = stage.folder.join("log");
+    let run = |script: &str, timeout: Nanos, cancel: bool| {
+        let command = CommandSpec {
+            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            cwd: stage.folder.clone(),
+            env: vec![stage.mark()],
+            log: log.clone(),
+            timeout,
+        };
+        let finished = launcher.run(&command, &AtomicBool::new(cancel));
+        stage.none_left();
+        finished
+    };
+    let minute = Nanos::from_secs(60);
+    assert_eq!(run("pwd; exit 3", minute, false), Ok(Finished::Code(3)));
+    let printed = std::fs::read_to_string(&log).expect("a log");
+    assert_eq!(printed.trim_end(), stage.folder.display().to_string());
+    assert_eq!(run("kill -KILL $$", minute, false), Ok(Finished::Signal(9)));
+    assert_eq!(
+        run("setsid sleep 600 & exit 0", minute, false),
+        Ok(Finished::Code(0))
+    );
+    let briefly = Nanos::from_millis(300);
+    assert_eq!(
+        run("setsid sleep 600 & wait", briefly, false),
+        Ok(Finished::TimedOut)
+    );
+    assert_eq!(run("sleep 600", minute, true), Ok(Finished::Interrupted));
 }
 
 fn cpu_of_every_process_is_seen(isolation: Isolation) {
