@@ -3,7 +3,8 @@
 //! For: serving requests with a [`Handler`] on one loop ([`Server`]), and
 //! asking over one connection ([`ClientConnection`]).
 //! Not for: routing, files, TLS, a pool of connections, or threads: a server of
-//! several threads is one [`Server`] on each thread's loop.
+//! several threads is one [`Server`] on each thread's loop, with [`share_out`] on
+//! one of them.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -56,4 +57,4 @@ pub use options::ServerOptions;
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Response};
-pub use server::{Handler, Server, Source};
+pub use server::{Handler, Server, Source, Taker, share_out};

@@ -9,6 +9,7 @@
 //! within `stop_timeout`.
 
 mod connection;
+mod share;
 mod shared;
 
 use std::cell::{Cell, RefCell};
@@ -28,6 +29,7 @@ use crate::options::ServerOptions;
 use crate::request::Request;
 use crate::response::Response;
 
+pub use share::{Taker, share_out};
 pub(crate) use shared::{Link, PIECE_BYTES, Shared};
 
 /// Pause after a failed attempt to accept, which is mostly for want of

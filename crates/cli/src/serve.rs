@@ -1,0 +1,335 @@
+//! `prony serve`: the reference server. What it answers is in `serve/app.rs`.
+//!
+//! One loop on each thread. With several threads the first one accepts, and gives
+//! each connection to the loop with the fewest open.
+
+mod app;
+mod stall;
+
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, anyhow, bail};
+use clap::Args;
+use prony_base::Nanos;
+use prony_engine::{
+    Accepted, Config, DriverChoice, Handle, ListenOptions, Listener, Receiver, Sender, mailbox,
+};
+use prony_http::{Counters, Server, ServerOptions, Source, Taker, share_out};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use self::app::{App, Board};
+use crate::{Ending, Streams, duration};
+
+/// Connections on their way to one loop; more are closed at once.
+const HANDED_OVER_MAX: usize = 65_536;
+/// Orders to stall on their way to one loop; more are refused.
+const ORDERS_MAX: usize = 64;
+/// Sizes the kernel's queues; not a limit.
+const CONNECTIONS_HINT: u32 = 16_384;
+
+/// `prony serve`
+#[derive(Debug, Args)]
+#[command(after_help = app::ENDPOINTS)]
+pub struct ServeOptions {
+    /// Address to listen on; 0.0.0.0 for all of this machine's
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    host: String,
+    /// Port to listen on; 0 takes a free one, which is printed
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    port: u16,
+    /// Threads to use, one event loop each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: u32,
+    /// Connections that the kernel may hold before they are accepted
+    /// (it lowers this to net.core.somaxconn)
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    backlog: u32,
+    /// Close a connection that rests for this long; 0 for never
+    #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
+    idle_timeout: Nanos,
+    /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
+    #[arg(long, value_name = "DRIVER")]
+    driver: Option<DriverChoice>,
+}
+
+/// Serves until SIGTERM or SIGINT, then answers what was accepted.
+pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let setting = options.resolve()?;
+    let signals = signals()?;
+    raise_descriptor_limit();
+    let board = Arc::new(Board::default());
+    let (orders, receivers) = (0..setting.threads).map(|_| mailbox(ORDERS_MAX)).unzip();
+    let mut crew = Crew::hire(&setting, &board, orders, receivers)?;
+    let first = crew.first.take().context("there is at least one thread")?;
+    let setting = &setting;
+    let served = prony_engine::run(&setting.config, |handle| async move {
+        if let Some(why) = handle.fallback() {
+            writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
+        }
+        let listener = setting.listen(&handle)?;
+        let address = listener.local_addr();
+        first
+            .serve(
+                &handle,
+                listener,
+                crew.takers,
+                stopped(&handle, &signals),
+                || {
+                    writeln!(streams.out, "listening on http://{address}")?;
+                    streams.out.flush()
+                },
+            )
+            .await?;
+        Ok::<_, anyhow::Error>(crew.workers)
+    });
+    for worker in served.map_err(explain)?? {
+        let ended = worker
+            .join()
+            .map_err(|_| anyhow!("a thread of the server panicked"))?;
+        ended.map_err(explain)?;
+    }
+    Ok(Ending::Done)
+}
+
+/// What was typed, checked.
+struct Setting {
+    address: SocketAddr,
+    listen: ListenOptions,
+    threads: u32,
+    config: Config,
+    server: ServerOptions,
+}
+
+impl ServeOptions {
+    fn resolve(&self) -> anyhow::Result<Setting> {
+        let place = (self.host.as_str(), self.port);
+        let mut found = place.to_socket_addrs().with_context(|| {
+            format!(
+                "`{}` is no address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
+                self.host
+            )
+        })?;
+        let Some(address) = found.next() else {
+            bail!("`{}` has no address", self.host);
+        };
+        let idle_timeout = match self.idle_timeout {
+            Nanos::ZERO => Nanos::MAX,
+            length => length,
+        };
+        Ok(Setting {
+            address,
+            listen: ListenOptions {
+                backlog: self.backlog,
+                ..ListenOptions::default()
+            },
+            threads: self.threads,
+            config: Config {
+                driver: self.driver()?,
+                connections_hint: CONNECTIONS_HINT,
+                ..Config::default()
+            },
+            server: ServerOptions {
+                idle_timeout,
+                ..ServerOptions::default()
+            },
+        })
+    }
+
+    fn driver(&self) -> anyhow::Result<DriverChoice> {
+        match self.driver {
+            Some(driver) => Ok(driver),
+            None => crate::driver::chosen()?.parse().map_err(anyhow::Error::msg),
+        }
+    }
+}
+
+impl Setting {
+    fn listen(&self, handle: &Handle) -> anyhow::Result<Listener> {
+        let Setting {
+            address, listen, ..
+        } = self;
+        handle.listen(*address, listen).map_err(|error| {
+            let advice = match error.kind() {
+                io::ErrorKind::AddrInUse => format!(
+                    "stop what listens there (`ss -ltnp 'sport = :{}'` names it), or give another --port; 0 takes a free one",
+                    address.port()
+                ),
+                io::ErrorKind::PermissionDenied => {
+                    "ports under 1024 are root's: give another --port".to_owned()
+                }
+                io::ErrorKind::AddrNotAvailable => {
+                    "this machine has no such address: give another --host, such as 127.0.0.1 or 0.0.0.0".to_owned()
+                }
+                _ => return anyhow!(error).context(format!("cannot listen on {address}")),
+            };
+            anyhow!("cannot listen on {address}: {error}; {advice}")
+        })
+    }
+}
+
+fn explain(error: prony_engine::Error) -> anyhow::Error {
+    anyhow!(error).context("the event loop cannot run")
+}
+
+/// One loop's part of the server.
+struct Member {
+    server: ServerOptions,
+    board: Arc<Board>,
+    orders: Vec<Sender<stall::Order>>,
+    received: Receiver<stall::Order>,
+    /// None where this is the only loop.
+    connections: Option<Receiver<Accepted>>,
+}
+
+impl Member {
+    /// Starts a server; yields where its connections come from, if not from a
+    /// listener of its own.
+    fn start(self, handle: &Handle) -> (Server<App>, Option<Source>) {
+        handle
+            .spawn(stall::obey(handle.clone(), self.received))
+            .detach();
+        let app = App::new(self.board.clone(), self.orders);
+        let counts = app.counts();
+        let server = Server::new(handle, self.server, app);
+        self.board.add(Arc::clone(server.counters()), counts);
+        (server, self.connections.map(Source::HandedOver))
+    }
+
+    /// The first loop's part, which is to listen as well.
+    async fn serve(
+        self,
+        handle: &Handle,
+        listener: Listener,
+        takers: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
+        stop: impl Future<Output = ()>,
+        ready: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (server, source) = self.start(handle);
+        let Some(source) = source else {
+            ready()?;
+            server.run(Source::Listener(listener), stop).await;
+            return Ok(());
+        };
+        let takers = takers.into_iter().map(|(sender, counters)| {
+            Taker::new(
+                sender,
+                counters.unwrap_or_else(|| Arc::clone(server.counters())),
+            )
+        });
+        let takers = takers.collect();
+        ready()?;
+        let serving = handle.spawn(server.run(source, std::future::pending()));
+        share_out(handle, listener, takers, stop).await;
+        serving.await;
+        Ok(())
+    }
+}
+
+/// The loops of a server: the first for this thread, the others at work.
+struct Crew {
+    first: Option<Member>,
+    /// Of each loop: where its connections go, and what it counts (not known
+    /// yet for the first).
+    takers: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
+    workers: Vec<Worker>,
+}
+
+type Worker = JoinHandle<Result<(), prony_engine::Error>>;
+
+impl Crew {
+    /// Starts a thread for each loop but the first, and waits until they run.
+    fn hire(
+        setting: &Setting,
+        board: &Arc<Board>,
+        orders: Vec<Sender<stall::Order>>,
+        receivers: Vec<Receiver<stall::Order>>,
+    ) -> anyhow::Result<Crew> {
+        let mut crew = Crew {
+            first: None,
+            takers: Vec::new(),
+            workers: Vec::new(),
+        };
+        for received in receivers {
+            let (sender, connections) = mailbox(HANDED_OVER_MAX);
+            let member = Member {
+                server: setting.server.clone(),
+                board: Arc::clone(board),
+                orders: orders.clone(),
+                received,
+                connections: (setting.threads > 1).then_some(connections),
+            };
+            if crew.first.is_none() {
+                crew.first = Some(member);
+                crew.takers.push((sender, None));
+            } else {
+                let (worker, counters) = hire_one(setting.config.clone(), member)?;
+                crew.workers.push(worker);
+                crew.takers.push((sender, Some(counters)));
+            }
+        }
+        Ok(crew)
+    }
+}
+
+fn hire_one(config: Config, member: Member) -> anyhow::Result<(Worker, Arc<Counters>)> {
+    let (report, reported) = mpsc::channel();
+    let work = move || {
+        prony_engine::run(&config, |handle| async move {
+            let (server, source) = member.start(&handle);
+            // The first thread waits for this.
+            let _ = report.send(Arc::clone(server.counters()));
+            if let Some(source) = source {
+                server.run(source, std::future::pending()).await;
+            }
+        })
+    };
+    let worker = thread::Builder::new()
+        .name("prony-serve".to_owned())
+        .spawn(work);
+    let worker = worker.context("cannot start a thread")?;
+    match reported.recv() {
+        Ok(counters) => Ok((worker, counters)),
+        Err(_) => match worker.join() {
+            Ok(Err(error)) => Err(explain(error)),
+            _ => bail!("a thread of the server ended before it served"),
+        },
+    }
+}
+
+/// A pipe that SIGTERM and SIGINT write to; a second signal ends the process.
+fn signals() -> anyhow::Result<UnixStream> {
+    crate::signals::interruption()?;
+    let (read, write) = UnixStream::pair().context("cannot make a pipe for signals")?;
+    for signal in [SIGTERM, SIGINT] {
+        let write = write
+            .try_clone()
+            .context("cannot copy the pipe for signals")?;
+        signal_hook::low_level::pipe::register(signal, write)
+            .context("cannot listen for signals")?;
+    }
+    Ok(read)
+}
+
+/// Ready at the first signal.
+async fn stopped(handle: &Handle, signals: &UnixStream) {
+    // A pipe that cannot be waited for could only be ignored or obeyed at once.
+    let _ = handle.readable(signals).await;
+}
+
+/// As many connections as the machine allows: the soft limit is for programs
+/// that use `select`.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Where that is forbidden, accepting waits for free descriptors.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
