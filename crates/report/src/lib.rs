@@ -1,2 +1,61 @@
 //! Records, statistics and findings to documents; pure.
+//!
+//! [`render`] takes what a run directory holds, already read, and gives the document in
+//! Markdown, the same as one offline page, and its figures for programs. [`plot_svg`] gives a
+//! single picture. The same values give the same bytes, on every machine.
+//!
+//! ```
+//! let rendered = prony_report::render(&prony_report::Run::default());
+//! assert!(rendered.document_md.contains("Nothing was measured"));
+//! ```
+//!
+//! How it is made: `figures` computes every number once, for each cell; `notes` merges findings into
+//! numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
+//! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
+//! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
+
+mod answer;
+mod escape;
+mod figures;
+mod markdown;
+mod notes;
+mod numbers;
+mod plots;
+mod render;
+mod sections;
+mod table;
+mod view;
+
+use std::collections::BTreeMap;
+
+use prony_record::{Environment, Histogram, Plan, Trial};
+
+pub use plots::Plot;
+pub use render::{plot_svg, render};
+
+/// What a run directory holds.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// `plan.json`
+    pub plan: Plan,
+    /// `environment.json`
+    pub environment: Environment,
+    /// `trials.jsonl`, in the order of the file.
+    pub trials: Vec<Trial>,
+    /// The histograms by the names that the trials give them ([`Trial::histogram`]).
+    pub histograms: BTreeMap<String, Histogram>,
+}
+
+/// What a run renders to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rendered {
+    /// The document in Markdown (GitHub's dialect).
+    pub document_md: String,
+    /// The document as one page that needs nothing else.
+    pub index_html: String,
+    /// The figures and findings, one JSON object.
+    pub summary_json: String,
+    /// The figures, a row a cell, units in the names of the columns.
+    pub summary_csv: String,
+}

@@ -1,0 +1,90 @@
+//! Figures of one trial that both rules and documents need, each defined once.
+//! `None` where the record does not have what a figure needs.
+
+use prony_base::Nanos;
+use prony_record::{LoadReport, ProcessRecord, Role, Trial};
+use prony_stats::{Bytes, Rate, Share, Time};
+
+/// Time over which the samplers looked: the window, where they did not say.
+pub fn sampled(trial: &Trial) -> Option<Nanos> {
+    let length = if trial.sampled_ns > 0 {
+        trial.sampled_ns
+    } else {
+        trial.window_ns
+    };
+    (length > 0).then_some(Nanos(length))
+}
+
+/// The processes of a role.
+pub fn processes(trial: &Trial, role: Role) -> impl Iterator<Item = &ProcessRecord> {
+    trial.processes.iter().filter(move |p| p.role == role)
+}
+
+/// CPU time of all processes of a role in the window.
+pub fn cpu(trial: &Trial, role: Role) -> Option<Nanos> {
+    let times = processes(trial, role).map(|p| Nanos(p.cpu_ns));
+    times.reduce(|sum, time| sum + time)
+}
+
+/// `time` as a part of the time over which the samplers looked; 1 is one core's worth.
+pub fn share_of_window(trial: &Trial, time: Nanos) -> Option<Share> {
+    Some(Share(time.0 as f64 / sampled(trial)?.0 as f64))
+}
+
+/// Busy time of the busiest core of a role, all that ran on it included.
+pub fn busiest_core(trial: &Trial, role: Role) -> Option<Share> {
+    let cores = trial.cores.iter().filter(|core| core.role == Some(role));
+    let busiest = cores.map(|core| core.busy_ns).max()?;
+    share_of_window(trial, Nanos(busiest))
+}
+
+/// Completed requests a second of the measured window.
+pub fn rate(load: &LoadReport) -> Option<Rate> {
+    let seconds = Nanos(load.window_ns).as_secs_f64();
+    (load.window_ns > 0).then(|| Rate(load.completed as f64 / seconds))
+}
+
+/// CPU time of all processes of a role a completed request.
+pub fn cpu_per_request(trial: &Trial, role: Role) -> Option<Time> {
+    let load = trial.load.as_ref()?;
+    let cores = share_of_window(trial, cpu(trial, role)?)?;
+    // The samplers' window may be a little longer than the generator's: cores' worth ÷ rate.
+    per_request(cores.0, load)
+}
+
+/// CPU time of the generator's threads a completed request, by their own clocks.
+pub fn generator_cpu_per_request(load: &LoadReport) -> Option<Time> {
+    (load.completed > 0).then(|| Time(load.cpu_ns as f64 / load.completed as f64))
+}
+
+fn per_request(cores: f64, load: &LoadReport) -> Option<Time> {
+    let rate = rate(load)?.0;
+    (rate > 0.0).then(|| Time(cores * 1e9 / rate))
+}
+
+/// Peak resident memory in the window of the largest process of a role. Never a sum: processes
+/// share pages.
+pub fn memory_peak(trial: &Trial, role: Role) -> Option<Bytes> {
+    let peaks = processes(trial, role).filter_map(|p| p.memory.peak_bytes);
+    peaks.max().map(|bytes| Bytes(bytes as f64))
+}
+
+/// Bytes received a completed request, heads included.
+pub fn bytes_per_answer(load: &LoadReport) -> Option<Bytes> {
+    (load.completed > 0).then(|| Bytes(load.received_bytes as f64 / load.completed as f64))
+}
+
+/// Everything that went wrong on connections that were there, and in connecting: failed in the
+/// window, failed or never answered after it, unexpected statuses, failed attempts to connect.
+pub fn errors(load: &LoadReport) -> u64 {
+    let counts = &load.counts;
+    [
+        counts.failed.total(),
+        counts.unexpected_status,
+        counts.drain_failed,
+        counts.abandoned,
+        counts.connect_failed.total(),
+    ]
+    .into_iter()
+    .fold(0, u64::saturating_add)
+}

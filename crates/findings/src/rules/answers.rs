@@ -1,0 +1,221 @@
+//! P002, P003, P006, P010 and P011: what came back, and what did not.
+
+use prony_record::{CheckLevel, LoadReport, Outcome, Trial};
+
+use super::{Seen, limits, worst};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Severity, Value};
+use crate::records::Case;
+
+const REFUSED: (&str, &str) = (
+    "The subject or its kernel refused or reset connections under load: what was measured is partly \
+     its way of turning work away.",
+    "Raise the subject's backlog and its limits on connections and open files, or measure with fewer \
+     connections.",
+);
+
+/// P002: at least one connection was refused or reset, in connecting or in the window.
+pub(super) fn refused_or_reset(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P002, case.measured(), |trial| {
+        let counts = &trial.load.as_ref()?.counts;
+        let seen = [
+            ("refused while connecting", counts.connect_failed.refused),
+            ("reset while connecting", counts.connect_failed.reset),
+            ("refused in the window", counts.failed.refused),
+            ("reset in the window", counts.failed.reset),
+        ];
+        counted(&seen, REFUSED)
+    })
+}
+
+/// The counts that are not zero; nothing where all are.
+fn counted(counts: &[(&str, u64)], text: (&'static str, &'static str)) -> Option<Seen> {
+    let total = counts
+        .iter()
+        .fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));
+    let some = counts.iter().filter(|&&(_, count)| count > 0);
+    let evidence = some
+        .map(|&(what, count)| Evidence::count(what, count))
+        .collect();
+    (total > 0).then(|| Seen::suspect(total as f64, text, evidence))
+}
+
+const CLOSES: (&str, &str) = (
+    "The subject closes connections although keep-alive was asked for: rate, latency and CPU include \
+     opening connections again and again.",
+    "Turn keep-alive on in the subject, or compare it only with subjects that close as well.",
+);
+const KEEPS_LESS: (&str, &str) = (
+    "The subject keeps connections, but closes each after a number of requests or some time: a small \
+     part of rate and latency is opening connections.",
+    "Raise the subject's limit of requests a connection (nginx: keepalive_requests) if that is not \
+     meant to be measured.",
+);
+
+/// P003: the server closed for at least 1 % of its answers, or failed the check of keep-alive;
+/// for information from one closing in 10,000 answers.
+pub(super) fn keep_alive(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P003, case.measured(), |trial| {
+        let load = trial.load.as_ref()?;
+        let check = failed_check(trial, "keep-alive");
+        let share = closed_share(load);
+        if check.is_none() && share < limits::CLOSED_SHARE_INFO {
+            return None;
+        }
+        let mut evidence = vec![
+            Evidence::count("closed by the server", load.connections_closed_by_server),
+            Evidence::count("requests answered", answered(load)),
+        ];
+        evidence.extend(check.map(|detail| Evidence::text("check of keep-alive", detail)));
+        if check.is_some() || share >= limits::CLOSED_SHARE {
+            return Some(Seen::suspect(share, CLOSES, evidence));
+        }
+        Some(Seen::suspect(share, KEEPS_LESS, evidence).severity(Severity::Info))
+    })
+}
+
+fn closed_share(load: &LoadReport) -> f64 {
+    match (load.connections_closed_by_server, answered(load)) {
+        (0, _) => 0.0,
+        (_, 0) => 1.0,
+        (closed, answers) => closed as f64 / answers as f64,
+    }
+}
+
+/// Answered in the whole run, as closings are counted over the whole run.
+fn answered(load: &LoadReport) -> u64 {
+    let counts = &load.counts;
+    counts
+        .warmup_completed
+        .saturating_add(counts.completed)
+        .saturating_add(counts.drained)
+}
+
+fn failed_check<'a>(trial: &'a Trial, name: &str) -> Option<&'a str> {
+    let failed = |check: &&prony_record::CheckResult| check.name == name && !check.passed;
+    trial
+        .verification
+        .iter()
+        .find(failed)
+        .map(|check| check.detail.as_str())
+}
+
+const FAILED: (&str, &str) = (
+    "Some requests have no right answer. They are not in the rate, and the latencies tell nothing of \
+     them: the slowest may be missing.",
+    "Look at the subject's log of this trial; raise the time-out if late answers should count.",
+);
+const WRONG: (&str, &str) = (
+    "The subject answered wrongly under load: its rate is not that of the work that was asked for.",
+    "Mend the subject; its log of this trial may say what happened.",
+);
+
+/// P006: any failure but refused and reset ones; wrong answers, or from 1 % of unexpected
+/// statuses on, make the cell invalid.
+pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P006, case.measured(), |trial| {
+        let load = trial.load.as_ref()?;
+        let (counts, failed, connect) = (
+            &load.counts,
+            &load.counts.failed,
+            &load.counts.connect_failed,
+        );
+        let seen = counted(
+            &[
+                ("wrong answers", failed.wrong_answer),
+                ("unexpected status", counts.unexpected_status),
+                ("timed out", failed.timeout),
+                ("closed before the answer was whole", failed.closed),
+                ("not HTTP, or over a limit", failed.protocol),
+                ("errors of the system", failed.system),
+                ("failed before the window", counts.warmup_failed),
+                ("failed after the window", counts.drain_failed),
+                ("never answered", counts.abandoned),
+                ("timed out while connecting", connect.timeout),
+                ("closed while connecting", connect.closed),
+                ("errors of the system while connecting", connect.system),
+            ],
+            FAILED,
+        )?;
+        let unexpected = counts.unexpected_status as f64;
+        let wrong = failed.wrong_answer > 0
+            || unexpected > 0.0 && unexpected >= limits::UNEXPECTED_SHARE * counts.completed as f64;
+        let mut seen = seen;
+        seen.evidence
+            .push(Evidence::count("completed", counts.completed));
+        if !wrong {
+            return Some(seen);
+        }
+        (seen.meaning, seen.remedy) = WRONG;
+        Some(seen.severity(Severity::Invalid))
+    })
+}
+
+const NOT_MEASURED: (&str, &str) = (
+    "The trial failed, and what it had measured until then is in no figure.",
+    "Read the subject's whole log in the run directory's logs folder; mend the cause, then run again.",
+);
+
+/// P010: a trial failed.
+pub(super) fn not_measured(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P010, case.trials().iter().copied(), |trial| {
+        let Outcome::Failed { phase, reason } = &trial.outcome else {
+            return None;
+        };
+        let mut evidence = vec![
+            Evidence::text("phase", phase_name(*phase)),
+            Evidence::text("reason", reason.clone()),
+        ];
+        let failed =
+            |check: &&prony_record::CheckResult| check.level == CheckLevel::Must && !check.passed;
+        evidence.extend(
+            trial.verification.iter().find(failed).map(|check| {
+                Evidence::text(format!("check `{}`", check.name), check.detail.clone())
+            }),
+        );
+        if !trial.log_tail.is_empty() {
+            evidence.push(Evidence {
+                what: "last lines of its output".to_owned(),
+                value: Value::Lines {
+                    lines: trial.log_tail.clone(),
+                },
+            });
+        }
+        // All are as bad; the first block gives the evidence.
+        Some(Seen::suspect(0.0, NOT_MEASURED, evidence).severity(Severity::Invalid))
+    })
+}
+
+/// A phase as a sentence says it.
+fn phase_name(phase: prony_record::Phase) -> &'static str {
+    use prony_record::Phase;
+    match phase {
+        Phase::Prepare => "preparing",
+        Phase::Start => "starting",
+        Phase::Ready => "waiting until it is ready",
+        Phase::Verify => "checking its answers",
+        Phase::WarmUp => "warming up",
+        Phase::Measure => "measuring",
+        Phase::Drain => "draining",
+        Phase::Stop => "stopping",
+    }
+}
+
+const LACKS: (&str, &str) = (
+    "The subject lacks something that HTTP/1.1 servers commonly do. No figure here rests on it.",
+    "Nothing, unless your clients need it.",
+);
+
+/// P011: a check of a capability failed, other than keep-alive (which is P003).
+pub(super) fn capability(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P011, case.measured(), |trial| {
+        let lacking = trial.verification.iter().filter(|check| {
+            check.level == CheckLevel::Capability && !check.passed && check.name != "keep-alive"
+        });
+        let evidence: Vec<Evidence> = lacking
+            .map(|check| Evidence::text(check.name.clone(), check.detail.clone()))
+            .collect();
+        (!evidence.is_empty())
+            .then(|| Seen::suspect(evidence.len() as f64, LACKS, evidence).severity(Severity::Info))
+    })
+}

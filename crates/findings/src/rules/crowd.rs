@@ -1,0 +1,72 @@
+//! P012: do compared subjects send the same amount?
+
+use prony_record::Cell;
+use prony_stats::median;
+
+use super::{Seen, finding, limits};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::measure;
+use crate::records::Case;
+
+const OTHER_WORK: (&str, &str) = (
+    "Its answers differ in size from those that it is compared with, by header fields or bodies: it \
+     does more or less work a request, and so does the generator.",
+    "Compare a whole answer of each (curl -i) and make headers and body alike, or keep the difference \
+     in mind.",
+);
+
+/// P012: bytes an answer differ by over 20 % from those of the reference in the same workload,
+/// connections and settings, or, without one, from the median of the cells there.
+pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
+    let Some(own) = bytes(case) else {
+        return Vec::new();
+    };
+    let Some((whose, other)) = compared_with(case) else {
+        return Vec::new();
+    };
+    let ratio = own / other;
+    if ratio <= limits::BYTES_RATIO && ratio * limits::BYTES_RATIO >= 1.0 {
+        return Vec::new();
+    }
+    let evidence = vec![
+        Evidence::number("bytes an answer", own, Unit::Bytes),
+        Evidence::number(whose, other, Unit::Bytes),
+    ];
+    let blocks = case.measured().map(|trial| trial.block).collect();
+    let seen = Seen::suspect(0.0, OTHER_WORK, evidence).severity(Severity::Info);
+    vec![finding(case, Code::P012, blocks, seen)]
+}
+
+/// Median over the blocks of the bytes an answer.
+fn bytes(case: &Case<'_>) -> Option<f64> {
+    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
+    let sizes: Vec<f64> = loads
+        .filter_map(measure::bytes_per_answer)
+        .map(|b| b.0)
+        .collect();
+    median(&sizes).filter(|&size| size > 0.0)
+}
+
+fn compared_with(case: &Case<'_>) -> Option<(String, f64)> {
+    let cells = &case.records.plan.cells;
+    let alike = |other: &&Cell| {
+        other.workload == case.cell.workload
+            && other.connections == case.cell.connections
+            && other.settings == case.cell.settings
+    };
+    if let Some(reference) = &case.records.plan.reference {
+        let cell = cells
+            .iter()
+            .filter(alike)
+            .find(|cell| &cell.subject == reference);
+        if let Some(size) = cell.and_then(|cell| bytes(&case.records.case(cell))) {
+            return Some((format!("of {reference}"), size));
+        }
+    }
+    let others = cells.iter().filter(alike);
+    let sizes: Vec<f64> = others
+        .filter_map(|cell| bytes(&case.records.case(cell)))
+        .collect();
+    Some(("median of the cells compared".to_owned(), median(&sizes)?))
+}

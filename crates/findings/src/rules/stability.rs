@@ -1,0 +1,91 @@
+//! P008: was there one rate to measure?
+
+use prony_stats::{Rate, SLICES_MIN, Summary, Warning, steadiness, summarise};
+
+use super::{Seen, finding, limits, worst};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Unit};
+use crate::measure;
+use crate::records::Case;
+
+const WITHIN: (&str, &str) = (
+    "The rate moved within the window: its mean describes no moment of it.",
+    "Warm up for longer if it drifted; look for pauses (garbage collection, disk, other programs) if it \
+     stalled.",
+);
+const BETWEEN: (&str, &str) = (
+    "The blocks of this cell lie far apart: differences of that size between subjects mean nothing.",
+    "Run more and longer blocks on a quieter machine.",
+);
+const MODES: (&str, &str) = (
+    "The blocks fall into two groups: the subject, or the machine, has two states, and a median \
+     describes neither.",
+    "Find what differs between the blocks (memory layout, core, number of accepted connections a \
+     thread) and measure each state by itself.",
+);
+
+/// P008: not steady within the window, blocks more than 10 % apart, or blocks in two groups.
+pub(super) fn unstable(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = within(case);
+    found.extend(between(case));
+    found
+}
+
+fn within(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P008, case.measured(), |trial| {
+        let slices = &trial.load.as_ref()?.slices.completed;
+        let seen = steadiness(slices).filter(|seen| !seen.is_steady())?;
+        let drift = (seen.drift.0 - 1.0).abs();
+        let evidence = vec![
+            Evidence::number("last third over first third", seen.drift.0, Unit::Ratio),
+            Evidence::number("spread of the slices", seen.spread.0, Unit::Share),
+            Evidence::number("slices under half the median", seen.stalled.0, Unit::Share),
+            Evidence::count("slices", slices.len() as u64),
+        ];
+        debug_assert!(slices.len() >= SLICES_MIN);
+        Some(Seen::suspect(
+            drift.max(seen.spread.0).max(seen.stalled.0),
+            WITHIN,
+            evidence,
+        ))
+    })
+}
+
+fn between(case: &Case<'_>) -> Option<Finding> {
+    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
+    let rates: Vec<f64> = loads.filter_map(measure::rate).map(|rate| rate.0).collect();
+    let blocks = case.measured().map(|trial| trial.block).collect();
+    let lowest = rates.iter().copied().reduce(f64::min)?;
+    let highest = rates.iter().copied().reduce(f64::max)?;
+    // The seed draws the bootstrap only, which has no part in this.
+    let summary: Summary<Rate> = summarise(&rates, 0)?;
+    let mut evidence = vec![
+        Evidence::number("lowest block", lowest, Unit::PerSecond),
+        Evidence::number("highest block", highest, Unit::PerSecond),
+        Evidence::count("blocks", rates.len() as u64),
+    ];
+    for warning in &summary.warnings {
+        if let Warning::TwoModes(modes) = warning {
+            evidence.push(Evidence::number("lower group", modes.low, Unit::PerSecond));
+            evidence.push(Evidence::number(
+                "higher group",
+                modes.high,
+                Unit::PerSecond,
+            ));
+            return Some(finding(
+                case,
+                Code::P008,
+                blocks,
+                Seen::suspect(1.0, MODES, evidence),
+            ));
+        }
+    }
+    let spread = (highest - lowest) / summary.median.0;
+    evidence.push(Evidence::number(
+        "(highest - lowest) / median",
+        spread,
+        Unit::Share,
+    ));
+    let seen = Seen::suspect(spread, BETWEEN, evidence);
+    (spread > limits::BLOCKS_SPREAD).then(|| finding(case, Code::P008, blocks, seen))
+}

@@ -1,0 +1,277 @@
+//! The short answer: a few sentences that the data allow, and those that they forbid.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Code, Verdict};
+use prony_stats::{BLOCKS_INTERVAL_MIN, median};
+
+use crate::Run;
+use crate::figures::CellFigures;
+use crate::numbers;
+
+/// Names in a sentence before it says how many more there are.
+const NAMES_MAX: usize = 12;
+
+/// The sentences, in order.
+pub fn sentences(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+    let measured: Vec<&CellFigures> = cells.iter().filter(|c| c.rate_per_s.is_some()).collect();
+    if measured.is_empty() {
+        return vec![nothing(run, cells)];
+    }
+    let mut said = vec![claim(run, cells, &measured)];
+    for (workload, connections) in groups(cells) {
+        let group = measured
+            .iter()
+            .copied()
+            .filter(|c| c.workload == workload && c.connections == connections);
+        said.extend(of_group(&workload, connections, &group.collect::<Vec<_>>()));
+    }
+    said.extend(resolution(&measured));
+    said.extend(reservations(cells));
+    said
+}
+
+/// Workloads and connections in the order of the cells.
+pub fn groups(cells: &[CellFigures]) -> Vec<(String, u32)> {
+    let mut groups: Vec<(String, u32)> = Vec::new();
+    for cell in cells {
+        let group = (cell.workload.clone(), cell.connections);
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn nothing(run: &Run, cells: &[CellFigures]) -> String {
+    let failed = cells.iter().filter(|c| !c.trials.failed.is_empty()).count();
+    let why = if failed > 0 {
+        format!(
+            "all {} that were tried failed, and say why below",
+            cells_word(failed)
+        )
+    } else if run.plan.not_run.is_empty() && cells.is_empty() {
+        "the plan holds no cell".to_owned()
+    } else if cells.is_empty() {
+        "this machine can run none of what the experiment names".to_owned()
+    } else {
+        "no trial has ended yet".to_owned()
+    };
+    format!("Nothing was measured: {why}.")
+}
+
+fn cells_word(count: usize) -> String {
+    match count {
+        1 => "1 cell".to_owned(),
+        _ => format!("{count} cells"),
+    }
+}
+
+/// How much was done, and what may follow from it.
+fn claim(run: &Run, cells: &[CellFigures], measured: &[&CellFigures]) -> String {
+    let blocks = measured
+        .iter()
+        .map(|c| c.trials.measured.len())
+        .max()
+        .unwrap_or(0);
+    let done = format!(
+        "{} of {} measured, in {} of {} each.",
+        if measured.len() == 1 {
+            "1".to_owned()
+        } else {
+            measured.len().to_string()
+        },
+        if cells.len() == 1 {
+            "1 cell was".to_owned()
+        } else {
+            format!("{} cells were", cells.len())
+        },
+        if blocks == 1 {
+            "1 block".to_owned()
+        } else {
+            format!("{blocks} blocks")
+        },
+        numbers::duration(run.plan.duration_ns),
+    );
+    let quick = if run.plan.quick {
+        "This was a quick run. "
+    } else {
+        ""
+    };
+    if blocks < BLOCKS_INTERVAL_MIN {
+        format!(
+            "{quick}{done} That is enough to see orders of magnitude and faults, and too little for an \
+             interval: none is claimed, and nothing is ranked."
+        )
+    } else {
+        format!("{quick}{done} What is said below to differ does so by its 95 % interval.")
+    }
+}
+
+fn of_group(workload: &str, connections: u32, cells: &[&CellFigures]) -> Option<String> {
+    let place = format!("On {workload} with {}", connections_word(connections));
+    let rates: Vec<f64> = cells
+        .iter()
+        .filter_map(|c| Some(c.rate_per_s?.median))
+        .collect();
+    let lowest = rates.iter().copied().reduce(f64::min)?;
+    let highest = rates.iter().copied().reduce(f64::max)?;
+    let mut by_conclusion: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for cell in cells {
+        let Some(ratio) = &cell.ratio else { continue };
+        let name = match ratio.conclusion {
+            "higher" | "lower" => format!(
+                "{} ({}, {}–{})",
+                cell.label,
+                numbers::ratio(ratio.ratio),
+                numbers::ratio(ratio.low),
+                numbers::ratio(ratio.high)
+            ),
+            _ => cell.label.clone(),
+        };
+        by_conclusion
+            .entry(ratio.conclusion)
+            .or_default()
+            .push(name);
+    }
+    let reference = cells.iter().find(|c| c.is_reference);
+    let mut parts = Vec::new();
+    for (conclusion, words) in [
+        ("higher", "higher for"),
+        ("lower", "lower for"),
+        ("no-difference-shown", "not shown to differ for"),
+    ] {
+        if let Some(names) = by_conclusion.get(conclusion) {
+            parts.push(format!("{words} {}", listed(names)));
+        }
+    }
+    match (reference, parts.is_empty()) {
+        (Some(reference), false) => Some(format!(
+            "{place}, against the {}/s of {}, the rate is {}.",
+            numbers::rate(reference.rate_per_s?.median),
+            reference.label,
+            parts.join("; "),
+        )),
+        _ if rates.len() > 1 => Some(format!(
+            "{place}, the medians of the {} subjects lie between {} and {} requests/s.",
+            rates.len(),
+            numbers::rate(lowest),
+            numbers::rate(highest),
+        )),
+        _ => Some(format!(
+            "{place}, {} reached {} requests/s.",
+            cells[0].label,
+            numbers::rate(lowest)
+        )),
+    }
+}
+
+fn connections_word(connections: u32) -> String {
+    match connections {
+        1 => "1 connection".to_owned(),
+        n => format!("{} connections", numbers::count(u64::from(n))),
+    }
+}
+
+/// `a, b and c`, or `a, b and 7 more`.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        _ if names.len() > NAMES_MAX => {
+            let shown = names[..NAMES_MAX].join(", ");
+            format!("{shown} and {} more", names.len() - NAMES_MAX)
+        }
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// How small a difference this run could have shown.
+fn resolution(measured: &[&CellFigures]) -> Option<String> {
+    let copies: Vec<String> = measured
+        .iter()
+        .filter(|c| c.is_copy)
+        .filter_map(|c| {
+            let ratio = c.ratio.as_ref()?;
+            Some(format!(
+                "{} ({}–{}, {})",
+                numbers::ratio(ratio.ratio),
+                numbers::ratio(ratio.low),
+                numbers::ratio(ratio.high),
+                c.cell
+            ))
+        })
+        .collect();
+    if !copies.is_empty() {
+        return Some(format!(
+            "A copy of the reference, run as a subject of its own, came out at a ratio of {}: \
+             differences of that size are this run's own noise.",
+            listed(&copies)
+        ));
+    }
+    let widths = measured.iter().filter_map(|c| {
+        let rate = c.rate_per_s.filter(|rate| rate.blocks > 1)?;
+        let width = (rate.high - rate.low) / rate.median;
+        width.is_finite().then_some(width)
+    });
+    let widths: Vec<f64> = widths.collect();
+    let widest = widths.iter().copied().reduce(f64::max)?;
+    let middle = median(&widths)?;
+    let what = if measured
+        .iter()
+        .filter_map(|c| c.rate_per_s)
+        .any(|rate| rate.is_interval())
+    {
+        "Intervals or ranges"
+    } else {
+        "The blocks of one cell"
+    };
+    Some(format!(
+        "{what} are {} wide at the median and {} at the most; no copy of the reference was run, so \
+         smaller differences between subjects have nothing to be measured by.",
+        numbers::percent(middle),
+        numbers::percent(widest)
+    ))
+}
+
+/// What speaks against some of the figures.
+fn reservations(cells: &[CellFigures]) -> Vec<String> {
+    let with = |code: Code| -> Vec<String> {
+        let has = cells.iter().filter(|c| c.findings.contains(&code));
+        has.map(|c| c.cell.clone()).collect()
+    };
+    let mut said = Vec::new();
+    let saturated = with(Code::P001);
+    if !saturated.is_empty() {
+        said.push(format!(
+            "The generator, not the subject, was the limit in {}: at least this fast.",
+            listed(&saturated)
+        ));
+    }
+    let failed = with(Code::P010);
+    if !failed.is_empty() {
+        said.push(format!("Trials failed in {}.", listed(&failed)));
+    }
+    let count = |verdict| cells.iter().filter(|c| c.verdict == Some(verdict)).count();
+    let (suspect, invalid) = (count(Verdict::Suspect), count(Verdict::Invalid));
+    if suspect + invalid > 0 {
+        said.push(format!(
+            "By the findings below, {} of {} suspect and {} invalid.",
+            suspect,
+            if cells.len() == 1 {
+                "1 cell are".to_owned()
+            } else {
+                format!("{} cells are", cells.len())
+            },
+            invalid
+        ));
+    }
+    let missing = cells.iter().filter(|c| c.verdict.is_none()).count();
+    if missing > 0 {
+        said.push(format!(
+            "No trial of {} has ended yet.",
+            cells_word(missing)
+        ));
+    }
+    said
+}

@@ -1,0 +1,142 @@
+//! Text that a user or a subject wrote, made harmless for where it goes.
+
+use std::fmt::Write as _;
+
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, Output, State};
+
+const MARKDOWN: &str = "markdown";
+
+/// Makes every template of `environment` escape what it prints: Markdown in `*.md`, else
+/// HTML (which SVG shares). Only what this crate marks as safe goes through as it is.
+pub fn install(environment: &mut Environment<'_>) {
+    environment.set_auto_escape_callback(|name| {
+        if name.ends_with(".md") {
+            AutoEscape::Custom(MARKDOWN.into())
+        } else {
+            AutoEscape::Html
+        }
+    });
+    environment.set_formatter(write_value);
+}
+
+fn write_value(out: &mut Output<'_>, state: &mut State, value: &Value) -> Result<(), Error> {
+    let written = match value.as_str() {
+        Some(text) if value.is_safe() => out.write_str(text),
+        Some(text) if matches!(state.auto_escape(), AutoEscape::Custom(_)) => {
+            out.write_str(&markdown(text))
+        }
+        Some(text) => out.write_str(&html(text)),
+        None if value.is_none() || value.is_undefined() => Ok(()),
+        None => write!(out, "{value}"),
+    };
+    written.map_err(Error::from)
+}
+
+/// Without what a terminal or a text direction would act on.
+pub fn clean(text: &str) -> String {
+    let harmless = |c: char| match c {
+        '\n' | '\t' => ' ',
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(harmless).collect()
+}
+
+/// As one line of running Markdown.
+pub fn markdown(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in clean(text).chars() {
+        if matches!(
+            c,
+            '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '|' | '~' | '#' | '&' | '$'
+        ) {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// As Markdown code within a line.
+pub fn markdown_code(text: &str) -> String {
+    let text = clean(text);
+    let fence = "`".repeat(longest_run(&text) + 1);
+    // Within a table a bar would end the cell even in code.
+    let text = text.replace('|', "\\|");
+    if text.is_empty() {
+        return String::new();
+    }
+    let space = if text.starts_with('`') || text.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{text}{space}{fence}")
+}
+
+/// As a Markdown block of code.
+pub fn markdown_block<'a>(lines: impl IntoIterator<Item = &'a str>, indent: &str) -> String {
+    let lines: Vec<String> = lines.into_iter().map(clean).collect();
+    let longest = lines
+        .iter()
+        .map(|line| longest_run(line))
+        .max()
+        .unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(3));
+    let mut block = format!("{indent}{fence}text\n");
+    for line in lines {
+        let _ = writeln!(block, "{}", format!("{indent}{line}").trim_end());
+    }
+    block + indent + &fence
+}
+
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`').map(str::len);
+    runs.max().unwrap_or(0)
+}
+
+/// As HTML text, or as an attribute in quotes.
+pub fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for c in clean(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_subject_prints_acts_on_its_reader() {
+        assert_eq!(
+            html("<b a='\"'>&\u{1b}[31m"),
+            "&lt;b a=&#39;&quot;&#39;&gt;&amp;\u{fffd}[31m"
+        );
+        assert_eq!(
+            markdown("a|b *c* [d](e)\n# f"),
+            "a\\|b \\*c\\* \\[d\\](e) \\# f"
+        );
+        assert_eq!(markdown("x\u{202e}y"), "x\u{fffd}y");
+    }
+
+    #[test]
+    fn code_may_hold_its_own_fences() {
+        assert_eq!(markdown_code("a``b|c"), "```a``b\\|c```");
+        assert_eq!(markdown_code("`x"), "`` `x ``");
+        assert_eq!(
+            markdown_block(["````", "x"], "  "),
+            "  `````text\n  ````\n  x\n  `````"
+        );
+    }
+}

@@ -1,0 +1,459 @@
+//! Every number of the document, computed once for each cell. `summary.json` holds these very
+//! values; tables and plots only lay them out.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Case, Code, Finding, Records, Verdict, measure, verdict};
+use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Phase, Role, Trial};
+use prony_stats::{
+    Comparison, Conclusion, Quantity, Share, SpreadKind, Summary, Tail, compare, median, quantile,
+    sorted, summarise,
+};
+use serde::Serialize;
+
+use crate::Run;
+
+/// Quantiles of the latency table, with their names.
+const QUANTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99_9", 0.999),
+    ("p99_99", 0.9999),
+];
+
+/// A figure over the blocks of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Median over the blocks.
+    pub median: f64,
+    /// Lower end of range or interval.
+    pub low: f64,
+    /// Higher end.
+    pub high: f64,
+    /// `range` or `interval`.
+    pub spread: &'static str,
+    /// Blocks that it rests on.
+    pub blocks: usize,
+}
+
+impl Figure {
+    fn of<U: Quantity>(values: &[f64], seed: u64) -> Option<Figure> {
+        let summary: Summary<U> = summarise(values, seed)?;
+        Some(Figure {
+            median: summary.median.value(),
+            low: summary.spread.low.value(),
+            high: summary.spread.high.value(),
+            spread: kind_name(summary.spread.kind),
+            blocks: summary.blocks,
+        })
+    }
+
+    /// With the range for its spread, whatever the number of blocks: only rates claim more.
+    fn range(values: &[f64]) -> Option<Figure> {
+        let kept = sorted(values);
+        Some(Figure {
+            median: median(&kept)?,
+            low: *kept.first()?,
+            high: *kept.last()?,
+            spread: kind_name(SpreadKind::Range),
+            blocks: kept.len(),
+        })
+    }
+
+    /// Whether low and high are a confidence interval.
+    pub fn is_interval(&self) -> bool {
+        self.spread == kind_name(SpreadKind::Interval)
+    }
+}
+
+fn kind_name(kind: SpreadKind) -> &'static str {
+    match kind {
+        SpreadKind::Range => "range",
+        SpreadKind::Interval => "interval",
+    }
+}
+
+/// A cell's rate over that of the reference's cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RatioFigure {
+    /// The reference's cell.
+    pub reference_cell: String,
+    /// Geometric mean of the blocks' ratios.
+    pub ratio: f64,
+    /// Lower end of range or interval.
+    pub low: f64,
+    /// Higher end.
+    pub high: f64,
+    /// `range` or `interval`.
+    pub spread: &'static str,
+    /// Blocks in which both were measured.
+    pub blocks: usize,
+    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
+    pub conclusion: &'static str,
+}
+
+impl RatioFigure {
+    fn of(reference_cell: &str, compared: &Comparison) -> RatioFigure {
+        RatioFigure {
+            reference_cell: reference_cell.to_owned(),
+            ratio: compared.ratio.0,
+            low: compared.spread.low.0,
+            high: compared.spread.high.0,
+            spread: kind_name(compared.spread.kind),
+            blocks: compared.blocks,
+            conclusion: match compared.conclusion {
+                Conclusion::NotClaimed => "not-claimed",
+                Conclusion::NoDifferenceShown => "no-difference-shown",
+                Conclusion::Higher => "higher",
+                Conclusion::Lower => "lower",
+            },
+        }
+    }
+}
+
+/// What became of a cell's trials.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Trials {
+    /// Trials that the plan has.
+    pub planned: u32,
+    /// Blocks that were measured.
+    pub measured: Vec<u32>,
+    /// Trials that failed.
+    pub failed: Vec<FailedTrial>,
+}
+
+/// A trial that failed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FailedTrial {
+    /// Its block.
+    pub block: u32,
+    /// The phase that failed.
+    pub phase: Phase,
+    /// Why.
+    pub reason: String,
+}
+
+/// All figures of one cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellFigures {
+    /// The cell's `id`.
+    pub cell: String,
+    /// The subject's `id`.
+    pub subject: String,
+    /// The subject's name, with the settings.
+    pub label: String,
+    /// The workload's name.
+    pub workload: String,
+    /// Connections.
+    pub connections: u32,
+    /// Settings.
+    pub settings: BTreeMap<String, String>,
+    /// Whether its subject is the reference.
+    pub is_reference: bool,
+    /// Whether it is the same program as the reference, under another id (A/A).
+    pub is_copy: bool,
+    /// Its trials.
+    pub trials: Trials,
+    /// What the findings come to; `None` where nothing was recorded.
+    pub verdict: Option<Verdict>,
+    /// Codes of its findings.
+    pub findings: Vec<Code>,
+    /// Requests a second.
+    pub rate_per_s: Option<Figure>,
+    /// Rate over that of the reference.
+    pub ratio: Option<RatioFigure>,
+    /// Latency by percentile, nanoseconds.
+    pub latency_ns: BTreeMap<&'static str, Figure>,
+    /// Largest latency of all blocks, nanoseconds.
+    pub latency_max_ns: Option<u64>,
+    /// Requests beyond p99.9.
+    pub beyond_p99_9: u64,
+    /// Separate slow episodes that these were at the least.
+    pub episodes_min: u64,
+    /// Whether these are enough for p99.9 to be read.
+    pub p99_9_supported: bool,
+    /// CPU time of the subject a request, nanoseconds.
+    pub cpu_subject_ns: Option<Figure>,
+    /// CPU time of the generator a request, nanoseconds.
+    pub cpu_generator_ns: Option<Figure>,
+    /// Peak resident memory of the subject's largest process in the window.
+    pub memory_peak_bytes: Option<Figure>,
+    /// Processes of the subject, the most of all blocks.
+    pub processes: usize,
+    /// Bytes received a completed request.
+    pub bytes_per_answer: Option<Figure>,
+    /// Completed requests of all blocks.
+    pub completed: u64,
+    /// Everything that went wrong in all blocks.
+    pub errors: u64,
+    /// The same by kind, only those that happened.
+    pub errors_by_kind: BTreeMap<String, u64>,
+}
+
+/// A rate by wrk beside that by Prony's generator, of the same cell and block.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrossCheck {
+    /// The cell.
+    pub cell: String,
+    /// The block.
+    pub block: u32,
+    /// Requests a second by Prony's generator.
+    pub prony_per_s: f64,
+    /// Requests a second by wrk.
+    pub wrk_per_s: f64,
+    /// The first over the second.
+    pub ratio: f64,
+}
+
+/// The figures of every cell, in the plan's order.
+pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<CellFigures> {
+    records
+        .cases()
+        .map(|case| of_cell(run, &case, findings))
+        .collect()
+}
+
+fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
+    let cell = case.cell;
+    let own: Vec<&Finding> = findings.iter().filter(|f| f.cell == cell.id).collect();
+    let trials: Vec<&Trial> = case.measured().collect();
+    let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
+    let seed = run.plan.seed;
+    let (latency_ns, tail) = latencies(run, &trials, cell.connections);
+    let mut codes: Vec<Code> = own.iter().map(|finding| finding.code).collect();
+    codes.dedup();
+    CellFigures {
+        cell: cell.id.clone(),
+        subject: cell.subject.clone(),
+        label: label(case),
+        workload: cell.workload.clone(),
+        connections: cell.connections,
+        settings: cell.settings.clone(),
+        is_reference: run.plan.reference.as_ref() == Some(&cell.subject),
+        is_copy: is_copy(case),
+        trials: outcomes(run, case),
+        verdict: (!case.trials().is_empty()).then(|| verdict(own.iter().copied())),
+        findings: codes,
+        rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case), seed),
+        ratio: ratio(case),
+        latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
+        latency_ns,
+        beyond_p99_9: tail.beyond,
+        episodes_min: tail.episodes_min,
+        p99_9_supported: tail.is_enough(),
+        cpu_subject_ns: over(&trials, |t| {
+            Some(measure::cpu_per_request(t, Role::Subject)?.0)
+        }),
+        cpu_generator_ns: over(&trials, |t| {
+            Some(measure::generator_cpu_per_request(t.load.as_ref()?)?.0)
+        }),
+        memory_peak_bytes: over(&trials, |t| Some(measure::memory_peak(t, Role::Subject)?.0)),
+        processes: trials
+            .iter()
+            .map(|trial| measure::processes(trial, Role::Subject).count())
+            .max()
+            .unwrap_or(0),
+        bytes_per_answer: over(&trials, |t| {
+            Some(measure::bytes_per_answer(t.load.as_ref()?)?.0)
+        }),
+        completed: loads()
+            .map(|load| load.completed)
+            .fold(0, u64::saturating_add),
+        errors: loads().map(measure::errors).fold(0, u64::saturating_add),
+        errors_by_kind: errors_by_kind(loads()),
+    }
+}
+
+/// `axum`, or `axum, logging=info` where there are settings.
+fn label(case: &Case<'_>) -> String {
+    let name = case
+        .subject
+        .map(|subject| subject.name.as_str())
+        .filter(|name| !name.is_empty());
+    let mut label = name.unwrap_or(&case.cell.subject).to_owned();
+    for (setting, value) in &case.cell.settings {
+        label.push_str(&format!(", {setting}={value}"));
+    }
+    label
+}
+
+/// Whether the subject starts the very program of the reference.
+fn is_copy(case: &Case<'_>) -> bool {
+    let plan = case.records.plan;
+    let reference = plan
+        .subjects
+        .iter()
+        .find(|s| Some(&s.id) == plan.reference.as_ref());
+    let (Some(subject), Some(reference)) = (case.subject, reference) else {
+        return false;
+    };
+    let program = |s: &prony_record::PlannedSubject| {
+        (
+            s.source.clone(),
+            s.start.clone(),
+            s.env.clone(),
+            s.threads,
+            s.build_key.clone(),
+        )
+    };
+    subject.id != reference.id && program(subject) == program(reference)
+}
+
+fn outcomes(run: &Run, case: &Case<'_>) -> Trials {
+    let index = run
+        .plan
+        .cells
+        .iter()
+        .position(|cell| cell.id == case.cell.id);
+    let in_block = |order: &&Vec<u32>| order.iter().any(|&i| Some(i as usize) == index);
+    let planned = run.plan.order.iter().filter(in_block).count();
+    let failed = case
+        .trials()
+        .iter()
+        .filter_map(|trial| match &trial.outcome {
+            Outcome::Failed { phase, reason } => Some(FailedTrial {
+                block: trial.block,
+                phase: *phase,
+                reason: reason.clone(),
+            }),
+            _ => None,
+        });
+    Trials {
+        planned: u32::try_from(planned).unwrap_or(u32::MAX),
+        measured: case.measured().map(|trial| trial.block).collect(),
+        failed: failed.collect(),
+    }
+}
+
+fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
+    let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
+    Figure::range(&values)
+}
+
+fn rates(case: &Case<'_>) -> Vec<f64> {
+    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
+    loads.filter_map(measure::rate).map(|rate| rate.0).collect()
+}
+
+/// Against the reference's cell with the same workload, connections and settings.
+fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
+    let plan = case.records.plan;
+    let reference = plan.reference.as_ref()?;
+    let matches = |cell: &&Cell| {
+        &cell.subject == reference
+            && cell.workload == case.cell.workload
+            && cell.connections == case.cell.connections
+            && cell.settings == case.cell.settings
+    };
+    let other = plan
+        .cells
+        .iter()
+        .find(matches)
+        .filter(|cell| cell.id != case.cell.id)?;
+    let of_block: BTreeMap<u32, f64> = by_block(&case.records.case(other)).collect();
+    let pairs: Vec<(f64, f64)> = by_block(case)
+        .filter_map(|(block, rate)| Some((rate, *of_block.get(&block)?)))
+        .collect();
+    Some(RatioFigure::of(&other.id, &compare(&pairs)?))
+}
+
+fn by_block<'a>(case: &Case<'a>) -> impl Iterator<Item = (u32, f64)> + use<'a> {
+    case.measured()
+        .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)))
+}
+
+/// Percentiles over the blocks, from the histograms, or from the report of the generator where a
+/// trial has none; and what stands behind p99.9.
+fn latencies(
+    run: &Run,
+    trials: &[&Trial],
+    connections: u32,
+) -> (BTreeMap<&'static str, Figure>, Tail) {
+    let mut tail = Tail::default();
+    let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
+    for trial in trials {
+        let Some(load) = &trial.load else { continue };
+        let stored = trial
+            .histogram
+            .as_ref()
+            .and_then(|name| run.histograms.get(name));
+        for (name, q) in QUANTILES {
+            let value = match stored {
+                Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
+                None => (load.latency_ns.count > 0).then(|| reported(load, name)),
+            };
+            values
+                .entry(name)
+                .or_default()
+                .extend(value.map(|ns| ns as f64));
+        }
+        let counted = Histogram {
+            counts: vec![(1, load.latency_ns.count)],
+            ..Histogram::default()
+        };
+        tail.add(stored.unwrap_or(&counted), Share(0.999), connections);
+    }
+    let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, Figure::range(&values)?));
+    (values.into_iter().filter_map(figure).collect(), tail)
+}
+
+fn reported(load: &LoadReport, quantile: &str) -> u64 {
+    let latency = &load.latency_ns;
+    match quantile {
+        "p50" => latency.p50,
+        "p90" => latency.p90,
+        "p99" => latency.p99,
+        "p99_9" => latency.p99_9,
+        _ => latency.p99_99,
+    }
+}
+
+fn errors_by_kind<'a>(loads: impl Iterator<Item = &'a LoadReport>) -> BTreeMap<String, u64> {
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+    let mut add = |name: String, count: u64| {
+        if count > 0 {
+            let sum = sums.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    };
+    for load in loads {
+        let counts = &load.counts;
+        let mut kinds = |prefix: &str, failures: &Failures| {
+            for (kind, count) in failures.by_kind() {
+                add(format!("{prefix}{kind}"), count);
+            }
+        };
+        kinds("", &counts.failed);
+        kinds("connect_", &counts.connect_failed);
+        add("unexpected_status".to_owned(), counts.unexpected_status);
+        add("drain_failed".to_owned(), counts.drain_failed);
+        add("abandoned".to_owned(), counts.abandoned);
+    }
+    sums
+}
+
+/// wrk's rates beside Prony's, where a cell was measured by both in the same block.
+pub fn cross_checks(run: &Run, records: &Records<'_>) -> Vec<CrossCheck> {
+    let by_wrk = run
+        .trials
+        .iter()
+        .filter(|t| t.generator == "wrk" && t.outcome == Outcome::Measured);
+    let checked = by_wrk.filter_map(|trial| {
+        let own = records
+            .trials(&trial.cell)
+            .iter()
+            .find(|own| own.block == trial.block && own.outcome == Outcome::Measured)?;
+        let wrk_per_s = trial.load.as_ref()?.rate_per_s;
+        let prony_per_s = measure::rate(own.load.as_ref()?)?.0;
+        let ratio = prony_per_s / wrk_per_s;
+        ratio.is_finite().then(|| CrossCheck {
+            cell: trial.cell.clone(),
+            block: trial.block,
+            prony_per_s,
+            wrk_per_s,
+            ratio,
+        })
+    });
+    checked.collect()
+}

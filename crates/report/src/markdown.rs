@@ -1,0 +1,109 @@
+//! Tables in Markdown that are aligned in their source, too.
+
+use crate::escape::markdown;
+use crate::table::{Column, Entry, Table};
+
+/// A table with its columns padded to the same width.
+pub fn table(table: &Table) -> String {
+    let head: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| markdown(&column.title))
+        .collect();
+    let rows = table
+        .rows
+        .iter()
+        .map(|row| row.entries.iter().map(entry).collect());
+    aligned(&head, &rows.collect::<Vec<_>>(), &table.columns)
+}
+
+/// A table of words that are Markdown already.
+pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
+    let columns: Vec<Column> = head
+        .iter()
+        .map(|title| Column {
+            title: (*title).to_owned(),
+            numeric: false,
+        })
+        .collect();
+    let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
+    aligned(&head, rows, &columns)
+}
+
+fn entry(entry: &Entry) -> String {
+    let mut text = markdown(&entry.text);
+    if entry.few {
+        text.push('†');
+    }
+    for mark in &entry.marks {
+        text.push_str(&format!("[^{mark}]"));
+    }
+    text
+}
+
+fn aligned(head: &[String], rows: &[Vec<String>], columns: &[Column]) -> String {
+    let width = |at: usize| {
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(at))
+            .chain(head.get(at));
+        cells
+            .map(|text| text.chars().count())
+            .max()
+            .unwrap_or(0)
+            .max(3)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    let line = |row: &[String]| {
+        let mut line = String::from("|");
+        for (at, (width, column)) in widths.iter().zip(columns).enumerate() {
+            let text = row.get(at).map_or("", String::as_str);
+            let gap = " ".repeat(width - text.chars().count());
+            if column.numeric {
+                line.push_str(&format!(" {gap}{text} |"));
+            } else {
+                line.push_str(&format!(" {text}{gap} |"));
+            }
+        }
+        line
+    };
+    let mut lines = vec![line(head), String::from("|")];
+    for (width, column) in widths.iter().zip(columns) {
+        let dashes = "-".repeat(*width);
+        lines[1].push_str(&if column.numeric {
+            format!("-{dashes}:|")
+        } else {
+            format!(" {dashes} |")
+        });
+    }
+    lines.extend(rows.iter().map(|row| line(row)));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Row;
+
+    #[test]
+    fn columns_stand_under_each_other_in_the_source() {
+        let column = |title: &str, numeric| Column {
+            title: title.to_owned(),
+            numeric,
+        };
+        let row = |a: &str, b: &str| Row {
+            entries: vec![Entry::text(a), Entry::text(b)],
+            ..Row::default()
+        };
+        let shown = table(&Table {
+            columns: vec![column("subject", false), column("requests/s", true)],
+            rows: vec![row("a|b", "1.20 k"), row("longer name", "7")],
+        });
+        insta::assert_snapshot!(shown, @r"
+        | subject     | requests/s |
+        | ----------- |-----------:|
+        | a\|b        |     1.20 k |
+        | longer name |          7 |
+        ");
+    }
+}

@@ -1,0 +1,161 @@
+//! Findings as numbered footnotes: what says the same of several cells is one note.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Code, Evidence, Finding, Severity, Unit, Value};
+use serde::Serialize;
+
+use crate::numbers;
+
+/// All notes of a document.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// By number, from 1.
+    pub notes: Vec<Note>,
+    /// Numbers by cell and code.
+    marks: BTreeMap<(String, Code), Vec<usize>>,
+}
+
+/// One footnote.
+#[derive(Clone, Debug, Serialize)]
+pub struct Note {
+    /// Its number.
+    pub number: usize,
+    /// The finding's code.
+    pub code: Code,
+    /// The finding's title.
+    pub title: &'static str,
+    /// How bad.
+    pub severity: Severity,
+    /// What follows.
+    pub meaning: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+    /// Where it was seen and with what evidence.
+    pub seen: Vec<Seen>,
+}
+
+/// Cells in which the same was seen.
+#[derive(Clone, Debug, Serialize)]
+pub struct Seen {
+    /// The cells, each with its blocks where not all had it.
+    pub cells: Vec<SeenCell>,
+    /// What was seen: `what: value`, in the finding's order.
+    pub evidence: Vec<String>,
+    /// Lines of the subject's output.
+    pub lines: Vec<String>,
+}
+
+/// A cell under a note.
+#[derive(Clone, Debug, Serialize)]
+pub struct SeenCell {
+    /// The cell's `id`.
+    pub cell: String,
+    /// `block 2`, `blocks 0, 3`; empty where all blocks had it.
+    pub blocks: String,
+}
+
+impl Notes {
+    /// The notes of `findings`, numbered in their order. `blocks_of` tells how many blocks
+    /// a cell has.
+    pub fn new(findings: &[Finding], blocks_of: impl Fn(&str) -> usize) -> Notes {
+        let mut notes = Notes::default();
+        for finding in findings {
+            let at = notes.place(finding);
+            let number = notes.notes[at].number;
+            notes.notes[at].add(finding, blocks_of(&finding.cell));
+            let marks = notes
+                .marks
+                .entry((finding.cell.clone(), finding.code))
+                .or_default();
+            if !marks.contains(&number) {
+                marks.push(number);
+            }
+        }
+        notes
+    }
+
+    /// The numbers of the notes on a cell with one of `codes`, rising.
+    pub fn marks(&self, cell: &str, codes: &[Code]) -> Vec<usize> {
+        let of = |code: &Code| self.marks.get(&(cell.to_owned(), *code)).cloned();
+        let mut marks: Vec<usize> = codes.iter().filter_map(of).flatten().collect();
+        marks.sort_unstable();
+        marks
+    }
+
+    fn place(&mut self, finding: &Finding) -> usize {
+        let same = |note: &Note| {
+            (note.code, note.severity, note.meaning)
+                == (finding.code, finding.severity, finding.meaning)
+        };
+        if let Some(at) = self.notes.iter().position(same) {
+            return at;
+        }
+        self.notes.push(Note {
+            number: self.notes.len() + 1,
+            code: finding.code,
+            title: finding.code.title(),
+            severity: finding.severity,
+            meaning: finding.meaning,
+            remedy: finding.remedy,
+            seen: Vec::new(),
+        });
+        self.notes.len() - 1
+    }
+}
+
+impl Note {
+    fn add(&mut self, finding: &Finding, blocks: usize) {
+        let cell = SeenCell {
+            cell: finding.cell.clone(),
+            blocks: block_words(&finding.blocks, blocks),
+        };
+        let (evidence, lines) = words(&finding.evidence);
+        let same = |seen: &&mut Seen| seen.evidence == evidence && seen.lines == lines;
+        match self.seen.iter_mut().find(same) {
+            Some(seen) => seen.cells.push(cell),
+            None => self.seen.push(Seen {
+                cells: vec![cell],
+                evidence,
+                lines,
+            }),
+        }
+    }
+}
+
+fn block_words(seen: &[u32], blocks: usize) -> String {
+    if seen.len() >= blocks {
+        return String::new();
+    }
+    let numbers: Vec<String> = seen.iter().map(u32::to_string).collect();
+    let word = if seen.len() == 1 { "block" } else { "blocks" };
+    format!("{word} {} of {blocks}", numbers.join(", "))
+}
+
+fn words(evidence: &[Evidence]) -> (Vec<String>, Vec<String>) {
+    let mut texts = Vec::new();
+    let mut all_lines = Vec::new();
+    for Evidence { what, value } in evidence {
+        match value {
+            Value::Number { value, unit } => {
+                texts.push(format!("{what}: {}", number(*value, *unit)))
+            }
+            Value::Text { text } => texts.push(format!("{what}: {text}")),
+            Value::Lines { lines } => all_lines.extend(lines.iter().cloned()),
+        }
+    }
+    (texts, all_lines)
+}
+
+fn number(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Count if (0.0..1e15).contains(&value) => numbers::count(value.round() as u64),
+        Unit::Count => numbers::three(value),
+        Unit::Share => numbers::percent(value),
+        Unit::Ratio => numbers::ratio(value),
+        Unit::Nanoseconds => numbers::time(value),
+        Unit::PerSecond => format!("{}/s", numbers::rate(value)),
+        Unit::Bytes => numbers::bytes(value),
+        Unit::Cores => format!("{} cores", numbers::three(value)),
+    }
+}

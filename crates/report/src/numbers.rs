@@ -1,0 +1,258 @@
+//! Numbers as a reader wants them: three significant digits and a unit that fits.
+
+/// A value that cannot be given.
+pub const NOTHING: &str = "–";
+
+/// A number scaled to a unit.
+struct Scale {
+    divisor: f64,
+    unit: &'static str,
+}
+
+const COUNTS: &[Scale] = &[
+    Scale {
+        divisor: 1.0,
+        unit: "",
+    },
+    Scale {
+        divisor: 1e3,
+        unit: "k",
+    },
+    Scale {
+        divisor: 1e6,
+        unit: "M",
+    },
+    Scale {
+        divisor: 1e9,
+        unit: "G",
+    },
+];
+const TIMES: &[Scale] = &[
+    Scale {
+        divisor: 1.0,
+        unit: "ns",
+    },
+    Scale {
+        divisor: 1e3,
+        unit: "µs",
+    },
+    Scale {
+        divisor: 1e6,
+        unit: "ms",
+    },
+    Scale {
+        divisor: 1e9,
+        unit: "s",
+    },
+];
+const KIB: f64 = 1024.0;
+const SIZES: &[Scale] = &[
+    Scale {
+        divisor: 1.0,
+        unit: "B",
+    },
+    Scale {
+        divisor: KIB,
+        unit: "KiB",
+    },
+    Scale {
+        divisor: KIB * KIB,
+        unit: "MiB",
+    },
+    Scale {
+        divisor: KIB * KIB * KIB,
+        unit: "GiB",
+    },
+];
+
+/// The largest unit in which `value`, rounded to three digits, is at least 1.
+fn fitting(scales: &'static [Scale], value: f64) -> &'static Scale {
+    let fits = |scale: &&Scale| value.abs() / scale.divisor >= 0.9995;
+    scales.iter().rev().find(fits).unwrap_or(&scales[0])
+}
+
+fn joined(number: String, unit: &str) -> String {
+    if unit.is_empty() {
+        number
+    } else {
+        format!("{number} {unit}")
+    }
+}
+
+fn scaled(scales: &'static [Scale], value: f64) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let scale = fitting(scales, value);
+    joined(three(value / scale.divisor), scale.unit)
+}
+
+/// Two ends in the unit of the higher: `85.1–88.9 k`.
+fn scaled_ends(scales: &'static [Scale], low: f64, high: f64) -> String {
+    if !(low.is_finite() && high.is_finite()) {
+        return NOTHING.to_owned();
+    }
+    let scale = fitting(scales, high);
+    let (low, high) = (three(low / scale.divisor), three(high / scale.divisor));
+    joined(format!("{low}–{high}"), scale.unit)
+}
+
+/// Three significant digits, as far as they stand behind the point: `4.59`, `67.2`, `1340`.
+pub fn three(value: f64) -> String {
+    if !value.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let size = value.abs();
+    let decimals = match size {
+        _ if size == 0.0 => 0,
+        _ if size < 0.0009995 => return format!("{value:.2e}"),
+        _ if size < 0.009995 => 5,
+        _ if size < 0.09995 => 4,
+        _ if size < 0.9995 => 3,
+        _ if size < 9.995 => 2,
+        _ if size < 99.95 => 1,
+        _ => 0,
+    };
+    if size >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    format!("{value:.decimals$}")
+}
+
+/// A rate, without its unit: `87.0 k`.
+pub fn rate(per_second: f64) -> String {
+    scaled(COUNTS, per_second)
+}
+
+/// Two ends of a rate: `85.1–88.9 k`.
+pub fn rates(low: f64, high: f64) -> String {
+    scaled_ends(COUNTS, low, high)
+}
+
+/// A time with its unit: `4.59 ms`.
+pub fn time(ns: f64) -> String {
+    scaled(TIMES, ns)
+}
+
+/// A size with its unit: `45.2 MiB`.
+pub fn bytes(count: f64) -> String {
+    scaled(SIZES, count)
+}
+
+/// Nanoseconds in microseconds, without the unit: `7.32`.
+pub fn micros(ns: f64) -> String {
+    three(ns / 1e3)
+}
+
+/// A part of a whole: `95.2 %`.
+pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return NOTHING.to_owned();
+    }
+    format!("{} %", three(share * 100.0))
+}
+
+/// A ratio with two decimals, or three digits where it is small: `1.23`, `0.0456`.
+pub fn ratio(value: f64) -> String {
+    if (0.1..1000.0).contains(&value) {
+        format!("{value:.2}")
+    } else {
+        three(value)
+    }
+}
+
+/// A count in full, by thousands: `20,000`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A round length of time in words: `10 s`, `1 min 30 s`, `2 h 5 min`.
+pub fn duration(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, _) => time(ns as f64).replace(".00 ", " ").replace(".0 ", " "),
+        (0, minutes, 0) => format!("{minutes} min"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, 0, _) => format!("{hours} h"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+/// A moment in UTC: `2026-03-01 14:05 UTC`. (Civil date from days: Howard Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms".)
+pub fn moment(unix_ms: u64) -> String {
+    let minutes = unix_ms / 60_000;
+    let days = minutes / 1440 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 {
+        shifted + 3
+    } else {
+        shifted - 9
+    };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_fitting_unit() {
+        assert_eq!(rate(87_048.8), "87.0 k");
+        assert_eq!(rate(999.6), "1.00 k");
+        assert_eq!(rate(999_600.0), "1.00 M");
+        assert_eq!(rate(950.0), "950");
+        assert_eq!(rates(9_980.0, 10_120.0), "9.98–10.1 k");
+        assert_eq!(time(28_000.0), "28.0 µs");
+        assert_eq!(time(999_960.0), "1.00 ms");
+        assert_eq!(time(1.07e9), "1.07 s");
+        assert_eq!(bytes(47_400_000.0), "45.2 MiB");
+        assert_eq!(micros(7_320.0), "7.32");
+        assert_eq!(percent(0.9521), "95.2 %");
+        assert_eq!(three(0.0), "0");
+        assert_eq!(three(0.012_34), "0.0123");
+        assert_eq!(ratio(1.234), "1.23");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(7), "7");
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_dash() {
+        for text in [
+            rate(f64::NAN),
+            time(f64::INFINITY),
+            percent(f64::NAN),
+            rates(0.0, f64::NAN),
+        ] {
+            assert_eq!(text, NOTHING);
+        }
+    }
+
+    #[test]
+    fn lengths_and_moments_read_as_people_write_them() {
+        assert_eq!(duration(10_000_000_000), "10 s");
+        assert_eq!(duration(1_500_000_000), "1.50 s");
+        assert_eq!(duration(500_000_000), "500 ms");
+        assert_eq!(duration(90_000_000_000), "1 min 30 s");
+        assert_eq!(duration(7_500_000_000_000), "2 h 5 min");
+        assert_eq!(moment(0), "1970-01-01 00:00 UTC");
+        assert_eq!(moment(951_827_696_000), "2000-02-29 12:34 UTC");
+        assert_eq!(moment(1_772_373_900_000), "2026-03-01 14:05 UTC");
+        let _ = moment(u64::MAX);
+    }
+}

@@ -1,0 +1,377 @@
+//! From the view to bytes.
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, UndefinedBehavior, context};
+use serde::Serialize;
+
+use crate::figures::CellFigures;
+use crate::notes::{Note, Seen};
+use crate::plots::{Picture, Plot, picture};
+use crate::view::{self, Reckoned, View};
+use crate::{Rendered, Run, answer, escape, markdown};
+
+/// Places that a note in Markdown lists; the page has them all.
+const SEEN_MAX: usize = 6;
+/// Cells that one place of a note lists.
+const CELLS_MAX: usize = 12;
+
+/// Renders a run. The same values give the same bytes.
+pub fn render(run: &Run) -> Rendered {
+    let reckoned = view::reckon(run);
+    Rendered {
+        document_md: document(&reckoned.view),
+        index_html: page(&reckoned.view),
+        summary_json: summary(run, &reckoned),
+        summary_csv: csv(&reckoned.cells),
+    }
+}
+
+/// One picture of a run as an SVG file of its own, light and dark: of the group of cells
+/// (workload and connections) with the most figures, the first of equals. Empty where the plan has no cell.
+pub fn plot_svg(run: &Run, plot: Plot) -> String {
+    let cells = view::reckon(run).cells;
+    let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
+    for (workload, connections) in answer::groups(&cells) {
+        let of_group = |c: &&CellFigures| c.workload == workload && c.connections == connections;
+        let own: Vec<&CellFigures> = cells.iter().filter(of_group).collect();
+        let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
+        if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {
+            best = Some((
+                measured,
+                own,
+                format!("{workload}, {connections} connections"),
+            ));
+        }
+    }
+    let Some((_, own, group)) = best else {
+        return String::new();
+    };
+    let mut picture = picture(plot, "alone", &own);
+    picture.title = format!("{}: {group}", picture.title);
+    svg(&templates(), &picture, true)
+}
+
+/// The templates. They are part of the program: that they are sound is for its tests to show.
+fn templates() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    let syntax = SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .keep_trailing_newline(true)
+        .build();
+    environment.set_syntax(syntax.expect("a sound syntax"));
+    escape::install(&mut environment);
+    for (name, source) in [
+        ("document.md", include_str!("templates/document.md")),
+        ("page.html", include_str!("templates/page.html")),
+        ("plot.svg", include_str!("templates/plot.svg")),
+    ] {
+        environment
+            .add_template(name, source)
+            .expect("a sound template");
+    }
+    environment
+}
+
+fn fill(environment: &Environment<'_>, name: &str, values: Value) -> String {
+    let template = environment
+        .get_template(name)
+        .expect("a template of this program");
+    template
+        .render(values)
+        .expect("a template that fits the view")
+}
+
+fn safe(text: String) -> Value {
+    Value::from_safe_string(text)
+}
+
+fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
+    let style = safe(include_str!("templates/plot.css").to_owned());
+    fill(
+        environment,
+        "plot.svg",
+        context! { p => Value::from(Serde(picture)), alone, style },
+    )
+}
+
+fn page(view: &View) -> String {
+    let environment = templates();
+    let pictures = |group: &view::Group| -> Vec<Value> {
+        let pictures = group.pictures.iter();
+        pictures
+            .map(|picture| safe(svg(&environment, picture, false)))
+            .collect()
+    };
+    let drawn: Vec<Vec<Value>> = view.groups.iter().map(pictures).collect();
+    let style = safe(format!(
+        "{}{}",
+        include_str!("templates/page.css"),
+        include_str!("templates/plot.css")
+    ));
+    fill(
+        &environment,
+        "page.html",
+        context! { v => Value::from(Serde(view)), drawn, style },
+    )
+}
+
+fn document(view: &View) -> String {
+    let tables: Vec<Value> = view
+        .groups
+        .iter()
+        .map(|group| safe(markdown::table(&group.table)))
+        .collect();
+    let cross_check = view
+        .cross_check
+        .as_ref()
+        .map(|table| safe(markdown::table(table)));
+    let facts = |facts: &[crate::sections::Fact]| {
+        let row = |fact: &crate::sections::Fact| {
+            vec![escape::markdown(&fact.name), escape::markdown(&fact.value)]
+        };
+        facts.iter().map(row).collect::<Vec<_>>()
+    };
+    let values = context! {
+        v => Value::from(Serde(view)),
+        tables,
+        cross_check,
+        environment => safe(markdown::words(&["", ""], &facts(&view.environment))),
+        subjects => safe(subjects(view)),
+        not_run => safe(not_run(view)),
+        codes => safe(codes(view)),
+        notes => view.notes.iter().map(|note| safe(footnote(note))).collect::<Vec<_>>(),
+        command => safe(escape::markdown_block([view.repeat.command.as_str()], "")),
+        requests => view.groups.iter().map(|g| safe(escape::markdown_code(&g.request))).collect::<Vec<_>>(),
+        repeat => view.repeat.facts.iter().map(|fact| {
+            safe(format!("{}: {}", escape::markdown(&fact.name), escape::markdown_code(&fact.value)))
+        }).collect::<Vec<_>>(),
+    };
+    fill(&templates(), "document.md", values)
+}
+
+fn subjects(view: &View) -> String {
+    let row = |s: &crate::sections::SubjectRow| {
+        let words = [&s.id, &s.summary, &s.version, &s.threads].map(|text| escape::markdown(text));
+        let mut row = Vec::from(words);
+        row.push(escape::markdown_code(&s.source));
+        row.push(escape::markdown_code(&s.build));
+        row
+    };
+    let rows: Vec<Vec<String>> = view.subjects.iter().map(row).collect();
+    markdown::words(
+        &[
+            "subject",
+            "what it is",
+            "version",
+            "threads",
+            "source",
+            "build",
+        ],
+        &rows,
+    )
+}
+
+fn not_run(view: &View) -> String {
+    let row = |not: &crate::sections::NotRunRow| {
+        vec![
+            escape::markdown(&not.what),
+            escape::markdown(&not.reason),
+            escape::markdown_code(&not.remedy),
+        ]
+    };
+    let rows: Vec<Vec<String>> = view.not_run.iter().map(row).collect();
+    markdown::words(&["what", "why", "what would change it"], &rows)
+}
+
+fn codes(view: &View) -> String {
+    let row = |note: &Note| {
+        let cells = note.seen.iter().map(|seen| seen.cells.len()).sum::<usize>();
+        vec![
+            format!("[^{}]", note.number),
+            note.code.to_string(),
+            note.title.to_owned(),
+            view::severity_word(note.severity).to_owned(),
+            cells.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = view.notes.iter().map(row).collect();
+    markdown::words(&["note", "code", "finding", "severity", "cells"], &rows)
+}
+
+fn footnote(note: &Note) -> String {
+    let mut lines = vec![
+        format!(
+            "[^{}]: **{}, {}** ({}). {}",
+            note.number,
+            note.code,
+            note.title,
+            view::severity_word(note.severity),
+            note.meaning
+        ),
+        String::new(),
+        format!("    What to do: {}", note.remedy),
+        String::new(),
+    ];
+    for seen in note.seen.iter().take(SEEN_MAX) {
+        lines.push(format!(
+            "    - {}: {}",
+            cells_of(seen),
+            escape::markdown(&seen.evidence.join(" · "))
+        ));
+        if !seen.lines.is_empty() {
+            let printed = seen.lines.iter().map(String::as_str);
+            lines.extend([
+                String::new(),
+                escape::markdown_block(printed, "      "),
+                String::new(),
+            ]);
+        }
+    }
+    if note.seen.len() > SEEN_MAX {
+        let rest = note.seen[SEEN_MAX..]
+            .iter()
+            .map(|seen| seen.cells.len())
+            .sum::<usize>();
+        lines.push(format!(
+            "    - and {rest} more cells, which `summary.json` lists"
+        ));
+    }
+    lines.push(String::new());
+    lines.push(format!("    More: `prony explain {}`", note.code));
+    lines.join("\n")
+}
+
+fn cells_of(seen: &Seen) -> String {
+    let word = |cell: &crate::notes::SeenCell| {
+        let name = escape::markdown(&cell.cell);
+        if cell.blocks.is_empty() {
+            name
+        } else {
+            format!("{name} ({})", cell.blocks)
+        }
+    };
+    let mut words: Vec<String> = seen.cells.iter().take(CELLS_MAX).map(word).collect();
+    if seen.cells.len() > CELLS_MAX {
+        words.push(format!("{} more", seen.cells.len() - CELLS_MAX));
+    }
+    words.join("; ")
+}
+
+fn summary(run: &Run, reckoned: &Reckoned) -> String {
+    #[derive(Serialize)]
+    struct Summary<'a> {
+        schema: u32,
+        title: &'a str,
+        question: &'a str,
+        experiment_sha256: &'a str,
+        seed: u64,
+        blocks: u32,
+        quick: bool,
+        reference: Option<&'a str>,
+        verdict: prony_findings::Verdict,
+        cells: &'a [CellFigures],
+        cross_checks: &'a [crate::figures::CrossCheck],
+        findings: &'a [prony_findings::Finding],
+        not_run: &'a [crate::sections::NotRunRow],
+    }
+    let summary = Summary {
+        schema: prony_record::SCHEMA,
+        title: &run.plan.title,
+        question: &run.plan.question,
+        experiment_sha256: &run.plan.experiment_sha256,
+        seed: run.plan.seed,
+        blocks: run.plan.blocks,
+        quick: run.plan.quick,
+        reference: run.plan.reference.as_deref(),
+        verdict: reckoned.view.verdict,
+        cells: &reckoned.cells,
+        cross_checks: &reckoned.cross_checks,
+        findings: &reckoned.findings,
+        not_run: &reckoned.view.not_run,
+    };
+    let json = serde_json::to_string_pretty(&summary).expect("plain values with string keys");
+    json + "\n"
+}
+
+const CSV_HEAD: &str = "cell,subject,workload,connections,settings,verdict,blocks_measured,trials_failed,\
+rate_per_s,rate_low_per_s,rate_high_per_s,rate_spread,ratio,ratio_low,ratio_high,conclusion,\
+p50_ns,p90_ns,p99_ns,p99_9_ns,max_ns,cpu_subject_ns_per_request,cpu_generator_ns_per_request,\
+memory_peak_bytes,completed,errors,findings\n";
+
+fn csv(cells: &[CellFigures]) -> String {
+    let mut text = String::from(CSV_HEAD);
+    for cell in cells {
+        let fields: Vec<String> = csv_fields(cell)
+            .iter()
+            .map(|field| csv_field(field))
+            .collect();
+        text.push_str(&fields.join(","));
+        text.push('\n');
+    }
+    text
+}
+
+fn csv_fields(cell: &CellFigures) -> Vec<String> {
+    let number = |value: Option<f64>| match value {
+        Some(value) if value.is_finite() => value.to_string(),
+        _ => String::new(),
+    };
+    let rate = cell.rate_per_s;
+    let ratio = cell.ratio.as_ref();
+    let latency = |name: &str| number(cell.latency_ns.get(name).map(|f| f.median));
+    let settings: Vec<String> = cell
+        .settings
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    let findings: Vec<&str> = cell.findings.iter().map(|code| code.as_str()).collect();
+    let verdict = cell
+        .verdict
+        .map(|verdict| format!("{verdict:?}").to_lowercase());
+    vec![
+        cell.cell.clone(),
+        cell.subject.clone(),
+        cell.workload.clone(),
+        cell.connections.to_string(),
+        settings.join(" "),
+        verdict.unwrap_or_default(),
+        cell.trials.measured.len().to_string(),
+        cell.trials.failed.len().to_string(),
+        number(rate.map(|r| r.median)),
+        number(rate.map(|r| r.low)),
+        number(rate.map(|r| r.high)),
+        rate.map_or("", |r| r.spread).to_owned(),
+        number(ratio.map(|r| r.ratio)),
+        number(ratio.map(|r| r.low)),
+        number(ratio.map(|r| r.high)),
+        ratio.map_or("", |r| r.conclusion).to_owned(),
+        latency("p50"),
+        latency("p90"),
+        latency("p99"),
+        latency("p99_9"),
+        cell.latency_max_ns
+            .map(|ns| ns.to_string())
+            .unwrap_or_default(),
+        number(cell.cpu_subject_ns.map(|f| f.median)),
+        number(cell.cpu_generator_ns.map(|f| f.median)),
+        number(cell.memory_peak_bytes.map(|f| f.median)),
+        cell.completed.to_string(),
+        cell.errors.to_string(),
+        findings.join(" "),
+    ]
+}
+
+/// A field by RFC 4180. One that a spreadsheet would take for a formula is kept from that.
+fn csv_field(text: &str) -> String {
+    let text = escape::clean(text);
+    let formula =
+        text.starts_with(['=', '+', '@']) || text.starts_with('-') && text.parse::<f64>().is_err();
+    let text = if formula { format!("'{text}") } else { text };
+    if text.contains([',', '"']) {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text
+}

@@ -1,0 +1,351 @@
+//! The parts of the document around its tables: machine, method, what was not run, how to
+//! repeat it, limits.
+
+use prony_record::{Plan, Source};
+use serde::Serialize;
+
+use crate::Run;
+use crate::figures::CellFigures;
+use crate::numbers;
+
+/// A name and what belongs to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fact {
+    /// What.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// The machine and the software, what is not known left out.
+pub fn environment(run: &Run) -> Vec<Fact> {
+    let (e, plan) = (&run.environment, &run.plan);
+    let number = |n: u32| if n > 0 { n.to_string() } else { String::new() };
+    let processors = match e.threads_per_core {
+        0 | 1 => number(e.cpus),
+        threads => format!("{}, {threads} threads a core", e.cpus),
+    };
+    let memory = if e.memory_bytes > 0 {
+        numbers::bytes(e.memory_bytes as f64)
+    } else {
+        String::new()
+    };
+    let started = if e.started_unix_ms > 0 {
+        numbers::moment(e.started_unix_ms)
+    } else {
+        String::new()
+    };
+    let commit = if e.prony_commit.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", e.prony_commit)
+    };
+    let mut facts = Vec::new();
+    let mut add = |name: &str, value: String| {
+        if !value.is_empty() {
+            facts.push(Fact {
+                name: name.to_owned(),
+                value,
+            });
+        }
+    };
+    add("processor", e.cpu_model.clone());
+    add("processors", processors);
+    add("cores of the subject", cores(&plan.cores.subject));
+    add("cores of the generator", cores(&plan.cores.generator));
+    add("memory", memory);
+    add("kernel", e.kernel.clone());
+    add("distribution", e.distribution.clone());
+    add("virtualisation", e.virtualisation.clone());
+    add("connections", cap(plan));
+    add("prony", format!("{}{commit}", e.prony_version));
+    add("generator's driver", e.driver.clone());
+    add("started", started);
+    for fact in &e.facts {
+        add(&fact.name, fact.value.clone());
+    }
+    for tool in &e.software {
+        add(&tool.name, tool.version.clone());
+    }
+    facts
+}
+
+fn cores(cores: &[u32]) -> String {
+    if cores.is_empty() {
+        return "not pinned".to_owned();
+    }
+    let numbers: Vec<String> = cores.iter().map(u32::to_string).collect();
+    numbers.join(", ")
+}
+
+fn cap(plan: &Plan) -> String {
+    let cap = &plan.connection_cap;
+    if cap.connections_max == 0 {
+        return String::new();
+    }
+    let most = numbers::count(u64::from(cap.connections_max));
+    if cap.limited_by.is_empty() {
+        return format!("at most {most} in every cell");
+    }
+    format!(
+        "at most {most} in every cell, limited by {}",
+        cap.limited_by
+    )
+}
+
+/// How it was measured, in five lines.
+pub fn method(run: &Run) -> Vec<String> {
+    vec![
+        apart(run),
+        asked(&run.plan),
+        in_turn(&run.plan),
+        clocks(&run.plan),
+        reckoned(run),
+    ]
+}
+
+fn apart(run: &Run) -> String {
+    let measured: Vec<_> = run.trials.iter().filter(|t| t.load.is_some()).collect();
+    let namespaces = measured
+        .iter()
+        .filter(|t| t.isolation.network_namespace)
+        .count();
+    let place = if measured.is_empty() {
+        ""
+    } else if namespaces == measured.len() {
+        ", in a network namespace of its own"
+    } else if namespaces == 0 {
+        ", in the host's network namespace, whose counters others move too"
+    } else {
+        ", some of them in a network namespace of their own"
+    };
+    let pinned = if run.plan.cores.subject.is_empty() {
+        "nothing is pinned to cores"
+    } else {
+        "subject and generator each keep to their own cores"
+    };
+    format!(
+        "Each trial starts fresh processes{place}; {pinned}. They talk over loopback. Before the load, \
+         answers are checked; a subject that answers wrongly is not measured."
+    )
+}
+
+fn asked(plan: &Plan) -> String {
+    let exact = plan
+        .workloads
+        .iter()
+        .filter(|w| w.expect_body.is_some())
+        .count();
+    let compared = match exact {
+        0 => "Of every answer the status is compared with the expected one",
+        n if n == plan.workloads.len() => {
+            "Every answer's status and body are compared with the expected ones"
+        }
+        _ => {
+            "Every answer's status, and its body where the workload states it, is compared with the expected one"
+        }
+    };
+    format!(
+        "A closed loop: each connection sends its next request when the last is answered, after {} of \
+         warm-up for {}. {compared}.",
+        numbers::duration(plan.warmup_ns),
+        numbers::duration(plan.duration_ns),
+    )
+}
+
+fn in_turn(plan: &Plan) -> String {
+    let blocks = plan.blocks;
+    format!(
+        "{} of every cell, interleaved: {} of all cells, each in an order that seed {} balances.",
+        if blocks == 1 {
+            "One trial".to_owned()
+        } else {
+            format!("{blocks} trials")
+        },
+        if blocks == 1 {
+            "one block".to_owned()
+        } else {
+            format!("{blocks} blocks")
+        },
+        plan.seed
+    )
+}
+
+fn clocks(_plan: &Plan) -> String {
+    "Latency is the time from handing a request to the kernel to its last byte. CPU time is that of the \
+     processes' own clocks in the window; memory is the largest process's peak in the window. p99.9 \
+     with † rests on fewer than ten slow episodes that are certain to be separate."
+        .to_owned()
+}
+
+fn reckoned(run: &Run) -> String {
+    let reference = match &run.plan.reference {
+        Some(id) => format!(
+            "Ratios are of the same block, to {id}, which the experiment declares; their mean is geometric"
+        ),
+        None => "The experiment declares no reference, so there are no ratios".to_owned(),
+    };
+    format!(
+        "Figures are medians over the blocks; max is the largest of all. {reference}. Under 6 blocks a \
+         spread is the range of the blocks; from 6 ratios and from 10 rates have 95 % intervals, each by \
+         itself. Failed trials are in no figure."
+    )
+}
+
+/// Something that was not run.
+#[derive(Clone, Debug, Serialize)]
+pub struct NotRunRow {
+    /// What.
+    pub what: String,
+    /// Why.
+    pub reason: String,
+    /// The command that would change it.
+    pub remedy: String,
+}
+
+/// What the experiment names and this run does not show, trials still to do included.
+pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRunRow> {
+    let named = run.plan.not_run.iter().map(|not| NotRunRow {
+        what: not.what.clone(),
+        reason: not.reason.clone(),
+        remedy: not.remedy.clone(),
+    });
+    let mut rows: Vec<NotRunRow> = named.collect();
+    let left: usize = cells
+        .iter()
+        .map(|c| {
+            // A cell that failed is not tried again in later blocks: its row says so.
+            let done = c.trials.measured.len() + c.trials.failed.len();
+            if c.trials.failed.is_empty() {
+                (c.trials.planned as usize).saturating_sub(done)
+            } else {
+                0
+            }
+        })
+        .fold(0, usize::saturating_add);
+    if left > 0 {
+        rows.push(NotRunRow {
+            what: if left == 1 {
+                "1 trial".to_owned()
+            } else {
+                format!("{left} trials")
+            },
+            reason: "the run ended before them".to_owned(),
+            remedy: "prony run … --resume with this run's directory".to_owned(),
+        });
+    }
+    rows
+}
+
+/// What was measured, as a row of the list of subjects.
+#[derive(Clone, Debug, Serialize)]
+pub struct SubjectRow {
+    /// Its id.
+    pub id: String,
+    /// What it is.
+    pub summary: String,
+    /// The line that it said of its version.
+    pub version: String,
+    /// Where it comes from.
+    pub source: String,
+    /// The first digits of its build's key.
+    pub build: String,
+    /// Threads that it was told to use.
+    pub threads: String,
+}
+
+/// Digits of a hash that are shown.
+const HASH_DIGITS: usize = 12;
+
+/// The subjects, in the plan's order.
+pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
+    let row = |s: &prony_record::PlannedSubject| SubjectRow {
+        id: s.id.clone(),
+        summary: s.summary.clone(),
+        version: s.version.clone(),
+        source: match &s.source {
+            Source::Folder { dir } => last_parts(dir),
+            Source::Command { .. } => s.start.join(" "),
+            Source::Url { url } => url.clone(),
+            Source::Unknown => String::new(),
+        },
+        build: s.build_key.chars().take(HASH_DIGITS).collect(),
+        threads: if s.threads > 0 {
+            s.threads.to_string()
+        } else {
+            String::new()
+        },
+    };
+    plan.subjects.iter().map(row).collect()
+}
+
+/// The end of a path, which is the same on every machine.
+fn last_parts(path: &str) -> String {
+    const PARTS: usize = 3;
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    parts[parts.len().saturating_sub(PARTS)..].join("/")
+}
+
+/// How to do it again.
+#[derive(Clone, Debug, Serialize)]
+pub struct Repeat {
+    /// The command.
+    pub command: String,
+    /// What must be the same for it to be the same run.
+    pub facts: Vec<Fact>,
+}
+
+/// How to do the run again.
+pub fn repeat(run: &Run) -> Repeat {
+    let plan = &run.plan;
+    let words = plan.command.iter().map(|word| quoted(word));
+    let words: Vec<String> = std::iter::once("prony".to_owned()).chain(words).collect();
+    let fact = |name: &str, value: String| Fact {
+        name: name.to_owned(),
+        value,
+    };
+    let mut facts = vec![
+        fact("experiment", plan.experiment.clone()),
+        fact("its SHA-256", plan.experiment_sha256.clone()),
+        fact("seed", plan.seed.to_string()),
+    ];
+    facts.retain(|fact| !fact.value.is_empty());
+    Repeat {
+        command: words.join(" "),
+        facts,
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// What this document cannot tell.
+pub fn limits(run: &Run) -> Vec<String> {
+    let mut said = vec![
+        "Loopback has no wire: no loss, no delay, no interrupts. Each side's core does part of the \
+         other's network work, so CPU a request belongs to this generator and to loopback; compare it \
+         within this document only."
+            .to_owned(),
+        "A closed loop asks less of a slow server than of a fast one: latencies are those at the rate \
+         reached, not at one that users would impose, and they grow with the number of connections."
+            .to_owned(),
+    ];
+    if !run.environment.virtualisation.is_empty() {
+        said.push(format!(
+            "The machine is virtual ({}): neighbours take time from it, which is seen only in part.",
+            run.environment.virtualisation
+        ));
+    }
+    said.push(
+        "Intervals hold for this machine and this day. They are not adjusted for how many are shown: of \
+         twenty cells without any difference, one is expected to seem to differ."
+            .to_owned(),
+    );
+    said
+}

@@ -1,0 +1,187 @@
+//! The whole document as the templates see it.
+
+use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
+use serde::Serialize;
+
+use crate::figures::{self, CellFigures, CrossCheck};
+use crate::notes::{Note, Notes};
+use crate::numbers;
+use crate::plots::{Picture, Plot, picture};
+use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
+use crate::table::{self, Column, Entry, Row, Table};
+use crate::{Run, answer};
+
+/// Everything that a document says.
+#[derive(Clone, Debug, Serialize)]
+pub struct View {
+    /// Title.
+    pub title: String,
+    /// The question.
+    pub question: String,
+    /// The short answer, a paragraph each.
+    pub answer: Vec<String>,
+    /// What the findings of all cells come to.
+    pub verdict: Verdict,
+    /// Tables and pictures by workload and connections.
+    pub groups: Vec<Group>,
+    /// wrk beside Prony's generator.
+    pub cross_check: Option<Table>,
+    /// The machine.
+    pub environment: Vec<Fact>,
+    /// How it was measured.
+    pub method: Vec<String>,
+    /// What was measured.
+    pub subjects: Vec<SubjectRow>,
+    /// What was not run.
+    pub not_run: Vec<NotRunRow>,
+    /// Findings as footnotes.
+    pub notes: Vec<Note>,
+    /// How to do it again.
+    pub repeat: Repeat,
+    /// What it cannot tell.
+    pub limits: Vec<String>,
+    /// Version of Prony that measured.
+    pub version: String,
+}
+
+/// The cells of one workload and number of connections.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// Its name in addresses.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What was asked.
+    pub request: String,
+    /// The table.
+    pub table: Table,
+    /// The pictures.
+    pub pictures: Vec<Picture>,
+}
+
+/// The figures and findings of a run, and the document that they make.
+pub struct Reckoned {
+    /// Findings by cell.
+    pub findings: Vec<Finding>,
+    /// Figures by cell.
+    pub cells: Vec<CellFigures>,
+    /// wrk beside Prony's generator.
+    pub cross_checks: Vec<CrossCheck>,
+    /// The document.
+    pub view: View,
+}
+
+/// Computes everything from the records.
+pub fn reckon(run: &Run) -> Reckoned {
+    let records = Records::new(&run.plan, &run.trials);
+    let findings = findings(&records);
+    let cells = figures::cells(run, &records, &findings);
+    let cross_checks = figures::cross_checks(run, &records);
+    let notes = Notes::new(&findings, |cell| records.trials(cell).len());
+    let view = View {
+        title: or(&run.plan.title, "Untitled experiment"),
+        question: run.plan.question.clone(),
+        answer: answer::sentences(run, &cells),
+        verdict: verdict(&findings),
+        groups: groups(run, &cells, &notes),
+        cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
+        environment: sections::environment(run),
+        method: sections::method(run),
+        subjects: sections::subjects(&run.plan),
+        not_run: sections::not_run(run, &cells),
+        notes: notes.notes,
+        repeat: sections::repeat(run),
+        limits: sections::limits(run),
+        version: run.environment.prony_version.clone(),
+    };
+    Reckoned {
+        findings,
+        cells,
+        cross_checks,
+        view,
+    }
+}
+
+fn or(text: &str, otherwise: &str) -> String {
+    if text.trim().is_empty() {
+        otherwise
+    } else {
+        text
+    }
+    .to_owned()
+}
+
+fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
+    let groups = answer::groups(cells).into_iter().enumerate();
+    groups
+        .map(|(at, (workload, connections))| {
+            let of_group =
+                |c: &&CellFigures| c.workload == workload && c.connections == connections;
+            let own: Vec<&CellFigures> = cells.iter().filter(of_group).collect();
+            let id = format!("g{}", at + 1);
+            let plural = if connections == 1 { "" } else { "s" };
+            Group {
+                title: format!(
+                    "{workload}, {} connection{plural}",
+                    numbers::count(u64::from(connections))
+                ),
+                request: request(run, &workload),
+                table: table::of_cells(&own, run.plan.reference.as_deref(), notes),
+                pictures: Plot::ALL
+                    .iter()
+                    .map(|plot| picture(*plot, &id, &own))
+                    .collect(),
+                id,
+            }
+        })
+        .collect()
+}
+
+/// `POST /ping` with its body.
+fn request(run: &Run, workload: &str) -> String {
+    let Some(workload) = run.plan.workloads.iter().find(|w| w.name == workload) else {
+        return String::new();
+    };
+    let template = &workload.request;
+    if template.body.is_empty() {
+        return format!("{} {}", template.method, template.path);
+    }
+    format!("{} {} {}", template.method, template.path, template.body)
+}
+
+fn cross_table(checks: &[CrossCheck]) -> Table {
+    let column = |title: &str, numeric| Column {
+        title: title.to_owned(),
+        numeric,
+    };
+    let row = |check: &CrossCheck| Row {
+        cell: check.cell.clone(),
+        class: String::new(),
+        entries: vec![
+            Entry::text(&*check.cell),
+            Entry::text(check.block.to_string()),
+            Entry::text(numbers::rate(check.prony_per_s)),
+            Entry::text(numbers::rate(check.wrk_per_s)),
+            Entry::text(numbers::ratio(check.ratio)),
+        ],
+    };
+    Table {
+        columns: vec![
+            column("cell", false),
+            column("block", true),
+            column("prony, requests/s", true),
+            column("wrk, requests/s", true),
+            column("prony / wrk", true),
+        ],
+        rows: checks.iter().map(row).collect(),
+    }
+}
+
+/// The word for a severity.
+pub fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Suspect => "suspect",
+        Severity::Invalid => "invalid",
+    }
+}

@@ -1,0 +1,50 @@
+//! Whole documents from runs made by hand.
+
+mod fixture;
+
+use prony_report::{Plot, Rendered, Run, plot_svg, render};
+
+/// Where the pages go for someone who wants to look at them.
+const PAGES: &str = "PRONY_REPORT_PAGES";
+
+fn rendered(name: &str, run: &Run) -> Rendered {
+    let rendered = render(run);
+    assert_eq!(rendered, render(run), "{name}: the same bytes again");
+    if let Some(folder) = std::env::var_os(PAGES) {
+        let at = |ending: &str| std::path::Path::new(&folder).join(format!("{name}.{ending}"));
+        std::fs::write(at("html"), &rendered.index_html).expect("a folder to write to");
+        std::fs::write(at("md"), &rendered.document_md).expect("a folder to write to");
+        std::fs::write(at("json"), &rendered.summary_json).expect("a folder to write to");
+        std::fs::write(at("csv"), &rendered.summary_csv).expect("a folder to write to");
+        for plot in Plot::ALL {
+            let file = at(&format!("{plot:?}.svg"));
+            std::fs::write(file, plot_svg(run, plot)).expect("a folder to write to");
+        }
+    }
+    rendered
+}
+
+#[test]
+fn a_quick_run_of_two_blocks() {
+    let seen = rendered("quick", &fixture::quick());
+    insta::assert_snapshot!("quick.md", seen.document_md);
+    insta::assert_snapshot!("quick.csv", seen.summary_csv);
+}
+
+#[test]
+fn twelve_blocks_with_a_copy_of_the_reference() {
+    let seen = rendered("full", &fixture::full());
+    insta::assert_snapshot!("full.md", seen.document_md);
+}
+
+#[test]
+fn everything_that_can_go_wrong() {
+    let seen = rendered("failures", &fixture::failures());
+    insta::assert_snapshot!("failures.md", seen.document_md);
+}
+
+#[test]
+fn an_empty_run() {
+    let seen = rendered("empty", &Run::default());
+    insta::assert_snapshot!("empty.md", seen.document_md);
+}
