@@ -3,9 +3,15 @@
 //! computes; each command is one module.
 #![forbid(unsafe_code)]
 
+mod driver;
 mod duration;
+mod explain;
 mod generate;
+mod home;
 mod load;
+mod report;
+mod run;
+mod serve;
 mod signals;
 mod words;
 
@@ -81,6 +87,10 @@ pub fn run(
 fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     match command {
         Command::Load(words) => load::run(&words, streams),
+        Command::Run(words) => run::run(&words, streams),
+        Command::Report(words) => report::run(&words, streams),
+        Command::Explain(words) => explain::run(&words, streams),
+        Command::Serve(options) => serve::run(&options, streams),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),
     }

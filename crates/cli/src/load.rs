@@ -112,17 +112,8 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         timeout_ns: words.timeout.0,
         requests: vec![prepare(&parts, None)?],
         expected_status: Vec::new(),
-        driver: driver()?,
+        driver: crate::driver::chosen()?,
     })
-}
-
-/// The driver that `PRONY_DRIVER` asks for.
-fn driver() -> anyhow::Result<String> {
-    match std::env::var("PRONY_DRIVER") {
-        Err(_) => Ok("auto".to_owned()),
-        Ok(name) if ["auto", "ring", "epoll"].contains(&name.as_str()) => Ok(name),
-        Ok(other) => bail!("PRONY_DRIVER is `{other}`; it may be `ring`, `epoll` or `auto`"),
-    }
 }
 
 fn header(text: &str) -> anyhow::Result<(String, String)> {

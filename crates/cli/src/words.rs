@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use prony_base::Nanos;
 
 use crate::duration;
+use crate::serve::ServeOptions;
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
@@ -31,6 +32,14 @@ pub struct Words {
 pub enum Command {
     /// Drive one URL and report what was measured (takes wrk's flags)
     Load(LoadWords),
+    /// Run an experiment and write its document
+    Run(RunWords),
+    /// Render the document of a run directory again
+    Report(ReportWords),
+    /// Explain a finding, such as P003, at length
+    Explain(ExplainWords),
+    /// Serve known answers: the reference server
+    Serve(ServeOptions),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,
@@ -84,4 +93,71 @@ pub struct LoadWords {
     /// Drive a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+}
+
+/// `prony run`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Leaves a run directory with plan.json, environment.json, trials.jsonl, histograms/, logs/, \
+document.md and index.html, and prints the paths of the last two."
+)]
+pub struct RunWords {
+    /// The experiment, a TOML file such as experiments/ping.toml
+    pub experiment: PathBuf,
+    /// A short look: fewer cells and blocks, no interval and no ranking claimed
+    #[arg(long)]
+    pub quick: bool,
+    /// Only cells whose subject or id holds this text or matches this pattern; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Vec<String>,
+    /// Interleaved rounds over all cells, instead of the experiment's
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub blocks: Option<u32>,
+    /// Seed of everything random in the run, instead of the experiment's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Run directory [default: runs/EXPERIMENT-NUMBER]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Go on with the run in this directory; trials that have ended are kept
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Print the figures as JSON instead of the paths of the documents
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl RunWords {
+    /// The words that repeat the run, without those that only say where to write.
+    pub fn command(&self) -> Vec<String> {
+        let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        for only in &self.only {
+            words.extend(["--only".to_owned(), only.clone()]);
+        }
+        if let Some(blocks) = self.blocks {
+            words.extend(["--blocks".to_owned(), blocks.to_string()]);
+        }
+        if let Some(seed) = self.seed {
+            words.extend(["--seed".to_owned(), seed.to_string()]);
+        }
+        words
+    }
+}
+
+/// `prony report`
+#[derive(Debug, Args)]
+pub struct ReportWords {
+    /// The run directory
+    pub dir: PathBuf,
+    /// Print the figures as JSON instead of the paths of the documents
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `prony explain`
+#[derive(Debug, Args)]
+pub struct ExplainWords {
+    /// The code of a finding; without one, all codes are listed
+    pub code: Option<String>,
 }

@@ -1,0 +1,80 @@
+//! `prony report`: the documents of a run directory, rendered from its records.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context as _;
+use prony_findings::{Records, Verdict, findings, verdict};
+use prony_lab::store;
+use prony_record::layout;
+use prony_report::Run;
+
+use crate::words::ReportWords;
+use crate::{Ending, Streams};
+
+/// What was rendered.
+pub struct Rendering {
+    /// The figures for programs.
+    pub summary_json: String,
+    verdict: Verdict,
+}
+
+impl Rendering {
+    /// How a command ends whose answer rests on these records.
+    pub fn ending(&self) -> Ending {
+        if self.verdict == Verdict::Invalid {
+            Ending::Invalid
+        } else {
+            Ending::Done
+        }
+    }
+}
+
+/// Runs `prony report`.
+pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let rendering = render_into(&words.dir)?;
+    if words.json {
+        streams.out.write_all(rendering.summary_json.as_bytes())?;
+    } else {
+        writeln!(
+            streams.out,
+            "{}",
+            words.dir.join(layout::DOCUMENT).display()
+        )?;
+        writeln!(streams.out, "{}", words.dir.join(layout::PAGE).display())?;
+    }
+    Ok(rendering.ending())
+}
+
+/// Reads the run in `dir` and writes its documents beside the records.
+pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
+    let stored = store::read(dir)?;
+    let mut histograms = BTreeMap::new();
+    for trial in &stored.trials {
+        if let (Some(name), Some(histogram)) = (&trial.histogram, stored.histogram(trial)?) {
+            histograms.insert(name.clone(), histogram);
+        }
+    }
+    let verdict = verdict(&findings(&Records::new(&stored.plan, &stored.trials)));
+    let run = Run {
+        plan: stored.plan,
+        environment: stored.environment,
+        trials: stored.trials,
+        histograms,
+    };
+    let rendered = prony_report::render(&run);
+    for (name, text) in [
+        (layout::DOCUMENT, &rendered.document_md),
+        (layout::PAGE, &rendered.index_html),
+        (layout::SUMMARY, &rendered.summary_json),
+        (layout::TABLE, &rendered.summary_csv),
+    ] {
+        let path = dir.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(Rendering {
+        summary_json: rendered.summary_json,
+        verdict,
+    })
+}

@@ -1,0 +1,211 @@
+//! `prony run`: an experiment from its file to its document.
+//!
+//! ```text
+//! read ──> plan ──> build ──> settle ──> trials ──> document
+//! ```
+
+mod builds;
+mod folder;
+mod progress;
+
+use std::env;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::Context as _;
+use prony_base::Nanos;
+use prony_lab::environment::{self, Given};
+use prony_lab::experiment::Experiment;
+use prony_lab::plan::{self, Facts};
+use prony_lab::run::{Options, Wrk};
+use prony_lab::subject::{self, Subject};
+use prony_lab::supervise::{self, Interrupt, Offer};
+use prony_record::{Environment, Fact, Plan, layout};
+
+use crate::home::Home;
+use crate::report::{self, Rendering};
+use crate::signals::interruption;
+use crate::words::RunWords;
+use crate::{Ending, Streams};
+use progress::Bar;
+
+/// What a trial costs beside warm-up and window, for the estimate before a run:
+/// starting, verifying, stopping. During the run the estimate is of measured lengths.
+const PER_TRIAL: Nanos = Nanos::from_millis(1_200);
+
+/// Runs `prony run`.
+pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let home = Home::find()?;
+    let Some((experiment, subjects)) = read(&words.experiment, &home, streams)? else {
+        return Ok(Ending::Usage);
+    };
+    let interrupted = interruption()?;
+    let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
+    let Some(planned) = plan(words, &experiment, &subjects, &offer, streams)? else {
+        return Ok(Ending::Usage);
+    };
+    let Some(plan) = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?
+    else {
+        return Ok(Ending::Interrupted);
+    };
+    if plan.cells.is_empty() {
+        say_not_run(&plan, streams)?;
+        writeln!(streams.err, "prony: nothing is left to measure")?;
+        return Ok(Ending::Invalid);
+    }
+    let dir = folder::choose(words)?;
+    let environment = machine(&plan, &subjects, &offer)?;
+    let measured = measure(
+        words,
+        &plan,
+        environment,
+        &home,
+        &offer,
+        &dir,
+        &interrupted,
+        streams,
+    )?;
+    let rendering = report::render_into(&dir)?;
+    say_done(words, &dir, &rendering, streams)?;
+    Ok(if measured {
+        rendering.ending()
+    } else {
+        Ending::Interrupted
+    })
+}
+
+/// Reads the experiment and its subjects; what is wrong with them is printed.
+fn read(
+    path: &Path,
+    home: &Home,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
+    let experiment = match Experiment::load(path) {
+        Ok(experiment) => experiment,
+        Err(wrong) => {
+            write!(streams.err, "{wrong}")?;
+            return Ok(None);
+        }
+    };
+    match subject::load_all(&experiment, &home.subjects) {
+        Ok(subjects) => Ok(Some((experiment, subjects))),
+        Err(wrong) => {
+            for wrong in wrong {
+                write!(streams.err, "{wrong}")?;
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Plans and says what is going to happen, and for how long.
+fn plan(
+    words: &RunWords,
+    experiment: &Experiment,
+    subjects: &[Subject],
+    offer: &Offer,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Plan>> {
+    let path = env::var("PATH").unwrap_or_default();
+    let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace);
+    let options = plan::Options {
+        quick: words.quick,
+        only: words.only.clone(),
+        blocks: words.blocks,
+        seed: words.seed,
+        command: words.command(),
+    };
+    let plan = match plan::plan(experiment, subjects, &facts, &options) {
+        Ok(plan) => plan,
+        Err(wrong) => {
+            writeln!(streams.err, "prony: {wrong}")?;
+            return Ok(None);
+        }
+    };
+    writeln!(streams.err, "{}", plan.title)?;
+    writeln!(streams.err, "  {}", plan::estimate_line(&plan, PER_TRIAL))?;
+    say_not_run(&plan, streams)?;
+    Ok(Some(plan))
+}
+
+fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    for missing in &plan.not_run {
+        let remedy = if missing.remedy.is_empty() {
+            String::new()
+        } else {
+            format!("; to change it: {}", missing.remedy)
+        };
+        writeln!(
+            streams.err,
+            "  not run: {}: {}{remedy}",
+            missing.what, missing.reason
+        )?;
+    }
+    Ok(())
+}
+
+fn machine(plan: &Plan, subjects: &[Subject], offer: &Offer) -> anyhow::Result<Environment> {
+    let mut facts = offer.facts.clone();
+    facts.extend(offer.refused.iter().map(|refused| Fact {
+        name: "not offered".to_owned(),
+        value: refused.clone(),
+    }));
+    Ok(environment::collect(Given {
+        prony_version: env!("CARGO_PKG_VERSION").to_owned(),
+        prony_commit: env!("PRONY_COMMIT").to_owned(),
+        driver: crate::driver::chosen()?,
+        software: builds::software(plan, subjects),
+        facts,
+    }))
+}
+
+/// Does the trials. `false`: the user ended the run.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is one thing that the run needs, named at its only call"
+)]
+fn measure(
+    words: &RunWords,
+    plan: &Plan,
+    environment: Environment,
+    home: &Home,
+    offer: &Offer,
+    dir: &Path,
+    interrupted: &Arc<AtomicBool>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<bool> {
+    let options = Options {
+        dir: dir.to_owned(),
+        resume: words.resume.is_some(),
+        prony: home.prony.clone(),
+        wanted: offer.wanted,
+        driver: crate::driver::chosen()?,
+        wrk: env::var_os("PATH").and_then(|path| Wrk::find(&path)),
+        interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
+    };
+    let mut bar = Bar::new(plan, streams.err)?;
+    let outcome = prony_lab::run::run(
+        plan,
+        environment,
+        &options,
+        &mut |event: prony_lab::run::Event<'_>| bar.event(&event),
+    );
+    bar.finish();
+    Ok(!outcome?.interrupted && !interrupted.load(Relaxed))
+}
+
+fn say_done(
+    words: &RunWords,
+    dir: &Path,
+    rendering: &Rendering,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    if words.json {
+        streams.out.write_all(rendering.summary_json.as_bytes())?;
+        return Ok(());
+    }
+    writeln!(streams.out, "{}", dir.join(layout::DOCUMENT).display())?;
+    writeln!(streams.out, "{}", dir.join(layout::PAGE).display())?;
+    Ok(())
+}

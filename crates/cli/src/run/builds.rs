@@ -1,0 +1,114 @@
+//! Builds the subjects of a plan, one after the other, and says how that went.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal as _};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget};
+use prony_lab::build::{self, BuildContext, BuildOutcome};
+use prony_lab::plan;
+use prony_lab::subject::Subject;
+use prony_lab::supervise::{Offer, SupervisedLauncher};
+use prony_record::{Plan, Software};
+
+use crate::Streams;
+use crate::home::Home;
+
+/// Builds what the plan needs and settles it. `None`: the user ended it.
+pub fn build(
+    plan: Plan,
+    subjects: &[Subject],
+    home: &Home,
+    offer: &Offer,
+    interrupted: &Arc<AtomicBool>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Option<Plan>> {
+    let launcher = SupervisedLauncher::new(home.prony.clone(), offer.wanted);
+    let context = BuildContext {
+        cache: &home.cache,
+        prony: &home.prony,
+        cancel: interrupted,
+    };
+    let wanted: BTreeSet<&str> = plan
+        .subjects
+        .iter()
+        .map(|subject| subject.id.as_str())
+        .collect();
+    let mut outcomes = Vec::new();
+    for subject in subjects
+        .iter()
+        .filter(|subject| wanted.contains(subject.id.as_str()))
+    {
+        let spinner = spinner(&subject.id);
+        let outcome = build::build(subject, &context, &launcher);
+        spinner.finish_and_clear();
+        if interrupted.load(Relaxed) {
+            return Ok(None);
+        }
+        match &outcome {
+            BuildOutcome::Ready(ready) if ready.cached || ready.dir.is_empty() => {}
+            BuildOutcome::Ready(_) => writeln!(streams.err, "  built {}", subject.id)?,
+            BuildOutcome::Failed(failed) => {
+                writeln!(streams.err, "  not run: {}: {}", subject.id, failed.reason)?
+            }
+        }
+        outcomes.push((subject.id.clone(), outcome));
+    }
+    Ok(Some(plan::settle(plan, &outcomes)))
+}
+
+fn spinner(id: &str) -> ProgressBar {
+    let target = if io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let spinner = ProgressBar::with_draw_target(None, target);
+    spinner.set_message(format!(
+        "building {id} (once for each change of its sources)"
+    ));
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    spinner
+}
+
+/// The tools that the subjects of a plan are built and run with, by what they say of themselves.
+pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
+    let planned = |subject: &&Subject| plan.subjects.iter().any(|planned| planned.id == subject.id);
+    let tools: BTreeSet<&str> = subjects
+        .iter()
+        .filter(planned)
+        .flat_map(|subject| &subject.needs.commands)
+        .map(String::as_str)
+        .collect();
+    let said = tools.into_iter().filter_map(|tool| {
+        Some(Software {
+            name: tool.to_owned(),
+            version: version(tool)?,
+        })
+    });
+    said.collect()
+}
+
+/// The first line that a tool prints when asked for its version.
+fn version(tool: &str) -> Option<String> {
+    let ask = match tool {
+        "go" => "version",
+        "nginx" => "-v",
+        _ => "--version",
+    };
+    let output = Command::new(tool).arg(ask).output().ok()?;
+    let text = if output.stdout.is_empty() {
+        output.stderr
+    } else {
+        output.stdout
+    };
+    let line = String::from_utf8_lossy(&text)
+        .lines()
+        .next()?
+        .trim()
+        .to_owned();
+    (!line.is_empty()).then_some(line)
+}

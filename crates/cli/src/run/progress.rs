@@ -1,0 +1,166 @@
+//! How far a run has come: a bar on a terminal, a line a trial elsewhere.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use prony_base::Nanos;
+use prony_lab::run::Event;
+use prony_record::{Cell, Outcome, Phase, Plan, Trial};
+
+/// Shows the events of a run.
+pub struct Bar<'a> {
+    bar: ProgressBar,
+    /// Where lines go when there is no terminal.
+    lines: Option<&'a mut dyn Write>,
+    what: String,
+    left: Nanos,
+}
+
+impl<'a> Bar<'a> {
+    /// A bar for the trials of `plan`.
+    pub fn new(plan: &Plan, err: &'a mut dyn Write) -> anyhow::Result<Bar<'a>> {
+        let terminal = io::stderr().is_terminal();
+        let target = if terminal {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let total = plan.cells.len() as u64 * u64::from(plan.blocks);
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        bar.set_style(ProgressStyle::with_template(
+            "  {bar:24} {pos}/{len}  {prefix}  {wide_msg}",
+        )?);
+        Ok(Bar {
+            bar,
+            lines: (!terminal).then_some(err),
+            what: String::new(),
+            left: Nanos::ZERO,
+        })
+    }
+
+    /// Something happened.
+    pub fn event(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Begun { kept, total, left } => {
+                self.bar.set_length(u64::from(*total));
+                self.bar.set_position(u64::from(*kept));
+                self.left = *left;
+            }
+            Event::Started {
+                cell,
+                block,
+                generator,
+            } => self.what = title(cell, *block, generator),
+            Event::Phase(phase) => self
+                .bar
+                .set_message(format!("{}: {}", self.what, verb(*phase))),
+            Event::Ended {
+                trial,
+                done,
+                total,
+                left,
+            } => self.ended(trial, *done, *total, *left),
+            Event::LeftOut {
+                cell,
+                block,
+                done,
+                total,
+            } => {
+                self.count(*done, *total);
+                self.line(&format!(
+                    "{done}/{total}  {}: left out, it has failed before",
+                    title(cell, *block, "prony")
+                ));
+            }
+        }
+        self.bar.set_prefix(format!("{} left", minutes(self.left)));
+    }
+
+    fn ended(&mut self, trial: &Trial, done: u32, total: u32, left: Nanos) {
+        self.left = left;
+        self.count(done, total);
+        let figure = match (&trial.outcome, &trial.load) {
+            (Outcome::Measured, Some(load)) => format!("{:.0} requests/s", load.rate_per_s),
+            (Outcome::Failed { reason, .. }, _) => format!("failed: {reason}"),
+            _ => "interrupted".to_owned(),
+        };
+        if let (Outcome::Failed { .. }, None) = (&trial.outcome, &self.lines) {
+            self.bar.println(format!("  {}: {figure}", self.what));
+        }
+        self.line(&format!(
+            "{done}/{total}  {}: {figure}, {} left",
+            self.what,
+            minutes(left)
+        ));
+    }
+
+    fn count(&self, done: u32, total: u32) {
+        self.bar.set_length(u64::from(total));
+        self.bar.set_position(u64::from(done));
+    }
+
+    fn line(&mut self, text: &str) {
+        if let Some(lines) = &mut self.lines {
+            // A standard error that nobody reads must not end a run.
+            let _ = writeln!(lines, "  {text}");
+        }
+    }
+
+    /// Takes the bar off the terminal.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn title(cell: &Cell, block: u32, generator: &str) -> String {
+    let generator = if generator == "prony" {
+        String::new()
+    } else {
+        format!(" ({generator})")
+    };
+    format!("block {} {}{generator}", block + 1, cell.id)
+}
+
+fn verb(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Prepare => "preparing",
+        Phase::Start => "starting",
+        Phase::Ready => "waiting until it is ready",
+        Phase::Verify => "verifying",
+        Phase::WarmUp => "warming up",
+        Phase::Measure => "measuring",
+        Phase::Drain => "draining",
+        Phase::Stop => "stopping",
+    }
+}
+
+/// `45 s`, `3 min 20 s`, `1 h 5 min`.
+fn minutes(length: Nanos) -> String {
+    let seconds = length.0.div_ceil(1_000_000_000);
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_reads_as_people_say_it() {
+        let said = [1, 59, 60, 200, 3_600, 7_500].map(|seconds| minutes(Nanos::from_secs(seconds)));
+        assert_eq!(
+            said,
+            [
+                "1 s",
+                "59 s",
+                "1 min 0 s",
+                "3 min 20 s",
+                "1 h 0 min",
+                "2 h 5 min"
+            ]
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! What the tests of the program share.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, process, thread};
+
+/// The program under test.
+pub const PRONY: &str = env!("CARGO_BIN_EXE_prony");
+
+/// A process that is ended with the test.
+pub struct Ended(pub Child);
+
+impl Ended {
+    pub fn start(command: &mut Command) -> Ended {
+        Ended(command.spawn().expect("the process starts"))
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // SIGTERM lets nginx's master end its workers; the child is then waited for.
+        let id = self.0.id().to_string();
+        let _ = Command::new("kill").arg(&id).status();
+        let _ = self.0.wait();
+    }
+}
+
+/// A fresh folder for `name`.
+pub fn folder(name: &str) -> PathBuf {
+    let folder = env::temp_dir().join(format!("prony-test-{name}-{}", process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a temporary folder");
+    folder
+}
+
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .expect("a free port")
+        .port()
+}
+
+/// Returns once something accepts on `port`.
+pub fn wait_for_port(port: u16) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline, "nothing listens on port {port}");
+        thread::yield_now();
+    }
+}
+
+/// Body of `GET path`.
+pub fn get(port: u16, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    )
+    .expect("a request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    text.split_once("\r\n\r\n")
+        .expect("a head and a body")
+        .1
+        .to_owned()
+}
+
+/// `prony serve` on a free port.
+pub fn serve(words: &[&str]) -> (Ended, u16) {
+    let mut command = Command::new(PRONY);
+    command
+        .args(["serve", "--port", "0"])
+        .args(words)
+        .stdout(Stdio::piped());
+    let mut server = Ended::start(&mut command);
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().expect("its output"))
+        .read_line(&mut line)
+        .expect("a line");
+    let port = line
+        .trim()
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok());
+    (server, port.unwrap_or_else(|| panic!("a port in `{line}`")))
+}

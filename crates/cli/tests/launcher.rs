@@ -1,0 +1,167 @@
+//! The launcher on machines without Rust, played by stubs of rustup, curl and
+//! cargo in an otherwise bare PATH.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What the launcher may use of an ordinary machine.
+const ORDINARY: [&str; 10] = [
+    "bash", "sh", "sed", "find", "readlink", "dirname", "touch", "mkdir", "cp", "chmod",
+];
+
+/// Puts the stub of cargo in place, as an installer would.
+const INSTALLS_CARGO: &str =
+    "mkdir -p $CARGO_HOME/bin; cp $HOME/stub-cargo $CARGO_HOME/bin/cargo\n";
+
+/// A cargo whose build leaves a program that prints its words.
+const CARGO: &str = r##"[ "$1" = build ] || exit 0
+mkdir -p target/release
+printf '#!/bin/sh\necho "built: $*"\n' > target/release/prony
+chmod +x target/release/prony
+"##;
+
+struct Machine {
+    folder: PathBuf,
+}
+
+impl Machine {
+    /// A checkout with the launcher and nothing else, on a machine with `stubs` beside [`ORDINARY`].
+    fn new(name: &str, stubs: &[(&str, &str)]) -> Machine {
+        let folder = common::folder(name);
+        let root = prony_testkit::root();
+        for file in ["prony", "rust-toolchain.toml"] {
+            fs::copy(root.join(file), folder.join(file)).expect("a file of the checkout");
+        }
+        let bin = folder.join("bin");
+        fs::create_dir(&bin).expect("a folder");
+        for command in ORDINARY {
+            let path = prony_testkit::find(command)
+                .unwrap_or_else(|| panic!("{command} is on every machine"));
+            symlink(path, bin.join(command)).expect("a link");
+        }
+        let machine = Machine { folder };
+        machine.stub(&machine.folder.join("stub-cargo"), CARGO);
+        for (command, script) in stubs {
+            machine.stub(&bin.join(command), script);
+        }
+        machine
+    }
+
+    fn stub(&self, path: &Path, script: &str) {
+        fs::write(path, format!("#!/bin/sh\n{script}")).expect("a stub");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("an executable stub");
+    }
+
+    fn prony(&self, words: &[&str], env: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(self.folder.join("bin/bash"));
+        command
+            .arg(self.folder.join("prony"))
+            .args(words)
+            .env_clear();
+        command
+            .env("PATH", self.folder.join("bin"))
+            .env("HOME", &self.folder)
+            .env("CARGO_HOME", self.folder.join("cargo"));
+        command
+            .envs(env.iter().copied())
+            .output()
+            .expect("the launcher runs")
+    }
+}
+
+fn said(output: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+fn pinned() -> String {
+    let text =
+        fs::read_to_string(prony_testkit::root().join("rust-toolchain.toml")).expect("the pin");
+    text.split('"')
+        .nth(1)
+        .expect("a version in quotes")
+        .to_owned()
+}
+
+#[test]
+fn without_rust_and_not_allowed_to_install_it_says_what_is_missing() {
+    let machine = Machine::new("launcher-no-install", &[("rustup", "touch $HOME/called")]);
+    let output = machine.prony(&["--version"], &[("PRONY_NO_INSTALL", "1")]);
+    let (out, err) = said(&output);
+    assert_eq!((output.status.code(), out.as_str()), (Some(2), ""));
+    let version = pinned();
+    assert_eq!(
+        err,
+        format!(
+            "prony: Rust {version} is missing; install it from https://rustup.rs, or run again without PRONY_NO_INSTALL=1\n"
+        )
+    );
+    assert!(
+        !machine.folder.join("called").exists(),
+        "nothing was installed"
+    );
+}
+
+#[test]
+fn with_rustup_the_pinned_toolchain_is_installed_after_one_line() {
+    let rustup = format!("echo \"rustup $*\"\n{INSTALLS_CARGO}");
+    let machine = Machine::new("launcher-rustup", &[("rustup", &rustup), ("cc", "")]);
+    let output = machine.prony(&["load", "a b"], &[]);
+    let (out, err) = said(&output);
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(0), "built: load a b\n"),
+        "{err}"
+    );
+    let version = pinned();
+    assert!(err.starts_with(&format!("prony: installing Rust {version} with rustup (once; PRONY_NO_INSTALL=1 prevents this)\n")), "{err}");
+    assert!(
+        err.contains(&format!(
+            "rustup toolchain install {version} --profile minimal"
+        )),
+        "{err}"
+    );
+}
+
+#[test]
+fn without_rustup_it_is_fetched_first() {
+    let curl = format!("cat <<'END'\necho \"installer $*\"\n{INSTALLS_CARGO}END\n");
+    let machine = Machine::new("launcher-curl", &[("curl", &curl), ("cc", "")]);
+    symlink(
+        prony_testkit::find("cat").expect("cat"),
+        machine.folder.join("bin/cat"),
+    )
+    .expect("a link");
+    let (out, err) = said(&machine.prony(&["serve"], &[]));
+    assert_eq!(out, "built: serve\n", "{err}");
+    assert!(
+        err.contains(&format!("--default-toolchain {}", pinned())),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_machine_without_a_linker_is_told_which_package_has_one() {
+    let rustup = INSTALLS_CARGO.to_owned();
+    let machine = Machine::new("launcher-linker", &[("rustup", &rustup)]);
+    let output = machine.prony(&["load"], &[]);
+    let (_, err) = said(&output);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        err.ends_with("prony: a C linker is missing; apt-get install -y gcc libc6-dev\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_binary_that_is_newer_than_its_sources_is_run_as_it_is() {
+    let rustup = INSTALLS_CARGO.to_owned();
+    let machine = Machine::new("launcher-fresh", &[("rustup", &rustup), ("cc", "")]);
+    machine.prony(&["load"], &[]);
+    let (out, err) = said(&machine.prony(&["load", "again"], &[]));
+    assert_eq!((out.as_str(), err.as_str()), ("built: load again\n", ""));
+}

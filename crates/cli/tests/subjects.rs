@@ -1,0 +1,88 @@
+//! Every subject is built, started, held against `subjects/CONTRACT.md` and
+//! stopped. Takes minutes on the first time, so `./test` runs it as a step of its own:
+//!
+//!     cargo test --package prony-cli --test subjects
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+/// Exit status of `try.py` for a subject that this machine lacks something for.
+const NOT_RUN: i32 = 3;
+/// Subjects that the distribution on which the tests run does not offer, by their own words.
+const ELSEWHERE: [&str; 1] = ["cpp/drogon"];
+
+fn holds_to_the_contract(subject: &str) {
+    let Some(python) = prony_testkit::need("python3") else {
+        return;
+    };
+    let root = prony_testkit::root();
+    let build = root
+        .join(".prony/test-subjects")
+        .join(subject.replace('/', "-"));
+    let output = Command::new(python)
+        .arg(root.join("subjects/try.py"))
+        .args([subject, "--prony", common::PRONY, "--build"])
+        .arg(build)
+        .output()
+        .expect("try.py runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => {}
+        Some(NOT_RUN) if ELSEWHERE.contains(&subject) => eprintln!("{subject}: {text}"),
+        Some(NOT_RUN) => prony_testkit::skip(&text.trim().replace('\n', " ")),
+        _ => panic!("{subject}:\n{text}"),
+    }
+}
+
+macro_rules! subjects {
+    ($($name:ident: $subject:literal,)*) => {
+        /// All that are tested here.
+        const SUBJECTS: &[&str] = &[$($subject),*];
+        $(#[test] fn $name() { holds_to_the_contract($subject); })*
+    };
+}
+
+subjects! {
+    c_nginx: "c/nginx",
+    cpp_beast: "cpp/beast",
+    cpp_drogon: "cpp/drogon",
+    go_fasthttp: "go/fasthttp",
+    go_net_http: "go/net-http",
+    node_express: "node/express",
+    node_fastify: "node/fastify",
+    python_fastapi: "python/fastapi",
+    rust_actix_web: "rust/actix-web",
+    rust_axum: "rust/axum",
+    rust_prony: "rust/prony",
+}
+
+#[test]
+fn no_subject_is_left_out_here() {
+    let mut found = BTreeSet::new();
+    let root = prony_testkit::root().join("subjects");
+    for language in fs::read_dir(&root)
+        .expect("the subjects")
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+    {
+        for subject in fs::read_dir(language.path()).expect("a language").flatten() {
+            if subject.path().join("subject.toml").exists() {
+                let name = subject
+                    .path()
+                    .strip_prefix(&root)
+                    .expect("below")
+                    .to_string_lossy()
+                    .into_owned();
+                found.insert(name);
+            }
+        }
+    }
+    assert_eq!(
+        found,
+        SUBJECTS.iter().map(|&subject| subject.to_owned()).collect()
+    );
+}
