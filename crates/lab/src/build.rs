@@ -20,7 +20,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use prony_base::Nanos;
@@ -185,7 +185,7 @@ fn build_or_fail(
         root,
     };
     let Some(plan) = &subject.build else {
-        let version = job.version("version")?;
+        let version = job.version()?;
         return Ok(Ready {
             dir: String::new(),
             key: String::new(),
@@ -198,7 +198,7 @@ fn build_or_fail(
     let stem = format!("{}{}", job.prefix(), &key[..12]);
     job.dir = job.root.join(&stem);
     let (hold, cached) = job.built(plan, &stem)?;
-    let version = job.version(&stem)?;
+    let version = job.version()?;
     job.remove_old(&stem);
     Ok(Ready {
         dir: job.dir.display().to_string(),
@@ -272,6 +272,14 @@ impl Job<'_> {
         Ok(finished)
     }
 
+    /// A file of this call's own for the output of a short command.
+    fn temporary(&self) -> PathBuf {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.root
+            .join(format!(".output-{}-{number}", std::process::id()))
+    }
+
     /// The key of the build, in hexadecimal.
     fn key(&self, plan: &Build) -> Result<String, Failed> {
         let mut hash = Sha256::new();
@@ -301,8 +309,7 @@ impl Job<'_> {
         let tool = quote(tool);
         let command =
             format!("{tool} --version 2>/dev/null || {tool} version 2>/dev/null || {tool} -v 2>&1");
-        let name = format!(".tool-{}-{}", std::process::id(), self.prefix());
-        let log = self.root.join(name);
+        let log = self.temporary();
         let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         // Left behind, it would be in nobody's way but in the user's sight.
@@ -362,12 +369,11 @@ impl Job<'_> {
     }
 
     /// The line that its version command prints.
-    fn version(&self, stem: &str) -> Result<String, Failed> {
+    fn version(&self) -> Result<String, Failed> {
         if self.subject.version.is_empty() {
             return Ok(String::new());
         }
-        let name = format!(".version-{}-{}{stem}", std::process::id(), self.prefix());
-        let log = self.root.join(name);
+        let log = self.temporary();
         let finished = self.run(&self.shell(&self.subject.version, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         let _ = fs::remove_file(&log);
@@ -520,11 +526,14 @@ fn mark(dir: &Path) -> io::Result<()> {
     fs::rename(&temporary, dir.join(MARKER))
 }
 
+/// Removes a build, its marker first: what is cut off in the middle is not whole.
 fn remove_dir(dir: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(dir) {
+    let missing_is_fine = |result: io::Result<()>| match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
-    }
+    };
+    missing_is_fine(fs::remove_file(dir.join(MARKER)))?;
+    missing_is_fine(fs::remove_dir_all(dir))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -46,6 +46,8 @@ use crate::experiment::{Experiment, From, Origin, SubjectEntry, check_names, rea
 pub const FILE: &str = "subject.toml";
 /// Signals that a server can be asked to stop with.
 pub const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"];
+/// Characters of a command in its summary.
+const SUMMARY_CHARS_MAX: usize = 200;
 /// Folders looked at for the name of a subject that is not there.
 const FOLDERS_MAX: usize = 2_000;
 
@@ -275,7 +277,8 @@ fn of_command(command: &[String], origin: &Origin) -> Subject {
 }
 
 fn words_of(command: &[String]) -> String {
-    format!("`{}`", short(&command.join(" ")))
+    let line: String = command.join(" ").chars().take(SUMMARY_CHARS_MAX).collect();
+    format!("`{line}`")
 }
 
 fn of_url(url: &str) -> Subject {
@@ -547,7 +550,7 @@ fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<Strin
             START_PLACEHOLDERS.contains(&name) || nearest(name, BUILD_PLACEHOLDERS).is_some();
         if !BUILD_PLACEHOLDERS.contains(&name) && is_start {
             let message = format!("`{{{}}}` cannot stand in this command", short(name));
-            let help = suggest(name, "placeholder", &BUILD_PLACEHOLDERS);
+            let help = suggest_placeholder(name, &BUILD_PLACEHOLDERS);
             p.note(Diagnosis::new(cmd.span(), message).help(help));
         }
     }
@@ -573,18 +576,18 @@ fn read_start(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Start> {
         _ => crate::experiment::command(value, p),
     };
     let env = table.map("env", p).unwrap_or_default();
+    let env_span = table.span_of("env");
     table.finish(&[], p);
     let command = command?;
-    check_placeholders(&command, &env, false, &span, p);
+    check_placeholders(&command, false, &span, p);
+    check_placeholders(env.values(), false, &env_span, p);
     check_port(command.iter().chain(env.values()), &span, p);
     Some((command, env))
 }
 
-/// Notes placeholders that mean nothing. `value`: whether `{value}` and free
-/// braces of a setting are allowed.
-pub(crate) fn check_placeholders(
-    words: &[String],
-    env: &BTreeMap<String, String>,
+/// Notes placeholders that mean nothing. `value`: whether `{value}` does.
+pub(crate) fn check_placeholders<'a>(
+    texts: impl IntoIterator<Item = &'a String>,
     value: bool,
     span: &Range<usize>,
     p: &mut Problems,
@@ -593,16 +596,18 @@ pub(crate) fn check_placeholders(
     if value {
         right.push("value");
     }
-    for name in words
-        .iter()
-        .chain(env.values())
-        .flat_map(|text| words::placeholders(text))
-    {
-        if !right.contains(&name) {
-            let message = format!("unknown placeholder `{{{}}}`", short(name));
-            let help = suggest(name, "placeholder", &right);
-            p.note(Diagnosis::new(span.clone(), message).help(help));
-        }
+    let names = texts.into_iter().flat_map(|text| words::placeholders(text));
+    for name in names.filter(|name| !right.contains(name)) {
+        let message = format!("unknown placeholder `{{{}}}`", short(name));
+        p.note(Diagnosis::new(span.clone(), message).help(suggest_placeholder(name, &right)));
+    }
+}
+
+fn suggest_placeholder(name: &str, right: &[&str]) -> String {
+    let braced: Vec<String> = right.iter().map(|name| format!("{{{name}}}")).collect();
+    match nearest(name, right.iter().copied()) {
+        Some(word) => format!("did you mean `{{{word}}}`?"),
+        None => format!("placeholders here: {}", quoted(&braced)),
     }
 }
 

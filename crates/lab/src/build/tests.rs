@@ -1,1 +1,296 @@
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Instant;
 
+use super::*;
+use crate::experiment::Origin;
+
+/// Starts processes plainly, and remembers what it was asked to.
+#[derive(Default)]
+struct Plain {
+    asked: Mutex<Vec<String>>,
+}
+
+impl Plain {
+    /// How often a command with `text` in it was asked for.
+    fn count(&self, text: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked
+            .iter()
+            .filter(|command| command.contains(text))
+            .count()
+    }
+}
+
+impl Launcher for Plain {
+    fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
+        self.asked.lock().unwrap().push(command.argv.join(" "));
+        let failed = |error: io::Error| LaunchError(error.to_string());
+        let log = File::create(&command.log).map_err(failed)?;
+        let mut child = Command::new(&command.argv[0])
+            .args(&command.argv[1..])
+            .current_dir(&command.cwd)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().map_err(failed)?)
+            .stderr(log)
+            .spawn()
+            .map_err(failed)?;
+        let began = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait().map_err(failed)? {
+                return Ok(Finished::Code(status.code().unwrap_or(-1)));
+            }
+            let late = Nanos::from(began.elapsed()) > command.timeout;
+            let interrupted = cancel.load(Ordering::Relaxed);
+            if late || interrupted {
+                child.kill().map_err(failed)?;
+                child.wait().map_err(failed)?;
+                return Ok(if late {
+                    Finished::TimedOut
+                } else {
+                    Finished::Interrupted
+                });
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// A subject in a folder of its own, and a cache.
+struct Stage {
+    folder: tempfile::TempDir,
+    cancel: AtomicBool,
+    launcher: Plain,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let subject = folder.path().join("it's mine");
+        fs::create_dir_all(subject.join("src/deep")).unwrap();
+        fs::write(subject.join("src/deep/main.c"), "one\n").unwrap();
+        Stage {
+            folder,
+            cancel: AtomicBool::new(false),
+            launcher: Plain::default(),
+        }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.folder.path().join("it's mine")
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    fn subject(&self, cmd: &str) -> Subject {
+        let text = format!(
+            "name = 'mine'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
+             [needs]\ncommands = ['sh']\n\
+             [build]\ncmd = '''{cmd}'''\ninputs = ['src']\ntimeout_s = 30\n\
+             [start]\ncmd = ['{{build}}/x', '{{port}}']\n[ready]\nport = true\n\
+             [version]\ncmd = 'cat {{build}}/out; echo more'\n"
+        );
+        Subject::parse(&text, &Origin::new("subject.toml", self.dir())).unwrap()
+    }
+
+    fn build(&self, subject: &Subject) -> BuildOutcome {
+        let context = BuildContext {
+            cache: &self.cache(),
+            prony: Path::new("/usr/bin/prony"),
+            cancel: &self.cancel,
+        };
+        build(subject, &context, &self.launcher)
+    }
+
+    fn ready(&self, subject: &Subject) -> Ready {
+        match self.build(subject) {
+            BuildOutcome::Ready(ready) => ready,
+            BuildOutcome::Failed(failed) => panic!("{failed:?}"),
+        }
+    }
+
+    fn failed(&self, subject: &Subject) -> Failed {
+        match self.build(subject) {
+            BuildOutcome::Failed(failed) => failed,
+            BuildOutcome::Ready(ready) => panic!("{ready:?}"),
+        }
+    }
+
+    /// The finished builds in the cache.
+    fn builds(&self) -> usize {
+        let entries = fs::read_dir(self.cache().join("build")).unwrap().flatten();
+        entries
+            .filter(|entry| entry.path().join(MARKER).exists())
+            .count()
+    }
+}
+
+const COPY: &str = "cat src/deep/main.c > {build}/out";
+
+#[test]
+fn a_build_is_done_once_and_kept() {
+    let stage = Stage::new();
+    let subject = stage.subject(COPY);
+    let first = stage.ready(&subject);
+    assert!(!first.cached);
+    assert_eq!(first.version, "one");
+    assert!(first.dir.contains("/build/c-it_s_mine-"), "{}", first.dir);
+    assert_eq!(first.key.len(), 64);
+    let second = stage.ready(&subject);
+    assert!(second.cached);
+    assert_eq!((first.dir, first.key), (second.dir, second.key));
+    assert_eq!(stage.launcher.count("src/deep/main.c >"), 1);
+    let names: Vec<String> = fs::read_dir(stage.cache().join("build"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert_eq!(names, Vec::<String>::new(), "nothing temporary is left");
+}
+
+#[test]
+fn content_names_modes_and_subject_toml_are_in_the_key() {
+    let stage = Stage::new();
+    let key = |cmd: &str| stage.ready(&stage.subject(cmd)).key;
+    let mut keys = vec![key(COPY)];
+    keys.push(key("cat src/deep/main.c > {build}/out; true"));
+    let file = stage.dir().join("src/deep/main.c");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    keys.push(key(COPY));
+    fs::write(&file, "two").unwrap();
+    keys.push(key(COPY));
+    fs::write(stage.dir().join("src/more"), "").unwrap();
+    keys.push(key(COPY));
+    let different: std::collections::BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(different.len(), keys.len());
+}
+
+#[test]
+fn old_builds_go_but_for_two_and_those_in_use() {
+    let stage = Stage::new();
+    let file = stage.dir().join("src/deep/main.c");
+    let subject = stage.subject(COPY);
+    let used = stage.ready(&subject);
+    for round in 0..4 {
+        fs::write(&file, format!("round {round}")).unwrap();
+        stage.ready(&subject);
+    }
+    assert!(Path::new(&used.dir).join(MARKER).exists(), "it is in use");
+    drop(used);
+    for round in 4..7 {
+        fs::write(&file, format!("round {round}")).unwrap();
+        stage.ready(&subject);
+    }
+    assert_eq!(stage.builds(), KEPT);
+}
+
+#[test]
+fn a_failed_build_gives_the_end_of_its_log_and_is_tried_again() {
+    let stage = Stage::new();
+    let subject = stage.subject(
+        "test -e src/there || { seq 1 20; echo 'no there' >&2; exit 3; }; touch {build}/out",
+    );
+    let failed = stage.failed(&subject);
+    assert!(
+        failed
+            .reason
+            .starts_with("its build failed with status 3: 14 | "),
+        "{}",
+        failed.reason
+    );
+    assert!(
+        failed.reason.ends_with("| 20 | no there"),
+        "{}",
+        failed.reason
+    );
+    let log = failed.log.clone().unwrap();
+    assert_eq!(fs::read_to_string(log).unwrap().lines().count(), 21);
+    assert!(failed.not_run("c/mine").remedy.starts_with("less "));
+    assert_eq!(stage.builds(), 0);
+    fs::write(stage.dir().join("src/there"), "").unwrap();
+    stage.ready(&subject);
+}
+
+#[test]
+fn a_build_that_was_cut_off_is_begun_anew() {
+    let stage = Stage::new();
+    let subject = stage.subject("test ! -e {build}/half && cat src/deep/main.c > {build}/out");
+    let whole = stage.ready(&subject);
+    let dir = PathBuf::from(&whole.dir);
+    fs::remove_file(dir.join(MARKER)).unwrap();
+    fs::write(dir.join("half"), "").unwrap();
+    drop(whole);
+    let again = stage.ready(&subject);
+    assert!(!again.cached && !dir.join("half").exists());
+}
+
+#[test]
+fn a_build_that_takes_too_long_is_ended() {
+    let stage = Stage::new();
+    let mut subject = stage.subject("exec sleep 600");
+    subject.build.as_mut().unwrap().timeout = Nanos::from_millis(20);
+    let failed = stage.failed(&subject);
+    assert_eq!(failed.reason, "its build took longer than 20.0ms");
+}
+
+#[test]
+fn an_interrupted_build_says_so_and_leaves_nothing() {
+    let stage = Stage::new();
+    stage.cancel.store(true, Ordering::Relaxed);
+    let failed = stage.failed(&stage.subject("exec sleep 600"));
+    assert!(failed.interrupted);
+    assert_eq!(stage.builds(), 0);
+}
+
+#[test]
+fn two_at_once_build_once() {
+    let stage = Stage::new();
+    let subject = stage.subject(COPY);
+    let cached: Vec<bool> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| stage.ready(&subject).cached))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert_eq!(cached.iter().filter(|&&cached| !cached).count(), 1);
+    assert_eq!(stage.launcher.count("src/deep/main.c >"), 1);
+}
+
+#[test]
+fn an_input_that_is_not_there_is_named() {
+    let stage = Stage::new();
+    fs::remove_dir_all(stage.dir().join("src")).unwrap();
+    let failed = stage.failed(&stage.subject(COPY));
+    assert!(
+        failed.reason.starts_with("input `src`: No such file"),
+        "{}",
+        failed.reason
+    );
+}
+
+#[test]
+fn what_is_not_built_only_says_its_version() {
+    let stage = Stage::new();
+    let mut subject = stage.subject(COPY);
+    subject.build = None;
+    subject.version = "echo; echo \"$(basename {prony}) 7\"".to_owned();
+    let ready = stage.ready(&subject);
+    assert_eq!(
+        (ready.version.as_str(), ready.dir.as_str()),
+        ("prony 7", "")
+    );
+    subject.version = "echo no; exit 1".to_owned();
+    assert_eq!(stage.ready(&subject).version, "");
+}
+
+#[test]
+fn paths_are_quoted_for_a_shell() {
+    assert_eq!(quote("/a/b-1.c"), "/a/b-1.c");
+    assert_eq!(quote("it's $HOME"), r"'it'\''s $HOME'");
+    assert_eq!(quote(""), "''");
+}

@@ -87,6 +87,12 @@ impl<'a, 'i> Fields<'a, 'i> {
         self.table.contains_key(key)
     }
 
+    /// Where the value of `key` stands; where the table begins if it is not there.
+    pub fn span_of(&self, key: &str) -> Range<usize> {
+        let value = self.table.get(key);
+        value.map_or_else(|| self.span.clone(), Spanned::span)
+    }
+
     /// Notes that a key which must be there is not.
     pub fn missing(&self, key: &str, example: &str, problems: &mut Problems) {
         let message = format!("{} lacks `{key}`", self.place);

@@ -191,7 +191,7 @@ pub struct Quick {
     /// Warm-up.
     pub warmup: Option<Nanos>,
     /// The connections that are kept.
-    pub connections: Option<Vec<Connections>>,
+    pub connections: Option<Spanned<Vec<Connections>>>,
 }
 
 /// How many connections.

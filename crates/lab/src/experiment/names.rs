@@ -28,7 +28,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
                 None => unknown_key(name, &texts(&settings), p),
                 Some(setting) => {
                     let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-                    known("value", value, &values, p);
+                    known_value(name, value, &values, p);
                 }
             }
         }
@@ -67,24 +67,40 @@ fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
     }
 }
 
+fn known_value(
+    setting: &Spanned<String>,
+    value: &Spanned<String>,
+    right: &[&str],
+    p: &mut Problems,
+) {
+    if !right.contains(&value.get_ref().as_str()) {
+        let message = format!(
+            "setting `{}` has no value `{}`",
+            setting.get_ref(),
+            value.get_ref()
+        );
+        let help = suggest(value.get_ref(), "value", right);
+        p.note(Diagnosis::new(value.span(), message).help(help));
+    }
+}
+
 /// A quick number of connections must be one of some workload, or it would be
 /// passed over in silence.
 fn check_quick(experiment: &Experiment, p: &mut Problems) {
     let Some(kept) = &experiment.quick.connections else {
         return;
     };
-    let all = |count: &Connections| {
+    let asked = |count: &Connections| {
         let mut workloads = experiment.workloads.iter();
         workloads.any(|workload| workload.connections.contains(count))
     };
-    if let Some(Connections::Exactly(count)) = kept.iter().find(|count| !all(count))
+    let other = kept.get_ref().iter().find(|count| !asked(count));
+    if let Some(Connections::Exactly(count)) = other
         && !experiment.workloads.is_empty()
     {
-        let at = experiment.text.find("[run.quick]").unwrap_or(0);
-        let span = at..experiment.text.len().min(at + "[run.quick]".len());
-        let message = format!("`connections` of [run.quick] has {count}, and no workload does");
+        let message = format!("[run.quick] has {count} connections, and no workload does");
         let help = "a quick run does fewer of the same cells, never others";
-        p.note(Diagnosis::new(span, message).help(help));
+        p.note(Diagnosis::new(kept.span(), message).help(help));
     }
 }
 

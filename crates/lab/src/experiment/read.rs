@@ -174,7 +174,7 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
         warmup: table.duration("warmup", WARMUP, p),
         connections: table
             .value("connections")
-            .and_then(|value| connections(value, p)),
+            .and_then(|value| Some(Spanned::new(value.span(), connections(value, p)?))),
     };
     table.finish(&[], p);
     quick
@@ -244,15 +244,10 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
             .table("stop", "stop = {…}", p)
             .map(|stop| subject::stop(stop, p)),
     };
-    subject::check_placeholders(&entry.args, &entry.env, false, &table.span, p);
+    subject::check_placeholders(&entry.args, false, &table.span_of("args"), p);
+    subject::check_placeholders(entry.env.values(), false, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
-        subject::check_placeholders(command, &entry.env, false, &table.span, p);
-        let words = command.iter().chain(&entry.args).chain(entry.env.values());
-        subject::check_port(words.clone(), &table.span, p);
-        if words.into_iter().any(|word| word.contains("{build}")) {
-            let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
-            p.note(Diagnosis::new(table.span.clone(), message));
-        }
+        check_command(command, &entry, &table.span_of("cmd"), p);
     }
     if let Some(From::Url(_)) = &from {
         refuse_for_url(&table, p);
@@ -265,12 +260,22 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
     from.map(|_| entry)
 }
 
+fn check_command(command: &[String], entry: &SubjectEntry, span: &Range<usize>, p: &mut Problems) {
+    subject::check_placeholders(command, false, span, p);
+    let words = command.iter().chain(&entry.args).chain(entry.env.values());
+    subject::check_port(words.clone(), span, p);
+    if words.into_iter().any(|word| word.contains("{build}")) {
+        let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
+        p.note(Diagnosis::new(span.clone(), message));
+    }
+}
+
 /// What cannot be done to a server that Prony does not start.
 fn refuse_for_url(table: &Fields<'_, '_>, p: &mut Problems) {
     for key in ["args", "env", "threads", "stop"] {
         if table.has(key) {
             let message = format!("`{key}` cannot go with `url`: Prony does not start that server");
-            p.note(Diagnosis::new(table.span.clone(), message));
+            p.note(Diagnosis::new(table.span_of(key), message));
         }
     }
 }
@@ -559,7 +564,8 @@ fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setting> 
     let env = table.map("env", p).unwrap_or_default();
     let args = table.texts("args", p).unwrap_or_default();
     let args: Vec<String> = args.into_iter().map(Spanned::into_inner).collect();
-    subject::check_placeholders(&args, &env, true, &table.span, p);
+    subject::check_placeholders(&args, true, &table.span_of("args"), p);
+    subject::check_placeholders(env.values(), true, &table.span_of("env"), p);
     if !table.has("env") && !table.has("args") {
         let message = "this setting changes nothing: it has neither `env` nor `args`";
         let help = "env = { RUST_LOG = \"{value}\" }, or args = [\"--log\", \"{value}\"]";

@@ -1,1 +1,189 @@
+use proptest::prelude::*;
 
+use super::*;
+
+fn parse(text: &str) -> Result<Experiment, Diagnoses> {
+    Experiment::parse(text, &Origin::new("e.toml", "/srv"))
+}
+
+fn example() -> String {
+    let path = prony_testkit::root().join("experiments/ping.toml");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The file in this module's documentation is the reference for writers.
+#[test]
+fn the_documented_file_parses_whole() {
+    let module = include_str!("mod.rs");
+    let blocks: Vec<String> = module
+        .split("```toml")
+        .skip(1)
+        .map(|rest| {
+            let block = rest.split("```").next().unwrap();
+            let lines = block.lines().map(|line| line.trim_start_matches("//!"));
+            lines.collect::<Vec<_>>().join("\n")
+        })
+        .collect();
+    assert_eq!(blocks.len(), 2);
+    for block in &blocks {
+        if let Err(wrong) = parse(block) {
+            panic!("{wrong}");
+        }
+    }
+    let whole = parse(&blocks[1]).unwrap();
+    assert_eq!(whole.subjects.len(), 3);
+    assert_eq!(whole.run.threads, Some(1));
+    assert_eq!(whole.exclude.len(), 1);
+}
+
+#[test]
+fn five_lines_have_defaults_for_all_else() {
+    let text = "title = 'x'\n[[subject]]\ncmd = './my-server --port {port}'\n[[workload]]\nrequest = { path = '/a/b?c' }";
+    let experiment = parse(text).unwrap();
+    assert_eq!(experiment.run, Run::default());
+    let workload = &experiment.workloads[0];
+    assert_eq!(workload.name.get_ref(), "a-b");
+    assert_eq!(workload.request.method, "GET");
+    assert_eq!(workload.connections, [Connections::Exactly(100)]);
+    assert_eq!(
+        (workload.expect_status, workload.connections_max),
+        (200, 20_000)
+    );
+    assert_eq!(
+        experiment.subjects[0].from,
+        From::Command(vec!["./my-server".into(), "--port".into(), "{port}".into()])
+    );
+}
+
+#[test]
+fn headers_keep_the_order_in_which_they_are_written() {
+    let text = "subject = [{ url = 'http://h' }]
+        workload = [{ request = { path = '/', headers = { Z = '1', Accept = '2', B = '3' } } }]";
+    let headers = &parse(text).unwrap().workloads[0].request.headers;
+    let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["Z", "Accept", "B"]);
+}
+
+#[test]
+fn several_problems_are_reported_together() {
+    let wrong = parse("titel = 'x'\n[run]\nblocks = 0\nduration = 5\n").unwrap_err();
+    let messages: Vec<&str> = wrong.problems.iter().map(|p| p.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "the experiment lacks `[[subject]]`",
+            "the experiment lacks `[[workload]]`",
+            "unknown key `titel` in the experiment",
+            "`blocks` must be a whole number from 1 to 1000, not 0",
+            "`duration` must be a length of time such as \"5s\", not 5",
+        ]
+    );
+}
+
+#[test]
+fn a_file_that_is_not_there_or_not_text_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("e.toml");
+    let said = |path: &Path| Experiment::load(path).unwrap_err().to_string();
+    assert!(said(&path).contains("this file cannot be read: No such file"));
+    std::fs::write(&path, b"title = '\xff'").unwrap();
+    assert!(said(&path).contains("not UTF-8 text (byte 9)"));
+    std::fs::write(&path, vec![b'#'; FILE_BYTES_MAX as usize + 1]).unwrap();
+    assert!(said(&path).contains("longer than 1048576 bytes"));
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_not_a_crash() {
+    let wrong = parse(&format!("title = {}", "[".repeat(200_000))).unwrap_err();
+    assert!(!wrong.problems.is_empty());
+    assert!(parse(&format!("a{} = 1", ".a".repeat(200_000))).is_err());
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_it_panic(text in "\\PC{0,200}") {
+        fuzz(text.as_bytes());
+    }
+
+    #[test]
+    fn no_arrangement_of_right_words_makes_it_panic(
+        words in proptest::collection::vec(proptest::sample::select(WORDS), 0..60),
+    ) {
+        fuzz(words.concat().as_bytes());
+    }
+
+    #[test]
+    fn no_change_of_a_right_file_makes_it_panic(
+        cuts in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..20, "[ -~\\n]{0,8}"), 1..6),
+    ) {
+        let mut text = example();
+        for (at, length, put) in cuts {
+            let floor = |mut at: usize| {
+                while !text.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let from = floor(at.index(text.len()));
+            let to = floor((from + length).min(text.len()));
+            text.replace_range(from..to.max(from), &put);
+        }
+        fuzz(text.as_bytes());
+    }
+}
+
+const WORDS: &[&str] = &[
+    "\n",
+    "\n",
+    "[run]\n",
+    "[run.quick]\n",
+    "[[subject]]\n",
+    "[[workload]]\n",
+    "[[setting]]\n",
+    "[[exclude]]\n",
+    "title",
+    "blocks",
+    "duration",
+    "warmup",
+    "seed",
+    "reference",
+    "threads",
+    "ref",
+    "cmd",
+    "url",
+    "name",
+    "request",
+    "path",
+    "headers",
+    "body",
+    "connections",
+    "max",
+    "values",
+    "env",
+    "args",
+    "subjects",
+    "subject",
+    " = ",
+    " = ",
+    " = ",
+    "\"5s\"",
+    "\"max\"",
+    "'s {port}'",
+    "'/'",
+    "'http://127.0.0.1'",
+    "3",
+    "-1",
+    "0.5",
+    "true",
+    "{ ",
+    " }",
+    "[",
+    "]",
+    ", ",
+    ".",
+    "''",
+    "\"{random}\"",
+    "1e400",
+    "99999999999999999999",
+    "1979-05-27",
+];

@@ -1,7 +1,7 @@
 //! What a plan must know of a machine, as a value, and the one function that
 //! finds it out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -18,6 +18,9 @@ pub struct Facts {
     pub distribution: String,
     /// Of the commands that the subjects need, those that are there.
     pub commands: BTreeSet<String>,
+    /// Those that are not on PATH and yet in a folder for programs of the system, which
+    /// an ordinary user's PATH often lacks: where.
+    pub elsewhere: BTreeMap<String, String>,
     /// Of the files that the subjects need, those that are there.
     pub files: BTreeSet<String>,
     /// Limits on connections.
@@ -28,14 +31,17 @@ impl Facts {
     /// Looks at this machine. `path` is the variable PATH; `own_network`: trials
     /// run in networks of their own.
     pub fn gather(subjects: &[Subject], path: &str, own_network: bool) -> Facts {
-        let commands = subjects.iter().flat_map(|subject| &subject.needs.commands);
+        let needed = subjects.iter().flat_map(|subject| &subject.needs.commands);
+        let (there, away): (Vec<&String>, Vec<&String>) =
+            needed.partition(|command| on_path(command, path));
         let files = subjects.iter().flat_map(|subject| &subject.needs.files);
         Facts {
             cores: cores(),
             distribution: distribution(),
-            commands: commands
-                .filter(|command| on_path(command, path))
-                .cloned()
+            commands: there.into_iter().cloned().collect(),
+            elsewhere: away
+                .into_iter()
+                .filter_map(|command| Some((command.clone(), in_system(command)?)))
                 .collect(),
             files: files
                 .filter(|file| Path::new(file).exists())
@@ -47,9 +53,10 @@ impl Facts {
 
     /// What of `needs` is not there, each as a message names it.
     pub fn missing(&self, needs: &Needs) -> Vec<String> {
-        let command = |name: &String| match name.contains('/') {
-            true => format!("`{name}` is not there"),
-            false => format!("`{name}` is not on PATH"),
+        let command = |name: &String| match self.elsewhere.get(name) {
+            Some(place) => format!("`{place}` is there, but its folder is not on PATH"),
+            None if name.contains('/') => format!("`{name}` is not there"),
+            None => format!("`{name}` is not on PATH"),
         };
         let commands = needs
             .commands
@@ -65,6 +72,16 @@ impl Facts {
 
     /// The command that would bring what `needs` names; empty where none is known.
     pub fn remedy(&self, needs: &Needs) -> String {
+        let absent = needs
+            .commands
+            .iter()
+            .filter(|name| !self.commands.contains(*name));
+        let places: Vec<Option<&String>> = absent.map(|name| self.elsewhere.get(name)).collect();
+        if let [Some(place)] = places.as_slice()
+            && let Some((folder, _)) = place.rsplit_once('/')
+        {
+            return format!("export PATH=$PATH:{folder}");
+        }
         let own = needs.packages.get(&self.distribution);
         own.or_else(|| needs.packages.get("any"))
             .cloned()
@@ -83,6 +100,14 @@ pub fn on_path(command: &str, path: &str) -> bool {
         return executable(Path::new(command));
     }
     std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
+}
+
+/// Where in the system's own folders `command` is, if it is.
+fn in_system(command: &str) -> Option<String> {
+    let folders = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
+    let place = |folder: &&str| format!("{folder}/{command}");
+    let mut places = folders.iter().map(place);
+    places.find(|place| !command.contains('/') && on_path(place, ""))
 }
 
 /// The processors that this process may use, grouped by core.

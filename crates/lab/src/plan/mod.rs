@@ -243,7 +243,11 @@ fn connections(
 ) -> Vec<(Connections, u32)> {
     let mut asked = workload.connections.clone();
     if let Some(kept) = experiment.quick.connections.as_ref().filter(|_| quick) {
-        let few: Vec<Connections> = asked.iter().copied().filter(|c| kept.contains(c)).collect();
+        let few: Vec<Connections> = asked
+            .iter()
+            .copied()
+            .filter(|c| kept.get_ref().contains(c))
+            .collect();
         asked.truncate(1);
         if !few.is_empty() {
             asked = few;

@@ -1,1 +1,401 @@
+use std::path::Path;
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::build::{BuildOutcome, Failed, Ready};
+use crate::cap::Limits;
+use crate::experiment::Origin;
+
+fn root() -> std::path::PathBuf {
+    prony_testkit::root()
+}
+
+/// A machine with two cores on which all that `subjects` need is there.
+fn machine(subjects: &[Subject]) -> Facts {
+    let needs = || subjects.iter().map(|subject| &subject.needs);
+    Facts {
+        cores: vec![vec![0], vec![1]],
+        distribution: "debian".to_owned(),
+        commands: needs().flat_map(|n| n.commands.clone()).collect(),
+        files: needs().flat_map(|n| n.files.clone()).collect(),
+        elsewhere: BTreeMap::new(),
+        limits: Limits::example(),
+    }
+}
+
+fn shipped(name: &str) -> (Experiment, Vec<Subject>) {
+    let experiment = Experiment::load(&root().join("experiments").join(name)).unwrap();
+    let subjects = subject::load_all(&experiment, &root().join("subjects")).unwrap();
+    (experiment, subjects)
+}
+
+fn own(text: &str) -> (Experiment, Vec<Subject>) {
+    let experiment = Experiment::parse(text, &Origin::new("e.toml", "/srv")).unwrap();
+    let subjects = subject::load_all(&experiment, Path::new("/nowhere")).unwrap();
+    (experiment, subjects)
+}
+
+fn quick() -> Options {
+    Options {
+        quick: true,
+        ..Options::default()
+    }
+}
+
+fn only(words: &[&str]) -> Options {
+    Options {
+        only: words.iter().map(|&word| word.to_owned()).collect(),
+        ..quick()
+    }
+}
+
+fn ids(plan: &Plan) -> Vec<&str> {
+    plan.cells.iter().map(|cell| cell.id.as_str()).collect()
+}
+
+/// The plan as a person would want to see it whole.
+fn outline(plan: &Plan) -> String {
+    let mut lines = vec![
+        format!(
+            "{} (seed {}, {} blocks)",
+            plan.title, plan.seed, plan.blocks
+        ),
+        format!(
+            "{} after {}",
+            Nanos(plan.duration_ns),
+            Nanos(plan.warmup_ns)
+        ),
+        format!("reference {:?}", plan.reference),
+        format!(
+            "cores {:?} and {:?}",
+            plan.cores.subject, plan.cores.generator
+        ),
+        format!(
+            "cap {} by {}",
+            plan.connection_cap.connections_max, plan.connection_cap.limited_by
+        ),
+        estimate_line(plan, Nanos::from_secs(1)),
+    ];
+    lines.extend(plan.cells.iter().map(|cell| format!("  {}", cell.id)));
+    lines.extend(
+        plan.not_run
+            .iter()
+            .map(|n| format!("not run: {}: {}; {}", n.what, n.reason, n.remedy)),
+    );
+    lines.extend(plan.notes.iter().map(|note| format!("note: {note}")));
+    lines.join("\n")
+}
+
+#[test]
+fn the_full_ping_plan() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let plan = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    )
+    .unwrap();
+    insta::assert_snapshot!(outline(&plan));
+}
+
+#[test]
+fn the_quick_ping_plan_ends_within_two_minutes() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
+    assert!(estimate(&plan, Nanos::from_secs(1)) < Nanos::from_secs(110));
+    insta::assert_snapshot!(outline(&plan));
+}
+
+#[test]
+fn the_ping_plan_without_go_node_nginx_and_python() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let mut facts = machine(&subjects);
+    for gone in ["go", "node", "npm", "nginx", "python3"] {
+        assert!(facts.commands.remove(gone), "{gone} is needed by nobody");
+    }
+    facts
+        .elsewhere
+        .insert("nginx".to_owned(), "/usr/sbin/nginx".to_owned());
+    let plan = plan(&experiment, &subjects, &facts, &quick()).unwrap();
+    insta::assert_snapshot!(outline(&plan));
+}
+
+#[test]
+fn a_server_of_ones_own_is_five_lines() {
+    let text = std::fs::read_to_string(root().join("experiments/own-server.toml")).unwrap();
+    assert_eq!(
+        text.lines().filter(|line| !line.starts_with('#')).count(),
+        5
+    );
+    let (experiment, subjects) = shipped("own-server.toml");
+    let facts = machine(&subjects);
+    let mut plan = plan(&experiment, &subjects, &facts, &Options::default()).unwrap();
+    let folder = root().join("experiments").display().to_string();
+    assert_eq!(
+        plan.subjects[0].source,
+        prony_record::Source::Command { dir: folder }
+    );
+    plan.subjects[0].source = prony_record::Source::Unknown;
+    plan.experiment.clear();
+    plan.experiment_sha256.clear();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&plan).unwrap());
+}
+
+#[test]
+fn a_missing_reference_is_said_and_not_replaced() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let mut facts = machine(&subjects);
+    facts.commands.remove("cargo");
+    let plan = plan(&experiment, &subjects, &facts, &quick()).unwrap();
+    assert_eq!(plan.reference, None);
+    assert!(
+        plan.notes[0].contains("rust/actix-web is not run"),
+        "{:?}",
+        plan.notes
+    );
+    assert!(
+        plan.cells
+            .iter()
+            .all(|cell| cell.subject != "rust/actix-web")
+    );
+}
+
+#[test]
+fn numbers_above_the_cap_become_the_cap_once() {
+    let (experiment, subjects) = own(
+        "subject = [{ cmd = 's {port}' }]\nworkload = [{ request = { path = '/' }, connections = [2, 900, 950, 'max'] }]",
+    );
+    let mut facts = machine(&subjects);
+    facts.limits.open_files = 1_024;
+    let plan = plan(&experiment, &subjects, &facts, &Options::default()).unwrap();
+    assert_eq!(plan.workloads[0].connections, [2, 824]);
+    assert_eq!(ids(&plan), ["s root c=2", "s root c=824"]);
+    assert!(
+        plan.notes[0].contains("900 connections cut to 824 (open files"),
+        "{:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn settings_multiply_cells_and_spare_what_they_do_not_concern() {
+    let (experiment, subjects) = own(
+        "subject = [{ cmd = 's {port}' }, { cmd = 't {port}' }, { url = 'http://127.0.0.1:1' }]
+         workload = [{ request = { path = '/' } }]
+         setting = [
+           { name = 'log', values = ['off', 'very loud'], env = { LOG = '{value}' }, subjects = ['s'] },
+           { name = 'n', values = [1, 2], args = ['-n', '{value}'] },
+         ]
+         exclude = [{ subject = 's', log = 'off', n = 2 }]",
+    );
+    let plan = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(
+        ids(&plan),
+        [
+            "s root c=100 log=off n=1",
+            "t root c=100 n=1",
+            "127.0.0.1:1 root c=100",
+            "t root c=100 n=2",
+            "s root c=100 log=\"very loud\" n=1",
+            "s root c=100 log=\"very loud\" n=2",
+        ]
+    );
+}
+
+#[test]
+fn only_selects_by_part_and_pattern_and_drops_the_rest() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let facts = machine(&subjects);
+    let run = |words: &[&str]| plan(&experiment, &subjects, &facts, &only(words));
+    let axum = run(&["axum"]).unwrap();
+    assert_eq!(ids(&axum), ["rust/axum ping c=2", "rust/axum ping c=400"]);
+    assert_eq!(axum.workloads.len(), 1);
+    assert_eq!(axum.reference, None);
+    assert!(
+        axum.notes[0].contains("not among the selected"),
+        "{:?}",
+        axum.notes
+    );
+    let two = run(&["go/*", "*hello c=400"]).unwrap();
+    assert_eq!(two.cells.len(), 4 + 3);
+    let error = run(&["haskell"]).unwrap_err().to_string();
+    assert!(
+        error.contains("`haskell` selects none of the 23 cells:\n  rust/prony ping c=2\n"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_not_selected_is_not_missing() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let mut facts = machine(&subjects);
+    facts.commands.remove("go");
+    let plan = plan(&experiment, &subjects, &facts, &only(&["rust"])).unwrap();
+    assert_eq!(plan.not_run, []);
+}
+
+#[test]
+fn nothing_that_can_run_is_an_error_that_says_why() {
+    let (experiment, subjects) = shipped("own-server.toml");
+    let mut facts = machine(&subjects);
+    facts.commands.clear();
+    let error = plan(&experiment, &subjects, &facts, &quick())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("python3: `python3` is not on PATH"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_subject_that_no_workload_reaches_is_named() {
+    let (experiment, subjects) = own(
+        "subject = [{ cmd = 's {port}' }, { cmd = 't {port}', endpoints = ['/other'] }]
+         workload = [{ request = { path = '/?a=1' } }]",
+    );
+    let plan = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(ids(&plan), ["s root c=100"]);
+    assert_eq!(plan.not_run[0].what, "t");
+    assert_eq!(
+        plan.not_run[0].reason,
+        "it answers `/other`, and no workload asks for that"
+    );
+}
+
+#[test]
+fn an_experiment_that_multiplies_beyond_the_limit_is_refused() {
+    let setting = |name: &str| {
+        let values: Vec<String> = (0..100).map(|value| value.to_string()).collect();
+        format!(
+            "{{ name = '{name}', values = [{}], args = ['{{value}}'] }}",
+            values.join(",")
+        )
+    };
+    let (experiment, subjects) = own(&format!(
+        "subject = [{{ cmd = 's {{port}}' }}]\nworkload = [{{ request = {{ path = '/' }} }}]\nsetting = [{}, {}, {}]",
+        setting("a"),
+        setting("b"),
+        setting("c")
+    ));
+    let error = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    );
+    assert_eq!(error, Err(PlanError::TooManyCells));
+}
+
+#[test]
+fn the_command_line_goes_before_the_file() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let options = Options {
+        blocks: Some(3),
+        seed: Some(9),
+        ..quick()
+    };
+    let plan = plan(&experiment, &subjects, &machine(&subjects), &options).unwrap();
+    assert_eq!((plan.blocks, plan.seed, plan.order.len()), (3, 9, 3));
+}
+
+#[test]
+fn a_failed_build_leaves_the_plan_with_its_cells() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
+    let failed = BuildOutcome::Failed(Failed {
+        reason: "its build failed with status 1: no".to_owned(),
+        log: Some("/cache/x.log".into()),
+        interrupted: false,
+    });
+    let ready = BuildOutcome::Ready(Ready {
+        dir: "/cache/axum".to_owned(),
+        key: "abc".to_owned(),
+        version: "axum 1".to_owned(),
+        cached: true,
+        hold: None,
+    });
+    let outcomes = [
+        ("rust/actix-web".to_owned(), failed),
+        ("rust/axum".to_owned(), ready),
+    ];
+    let settled = settle(plan.clone(), &outcomes);
+    assert_eq!(settled.cells.len(), plan.cells.len() - 3);
+    assert_eq!(settled.not_run[0].remedy, "less /cache/x.log");
+    assert_eq!(settled.reference, None);
+    assert!(
+        settled
+            .order
+            .iter()
+            .all(|row| row.len() == settled.cells.len())
+    );
+    let axum = settled
+        .subjects
+        .iter()
+        .find(|s| s.id == "rust/axum")
+        .unwrap();
+    assert_eq!(
+        (axum.build_dir.as_str(), axum.version.as_str()),
+        ("/cache/axum", "axum 1")
+    );
+}
+
+#[test]
+fn an_estimate_is_trials_times_their_length() {
+    let mut plan = Plan {
+        blocks: 6,
+        duration_ns: Nanos::from_secs(5).0,
+        warmup_ns: Nanos::from_secs(1).0,
+        cells: vec![Cell::default(); 36],
+        ..Plan::default()
+    };
+    let line = |plan: &Plan| estimate_line(plan, Nanos::from_secs(1));
+    assert_eq!(
+        line(&plan),
+        "36 cells in 6 blocks: 216 trials, about 26 min"
+    );
+    plan.cells.truncate(1);
+    assert_eq!(line(&plan), "1 cell in 6 blocks: 6 trials, about 42 s");
+    plan.blocks = 1_000;
+    assert_eq!(
+        line(&plan),
+        "1 cell in 1000 blocks: 1000 trials, about 117 min"
+    );
+    plan.cells.push(Cell::default());
+    assert_eq!(
+        line(&plan),
+        "2 cells in 1000 blocks: 2000 trials, about 3 h 53 min"
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_plan_is_a_pure_function_and_whole(seed: u64, blocks in 1_u32..20, quick: bool, gone in 0_usize..12) {
+        let (experiment, subjects) = shipped("ping.toml");
+        let mut facts = machine(&subjects);
+        let name = facts.commands.iter().nth(gone).cloned();
+        facts.commands.retain(|command| Some(command) != name.as_ref());
+        let options = Options { seed: Some(seed), blocks: Some(blocks), quick, ..Options::default() };
+        let first = plan(&experiment, &subjects, &facts, &options).unwrap();
+        prop_assert_eq!(&first, &plan(&experiment, &subjects, &facts, &options).unwrap());
+        prop_assert_eq!(first.order.len(), blocks as usize);
+        let planned: BTreeSet<&str> = first.subjects.iter().map(|s| s.id.as_str()).collect();
+        let of_cells: BTreeSet<&str> = first.cells.iter().map(|c| c.subject.as_str()).collect();
+        prop_assert_eq!(&planned, &of_cells);
+        prop_assert_eq!(planned.len() + first.not_run.len(), subjects.len());
+    }
+}

@@ -1,1 +1,120 @@
+use super::*;
 
+fn root() -> PathBuf {
+    prony_testkit::root().join("subjects")
+}
+
+#[test]
+fn every_shipped_subject_is_right() {
+    let all = folders(&root());
+    assert!(all.len() >= 11, "{all:?}");
+    for id in all {
+        let subject = match Subject::load(&root().join(&id)) {
+            Ok(subject) => subject,
+            Err(wrong) => panic!("{wrong}"),
+        };
+        assert_eq!(subject.id, id, "the folder is called as the subject is");
+        for input in subject.build.iter().flat_map(|build| &build.inputs) {
+            assert!(root().join(&id).join(input).exists(), "{id}: {input}");
+        }
+        assert!(subject.answers("/hello"), "{id}");
+    }
+}
+
+#[test]
+fn endpoints_match_whole_paths_and_folders_by_their_star() {
+    let mut subject = blank("x", "");
+    assert!(subject.answers("/anything"));
+    subject.endpoints = vec!["/ping".to_owned(), "/payload/*".to_owned()];
+    for yes in ["/ping", "/ping?a=/x", "/payload/10", "/payload/"] {
+        assert!(subject.answers(yes), "{yes}");
+    }
+    for no in ["/pin", "/ping/", "/payload", "/payloads/1", "/"] {
+        assert!(!subject.answers(no), "{no}");
+    }
+}
+
+fn experiment(text: &str, folder: &Path) -> Experiment {
+    let text = format!("{text}\nworkload = [{{ request = {{ path = '/ping' }} }}]");
+    Experiment::parse(&text, &Origin::new("e.toml", folder)).unwrap()
+}
+
+#[test]
+fn the_experiment_goes_before_the_file() {
+    let experiment = experiment(
+        "subject = [{ ref = 'go/fasthttp', name = 'again', args = ['-x'], threads = 3,
+           env = { GOMAXPROCS = '1' }, endpoints = ['/a'], ready = { port = true } }]",
+        Path::new("/srv"),
+    );
+    let subject = load_all(&experiment, &root()).unwrap().remove(0);
+    assert_eq!(
+        (subject.id.as_str(), subject.language.as_str()),
+        ("again", "go")
+    );
+    assert_eq!(subject.start.last().unwrap(), "-x");
+    assert_eq!(
+        (subject.threads, subject.env["GOMAXPROCS"].as_str()),
+        (Some(3), "1")
+    );
+    assert_eq!(
+        (subject.endpoints.as_slice(), subject.ready.sign.as_str()),
+        (&["/a".to_owned()][..], "port")
+    );
+}
+
+#[test]
+fn a_folder_may_lie_beside_the_experiment() {
+    let experiment = experiment(
+        "subject = [{ ref = '../subjects/rust/axum' }]",
+        &root().join("../experiments"),
+    );
+    let subjects = load_all(&experiment, Path::new("/nowhere")).unwrap();
+    assert_eq!(subjects[0].id, "rust/axum");
+}
+
+#[test]
+fn a_command_needs_its_program() {
+    let needs = |command: &str| {
+        let origin = Origin::new("e.toml", "/srv");
+        of_command(&[command.to_owned()], &origin).needs
+    };
+    assert_eq!(needs("node").commands, ["node"]);
+    assert_eq!(needs("./bin/server").files, ["/srv/bin/server"]);
+    assert_eq!(needs("/opt/server").files, ["/opt/server"]);
+    assert_eq!(needs("{prony}"), Needs::default());
+}
+
+#[test]
+fn files_of_subjects_are_reported_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine").join(FILE), "nam = 'x'").unwrap();
+    let experiment = experiment(
+        "subject = [{ ref = './mine' }, { ref = './mine', name = 'b' }, { ref = 'rust/axun' }]",
+        folder.path(),
+    );
+    let wrong = load_all(&experiment, &root()).unwrap_err();
+    assert_eq!(wrong.len(), 2);
+    assert!(
+        wrong[0].to_string().contains("did you mean `rust/axum`?"),
+        "{}",
+        wrong[0]
+    );
+    assert!(
+        wrong[1].to_string().contains("did you mean `name`?"),
+        "{}",
+        wrong[1]
+    );
+}
+
+#[test]
+fn names_of_subjects_must_be_there_and_differ() {
+    let said = |text: &str| {
+        let experiment = experiment(text, Path::new("/srv"));
+        load_all(&experiment, &root()).unwrap_err()[0].to_string()
+    };
+    let twice = said("subject = [{ cmd = 'a {port}' }, { cmd = 'x/a {port}' }]");
+    assert!(twice.contains("two subjects are called `a`"), "{twice}");
+    let reference = said("run = { reference = 'ab' }\nsubject = [{ cmd = 'abc {port}' }]");
+    assert!(reference.contains("did you mean `abc`?"), "{reference}");
+}
