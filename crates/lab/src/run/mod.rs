@@ -683,6 +683,52 @@ mod tests {
         assert_eq!(wrk_version("work 1"), None);
     }
 
+    /// What comes of a trial whose supervisor is a shell script, at a deadline that has passed.
+    fn result_of_script(name: &str, script: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("prony-{name}-{}", std::process::id()));
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut watch = Watch {
+            supervisor: started(&path),
+            interrupt: &Interrupt::default(),
+            deadline: clock::monotonic(),
+            interrupted: false,
+            phase: Phase::Measure,
+        };
+        let result = watch.result(Nanos::ZERO, &mut |_: Event<'_>| {});
+        std::fs::remove_file(&path).unwrap();
+        result.expect_err("a script reports no trial")
+    }
+
+    fn started(path: &Path) -> Supervisor {
+        loop {
+            match Supervisor::start(path, Wanted::default(), Order::Probe) {
+                // Another test that forks at this moment holds the script open for writing.
+                Err(SupervisorError::Start { source, .. })
+                    if source.kind() == io::ErrorKind::ExecutableFileBusy => {}
+                result => return result.unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn a_supervisor_that_hangs_is_ended_at_the_deadline() {
+        let reason = result_of_script("hangs", "while read line; do :; done");
+        assert_eq!(reason, "the trial hung and was ended");
+    }
+
+    #[test]
+    fn a_supervisor_that_reports_nothing_more_is_not_waited_for() {
+        // It lives on after it has closed its output, until its input ends too.
+        let reason = result_of_script("closes", "exec cat >/dev/null");
+        let known = [
+            "the supervisor ended without a result (exit status: 0)",
+            "the trial hung and was ended",
+        ];
+        assert!(known.contains(&reason.as_str()), "{reason}");
+    }
+
     #[test]
     fn only_failures_before_the_load_are_hopeless() {
         let failed = |phase| Trial {

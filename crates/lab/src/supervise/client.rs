@@ -118,10 +118,12 @@ impl Supervisor {
         }
     }
 
+    /// One that closed its output without a result is of no use any more.
     fn exit_in_words(&mut self) -> String {
-        match self.child.wait() {
-            Ok(status) => format!(" ({status})"),
-            Err(_) => String::new(),
+        self.end();
+        match self.child.try_wait() {
+            Ok(Some(status)) => format!(" ({status})"),
+            _ => String::new(),
         }
     }
 

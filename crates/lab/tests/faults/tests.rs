@@ -44,6 +44,14 @@ pub fn all() -> ExitCode {
             death_in_the_window_is_recorded_with_what_was_measured,
         );
         add(
+            "a_full_accept_queue_is_counted_by_the_kernel",
+            a_full_accept_queue_is_counted_by_the_kernel,
+        );
+        add(
+            "a_server_that_already_runs_is_measured",
+            a_server_that_already_runs_is_measured,
+        );
+        add(
             "commands_end_with_all_that_they_start",
             commands_end_with_all_that_they_start,
         );
@@ -61,6 +69,17 @@ pub fn all() -> ExitCode {
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
     }
+    let missing_wrk =
+        (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
+    if let Some(why) = &missing_wrk {
+        skipped("wrk_checks_the_reference", why);
+    }
+    let wrk = || -> Result<(), Failed> {
+        wrk_checks_the_reference();
+        Ok(())
+    };
+    tests
+        .push(Test::test("wrk_checks_the_reference", wrk).with_ignored_flag(missing_wrk.is_some()));
     let missing = missing_user();
     if let Some(why) = &missing {
         skipped("an_ordinary_user_can_measure", why);
@@ -132,7 +151,7 @@ fn failure(trial: &Trial) -> (Phase, &str) {
     }
 }
 
-fn process<'a>(trial: &'a Trial, role: Role) -> &'a ProcessRecord {
+fn process(trial: &Trial, role: Role) -> &ProcessRecord {
     let found = trial
         .processes
         .iter()
@@ -324,6 +343,92 @@ fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
         asked: true,
     };
     assert_eq!(leaked.exit, Some(killed));
+}
+
+fn a_full_accept_queue_is_counted_by_the_kernel(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let mut plan = plan(vec![subject("tiny-backlog", &[])], 1, 500);
+    plan.cells[0].connections = 50;
+    plan.workloads[0].timeout_ns = 10_000_000_000;
+    let run = stage.run(&plan, &[]);
+    let trial = only(&run, "tiny-backlog");
+    assert!(
+        trial.kernel.rise("TcpExtListenOverflows") > 0,
+        "{:?}",
+        trial.kernel
+    );
+}
+
+fn a_server_that_already_runs_is_measured(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .and_then(|l| l.local_addr())
+        .expect("a port")
+        .port();
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/subjects");
+    let mut server = Command::new("python3")
+        .args(["-B", "slow-start/server.py", "--port", &port.to_string()])
+        .env("PYTHONPATH", &folder)
+        .env("SLOW_START_S", "0")
+        .current_dir(&folder)
+        .spawn()
+        .expect("python3");
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the server did not start"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut by_url = good();
+    by_url.start.clear();
+    by_url.source = prony_record::Source::Url {
+        url: format!("http://localhost:{port}"),
+    };
+    let run = stage.run(&plan(vec![by_url], 1, 300), &[]);
+    assert!(
+        server.try_wait().expect("it is ours").is_none(),
+        "it was not ours to stop"
+    );
+    server.kill().expect("it can be killed");
+    server.wait().expect("it ends");
+    let trial = only(&run, "slow-start");
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    assert!(
+        trial
+            .processes
+            .iter()
+            .all(|process| process.role == Role::Generator)
+    );
+    assert!(!trial.isolation.network_namespace && !trial.kernel.own_namespace);
+}
+
+fn wrk_checks_the_reference() {
+    let stage = Stage::new(FALLBACK);
+    let run = stage.run(
+        &plan(vec![good(), subject("closes", &[])], 2, 1_000),
+        &["wrk"],
+    );
+    let by_wrk: Vec<&Trial> = run
+        .trials
+        .iter()
+        .filter(|trial| trial.generator == "wrk")
+        .collect();
+    assert_eq!((run.trials.len(), by_wrk.len()), (5, 1));
+    let trial = by_wrk[0];
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    assert_eq!(trial.cell, "test/slow-start ping c=4");
+    let load = trial.load.as_ref().expect("a report");
+    assert!(
+        load.rate_per_s > 0.0 && load.completed > 0 && load.latency_ns.p99 > 0,
+        "{load:#?}"
+    );
+    assert!(
+        load.generator.starts_with("wrk ") && load.errors.is_empty(),
+        "{load:#?}"
+    );
+    assert!(process(trial, Role::Subject).cpu_ns > 0 && process(trial, Role::Generator).cpu_ns > 0);
 }
 
 fn commands_end_with_all_that_they_start(isolation: Isolation) {
