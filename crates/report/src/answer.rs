@@ -118,7 +118,10 @@ fn of_group(workload: &str, connections: u32, cells: &[&CellFigures]) -> Option<
     let highest = rates.iter().copied().reduce(f64::max)?;
     let mut by_conclusion: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cell in cells {
-        let Some(ratio) = &cell.ratio else { continue };
+        // The copy of the reference has a sentence of its own.
+        let Some(ratio) = cell.ratio.as_ref().filter(|_| !cell.is_copy) else {
+            continue;
+        };
         let name = match ratio.conclusion {
             "higher" | "lower" => format!(
                 "{} ({}, {}–{})",
@@ -217,18 +220,18 @@ fn resolution(measured: &[&CellFigures]) -> Option<String> {
     let widths: Vec<f64> = widths.collect();
     let widest = widths.iter().copied().reduce(f64::max)?;
     let middle = median(&widths)?;
-    let what = if measured
+    let interval = measured
         .iter()
         .filter_map(|c| c.rate_per_s)
-        .any(|rate| rate.is_interval())
-    {
-        "Intervals or ranges"
+        .any(|rate| rate.is_interval());
+    let what = if interval {
+        "The intervals of the rates are as wide as"
     } else {
-        "The blocks of one cell"
+        "The blocks of one cell lie apart by"
     };
     Some(format!(
-        "{what} are {} wide at the median and {} at the most; no copy of the reference was run, so \
-         smaller differences between subjects have nothing to be measured by.",
+        "{what} {} of the rate at the median and {} at the most. No copy of the reference was run, so \
+         there is nothing to tell by which smaller differences between subjects are real.",
         numbers::percent(middle),
         numbers::percent(widest)
     ))

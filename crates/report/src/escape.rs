@@ -113,6 +113,25 @@ pub fn html(text: &str) -> String {
     escaped
 }
 
+/// With numbers tied to their units, so that no line breaks between them.
+pub fn tied(text: &str) -> String {
+    let mut tied = String::with_capacity(text.len());
+    let mut last = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let unit = rest
+            .peek()
+            .is_some_and(|next| next.is_alphabetic() || *next == '%');
+        tied.push(if c == ' ' && last.is_ascii_digit() && unit {
+            '\u{a0}'
+        } else {
+            c
+        });
+        last = c;
+    }
+    tied
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +147,11 @@ mod tests {
             "a\\|b \\*c\\* \\[d\\](e) \\# f"
         );
         assert_eq!(markdown("x\u{202e}y"), "x\u{fffd}y");
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit() {
+        assert_eq!(tied("between 3.10 k and 5"), "between 3.10\u{a0}k and 5");
     }
 
     #[test]

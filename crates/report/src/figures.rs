@@ -265,12 +265,14 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     }
 }
 
-/// `axum`, or `axum, logging=info` where there are settings.
+/// `axum`, or `axum, logging=info` where there are settings; the id where a name is not unique.
 fn label(case: &Case<'_>) -> String {
+    let subjects = &case.records.plan.subjects;
+    let shared = |name: &str| subjects.iter().filter(|s| s.name == name).count() > 1;
     let name = case
         .subject
         .map(|subject| subject.name.as_str())
-        .filter(|name| !name.is_empty());
+        .filter(|name| !name.is_empty() && !shared(name));
     let mut label = name.unwrap_or(&case.cell.subject).to_owned();
     for (setting, value) in &case.cell.settings {
         label.push_str(&format!(", {setting}={value}"));

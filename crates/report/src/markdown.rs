@@ -5,11 +5,7 @@ use crate::table::{Column, Entry, Table};
 
 /// A table with its columns padded to the same width.
 pub fn table(table: &Table) -> String {
-    let head: Vec<String> = table
-        .columns
-        .iter()
-        .map(|column| markdown(&column.title))
-        .collect();
+    let head: Vec<String> = table.columns.iter().map(head).collect();
     let rows = table
         .rows
         .iter()
@@ -23,15 +19,34 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
         .iter()
         .map(|title| Column {
             title: (*title).to_owned(),
+            below: "",
             numeric: false,
+            markdown_only: false,
         })
         .collect();
     let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
     aligned(&head, rows, &columns)
 }
 
+fn head(column: &Column) -> String {
+    let title = markdown(&column.title);
+    match (column.below, column.title.starts_with("ratio to")) {
+        ("", _) => title,
+        (unit, _) if unit.starts_with('µ') => format!("{title}, {unit}"),
+        (below, true) => format!("{title} ({below})"),
+        // A rate's spread has a column of its own.
+        (_, false) => title,
+    }
+}
+
 fn entry(entry: &Entry) -> String {
     let mut text = markdown(&entry.text);
+    if entry.figure != "rate_per_s.median" && !entry.below.is_empty() {
+        text.push_str(&format!(" ({})", markdown(&entry.below)));
+    }
+    if !entry.remark.is_empty() {
+        text.push_str(&format!(", {}", entry.remark));
+    }
     if entry.few {
         text.push('†');
     }
@@ -89,7 +104,9 @@ mod tests {
     fn columns_stand_under_each_other_in_the_source() {
         let column = |title: &str, numeric| Column {
             title: title.to_owned(),
+            below: "",
             numeric,
+            markdown_only: false,
         };
         let row = |a: &str, b: &str| Row {
             entries: vec![Entry::text(a), Entry::text(b)],

@@ -149,6 +149,8 @@ fn words(evidence: &[Evidence]) -> (Vec<String>, Vec<String>) {
 
 fn number(value: f64, unit: Unit) -> String {
     match unit {
+        // Averages of a few things need not be whole.
+        Unit::Count if value.abs() < 100.0 && value.fract() != 0.0 => numbers::three(value),
         Unit::Count if (0.0..1e15).contains(&value) => numbers::count(value.round() as u64),
         Unit::Count => numbers::three(value),
         Unit::Share => numbers::percent(value),

@@ -144,12 +144,17 @@ pub fn micros(ns: f64) -> String {
     three(ns / 1e3)
 }
 
-/// A part of a whole: `95.2 %`.
+/// A part of a whole with one decimal at the most: `95.2 %`, `0.7 %`.
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return NOTHING.to_owned();
     }
-    format!("{} %", three(share * 100.0))
+    let percents = share * 100.0;
+    if percents.abs() >= 1e15 {
+        return format!("{percents:.2e} %");
+    }
+    let decimals = usize::from(percents.abs() < 99.95);
+    format!("{percents:.decimals$} %")
 }
 
 /// A ratio with two decimals, or three digits where it is small: `1.23`, `0.0456`.

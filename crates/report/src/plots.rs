@@ -98,14 +98,14 @@ struct Data {
     value: Option<f64>,
 }
 
-const WIDTH: f64 = 560.0;
-const NAMES: f64 = 150.0;
-const VALUES: f64 = 62.0;
+const WIDTH: f64 = 400.0;
+const NAMES: f64 = 122.0;
+const VALUES: f64 = 64.0;
 const ROW: f64 = 26.0;
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
 /// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 21;
+const NAME_CHARS: usize = 15;
 
 /// The picture `plot` of the cells of one workload and number of connections.
 pub fn picture(plot: Plot, group: &str, cells: &[&CellFigures]) -> Picture {
@@ -161,9 +161,9 @@ impl Axis {
             1.0
         };
         let power = libm::pow(10.0, libm::floor(libm::log10(highest)));
-        let step = [0.2, 0.5, 1.0, 2.0, 5.0].map(|s| s * power).into_iter();
+        let step = [0.25, 0.5, 1.0, 2.0, 5.0].map(|s| s * power).into_iter();
         let step = step
-            .filter(|s| highest / s <= 5.0)
+            .filter(|s| highest / s <= 4.0)
             .fold(5.0 * power, f64::min);
         let count = libm::ceil(highest / step).clamp(1.0, 6.0);
         let ticks = (0..=count as u32).map(|i| f64::from(i) * step).collect();
@@ -233,12 +233,7 @@ impl Picture {
             } else {
                 "name"
             };
-            self.text(
-                (NAMES - 10.0, y + 4.5),
-                "end",
-                class,
-                shortened(&cell.label),
-            );
+            self.text((NAMES - 8.0, y + 4.5), "end", class, shortened(&cell.label));
             if cell.rate_per_s.is_none() {
                 self.text(
                     (NAMES + 6.0, y + 4.5),
@@ -279,6 +274,21 @@ fn middle(row: usize) -> f64 {
     TOP + ROW * (row as f64 + 0.5)
 }
 
+/// A round number of an axis without the digits that only a measured one needs.
+fn short(number: String) -> String {
+    let (digits, unit) = match number.split_once(' ') {
+        Some((digits, unit)) => (digits, format!(" {unit}")),
+        None => (number.as_str(), String::new()),
+    };
+    if !digits.contains('.') || digits.contains('e') {
+        return number;
+    }
+    format!(
+        "{}{unit}",
+        digits.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
 fn shortened(name: &str) -> String {
     if name.chars().count() <= NAME_CHARS {
         return name.to_owned();
@@ -306,10 +316,12 @@ fn rate(picture: &mut Picture, cells: &[&CellFigures]) {
         .filter_map(|c| c.rate_per_s)
         .any(|rate| rate.is_interval());
     picture.title = "Requests a second".to_owned();
-    picture.frame(cells, &axis, &ticks, numbers::rate);
-    let next = picture.key(NAMES + 4.0, ("circle", "fill"), "median");
+    picture.frame(cells, &axis, &ticks, |per_second| {
+        short(numbers::rate(per_second))
+    });
+    let next = picture.key(NAMES + 5.0, ("circle", "fill"), "median");
     let spread = if interval {
-        "95 % interval, or range"
+        "95 % interval"
     } else {
         "range of the blocks"
     };
@@ -362,10 +374,8 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
     let lowest = if lowest.is_finite() { lowest } else { 1.0 };
     let (axis, ticks) = Axis::logarithmic(lowest, highest);
     picture.title = "Latency (logarithmic; p99 as a number)".to_owned();
-    picture.frame(cells, &axis, &ticks, |ns| {
-        numbers::time(ns).replace(".00", "").replace(".0 ", " ")
-    });
-    let mut x = NAMES + 4.0;
+    picture.frame(cells, &axis, &ticks, |ns| short(numbers::time(ns)));
+    let mut x = NAMES + 5.0;
     for (_, _, shape, word) in LATENCIES {
         x = picture.key(x, (shape, class_of(shape)), word);
     }
@@ -432,13 +442,8 @@ fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     let all = cells.iter().flat_map(|c| of(c)).filter_map(|bar| bar.0);
     let (axis, ticks) = Axis::linear(all.fold(0.0, f64::max));
     picture.title = "CPU time a request, µs".to_owned();
-    picture.frame(cells, &axis, &ticks, |ns| {
-        numbers::three(ns / 1e3)
-            .trim_end_matches(".00")
-            .trim_end_matches(".0")
-            .to_owned()
-    });
-    let next = picture.key(NAMES + 4.0, ("square", "subject"), "subject (number)");
+    picture.frame(cells, &axis, &ticks, |ns| short(numbers::three(ns / 1e3)));
+    let next = picture.key(NAMES + 5.0, ("square", "subject"), "subject (number)");
     picture.key(next, ("square", "generator"), "generator");
     let mut words = Vec::new();
     for (row, cell) in cells.iter().enumerate() {

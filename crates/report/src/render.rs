@@ -98,6 +98,10 @@ fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String 
 }
 
 fn page(view: &View) -> String {
+    let mut view = view.clone();
+    for sentence in &mut view.answer {
+        *sentence = escape::tied(sentence);
+    }
     let environment = templates();
     let pictures = |group: &view::Group| -> Vec<Value> {
         let pictures = group.pictures.iter();
@@ -114,7 +118,7 @@ fn page(view: &View) -> String {
     fill(
         &environment,
         "page.html",
-        context! { v => Value::from(Serde(view)), drawn, style },
+        context! { v => Value::from(Serde(&view)), drawn, style },
     )
 }
 
@@ -223,11 +227,7 @@ fn footnote(note: &Note) -> String {
         ));
         if !seen.lines.is_empty() {
             let printed = seen.lines.iter().map(String::as_str);
-            lines.extend([
-                String::new(),
-                escape::markdown_block(printed, "      "),
-                String::new(),
-            ]);
+            lines.extend([String::new(), escape::markdown_block(printed, "      ")]);
         }
     }
     if note.seen.len() > SEEN_MAX {

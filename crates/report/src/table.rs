@@ -22,8 +22,12 @@ pub struct Table {
 pub struct Column {
     /// What it holds.
     pub title: String,
+    /// Unit, or what stands below its figures.
+    pub below: &'static str,
     /// Whether it holds numbers, which stand on the right.
     pub numeric: bool,
+    /// Whether the page shows it otherwise: below a figure, or as a badge.
+    pub markdown_only: bool,
 }
 
 /// A row.
@@ -33,6 +37,8 @@ pub struct Row {
     pub cell: String,
     /// `reference`, `missing` or empty, and the verdict: for the page's style.
     pub class: String,
+    /// The verdict, where it is not valid.
+    pub badge: &'static str,
     /// Its texts, one a column.
     pub entries: Vec<Entry>,
 }
@@ -42,6 +48,10 @@ pub struct Row {
 pub struct Entry {
     /// As it is read.
     pub text: String,
+    /// What the page shows below it: range or interval.
+    pub below: String,
+    /// What follows from the figure, in words.
+    pub remark: &'static str,
     /// Which figure of the cell it shows: its path in `summary.json`.
     pub figure: &'static str,
     /// The value that the text was made from.
@@ -93,37 +103,41 @@ const COLUMNS: [(&str, &[Code]); 13] = [
 
 /// The table of the cells of one workload and number of connections.
 pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
-    let interval = cells
-        .iter()
-        .filter_map(|c| c.rate_per_s)
-        .any(|rate| rate.is_interval());
+    let word = |interval: bool| if interval { "95 % interval" } else { "range" };
+    let rates = word(
+        cells
+            .iter()
+            .filter_map(|c| c.rate_per_s)
+            .any(|rate| rate.is_interval()),
+    );
     let of_ratio = |c: &&CellFigures| c.ratio.as_ref().is_some_and(|r| r.spread == "interval");
-    let title = |name: &str| match name {
-        "spread" if interval => "95 % interval".to_owned(),
-        "spread" => "range".to_owned(),
-        "ratio" => {
-            let kind = if cells.iter().any(of_ratio) {
-                "95 % interval"
-            } else {
-                "range"
-            };
-            reference.map_or("ratio".to_owned(), |id| format!("ratio to {id} ({kind})"))
-        }
-        "CPU subject" => "CPU subject, µs/req".to_owned(),
-        "CPU generator" => "CPU generator, µs/req".to_owned(),
-        "memory" => "memory peak".to_owned(),
-        name => name.to_owned(),
-    };
-    let mut columns: Vec<Column> = COLUMNS
-        .iter()
-        .map(|&(name, _)| Column {
-            title: title(name),
+    let ratios = word(cells.iter().any(|c| of_ratio(c)));
+    let column = |name: &str| {
+        let (title, below) = match name {
+            "requests/s" => (name.to_owned(), rates),
+            "spread" => (rates.to_owned(), ""),
+            "ratio" => match reference {
+                Some(id) => (format!("ratio to {id}"), ratios),
+                None => (name.to_owned(), ""),
+            },
+            "CPU subject" => (name.to_owned(), "µs/req"),
+            "CPU generator" => (name.to_owned(), "µs/req"),
+            "memory" => ("memory peak".to_owned(), ""),
+            name => (name.to_owned(), ""),
+        };
+        Column {
+            title,
+            below,
             numeric: name != "subject",
-        })
-        .collect();
+            markdown_only: name == "spread",
+        }
+    };
+    let mut columns: Vec<Column> = COLUMNS.iter().map(|&(name, _)| column(name)).collect();
     columns.push(Column {
         title: "verdict".to_owned(),
+        below: "",
         numeric: false,
+        markdown_only: true,
     });
     Table {
         columns,
@@ -151,6 +165,10 @@ fn row(cell: &CellFigures, notes: &Notes) -> Row {
     Row {
         cell: cell.cell.clone(),
         class: format!("{verdict}{reference}"),
+        badge: match cell.verdict {
+            Some(Verdict::Valid) | None => "",
+            Some(_) => verdict,
+        },
         entries,
     }
 }
@@ -171,20 +189,24 @@ fn unmeasured(cell: &CellFigures) -> Vec<Entry> {
         "not measured"
     };
     let mut entries = vec![Entry::text(NOTHING); COLUMNS.len()];
-    entries[0] = Entry::text(name(cell));
+    entries[0] = name(cell);
     entries[1] = Entry::text(what);
     entries
 }
 
 /// The label, and what the reader must know of the subject to read the row.
-fn name(cell: &CellFigures) -> String {
-    let label = &cell.label;
-    if cell.is_reference {
-        format!("{label} (reference)")
+fn name(cell: &CellFigures) -> Entry {
+    let below = if cell.is_reference {
+        "reference"
     } else if cell.is_copy {
-        format!("{label} (copy of the reference)")
+        "copy of the reference"
     } else {
-        label.clone()
+        ""
+    };
+    Entry {
+        text: cell.label.clone(),
+        below: below.to_owned(),
+        ..Entry::default()
     }
 }
 
@@ -197,16 +219,19 @@ fn measured(cell: &CellFigures) -> Vec<Entry> {
     let mut p99_9 = latency("p99_9", "latency_ns.p99_9.median");
     p99_9.few = p99_9.value.is_some() && !cell.p99_9_supported;
     let max = cell.latency_max_ns.map(|ns| ns as f64);
-    let mut spread = Entry::text(NOTHING);
-    if let Some(rate) = cell.rate_per_s {
-        // Range or interval of one block would repeat its value.
-        if rate.blocks > 1 {
-            spread = Entry::text(numbers::rates(rate.low, rate.high));
-        }
+    let mut rate = Entry::figure("rate_per_s.median", median(cell.rate_per_s), numbers::rate);
+    // The range of one block would repeat its value.
+    if let Some(of) = cell.rate_per_s.filter(|of| of.blocks > 1) {
+        rate.below = numbers::rates(of.low, of.high);
     }
+    let spread = Entry::text(if rate.below.is_empty() {
+        NOTHING
+    } else {
+        &rate.below
+    });
     vec![
-        Entry::text(name(cell)),
-        Entry::figure("rate_per_s.median", median(cell.rate_per_s), numbers::rate),
+        name(cell),
+        rate,
         spread,
         ratio(cell),
         latency("p50", "latency_ns.p50.median"),
@@ -242,18 +267,21 @@ fn ratio(cell: &CellFigures) -> Entry {
     match &cell.ratio {
         None if cell.is_reference => Entry::figure("", Some(1.0), |_| "1".to_owned()),
         None => Entry::text(NOTHING),
-        Some(ratio) => Entry::figure("ratio.ratio", Some(ratio.ratio), |_| ratio_text(ratio)),
+        Some(ratio) => of_ratio(ratio),
     }
 }
 
-fn ratio_text(ratio: &RatioFigure) -> String {
-    let mut text = numbers::ratio(ratio.ratio);
+fn of_ratio(ratio: &RatioFigure) -> Entry {
+    let mut entry = Entry::figure("ratio.ratio", Some(ratio.ratio), numbers::ratio);
     if ratio.blocks > 1 {
-        let (low, high) = (numbers::ratio(ratio.low), numbers::ratio(ratio.high));
-        text.push_str(&format!(" ({low}–{high})"));
+        entry.below = format!(
+            "{}–{}",
+            numbers::ratio(ratio.low),
+            numbers::ratio(ratio.high)
+        );
     }
     if ratio.conclusion == "no-difference-shown" {
-        text.push_str(", no difference shown");
+        entry.remark = "no difference shown";
     }
-    text
+    entry
 }

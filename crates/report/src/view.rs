@@ -152,11 +152,14 @@ fn request(run: &Run, workload: &str) -> String {
 fn cross_table(checks: &[CrossCheck]) -> Table {
     let column = |title: &str, numeric| Column {
         title: title.to_owned(),
+        below: "",
         numeric,
+        markdown_only: false,
     };
     let row = |check: &CrossCheck| Row {
         cell: check.cell.clone(),
         class: String::new(),
+        badge: "",
         entries: vec![
             Entry::text(&*check.cell),
             Entry::text(check.block.to_string()),
