@@ -49,7 +49,7 @@ codes! {
     P007 "more cores used than declared";
     P008 "not stable";
     P009 "machine drifted";
-    P010 "not measured";
+    P010 "trial failed";
     P011 "capability missing";
     P012 "not the same work";
 }

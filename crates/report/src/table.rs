@@ -111,7 +111,7 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
             .any(|rate| rate.is_interval()),
     );
     let of_ratio = |c: &&CellFigures| c.ratio.as_ref().is_some_and(|r| r.spread == "interval");
-    let ratios = word(cells.iter().any(|c| of_ratio(c)));
+    let ratios = word(cells.iter().any(of_ratio));
     let column = |name: &str| {
         let (title, below) = match name {
             "requests/s" => (name.to_owned(), rates),

@@ -1,0 +1,575 @@
+//! Each finding provoked, and just not provoked.
+
+use prony_findings::{Code, Finding, Records, Severity, Value, Verdict, findings, verdict};
+use prony_record::{
+    Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Exit, Isolation, LatencyNs,
+    LoadReport, Outcome, Phase, Plan, PlannedSubject, PlannedWorkload, ProcessRecord, Role, Slices,
+    ThreadCpu, ThreadRecord, Trial,
+};
+
+const SECOND: u64 = 1_000_000_000;
+const WINDOW: u64 = 10 * SECOND;
+const CONNECTIONS: u32 = 100;
+
+/// A plan of two subjects with one cell each.
+fn plan() -> Plan {
+    let subject = |id: &str| PlannedSubject {
+        id: id.to_owned(),
+        threads: 1,
+        ..PlannedSubject::default()
+    };
+    let cell = |id: &str| Cell {
+        id: format!("{id} ping"),
+        subject: id.to_owned(),
+        workload: "ping".to_owned(),
+        connections: CONNECTIONS,
+        ..Cell::default()
+    };
+    Plan {
+        cores: Cores {
+            subject: vec![0],
+            generator: vec![1],
+        },
+        reference: Some("b".to_owned()),
+        subjects: ["a", "b"].map(subject).into(),
+        workloads: vec![PlannedWorkload {
+            name: "ping".to_owned(),
+            timeout_ns: 2 * SECOND,
+            ..PlannedWorkload::default()
+        }],
+        cells: ["a", "b"].map(cell).into(),
+        ..Plan::default()
+    }
+}
+
+/// A trial with nothing to find: a million requests in 10 s, 100 in flight.
+fn good(cell: &str, block: u32) -> Trial {
+    let thread = |cpu_ns| ThreadRecord {
+        cpu_ns,
+        ..ThreadRecord::default()
+    };
+    let process = |role, cpu_ns| ProcessRecord {
+        role,
+        cpu_ns,
+        threads: vec![thread(cpu_ns)],
+        exit: Some(Exit::Code { code: 0 }),
+        ..ProcessRecord::default()
+    };
+    let core = |core, role, busy_ns| CoreUse {
+        core,
+        role: Some(role),
+        busy_ns,
+        steal_ns: 0,
+    };
+    let canary = Canary {
+        compute_ns: 1_000_000,
+        syscalls_ns: 1_000_000,
+    };
+    Trial {
+        cell: cell.to_owned(),
+        block,
+        generator: "prony".to_owned(),
+        outcome: Outcome::Measured,
+        window_ns: WINDOW,
+        sampled_ns: WINDOW,
+        load: Some(load()),
+        processes: vec![
+            process(Role::Subject, WINDOW * 9 / 10),
+            process(Role::Generator, WINDOW / 2),
+        ],
+        cores: vec![
+            core(0, Role::Subject, WINDOW * 94 / 100),
+            core(1, Role::Generator, WINDOW / 2),
+        ],
+        canary: Some(CanaryPair {
+            before: canary,
+            after: canary,
+        }),
+        isolation: Isolation {
+            network_namespace: true,
+            process_namespace: true,
+            pinned: true,
+        },
+        ..Trial::default()
+    }
+}
+
+fn load() -> LoadReport {
+    let mut load = LoadReport {
+        connections: CONNECTIONS,
+        window_ns: WINDOW,
+        completed: 1_000_000,
+        rate_per_s: 100_000.0,
+        received_bytes: 100_000_000,
+        latency_ns: LatencyNs {
+            count: 1_000_000,
+            mean: 1_000_000.0,
+            max: 5_000_000,
+            ..LatencyNs::default()
+        },
+        slices: Slices {
+            slice_ns: SECOND / 10,
+            completed: vec![10_000; 100],
+        },
+        threads_cpu: vec![ThreadCpu {
+            name: "load".to_owned(),
+            cpu_ns: WINDOW / 2,
+        }],
+        ..LoadReport::default()
+    };
+    load.counts.completed = load.completed;
+    load.counts.in_flight = 100;
+    load.counts.drained = 100;
+    load
+}
+
+/// Findings on cell `a`, of which two trials were changed by `change`, beside a good cell `b`.
+fn found(change: impl Fn(&mut Trial)) -> Vec<Finding> {
+    in_plan(&plan(), change)
+}
+
+fn in_plan(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+    let mut trials: Vec<Trial> = (0..2)
+        .flat_map(|n| [good("a ping", n), good("b ping", n)])
+        .collect();
+    trials
+        .iter_mut()
+        .filter(|t| t.cell == "a ping")
+        .for_each(change);
+    findings(&Records::new(plan, &trials))
+}
+
+/// Changes the generator's report.
+fn reported(change: impl Fn(&mut LoadReport)) -> impl Fn(&mut Trial) {
+    move |trial| change(trial.load.as_mut().expect("a report"))
+}
+
+/// The one finding that there is, which has the code, on `a`.
+#[track_caller]
+fn only(code: Code, severity: Severity, found: &[Finding]) -> Finding {
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let finding = &found[0];
+    assert_eq!(
+        (finding.code, finding.severity),
+        (code, severity),
+        "{finding:#?}"
+    );
+    assert_eq!((&*finding.cell, &*finding.subject), ("a ping", "a"));
+    finding.clone()
+}
+
+#[track_caller]
+fn none(found: &[Finding]) {
+    assert_eq!(found, []);
+}
+
+fn evidence(finding: &Finding, what: &str) -> f64 {
+    let found = finding.evidence.iter().find(|e| e.what == what);
+    match found.map(|e| &e.value) {
+        Some(Value::Number { value, .. }) => *value,
+        other => panic!("{what}: {other:?} in {finding:#?}"),
+    }
+}
+
+#[test]
+fn good_trials_have_no_finding() {
+    none(&found(|_| {}));
+    assert_eq!(verdict(&[]), Verdict::Valid);
+}
+
+#[test]
+fn p001_the_generators_core_is_full_and_the_subjects_is_not() {
+    let full = |trial: &mut Trial| trial.cores[1].busy_ns = WINDOW * 95 / 100;
+    let finding = only(Code::P001, Severity::Suspect, &found(full));
+    assert_eq!(finding.blocks, [0, 1]);
+    assert_eq!(
+        evidence(&finding, "generator's busiest core or thread"),
+        0.95
+    );
+    assert_eq!(evidence(&finding, "subject's busiest core or thread"), 0.94);
+    let thread = reported(|load| load.threads_cpu[0].cpu_ns = WINDOW * 96 / 100);
+    only(Code::P001, Severity::Suspect, &found(thread));
+}
+
+#[test]
+fn p001_not_below_its_threshold_nor_when_both_are_full() {
+    none(&found(|trial| trial.cores[1].busy_ns = WINDOW * 949 / 1000));
+    none(&found(|trial| {
+        trial.cores[1].busy_ns = WINDOW;
+        trial.cores[0].busy_ns = WINDOW * 95 / 100;
+    }));
+    none(&found(|trial| {
+        trial.cores[1].busy_ns = WINDOW;
+        trial.processes[0].threads[0].cpu_ns = WINDOW * 96 / 100;
+    }));
+}
+
+#[test]
+fn p002_one_refused_or_reset_connection() {
+    let refused = found(reported(|load| load.counts.connect_failed.refused = 1));
+    let finding = only(Code::P002, Severity::Suspect, &refused);
+    assert_eq!(evidence(&finding, "refused while connecting"), 1.0);
+    let reset = found(reported(|load| load.counts.failed.reset = 3));
+    only(Code::P002, Severity::Suspect, &reset);
+}
+
+#[test]
+fn p003_closings_by_their_share_of_the_answers() {
+    // 1,000,100 answers in the whole run.
+    let closing = |closed| found(reported(move |l| l.connections_closed_by_server = closed));
+    only(Code::P003, Severity::Suspect, &closing(10_001));
+    only(Code::P003, Severity::Info, &closing(10_000));
+    only(Code::P003, Severity::Info, &closing(101));
+    none(&closing(100));
+}
+
+#[test]
+fn p003_the_check_of_keep_alive_failed() {
+    let finding = only(
+        Code::P003,
+        Severity::Suspect,
+        &found(|t| t.verification = vec![lacks("keep-alive")]),
+    );
+    let what: Vec<&str> = finding.evidence.iter().map(|e| &*e.what).collect();
+    assert_eq!(what[2], "check of keep-alive");
+}
+
+fn lacks(name: &str) -> CheckResult {
+    CheckResult {
+        name: name.to_owned(),
+        level: CheckLevel::Capability,
+        passed: false,
+        detail: "closed after the first answer".to_owned(),
+    }
+}
+
+#[test]
+fn p004_the_kernels_counter_rose() {
+    let rose = |by: u64| {
+        found(move |trial| {
+            trial.kernel.own_namespace = true;
+            trial
+                .kernel
+                .before
+                .insert("TcpExtListenOverflows".to_owned(), 5);
+            trial
+                .kernel
+                .after
+                .insert("TcpExtListenOverflows".to_owned(), 5 + by);
+        })
+    };
+    let finding = only(Code::P004, Severity::Suspect, &rose(1));
+    assert_eq!(evidence(&finding, "TcpExtListenOverflows rose by"), 1.0);
+    none(&rose(0));
+    let host = found(|trial| {
+        trial.kernel.after.insert("TcpExtListenDrops".to_owned(), 2);
+    });
+    let counters = &only(Code::P004, Severity::Suspect, &host).evidence[2];
+    assert!(
+        format!("{counters:?}").contains("host-wide"),
+        "{counters:?}"
+    );
+}
+
+#[test]
+fn p005_less_than_80_percent_in_flight() {
+    let mean = |ns: f64| found(reported(move |load| load.latency_ns.mean = ns));
+    let finding = only(Code::P005, Severity::Suspect, &mean(799_000.0));
+    assert!((evidence(&finding, "in flight by Little's law") - 79.9).abs() < 1e-9);
+    // The edge explains 100 × 5 ms / 10 s = 0.05 connections.
+    none(&mean(799_600.0));
+}
+
+#[test]
+fn p005_what_time_outs_explain_is_no_gap() {
+    let with_timeouts = |timeouts| {
+        let found = found(reported(move |load| {
+            load.latency_ns.mean = 500_000.0;
+            load.counts.failed.timeout = timeouts;
+        }));
+        found.iter().any(|finding| finding.code == Code::P005)
+    };
+    // Each holds a connection for 2 s of 10 s: 150 explain 30 of 100.
+    assert!(!with_timeouts(150));
+    assert!(with_timeouts(149));
+}
+
+#[test]
+fn p005_more_in_flight_than_there_are_cannot_be() {
+    let mean = |ns: f64| found(reported(move |load| load.latency_ns.mean = ns));
+    only(Code::P005, Severity::Invalid, &mean(1_021_000.0));
+    none(&mean(1_019_000.0));
+}
+
+/// Connections, rate and mean latency as wrk printed them in published runs that do not add up.
+#[test]
+fn p005_finds_the_gaps_of_published_runs() {
+    let gap = |connections: u32, seconds: u64, completed: u64, mean_us: f64, timeouts: u64| {
+        let found = found(reported(move |load| {
+            load.connections = connections;
+            load.window_ns = seconds * SECOND;
+            (load.completed, load.latency_ns.mean) = (completed, mean_us * 1e3);
+            load.latency_ns.max = 0;
+            load.counts.failed.timeout = timeouts;
+        }));
+        found.iter().any(|finding| finding.code == Code::P005)
+    };
+    assert!(!gap(20_000, 60, 4_382_499, 270_410.0, 0), "99 %");
+    assert!(gap(20_000, 10, 1_185_278, 64_980.0, 120), "38 %");
+    assert!(gap(20_000, 10, 374_703, 95_100.0, 223), "18 %");
+    assert!(
+        gap(20_000, 10, 131_805, 462_340.0, 3_652),
+        "30 %, of which time-outs explain some"
+    );
+    assert!(gap(2, 10, 418_099, 20.80, 0), "43 %");
+    assert!(gap(2, 10, 152_519, 155.23, 0), "117 %");
+}
+
+#[test]
+fn p006_one_failure_and_the_wrong_answer_that_makes_invalid() {
+    let late = found(reported(|load| load.counts.failed.timeout = 1));
+    let finding = only(Code::P006, Severity::Suspect, &late);
+    assert_eq!(evidence(&finding, "timed out"), 1.0);
+    assert_eq!(verdict(&late), Verdict::Suspect);
+    let wrong = found(reported(|load| load.counts.failed.wrong_answer = 1));
+    only(Code::P006, Severity::Invalid, &wrong);
+    assert_eq!(verdict(&wrong), Verdict::Invalid);
+}
+
+#[test]
+fn p006_one_percent_of_unexpected_statuses_is_invalid() {
+    let unexpected = |count| found(reported(move |load| load.counts.unexpected_status = count));
+    only(Code::P006, Severity::Invalid, &unexpected(10_000));
+    only(Code::P006, Severity::Suspect, &unexpected(9_999));
+}
+
+#[test]
+fn p007_more_cpu_time_than_the_cores_have() {
+    let used =
+        |percent: u64| found(move |trial| trial.processes[0].cpu_ns = WINDOW * percent / 100);
+    let finding = only(Code::P007, Severity::Suspect, &used(106));
+    assert_eq!(evidence(&finding, "used"), 1.06);
+    none(&used(105));
+}
+
+#[test]
+fn p007_unpinned_the_threads_that_it_was_told_to_use_count() {
+    let mut plan = plan();
+    plan.cores = Cores::default();
+    plan.subjects[0].threads = 2;
+    let used = |percent: u64| {
+        in_plan(&plan, move |trial| {
+            trial.processes[0].cpu_ns = WINDOW * percent / 100
+        })
+    };
+    only(Code::P007, Severity::Suspect, &used(211));
+    none(&used(209));
+}
+
+#[test]
+fn p008_a_rate_that_drifts_or_stalls() {
+    let drifting = |last: u64| {
+        found(reported(move |load| {
+            load.slices.completed[67..].fill(last);
+        }))
+    };
+    let finding = only(Code::P008, Severity::Suspect, &drifting(8_900));
+    assert_eq!(evidence(&finding, "last third over first third"), 0.89);
+    none(&drifting(9_100));
+    let stalling = |slices: usize| {
+        found(reported(move |load| {
+            load.slices.completed[10..10 + slices].fill(0)
+        }))
+    };
+    only(Code::P008, Severity::Suspect, &stalling(6));
+    none(&stalling(5));
+}
+
+#[test]
+fn p008_blocks_that_lie_apart() {
+    let apart = |second: u64| {
+        let found = found(move |trial| {
+            if trial.block == 1 {
+                let load = trial.load.as_mut().expect("a report");
+                load.completed = second;
+                load.received_bytes = second * 100;
+                load.latency_ns.mean = 1e12 / second as f64;
+            }
+        });
+        found
+            .into_iter()
+            .filter(|finding| finding.code == Code::P008)
+            .collect::<Vec<_>>()
+    };
+    // 0.11 of the median between 1,000,000 and 1,116,500.
+    let finding = only(Code::P008, Severity::Suspect, &apart(1_116_500));
+    assert_eq!(finding.blocks, [0, 1]);
+    assert_eq!(evidence(&finding, "highest block"), 111_650.0);
+    none(&apart(1_100_000));
+}
+
+#[test]
+fn p008_blocks_in_two_groups() {
+    let (plan, groups) = (
+        plan(),
+        [
+            1_000_000_u64,
+            1_001_000,
+            1_002_000,
+            1_050_000,
+            1_051_000,
+            1_052_000,
+        ],
+    );
+    let trials_of = |counts: &[u64]| {
+        let trial = |(block, &completed): (usize, &u64)| {
+            let mut trial = good("a ping", block as u32);
+            let load = trial.load.as_mut().expect("a report");
+            load.completed = completed;
+            load.received_bytes = completed * 100;
+            trial
+        };
+        counts.iter().enumerate().map(trial).collect::<Vec<_>>()
+    };
+    let found = |counts: &[u64]| findings(&Records::new(&plan, &trials_of(counts)));
+    let in_two: Vec<_> = found(&groups)
+        .into_iter()
+        .filter(|f| f.code == Code::P008)
+        .collect();
+    assert_eq!(
+        evidence(&only(Code::P008, Severity::Suspect, &in_two), "lower group"),
+        100_100.0
+    );
+    assert!(found(&groups[..5]).iter().all(|f| f.code != Code::P008));
+}
+
+#[test]
+fn p009_the_canary_drifted() {
+    let took =
+        |after: u64| found(move |t| t.canary.as_mut().expect("a canary").after.syscalls_ns = after);
+    none(&took(1_019_900));
+    only(Code::P009, Severity::Info, &took(1_021_000));
+    only(Code::P009, Severity::Info, &took(979_000));
+    let finding = only(Code::P009, Severity::Suspect, &took(1_101_000));
+    assert!((evidence(&finding, "canary, after over before") - 0.101).abs() < 1e-12);
+}
+
+#[test]
+fn p009_time_was_stolen_or_waited_for() {
+    let stolen = |ns: u64| found(move |trial| trial.cores[0].steal_ns = ns);
+    none(&stolen(WINDOW / 100));
+    only(Code::P009, Severity::Info, &stolen(WINDOW / 100 + 1));
+    only(Code::P009, Severity::Suspect, &stolen(WINDOW * 51 / 1000));
+    let waited = |ns: u64| found(move |trial| trial.processes[0].threads[0].delay_ns = ns);
+    none(&waited(WINDOW / 100));
+    only(Code::P009, Severity::Info, &waited(WINDOW / 50));
+}
+
+#[test]
+fn p009_threads_that_share_a_core_wait_for_each_other() {
+    none(&found(|trial| {
+        let mut second = trial.processes[0].threads[0].clone();
+        second.delay_ns = WINDOW / 2;
+        trial.processes[0].threads.push(second);
+    }));
+}
+
+#[test]
+fn p010_a_trial_failed() {
+    let failed = found(|trial| {
+        if trial.block == 1 {
+            trial.outcome = Outcome::Failed {
+                phase: Phase::Verify,
+                reason: "the body differs".to_owned(),
+            };
+            trial.log_tail = vec!["oh".to_owned()];
+        }
+    });
+    let finding = only(Code::P010, Severity::Invalid, &failed);
+    assert_eq!(finding.blocks, [1]);
+    let json = serde_json::to_string(&finding.evidence).expect("JSON");
+    assert_eq!(
+        json,
+        r#"[{"what":"phase","value":{"kind":"text","text":"checking its answers"}},"#.to_owned()
+            + r#"{"what":"reason","value":{"kind":"text","text":"the body differs"}},"#
+            + r#"{"what":"last lines of its output","value":{"kind":"lines","lines":["oh"]}}]"#
+    );
+}
+
+#[test]
+fn p010_an_interrupted_trial_is_no_failure_and_the_last_record_of_a_trial_counts() {
+    none(&found(|trial| {
+        if trial.block == 1 {
+            trial.outcome = Outcome::Interrupted;
+        }
+    }));
+    let mut first = good("a ping", 0);
+    first.outcome = Outcome::Failed {
+        phase: Phase::Start,
+        reason: String::new(),
+    };
+    let plan = plan();
+    none(&findings(&Records::new(&plan, &[first, good("a ping", 0)])));
+}
+
+#[test]
+fn p011_a_capability_is_missing() {
+    let lacking = |name: &'static str, level| {
+        found(move |trial| {
+            trial.verification = vec![CheckResult {
+                level,
+                ..lacks(name)
+            }]
+        })
+    };
+    only(
+        Code::P011,
+        Severity::Info,
+        &lacking("split", CheckLevel::Capability),
+    );
+    none(&lacking("split", CheckLevel::Must));
+}
+
+#[test]
+fn p012_answers_of_another_size_than_the_references() {
+    let size = |bytes: u64| {
+        found(reported(move |load| {
+            load.received_bytes = bytes * 1_000_000
+        }))
+    };
+    only(Code::P012, Severity::Info, &size(121));
+    only(Code::P012, Severity::Info, &size(83));
+    none(&size(120));
+    none(&size(84));
+}
+
+#[test]
+fn trials_by_another_generator_have_no_part_in_it() {
+    let plan = plan();
+    let mut trial = good("a ping", 0);
+    trial.generator = "wrk".to_owned();
+    trial.load.as_mut().expect("a report").counts.failed.timeout = 9;
+    none(&findings(&Records::new(&plan, &[trial])));
+}
+
+#[test]
+fn the_pages_name_the_thresholds_that_the_rules_use() {
+    use prony_findings::limits;
+    let percent = |share: f64| format!("{} %", (share * 100.0).round());
+    for (code, text) in [
+        (Code::P001, percent(limits::SATURATED_SHARE)),
+        (Code::P003, percent(limits::CLOSED_SHARE)),
+        (Code::P005, percent(limits::IN_FLIGHT_SHARE)),
+        (Code::P005, percent(1.0 + limits::IN_FLIGHT_OVER)),
+        (Code::P006, percent(limits::UNEXPECTED_SHARE)),
+        (Code::P007, format!("{} ×", limits::CORES_OVER)),
+        (Code::P008, percent(limits::BLOCKS_SPREAD)),
+        (Code::P009, percent(limits::CANARY_DRIFT)),
+        (Code::P009, percent(limits::CANARY_DRIFT_SUSPECT)),
+        (Code::P009, percent(limits::WAIT_SHARE)),
+        (Code::P009, percent(limits::WAIT_SHARE_SUSPECT)),
+        (Code::P012, format!("{} times", limits::BYTES_RATIO)),
+    ] {
+        assert!(code.page().contains(&text), "{code} says {text}");
+    }
+}

@@ -1,0 +1,222 @@
+//! Whatever the records say, a document comes out, and it is bound to them.
+
+mod fixture;
+
+use prony_base::Random;
+use prony_report::{Plot, Run, plot_svg, render};
+use proptest::prelude::*;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+const NUMBERS: [u64; 6] = [0, 1, 7, u32::MAX as u64, 1 << 53, u64::MAX];
+const FLOATS: [f64; 6] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0, 1e308];
+const TEXTS: [&str; 6] = [
+    "",
+    "</td></svg><script>alert('x')</script>",
+    "a|b`c``d\n# e\r\n---\u{1b}[31m",
+    "{{ v }}{% endif %}",
+    "\u{202e}\u{0}é漢字",
+    "=1+1,\"x\"",
+];
+
+/// Every leaf of a value, changed with the given chance where its type allows the change.
+fn scrambled<T: Serialize + DeserializeOwned>(value: &T, random: &mut Random, percent: u64) -> T {
+    let mut json = serde_json::to_value(value).expect("records are JSON");
+    let mut paths = Vec::new();
+    paths_of(&json, String::new(), &mut paths);
+    for path in paths {
+        let Some(place) = json
+            .pointer_mut(&path)
+            .filter(|_| random.chance(percent, 100))
+        else {
+            continue;
+        };
+        let before = place.clone();
+        *place = other(&before, random);
+        if serde_json::from_value::<T>(json.clone()).is_err()
+            && let Some(place) = json.pointer_mut(&path)
+        {
+            *place = before;
+        }
+    }
+    serde_json::from_value(json).expect("only changes that can be read were kept")
+}
+
+fn paths_of(value: &Value, path: String, paths: &mut Vec<String>) {
+    paths.push(path.clone());
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                paths_of(field, format!("{path}/{name}"), paths);
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                paths_of(item, format!("{path}/{at}"), paths);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn other(value: &Value, random: &mut Random) -> Value {
+    let mut any = |count: usize| random.below(count as u64) as usize;
+    match value {
+        Value::Number(_) => NUMBERS[any(NUMBERS.len())].into(),
+        Value::String(_) => TEXTS[any(TEXTS.len())].into(),
+        Value::Array(items) => items[..any(items.len() + 1)].to_vec().into(),
+        Value::Bool(_) => Value::Bool(any(2) == 0),
+        other => other.clone(),
+    }
+}
+
+/// A run whose records contradict themselves and each other.
+fn absurd(seed: u64) -> Run {
+    let mut random = Random::new(seed);
+    let mut run = if random.chance(1, 2) {
+        fixture::quick()
+    } else {
+        fixture::failures()
+    };
+    run.trials.truncate(random.below(12) as usize + 1);
+    let percent = [2, 10, 40][random.below(3) as usize];
+    run.plan = scrambled(&run.plan, &mut random, percent / 2);
+    run.environment = scrambled(&run.environment, &mut random, percent);
+    for trial in &mut run.trials {
+        *trial = scrambled(trial, &mut random, percent);
+        if let Some(load) = &mut trial.load {
+            for float in [
+                &mut load.rate_per_s,
+                &mut load.latency_ns.mean,
+                &mut load.latency_ns.stdev,
+            ] {
+                if random.chance(percent, 100) {
+                    *float = FLOATS[random.below(FLOATS.len() as u64) as usize];
+                }
+            }
+        }
+    }
+    for histogram in run.histograms.values_mut() {
+        *histogram = scrambled(histogram, &mut random, percent);
+    }
+    run
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_records_give_the_same_document_twice(seed in any::<u64>()) {
+        let run = absurd(seed);
+        let rendered = render(&run);
+        prop_assert_eq!(&rendered, &render(&run));
+        let page = &rendered.index_html;
+        prop_assert!(!page.contains("<script"), "nothing that a subject wrote becomes markup");
+        prop_assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+        let acting = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        prop_assert!(!page.contains(acting) && !rendered.document_md.contains(acting));
+        for plot in Plot::ALL {
+            prop_assert!(!plot_svg(&run, plot).contains("NaN"));
+        }
+        let summary: Result<Value, _> = serde_json::from_str(&rendered.summary_json);
+        prop_assert!(summary.is_ok());
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_but_itself() {
+    let page = render(&fixture::failures()).index_html;
+    for needs in [
+        "src=",
+        "url(",
+        "@import",
+        "<link",
+        "<script",
+        "href=\"http",
+        "//cdn",
+    ] {
+        assert!(!page.contains(needs), "{needs}");
+    }
+    // The only addresses are the name of the SVG vocabulary.
+    assert_eq!(
+        page.matches("http://").count(),
+        page.matches("http://www.w3.org/2000/svg").count()
+    );
+}
+
+/// The value of `name="…"` in `tag`.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let start = tag.find(&format!("{name}=\""))? + name.len() + 2;
+    tag[start..].split('"').next()
+}
+
+#[test]
+fn every_number_on_the_page_is_that_of_the_summary() {
+    let run = fixture::quick();
+    let rendered = render(&run);
+    let summary: Value = serde_json::from_str(&rendered.summary_json).expect("JSON");
+    let cells = summary["cells"].as_array().expect("cells");
+    let (mut row, mut compared) = ("", 0);
+    for tag in rendered.index_html.split('<') {
+        if let Some(cell) = attribute(tag, "data-cell") {
+            row = cell;
+        }
+        let (Some(figure), Some(value)) =
+            (attribute(tag, "data-figure"), attribute(tag, "data-value"))
+        else {
+            continue;
+        };
+        let cell = cells
+            .iter()
+            .find(|c| c["cell"] == row)
+            .expect("a cell of the summary");
+        let pointer = format!("/{}", figure.replace('.', "/"));
+        let expected = cell
+            .pointer(&pointer)
+            .and_then(Value::as_f64)
+            .expect("a number");
+        let shown: f64 = value.parse().expect("a number");
+        // serde_json reads a number to within one unit of its last bit.
+        let near = (expected - shown).abs() <= f64::EPSILON * expected.abs();
+        assert!(near, "{row} {figure}: {expected} and {shown}");
+        compared += 1;
+    }
+    // 8 rows of 11 figures, but for 2 ratios of the reference; and 8 rows in 3 pictures of 1, 5 and 2.
+    assert_eq!(compared, 8 * 11 - 2 + 8 * 8);
+}
+
+#[test]
+fn marks_and_notes_belong_to_each_other() {
+    let rendered = render(&fixture::failures());
+    let (page, document) = (&rendered.index_html, &rendered.document_md);
+    for number in 1..=10 {
+        assert!(page.contains(&format!("id=\"note-{number}\"")), "{number}");
+        assert!(
+            page.contains(&format!("href=\"#note-{number}\"")),
+            "{number}"
+        );
+        assert!(document.contains(&format!("[^{number}]: **P")), "{number}");
+        assert!(
+            document.matches(&format!("[^{number}]")).count() > 2,
+            "{number}"
+        );
+    }
+    assert!(!document.contains("[^11]"));
+}
+
+#[test]
+fn a_single_picture_carries_its_own_style() {
+    let svg = plot_svg(&fixture::quick(), Plot::Rate);
+    assert!(svg.contains("<style>") && svg.contains("prefers-color-scheme: dark"));
+    insta::assert_snapshot!(svg);
+    assert_eq!(plot_svg(&Run::default(), Plot::Cpu), "");
+}
+
+#[test]
+fn nothing_that_was_planned_was_run() {
+    let mut run = fixture::failures();
+    run.trials.clear();
+    run.histograms.clear();
+    insta::assert_snapshot!(render(&run).document_md);
+}
