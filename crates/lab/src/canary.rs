@@ -9,7 +9,7 @@ use prony_record::Canary;
 
 /// Rounds of which the fastest counts, so that one interruption does not.
 const ROUNDS: u32 = 5;
-const COMPUTATIONS: u64 = 1_000_000;
+const COMPUTATIONS: u64 = 2_000_000;
 const SYSCALLS: u32 = 10_000;
 
 /// Runs the canary on `cores` (their first; none: wherever the thread is).

@@ -8,6 +8,8 @@ use std::path::Path;
 use prony_base::clock;
 use prony_record::{Environment, Fact, Software};
 
+use crate::supervise::Offer;
+
 /// What the caller knows and this module cannot see.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
@@ -91,6 +93,35 @@ fn fact(name: &str, value: &str) -> Option<Fact> {
         name: name.to_owned(),
         value,
     })
+}
+
+/// What holds trials apart on this machine, and the settings of the network that they
+/// run in where that is not the host's: for [`Given::facts`].
+pub fn isolation_facts(offer: &Offer) -> Vec<Fact> {
+    let processes = if offer.isolation.process_namespace {
+        "a process namespace each"
+    } else {
+        "process groups and sub-reapers"
+    };
+    let network = if offer.isolation.network_namespace {
+        "a network namespace each"
+    } else {
+        "the host's network"
+    };
+    let mut facts = Vec::from_iter(fact(
+        "trials are held apart by",
+        &format!("{processes}, {network}"),
+    ));
+    if let Some(refused) = offer.refused.first() {
+        facts.extend(fact("refused by this machine", refused));
+    }
+    if offer.isolation.network_namespace {
+        let inside = offer.facts.iter();
+        facts.extend(
+            inside.filter_map(|inner| fact(&format!("{} in trials", inner.name), &inner.value)),
+        );
+    }
+    facts
 }
 
 /// What bears on the figures beside processor, memory and kernel.
@@ -336,6 +367,35 @@ mod tests {
         assert_eq!(named.as_deref(), Some("arm64 implementer 0x41 part 0xfff"));
         assert_eq!(cpu_model(""), None);
         assert_eq!((processors(X86), processors(ARM)), (2, 2));
+    }
+
+    #[test]
+    fn what_holds_trials_apart_is_told_with_what_was_refused() {
+        let mut offer = Offer {
+            refused: vec!["mount /proc: Operation not permitted".to_owned()],
+            facts: Vec::from_iter(fact("net.core.somaxconn", "65535")),
+            ..Offer::default()
+        };
+        let text = |offer: &Offer| {
+            let facts = isolation_facts(offer);
+            facts
+                .iter()
+                .map(|fact| format!("{}: {}\n", fact.name, fact.value))
+                .collect::<String>()
+        };
+        assert_eq!(
+            text(&offer),
+            "trials are held apart by: process groups and sub-reapers, the host's network\n\
+             refused by this machine: mount /proc: Operation not permitted\n"
+        );
+        offer.refused.clear();
+        offer.isolation.network_namespace = true;
+        offer.isolation.process_namespace = true;
+        assert_eq!(
+            text(&offer),
+            "trials are held apart by: a process namespace each, a network namespace each\n\
+             net.core.somaxconn in trials: 65535\n"
+        );
     }
 
     #[test]

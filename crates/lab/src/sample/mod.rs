@@ -121,7 +121,7 @@ impl Sampler {
             all.retain(|&pid| pid != self.own);
             return all;
         }
-        let mut found = launch::descendants(self.own);
+        let mut found = launch::descendants_by_lists(self.own);
         found.sort_unstable();
         found
     }

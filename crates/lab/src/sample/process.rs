@@ -301,9 +301,10 @@ impl Watched {
     }
 
     /// Whether a record of it says anything: not of a helper that a script started and
-    /// waited for before the window.
+    /// waited for before the window, nor of a generator's warm-up.
     pub fn is_of_interest(&self) -> bool {
-        self.in_window || !self.gone || self.exit.is_some()
+        let ended_as_subject = self.role == Role::Subject && self.exit.is_some();
+        self.in_window || !self.gone || ended_as_subject
     }
 
     /// Whether it is gone and `parent` was its parent, so that its time went into the parent's account.

@@ -193,6 +193,7 @@ Transfer/sec:     16.47MB
             requests: Vec::new(),
             expected_status: Vec::new(),
             driver: "auto".into(),
+            exact: false,
         };
         let report = report(OUTPUT, &spec, "wrk 4.1.0").expect("a report");
         assert_eq!(report.completed, 240_000);
