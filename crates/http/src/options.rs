@@ -15,13 +15,13 @@ pub struct ServerOptions {
     pub connections_max: usize,
     /// How long a connection may rest between requests.
     pub idle_timeout: Nanos,
-    /// How long a head may take from its first byte; for the first request,
-    /// from the connection's start. The answer is 408.
+    /// How long a head may take from its first byte. The answer is 408.
     pub header_timeout: Nanos,
     /// How long a body may bring nothing. The answer is 408.
     pub body_timeout: Nanos,
     /// How long the client may take nothing of what is sent to it. Then the
-    /// connection is reset.
+    /// connection is reset. It is looked at once in this time, so that it may
+    /// take twice as long.
     pub write_timeout: Nanos,
     /// Bytes of answers that may wait on one connection before nothing more is
     /// read or made for it. One answer that is made whole may exceed it.

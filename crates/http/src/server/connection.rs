@@ -23,12 +23,13 @@ const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Serves a connection to its end.
 pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: Stream) {
-    let due = shared.now() + shared.options.idle_timeout;
+    let now = shared.now();
     let mut connection = Connection {
+        kept_in_stop: now + shared.options.stop_idle_grace,
         reader: RequestReader::new(shared.options.limits),
         incoming: Incoming::default(),
         phase: Phase::Rest,
-        due,
+        due: now + shared.options.idle_timeout,
         response: Response::new(Link {
             shared,
             stream,
@@ -47,6 +48,9 @@ struct Connection {
     phase: Phase,
     /// Until when the phase may last.
     due: Instant,
+    /// Until when at least a stop leaves it its time for a first request: it may
+    /// have waited in the backlog.
+    kept_in_stop: Instant,
 }
 
 /// What is waited for.
@@ -163,7 +167,9 @@ impl Connection {
                 return Poll::Ready(received.map_or(Waited::Broken, Waited::Bytes));
             }
             let due = match link.shared.stop() {
-                Some(stop) if self.phase == Phase::Rest => self.due.min(stop.idle_due),
+                Some(stop) if self.phase == Phase::Rest => {
+                    self.due.min(stop.idle_due.max(self.kept_in_stop))
+                }
                 _ => self.due,
             };
             ready!(link.poll_alarm(due, cx));

@@ -168,9 +168,12 @@ fn bad_exchange(random: &mut Random) -> Exchange {
         ),
         _ => (505, "GET / HTTP/2.0\r\nHost: a\r\n\r\n".to_owned()),
     };
+    // Unread bytes must not make the server's kernel take the answer back.
+    let mut bytes = text.into_bytes();
+    bytes.resize(bytes.len() + length(random), b'z');
     Exchange {
         method: Method::Get,
-        bytes: text.into_bytes(),
+        bytes,
         status,
         body: None,
         is_last: true,

@@ -1,0 +1,531 @@
+//! What the server does when time passes or somebody misbehaves, in simulated
+//! time, so that each limit is seen to the nanosecond and nothing is waited for.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos};
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
+use prony_http::{
+    ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header, Phase,
+    Request, Response, Server, ServerOptions, Source, Totals,
+};
+use prony_wire::Limits;
+
+const HELLO: &str = "GET /hello HTTP/1.1\r\nHost: a\r\n\r\n";
+/// More than any message of these tests is under way.
+const SLACK: Nanos = Nanos::from_millis(5);
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 80))
+}
+
+struct App {
+    handle: Handle,
+    /// Bytes that `/endless` has made.
+    made: Rc<Cell<u64>>,
+}
+
+impl Handler for App {
+    async fn handle(&self, request: &Request<'_>, response: &mut Response) {
+        match request.path() {
+            "/hello" => response.text(200, "hello"),
+            "/echo" => response.send(200, [], request.body()),
+            "/stuck" => self.handle.sleep(Nanos::from_secs(1_000_000)).await,
+            "/silent" => {}
+            "/twice" => {
+                response.text(200, "one");
+                response.text(200, "two");
+            }
+            "/injected" => response.send(200, [Header::new("x", b"a\r\nb: c")], b""),
+            "/interim" => response.send(101, [], b""),
+            "/short" => {
+                let mut body = response.stream(200, [], Some(10));
+                body.write(b"12345").await.expect("room");
+                body.finish().await.expect_err("5 are missing");
+            }
+            "/long" => {
+                let mut body = response.stream(200, [], Some(3));
+                body.write(b"12345").await.expect_err("2 too many");
+            }
+            "/endless" => {
+                let mut body = response.stream(200, [], None);
+                while body.write(&[b'x'; 1000]).await.is_ok() {
+                    self.made.set(self.made.get() + 1000);
+                }
+            }
+            _ => response.text(404, ""),
+        }
+    }
+}
+
+/// What came of a story.
+struct Told<T> {
+    client: T,
+    totals: Totals,
+    made: u64,
+}
+
+/// Plays a server against `client`, and stops it when the client says so or ends.
+fn tell<T: 'static, F: Future<Output = T> + 'static>(
+    options: ServerOptions,
+    client: impl FnOnce(Handle, Stopper) -> F + 'static,
+) -> Told<T> {
+    let mut world = World::new(
+        1,
+        SimOptions {
+            slow_loops_one_in: 0,
+            ..SimOptions::default()
+        },
+    );
+    let (stopper, mut stopped) = mailbox::<()>(1);
+    let made = Rc::new(Cell::new(0));
+    let app_made = made.clone();
+    let server = world.spawn_loop(&Config::default(), async move |handle| {
+        let listener = handle
+            .listen(address(), &ListenOptions::default())
+            .expect("a free port");
+        let app = App {
+            handle: handle.clone(),
+            made: app_made,
+        };
+        let server = Server::new(&handle, options, app);
+        let counters = server.counters().clone();
+        let stop = async {
+            stopped.recv().await;
+        };
+        server.run(Source::Listener(listener), stop).await;
+        counters.totals()
+    });
+    let outcome = world.spawn_loop(&Config::default(), async move |handle| {
+        handle.sleep(Nanos::from_micros(10)).await;
+        client(handle.clone(), Stopper(stopper)).await
+    });
+    world
+        .run(Nanos::from_secs(1_000))
+        .expect("the story has an end");
+    Told {
+        client: outcome.take().expect("the client has finished"),
+        totals: server.take().expect("the server has finished"),
+        made: made.get(),
+    }
+}
+
+/// Stops the server, at the latest when dropped.
+struct Stopper(prony_engine::Sender<()>);
+
+impl Stopper {
+    fn stop(&self) {
+        self.0.send(()).expect("one stop");
+    }
+}
+
+async fn connect(handle: &Handle) -> Stream {
+    handle.connect(address()).await.expect("somebody listens")
+}
+
+/// Everything until the end of the stream (or 10 MB), and when that came.
+async fn read_all(handle: &Handle, stream: &Stream) -> (String, Instant) {
+    let mut text = String::new();
+    loop {
+        assert!(text.len() < 10_000_000, "there is no end");
+        match stream.recv().await {
+            Ok(bytes) if bytes.is_empty() => return (text, handle.now()),
+            Ok(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
+            Err(error) => return (format!("{text}[{:?}]", error.kind()), handle.now()),
+        }
+    }
+}
+
+/// Sends `text` and reads all that comes.
+async fn ask(handle: Handle, text: String) -> (String, Nanos) {
+    let stream = connect(&handle).await;
+    let began = handle.now();
+    stream.post(text.into_bytes()).expect("room");
+    let (answer, end) = read_all(&handle, &stream).await;
+    (answer, end.since(began))
+}
+
+fn asked(options: ServerOptions, text: &str) -> Told<(String, Nanos)> {
+    let text = text.to_owned();
+    tell(options, async move |handle: Handle, stopper: Stopper| {
+        let answer = ask(handle, text).await;
+        drop(stopper);
+        answer
+    })
+}
+
+#[track_caller]
+fn assert_about(length: Nanos, expected: Nanos) {
+    assert!(
+        (expected - SLACK..expected + SLACK).contains(&length),
+        "{length} is not about {expected}"
+    );
+}
+
+fn status_of(answer: &str) -> &str {
+    answer.get(9..12).unwrap_or(answer)
+}
+
+#[test]
+fn a_connection_at_rest_is_closed_after_the_idle_timeout() {
+    let told = asked(ServerOptions::default(), HELLO);
+    let (answer, after) = told.client;
+    assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert_about(after, Nanos::from_secs(75));
+    assert_eq!((told.totals.answered, told.totals.truncated), (1, 0));
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed_after_the_idle_timeout() {
+    let (answer, after) = asked(ServerOptions::default(), "").client;
+    assert_eq!(answer, "");
+    assert_about(after, Nanos::from_secs(75));
+}
+
+#[test]
+fn a_timeout_of_never_never_comes() {
+    let options = ServerOptions {
+        idle_timeout: Nanos::MAX,
+        ..ServerOptions::default()
+    };
+    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+        let stream = connect(&handle).await;
+        let week = handle.timeout(Nanos::from_secs(900), stream.recv()).await;
+        drop(stopper);
+        week.is_err()
+    });
+    assert!(told.client, "it was closed");
+}
+
+#[test]
+fn a_head_that_comes_too_slowly_is_answered_408() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = Rc::new(connect(&handle).await);
+            let dribbled = stream.clone();
+            let clock = handle.clone();
+            let _dribble = handle.spawn(async move {
+                for byte in HELLO.bytes() {
+                    clock.sleep(Nanos::from_secs(1)).await;
+                    if dribbled.post(vec![byte]).is_err() {
+                        return;
+                    }
+                }
+            });
+            let began = handle.now();
+            let (answer, end) = read_all(&handle, &stream).await;
+            drop(stopper);
+            (answer, end.since(began))
+        },
+    );
+    let (answer, after) = told.client;
+    assert_eq!(status_of(&answer), "408", "{answer}");
+    assert!(answer.contains("connection: close"));
+    // From the first byte on.
+    assert_about(after, Nanos::from_secs(21));
+    assert_eq!((told.totals.refused, told.totals.statuses[&408]), (1, 1));
+}
+
+#[test]
+fn a_body_that_stops_coming_is_answered_408() {
+    let (answer, after) = asked(
+        ServerOptions::default(),
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabc",
+    )
+    .client;
+    assert_eq!(status_of(&answer), "408");
+    assert_about(after, Nanos::from_secs(30));
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_reset_and_costs_little_memory() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream
+                .post(HELLO.replace("hello", "endless").into_bytes())
+                .expect("room");
+            // Nothing is received before it is asked for. The server looks twice:
+            // the first time it sees that something was taken.
+            handle.sleep(Nanos::from_secs(61)).await;
+            let (answer, _) = read_all(&handle, &stream).await;
+            drop(stopper);
+            answer
+        },
+    );
+    assert!(told.client.ends_with("[ConnectionReset]"));
+    assert_eq!((told.totals.aborted, told.totals.answered), (1, 0));
+    // What waits in the server, on the link, and in one piece not yet posted.
+    assert!(
+        (64_000..(256 + 64 + 64 + 1) << 10).contains(&told.made),
+        "{}",
+        told.made
+    );
+}
+
+#[test]
+fn pipelined_requests_of_a_client_that_takes_nothing_are_left_unread() {
+    let options = ServerOptions {
+        response_buffer_bytes_max: 4096,
+        ..ServerOptions::default()
+    };
+    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+        let stream = connect(&handle).await;
+        stream
+            .post(HELLO.repeat(100_000).into_bytes())
+            .expect("room");
+        handle.sleep(Nanos::from_secs(10)).await;
+        stream.reset();
+        drop(stopper);
+    });
+    let per_link = (64 << 10) / 100;
+    assert!(
+        told.totals.requests < 2 * per_link,
+        "{}",
+        told.totals.requests
+    );
+}
+
+#[test]
+fn what_is_in_the_backlog_is_answered_before_a_stop() {
+    let options = ServerOptions {
+        connections_max: 1,
+        ..ServerOptions::default()
+    };
+    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+        let resting = connect(&handle).await;
+        handle.sleep(SLACK).await;
+        let waiting = [(); 3].map(|()| handle.spawn(ask(handle.clone(), HELLO.to_owned())));
+        handle.sleep(SLACK).await;
+        stopper.stop();
+        let mut answers = Vec::new();
+        for task in waiting {
+            answers.push(task.await.0);
+        }
+        drop(resting);
+        answers
+    });
+    for answer in &told.client {
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(answer.ends_with("hello"), "{answer}");
+    }
+    assert_eq!(told.totals.answered, 3);
+}
+
+#[test]
+fn a_stop_keeps_connections_at_rest_for_a_moment() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let (silent, asking) = (connect(&handle).await, connect(&handle).await);
+            handle.sleep(SLACK).await;
+            let stopped = handle.now();
+            stopper.stop();
+            handle.sleep(Nanos::from_millis(90)).await;
+            asking.post(HELLO).expect("room");
+            let (answer, _) = read_all(&handle, &asking).await;
+            drop(asking);
+            let (nothing, end) = read_all(&handle, &silent).await;
+            (answer, nothing, end.since(stopped))
+        },
+    );
+    let (answer, nothing, after) = told.client;
+    assert!(
+        answer.contains("connection: close") && answer.ends_with("hello"),
+        "{answer}"
+    );
+    assert_eq!(nothing, "");
+    assert_about(after, Nanos::from_millis(100));
+}
+
+#[test]
+fn a_stop_ends_what_takes_too_long() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream
+                .post(HELLO.replace("hello", "stuck").into_bytes())
+                .expect("room");
+            handle.sleep(SLACK).await;
+            let stopped = handle.now();
+            stopper.stop();
+            let (answer, end) = read_all(&handle, &stream).await;
+            (answer, end.since(stopped))
+        },
+    );
+    let (answer, after) = told.client;
+    assert_eq!(answer, "");
+    assert_about(after, Nanos::from_secs(4));
+    assert_eq!((told.totals.aborted, told.totals.open()), (1, 0));
+}
+
+#[test]
+fn a_handler_that_does_wrong_is_answered_for() {
+    for (path, expected) in [
+        ("silent", "the handler gave no answer\n"),
+        (
+            "injected",
+            "the handler's answer cannot be sent: the header value holds a control byte\n",
+        ),
+        (
+            "interim",
+            "the handler's answer cannot be sent: the status is not between 100 and 999\n",
+        ),
+    ] {
+        let request = HELLO
+            .replace("hello", path)
+            .replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let told = asked(ServerOptions::default(), &request);
+        let answer = told.client.0;
+        assert_eq!(status_of(&answer), "500", "{path}");
+        assert!(answer.ends_with(expected), "{answer}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_whole_is_not_taken_for_whole() {
+    for path in ["/short", "/long", "/twice"] {
+        let told = tell(
+            ServerOptions::default(),
+            async move |handle: Handle, stopper: Stopper| {
+                let options = ClientOptions::default();
+                let client = ClientConnection::connect(&handle, address(), options).await;
+                let mut client = client.expect("somebody listens");
+                let answer = client.exchange(&ClientRequest::get(path)).await;
+                drop(stopper);
+                answer
+            },
+        );
+        let error = told.client.expect_err("it is not whole");
+        assert!(
+            matches!(error.kind, ClientErrorKind::Io(_)),
+            "{path}: {error}"
+        );
+        assert_eq!(
+            (told.totals.aborted, told.totals.answered),
+            (1, 0),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn a_client_that_waits_is_told_to_continue() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream
+            .post("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n")
+            .expect("room");
+            let mut interim = String::new();
+            while !interim.ends_with("\r\n\r\n") {
+                let bytes = stream.recv().await.expect("open");
+                interim.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            stream.post("ok").expect("room");
+            let (answer, _) = read_all(&handle, &stream).await;
+            drop(stopper);
+            (interim, answer)
+        },
+    );
+    let (interim, answer) = told.client;
+    assert_eq!(interim, "HTTP/1.1 100 Continue\r\n\r\n");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nok"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_client_that_waits_with_too_long_a_body_is_not() {
+    let options = ServerOptions {
+        limits: Limits {
+            body_bytes_max: 1,
+            ..Limits::for_requests()
+        },
+        ..ServerOptions::default()
+    };
+    let request =
+        "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+    assert_eq!(status_of(&asked(options, request).client.0), "413");
+}
+
+#[test]
+fn a_client_that_never_closes_is_lingered_for_only_so_long() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream.post("BAD\r\n\r\n").expect("room");
+            let (answer, _) = read_all(&handle, &stream).await;
+            let mut seconds = 0;
+            while stream.post("more").is_ok() {
+                seconds += 1;
+                handle.sleep(Nanos::from_secs(1)).await;
+            }
+            drop(stopper);
+            (answer, seconds)
+        },
+    );
+    let (answer, seconds) = told.client;
+    assert_eq!(status_of(&answer), "400");
+    // Closed after 2 s; the post after that finds out, the next one is told.
+    assert_eq!(seconds, 3);
+}
+
+#[test]
+fn a_client_says_what_it_was_at_when_time_ran_out() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let options = ClientOptions {
+                read_timeout: Nanos::from_secs(1),
+                ..ClientOptions::default()
+            };
+            let client = ClientConnection::connect(&handle, address(), options).await;
+            let mut client = client.expect("somebody listens");
+            let began = handle.now();
+            let error = client.exchange(&ClientRequest::get("/stuck")).await;
+            let after = handle.now().since(began);
+            drop(stopper);
+            (error.expect_err("nothing comes"), after)
+        },
+    );
+    let (error, after) = told.client;
+    assert_eq!(error.phase, Phase::Wait);
+    assert_eq!(
+        error.to_string(),
+        "waiting for a response: nothing happened for 1.00s"
+    );
+    assert_about(after, Nanos::from_secs(1));
+}
+
+#[test]
+fn a_client_collects_no_more_than_it_may() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let options = ClientOptions {
+                collected_bytes_max: 10_000,
+                ..ClientOptions::default()
+            };
+            let client = ClientConnection::connect(&handle, address(), options).await;
+            let mut client = client.expect("somebody listens");
+            let error = client.exchange(&ClientRequest::get("/endless")).await;
+            drop((stopper, client));
+            error.expect_err("it is endless").to_string()
+        },
+    );
+    assert_eq!(
+        told.client,
+        "reading a response's body: it has more bytes than collected_bytes_max allows (10000)"
+    );
+}
