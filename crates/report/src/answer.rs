@@ -62,6 +62,7 @@ fn nothing(run: &Run, cells: &[CellFigures]) -> String {
 
 fn cells_word(count: usize) -> String {
     match count {
+        0 => "no cell".to_owned(),
         1 => "1 cell".to_owned(),
         _ => format!("{count} cells"),
     }
@@ -256,17 +257,14 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
         said.push(format!("Trials failed in {}.", listed(&failed)));
     }
     let count = |verdict| cells.iter().filter(|c| c.verdict == Some(verdict)).count();
+    said.extend(disturbed(cells));
     let (suspect, invalid) = (count(Verdict::Suspect), count(Verdict::Invalid));
     if suspect + invalid > 0 {
         said.push(format!(
-            "By the findings below, {} of {} suspect and {} invalid.",
-            suspect,
-            if cells.len() == 1 {
-                "1 cell are".to_owned()
-            } else {
-                format!("{} cells are", cells.len())
-            },
-            invalid
+            "By the findings below, the figures of {} are suspect and those of {} invalid, of {} in all.",
+            cells_word(suspect),
+            cells_word(invalid),
+            cells.len()
         ));
     }
     let missing = cells.iter().filter(|c| c.verdict.is_none()).count();
@@ -277,4 +275,19 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
         ));
     }
     said
+}
+
+/// Whether it was the machine rather than the subjects.
+fn disturbed(cells: &[CellFigures]) -> Option<String> {
+    let measured = cells.iter().filter(|c| c.rate_per_s.is_some()).count();
+    let with = |code: Code| cells.iter().filter(|c| c.findings.contains(&code)).count();
+    let (drifted, unstable) = (with(Code::P009), with(Code::P008));
+    // In fewer cells the footnotes are enough.
+    if drifted * 2 < measured || drifted < 2 {
+        return None;
+    }
+    Some(format!(
+        "The machine was busy with something else or changed its speed in {drifted} of the {measured} \
+         cells measured, and the rate was not stable in {unstable}: it is not a quiet machine."
+    ))
 }

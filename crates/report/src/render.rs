@@ -235,9 +235,7 @@ fn footnote(note: &Note) -> String {
             .iter()
             .map(|seen| seen.cells.len())
             .sum::<usize>();
-        lines.push(format!(
-            "    - and {rest} more cells, which `summary.json` lists"
-        ));
+        lines.push(format!("    - and {rest} more, which `summary.json` lists"));
     }
     lines.push(String::new());
     lines.push(format!("    More: `prony explain {}`", note.code));

@@ -265,7 +265,7 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         version: s.version.clone(),
         source: match &s.source {
             Source::Folder { dir } => last_parts(dir),
-            Source::Command { .. } => s.start.join(" "),
+            Source::Command { .. } => beginning(&s.start.join(" ")),
             Source::Url { url } => url.clone(),
             Source::Unknown => String::new(),
         },
@@ -277,6 +277,15 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         },
     };
     plan.subjects.iter().map(row).collect()
+}
+
+/// The beginning of a command; `plan.json` has all of it.
+fn beginning(command: &str) -> String {
+    const CHARS: usize = 60;
+    match command.char_indices().nth(CHARS) {
+        Some((at, _)) => format!("{}…", &command[..at]),
+        None => command.to_owned(),
+    }
 }
 
 /// The end of a path, which is the same on every machine.
