@@ -2,7 +2,7 @@
 //! what is not and why, in which order, with how many connections.
 //!
 //! [`plan`] is a pure function. Around it, in this order: [`Experiment::load`],
-//! [`subject::load_all`](crate::subject::load_all), [`Facts::gather`], [`plan()`],
+//! [`subject::load_all`], [`Facts::gather`], [`plan()`],
 //! [`estimate`], then [`build`](crate::build) for each subject and [`settle`].
 //!
 //! Not for: starting anything.
