@@ -74,6 +74,8 @@ impl Stage {
             .args(self.isolation)
             .args(more)
             .env(MARK, &self.mark)
+            // What a killed run leaves in the temporary folder goes with the test's.
+            .env("TMPDIR", &self.folder)
             .stdout(Stdio::piped())
             .spawn()
             .expect("this binary runs")
