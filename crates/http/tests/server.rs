@@ -477,8 +477,8 @@ fn a_client_that_never_closes_is_lingered_for_only_so_long() {
     );
     let (answer, seconds) = told.client;
     assert_eq!(status_of(&answer), "400");
-    // Closed after 2 s; the post after that finds out, the next one is told.
-    assert_eq!(seconds, 3);
+    // Closed after 2 s: the post at 3 s finds nobody there, that at 4 s is told.
+    assert_eq!(seconds, 4);
 }
 
 #[test]

@@ -119,15 +119,22 @@ impl Board {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut totals = Totals::default();
         let mut endpoints = [0; Endpoint::NAMES.len()];
+        let mut threads = Vec::new();
         for (counters, counts) in loops.iter() {
-            totals.add(&counters.totals());
+            let own = counters.totals();
+            threads.push(serde_json::json!({
+                "accepted": own.accepted,
+                "open": own.open(),
+                "received": own.requests,
+            }));
+            totals.add(&own);
             for (sum, count) in endpoints.iter_mut().zip(&counts.0) {
                 *sum += count.get();
             }
         }
         let endpoints: BTreeMap<_, _> = Endpoint::NAMES.into_iter().zip(endpoints).collect();
         serde_json::json!({
-            "threads": loops.len(),
+            "threads": threads,
             "connections": {
                 "accepted": totals.accepted,
                 "open": totals.open(),
