@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use prony_base::{Instant, Nanos};
 
 use crate::config::{DriverKind, ListenOptions, LoopStats};
-use crate::driver::{Op, Role, Socket, Token};
+use crate::driver::{Coalescing, Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
 use crate::stream::{Accepted, Listener, Stream, connect_on};
@@ -157,6 +157,17 @@ impl Handle {
     /// is one. Fill it and [`post`](Stream::post) it.
     pub fn take_buffer(&self) -> Vec<u8> {
         self.core.net.borrow_mut().spares.take()
+    }
+
+    /// From now on a turn that waits may go on waiting, until `completions` have
+    /// come or `wait` is over since it began: fewer system calls and wake-ups,
+    /// for a latency of at most `wait` more. Timers keep their time. A `wait`
+    /// under a microsecond, or fewer than two completions: no longer (the
+    /// default). In force on io_uring from Linux 6.12 unless the loop spins,
+    /// and nowhere else; [`stats`](Handle::stats) tell.
+    pub fn set_coalescing(&self, completions: u32, wait: Nanos) {
+        let coalescing = Coalescing { completions, wait };
+        self.core.driver.borrow_mut().coalesce(coalescing);
     }
 
     /// Turns of the loop so far.

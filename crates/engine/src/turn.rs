@@ -155,13 +155,15 @@ impl Core {
 
     pub fn stats(&self) -> LoopStats {
         let net = self.net.borrow();
+        let driver = self.driver.borrow().stats();
         LoopStats {
             turns: self.turns.get(),
             submissions: net.submissions,
             completions: net.completions,
-            enters: self.driver.borrow().stats().enters,
+            enters: driver.enters,
             polls: self.tasks.polls(),
             pool_exhausted: self.pool.exhausted(),
+            coalescing: driver.coalescing,
         }
     }
 

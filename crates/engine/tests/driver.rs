@@ -1,5 +1,5 @@
-//! What every driver must do: each case runs on ring, on epoll, and on sim with
-//! many seeds. Where io_uring is not allowed its cases say so and pass.
+//! What every driver must do: each case runs on ring, on epoll, on a ring that waits
+//! for more completions, and on sim with many seeds. Where io_uring is not allowed its cases say so and pass.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -26,6 +26,12 @@ macro_rules! cases {
         })* }
         mod epoll { use super::{Config, Nanos}; $(#[test] fn $name() {
             super::on_kernel(super::DriverChoice::Epoll, super::config!($($config)?), super::$name);
+        })* }
+        mod ring_coalescing { use super::{Config, Nanos}; $(#[test] fn $name() {
+            super::on_kernel(super::DriverChoice::Ring, super::config!($($config)?), |handle| {
+                handle.set_coalescing(16, Nanos::from_micros(200));
+                super::$name(handle)
+            });
         })* }
         mod sim { use super::{Config, Nanos}; $(#[test] fn $name() {
             super::on_sim(super::config!($($config)?), super::$name);
@@ -861,6 +867,62 @@ fn a_spinning_loop_works_like_a_sleeping_one() {
             ..config
         };
         run(&config, echo).expect("it runs");
+    });
+}
+
+/// Two streams that wait for a byte each, which another thread sends one after the
+/// other when told; and the turns of the loop at which the two arrived.
+async fn two_bytes_apart(handle: Handle) -> (u64, u64, Nanos) {
+    let listener = std::net::TcpListener::bind(localhost()).expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    let one = handle.connect(address).await.expect("connected");
+    let two = handle.connect(address).await.expect("connected");
+    let (go, gone) = std::sync::mpsc::channel();
+    let writer = std::thread::spawn(move || {
+        use std::io::Write;
+        let mut accepted = [(); 2].map(|()| listener.accept().expect("a connection").0);
+        gone.recv().expect("told to go");
+        accepted[0].write_all(b"1").expect("written");
+        // Something that takes far longer than the loop needs to see the first byte.
+        for _ in 0..200 {
+            let other = std::net::TcpListener::bind(localhost()).expect("a free port");
+            let address = other.local_addr().expect("bound");
+            std::net::TcpStream::connect(address).expect("connected");
+        }
+        accepted[1].write_all(b"2").expect("written");
+        accepted
+    });
+    assert!(poll_once(one.recv()).await && poll_once(two.recv()).await);
+    handle.yield_now().await;
+    // Long enough for any machine; it ends with the second byte.
+    handle.set_coalescing(2, Nanos::from_secs(60));
+    go.send(()).expect("the thread is there");
+    assert_eq!(recv_exactly(&one, 1).await, b"1");
+    let first = handle.turns();
+    assert_eq!(recv_exactly(&two, 1).await, b"2");
+    drop(writer.join().expect("no panic"));
+    (first, handle.turns(), handle.stats().coalescing)
+}
+
+#[test]
+fn a_turn_that_may_wait_for_two_completions_brings_both() {
+    on_both(|config| {
+        let (first, second, in_force) = run(&config, two_bytes_apart).expect("it runs");
+        // Where there is no such wait, two turns bring them, as a rule.
+        assert!(first == second || in_force == Nanos::ZERO);
+    });
+}
+
+#[test]
+fn a_wait_for_more_completions_ends_with_the_next_timer() {
+    on_both(|config| {
+        let length = run(&config, |handle| async move {
+            handle.set_coalescing(1_000, Nanos::from_secs(60));
+            let start = handle.now();
+            handle.sleep(Nanos::from_millis(2)).await;
+            handle.now().since(start)
+        });
+        assert!(length.expect("it runs") < Nanos::from_secs(50));
     });
 }
 

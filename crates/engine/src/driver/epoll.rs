@@ -400,6 +400,7 @@ impl Driver for Epoll {
     fn stats(&self) -> DriverStats {
         DriverStats {
             enters: self.enters,
+            ..DriverStats::default()
         }
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
-use prony_base::Instant;
+use prony_base::{Instant, Nanos};
 use rustix::io::Errno;
 
 use crate::buffers::Received;
@@ -166,10 +166,22 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
+/// How long a turn may wait for more once something has happened, so that one
+/// system call serves several completions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Coalescing {
+    /// With so many completions the turn returns at once.
+    pub completions: u32,
+    /// Longest wait for them, from the beginning of the turn; zero: none.
+    pub wait: Nanos,
+}
+
 /// What a driver counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DriverStats {
     pub enters: u64,
+    /// The wait of the coalescing that is in force.
+    pub coalescing: Nanos,
 }
 
 /// Between the loop and a kernel.
@@ -200,6 +212,9 @@ pub(crate) trait Driver {
     /// Cancels everything and waits (not for ever) until the kernel holds no
     /// buffer any more. False when it still does.
     fn quiesce(&mut self) -> bool;
+
+    /// Lets turns wait for more completions from now on, where the driver can.
+    fn coalesce(&mut self, _: Coalescing) {}
 
     fn stats(&self) -> DriverStats;
 }

@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use prony_base::{Instant, clock};
+use prony_base::{Instant, Nanos, clock};
 use rustix::io::Errno;
 use rustix::net::SocketAddrAny;
 
 use self::buffer_ring::{BufferRing, GROUP};
 use super::socket::{self, Blocking};
-use super::{Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role};
-use super::{Socket, Token, Wait};
+use super::{Coalescing, Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome};
+use super::{Role, Socket, Token, Wait};
 use crate::buffers::{Empty, Pool, Received};
 use crate::config::{Config, Error, ListenOptions};
 use crate::remote::Remote;
@@ -36,6 +36,8 @@ use crate::slab::Key;
 const BUFFERS_AT_START: usize = 64;
 /// Turns in which the end waits for the kernel to let go, a millisecond each.
 const QUIESCE_TURNS: usize = 1_000;
+/// A turn without a deadline returns after this, and the next one begins.
+const LEFT_MAX: Nanos = Nanos::from_secs(3_600);
 const ENTER_GETEVENTS: u32 = 1;
 const ENTER_EXT_ARG: u32 = 1 << 3;
 /// The token of the poll on the descriptor by which other threads wake us.
@@ -70,6 +72,12 @@ pub(crate) struct Ring {
     ending: bool,
     enters: u64,
     spin: bool,
+    /// The kernel can wait for several completions for a limited time (Linux 6.12).
+    can_coalesce: bool,
+    coalescing: Coalescing,
+    /// Sends in the submission queue: nearly all complete as they are submitted,
+    /// and do not count as something that has happened.
+    sends_queued: u32,
 }
 
 impl Ring {
@@ -78,6 +86,9 @@ impl Ring {
         let ring = build(config).map_err(unavailable)?;
         let buffers = BufferRing::new(&ring, pool.limit).map_err(unavailable)?;
         let mut driver = Ring {
+            can_coalesce: ring.params().is_feature_min_timeout() && !config.spin,
+            coalescing: Coalescing::default(),
+            sends_queued: 0,
             ring,
             buffers,
             own: HashMap::new(),
@@ -147,6 +158,7 @@ impl Ring {
         let entry = opcode::Send::new(Fd(socket.0), bytes.start, len)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build();
+        self.sends_queued += 1;
         self.begin(entry, token, done);
     }
 
@@ -162,27 +174,22 @@ impl Ring {
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let to_submit = self.ring.submission().len() as u32;
         let submitter = self.ring.submitter();
-        let deadline = match wait {
-            Wait::Until(deadline) if !self.spin => Some(deadline),
-            _ => None,
-        };
         self.enters += 1;
-        let min_complete = u32::from(deadline.is_some());
-        let result = match deadline {
-            Some(deadline) if deadline != Instant::NEVER => {
-                let left = deadline.since(clock::monotonic()).0;
+        let sends = std::mem::take(&mut self.sends_queued);
+        let result = match wait {
+            Wait::Until(deadline) if !self.spin => {
+                let left = time_left(deadline);
                 let time = Timespec::new()
-                    .sec(left / 1_000_000_000)
-                    .nsec((left % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
+                    .sec(left.0 / 1_000_000_000)
+                    .nsec((left.0 % 1_000_000_000) as u32);
+                let (min_complete, min_wait) = patience(self.coalescing, sends, left);
+                let args = SubmitArgs::new().timespec(&time).min_wait_usec(min_wait);
                 let flags = ENTER_GETEVENTS | ENTER_EXT_ARG;
                 // SAFETY: the argument outlives the call and is what EXT_ARG means.
                 unsafe { submitter.enter(to_submit, min_complete, flags, Some(&args)) }
             }
             // SAFETY: without an argument there is nothing that could dangle.
-            _ => unsafe {
-                submitter.enter::<libc::sigset_t>(to_submit, min_complete, ENTER_GETEVENTS, None)
-            },
+            _ => unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, ENTER_GETEVENTS, None) },
         };
         if self.ring.submission().is_empty() {
             self.addresses.clear();
@@ -237,6 +244,28 @@ impl Ring {
             self.starved = false;
         }
         self.buffers.commit();
+    }
+}
+
+/// How long a call may take. Without a deadline there is one all the same: the
+/// kernel ends a bounded wait for several without any at the end of that wait.
+fn time_left(deadline: Instant) -> Nanos {
+    match deadline {
+        Instant::NEVER => LEFT_MAX,
+        _ => deadline.since(clock::monotonic()).min(LEFT_MAX),
+    }
+}
+
+/// Completions that end a call at once, and the microseconds after which a single
+/// one does; not longer than `left`, because the kernel looks at the shorter wait
+/// alone.
+fn patience(coalescing: Coalescing, sends: u32, left: Nanos) -> (u32, u32) {
+    match coalescing.wait.min(left).0 / 1_000 {
+        0 => (1, 0),
+        micros => (
+            coalescing.completions.saturating_add(sends),
+            u32::try_from(micros).unwrap_or(u32::MAX),
+        ),
     }
 }
 
@@ -362,13 +391,14 @@ impl Driver for Ring {
     fn quiesce(&mut self) -> bool {
         // What was never handed over names memory too; it goes with the first turn.
         self.ending = true;
+        self.coalescing = Coalescing::default();
         let all = opcode::AsyncCancel2::new(CancelBuilder::any()).build();
         let mut done = Completions::new();
         for turn in 0..QUIESCE_TURNS {
             if turn % 100 == 0 {
                 self.tell(all.clone(), &mut done);
             }
-            let soon = clock::monotonic() + prony_base::Nanos::from_millis(1);
+            let soon = clock::monotonic() + Nanos::from_millis(1);
             if self.enter(Wait::Until(soon)).is_err() {
                 break;
             }
@@ -381,9 +411,40 @@ impl Driver for Ring {
         false
     }
 
+    fn coalesce(&mut self, coalescing: Coalescing) {
+        let is_of_use = coalescing.completions > 1 && coalescing.wait >= Nanos::from_micros(1);
+        self.coalescing = if self.can_coalesce && is_of_use {
+            coalescing
+        } else {
+            Coalescing::default()
+        };
+    }
+
     fn stats(&self) -> DriverStats {
         DriverStats {
             enters: self.enters,
+            coalescing: self.coalescing.wait,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_waits_for_several_only_as_long_as_it_may() {
+        let none = Coalescing::default();
+        assert_eq!(patience(none, 9, LEFT_MAX), (1, 0));
+        let some = Coalescing {
+            completions: 16,
+            wait: Nanos::from_micros(50),
+        };
+        assert_eq!(patience(some, 0, LEFT_MAX), (16, 50));
+        // Sends complete as they are submitted, and are not waited for.
+        assert_eq!(patience(some, 9, LEFT_MAX), (25, 50));
+        // The next timer is nearer; or due.
+        assert_eq!(patience(some, 0, Nanos(20_900)), (16, 20));
+        assert_eq!(patience(some, 0, Nanos(900)), (1, 0));
     }
 }

@@ -70,6 +70,9 @@ impl Driver for SimDriver {
     }
 
     fn stats(&self) -> DriverStats {
-        DriverStats { enters: self.turns }
+        DriverStats {
+            enters: self.turns,
+            ..DriverStats::default()
+        }
     }
 }
