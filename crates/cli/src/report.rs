@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::store;
 use prony_record::layout;
-use prony_report::Run;
+use prony_report::{Plot, Run};
 
-use crate::words::ReportWords;
+use crate::words::{Picture, ReportWords};
 use crate::{Ending, Streams};
 
 /// What was rendered.
@@ -33,6 +33,13 @@ impl Rendering {
 
 /// Runs `prony report`.
 pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    if let Some(picture) = words.plot {
+        let (run, _) = read(&words.dir)?;
+        streams
+            .out
+            .write_all(prony_report::plot_svg(&run, plot(picture)).as_bytes())?;
+        return Ok(Ending::Done);
+    }
     let rendering = render_into(&words.dir)?;
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
@@ -47,8 +54,16 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     Ok(rendering.ending())
 }
 
-/// Reads the run in `dir` and writes its documents beside the records.
-pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
+fn plot(picture: Picture) -> Plot {
+    match picture {
+        Picture::Rate => Plot::Rate,
+        Picture::Latency => Plot::Latency,
+        Picture::Cpu => Plot::Cpu,
+    }
+}
+
+/// The records of the run in `dir`, and what they are worth.
+fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
     let stored = store::read(dir)?;
     let mut histograms = BTreeMap::new();
     for trial in &stored.trials {
@@ -63,6 +78,12 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
         trials: stored.trials,
         histograms,
     };
+    Ok((run, verdict))
+}
+
+/// Reads the run in `dir` and writes its documents beside the records.
+pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
+    let (run, verdict) = read(dir)?;
     let rendered = prony_report::render(&run);
     for (name, text) in [
         (layout::DOCUMENT, &rendered.document_md),

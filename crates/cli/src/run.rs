@@ -9,19 +9,22 @@ mod folder;
 mod progress;
 
 use std::env;
+use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use prony_base::Nanos;
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::{self, Facts};
 use prony_lab::run::{Options, Wrk};
+use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer};
-use prony_record::{Environment, Fact, Plan, layout};
+use prony_lab::target::{self, Target};
+use prony_record::{Environment, Plan, Source, layout};
 
 use crate::home::Home;
 use crate::report::{self, Rendering};
@@ -40,6 +43,7 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     let Some((experiment, subjects)) = read(&words.experiment, &home, streams)? else {
         return Ok(Ending::Usage);
     };
+    check_targets(&subjects, words.yes_i_own_this_host)?;
     let interrupted = interruption()?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
     let Some(planned) = plan(words, &experiment, &subjects, &offer, streams)? else {
@@ -99,6 +103,20 @@ fn read(
     }
 }
 
+/// Servers that already run may be anywhere: load goes only to what is the user's.
+fn check_targets(subjects: &[Subject], owned: bool) -> anyhow::Result<()> {
+    for subject in subjects {
+        if let Source::Url { url } = &subject.source {
+            let target = Target::parse(url)?;
+            let addresses = (target.host.as_str(), target.port).to_socket_addrs();
+            let addresses = addresses.with_context(|| format!("cannot look up {}", target.host))?;
+            let addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
+            target::check(&target.host, &addresses, owned)?;
+        }
+    }
+    Ok(())
+}
+
 /// Plans and says what is going to happen, and for how long.
 fn plan(
     words: &RunWords,
@@ -116,7 +134,11 @@ fn plan(
         seed: words.seed,
         command: words.command(),
     };
-    let plan = match plan::plan(experiment, subjects, &facts, &options) {
+    let planned = match &words.resume {
+        Some(dir) => Ok(resumed(dir, experiment, &options)?),
+        None => plan::plan(experiment, subjects, &facts, &options),
+    };
+    let plan = match planned {
         Ok(plan) => plan,
         Err(wrong) => {
             writeln!(streams.err, "prony: {wrong}")?;
@@ -127,6 +149,26 @@ fn plan(
     writeln!(streams.err, "  {}", plan::estimate_line(&plan, PER_TRIAL))?;
     say_not_run(&plan, streams)?;
     Ok(Some(plan))
+}
+
+/// The plan of the run in `dir`, which must be of this experiment and these options.
+/// It is not made anew: limits such as free memory may have moved since.
+fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyhow::Result<Plan> {
+    let plan = store::read(dir)?.plan;
+    if plan.experiment_sha256 != experiment.sha256 {
+        bail!(
+            "{} holds a run of another experiment, or of another version of this one",
+            dir.display()
+        );
+    }
+    if plan.command != options.command {
+        bail!(
+            "{} holds the run of `prony {}`; resume it with the same words",
+            dir.display(),
+            plan.command.join(" ")
+        );
+    }
+    Ok(plan)
 }
 
 fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
@@ -146,15 +188,12 @@ fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
 }
 
 fn machine(plan: &Plan, subjects: &[Subject], offer: &Offer) -> anyhow::Result<Environment> {
-    let mut facts = offer.facts.clone();
-    facts.extend(offer.refused.iter().map(|refused| Fact {
-        name: "not offered".to_owned(),
-        value: refused.clone(),
-    }));
+    let mut facts = environment::isolation_facts(offer);
+    facts.extend(offer.facts.iter().cloned());
     Ok(environment::collect(Given {
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
         prony_commit: env!("PRONY_COMMIT").to_owned(),
-        driver: crate::driver::chosen()?,
+        driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
         facts,
     }))

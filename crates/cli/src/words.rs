@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 
 use crate::duration;
@@ -81,6 +81,9 @@ pub struct LoadWords {
     /// File with the body of the request
     #[arg(long, value_name = "FILE")]
     pub body_file: Option<PathBuf>,
+    /// Take each answer as soon as it is there: up to 3 % less latency, more CPU (see docs/method.md)
+    #[arg(long)]
+    pub exact: bool,
     /// Print more of the latency distribution
     #[arg(long)]
     pub latency: bool,
@@ -125,6 +128,9 @@ pub struct RunWords {
     /// Print the figures as JSON instead of the paths of the documents
     #[arg(long)]
     pub json: bool,
+    /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
+    #[arg(long)]
+    pub yes_i_own_this_host: bool,
 }
 
 impl RunWords {
@@ -153,6 +159,20 @@ pub struct ReportWords {
     /// Print the figures as JSON instead of the paths of the documents
     #[arg(long)]
     pub json: bool,
+    /// Print one of the pictures as SVG instead
+    #[arg(long, value_name = "PICTURE", conflicts_with = "json")]
+    pub plot: Option<Picture>,
+}
+
+/// The pictures of a document.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Picture {
+    /// Requests a second, with ranges
+    Rate,
+    /// Percentiles of latency, on a logarithmic scale
+    Latency,
+    /// CPU time per request of subject and generator
+    Cpu,
 }
 
 /// `prony explain`

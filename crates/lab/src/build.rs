@@ -254,7 +254,7 @@ impl Job<'_> {
 
     fn shell(&self, command: &str, log: PathBuf, timeout: Nanos) -> CommandSpec {
         CommandSpec {
-            argv: vec!["sh".to_owned(), "-c".to_owned(), self.fill(command)],
+            argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), self.fill(command)],
             cwd: self.folder(),
             env: Vec::new(),
             log,

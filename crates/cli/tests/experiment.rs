@@ -1,0 +1,250 @@
+//! `prony run` from a file to its document, with the reference server as the
+//! only subject: what a machine has that has nothing but Prony.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use common::{Ended, PRONY};
+use serde_json::Value;
+
+const SMALL: &str = r#"
+title = "A small run"
+question = "Does the whole path hold?"
+
+[run]
+blocks = 2
+duration = "200ms"
+warmup = "50ms"
+reference = "rust/prony"
+
+[[subject]]
+ref = "rust/prony"
+
+[[workload]]
+name = "ping"
+request = { method = "POST", path = "/ping", headers = { Content-Type = "application/json" }, body = '{"sequence":{random}}' }
+expect = { status = 200, content_type = "application/json", body = '{"sequence":{random}}' }
+connections = [1, 20]
+"#;
+
+/// `prony` with its own folder for builds.
+fn prony(folder: &Path) -> Command {
+    let mut command = Command::new(PRONY);
+    command
+        .current_dir(folder)
+        .env("PRONY_HOME", prony_testkit::root())
+        .env("PRONY_CACHE", folder.join("cache"));
+    command
+}
+
+fn experiment(name: &str, text: &str) -> (PathBuf, PathBuf) {
+    let folder = common::folder(name);
+    let file = folder.join("small.toml");
+    fs::write(&file, text).expect("an experiment");
+    (folder, file)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn code(output: &Output) -> Option<i32> {
+    output.status.code()
+}
+
+#[test]
+fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
+    let (folder, file) = experiment("run", SMALL);
+    let output = prony(&folder)
+        .arg("run")
+        .arg(&file)
+        .args(["--out", "out"])
+        .output()
+        .expect("a run");
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "out/document.md\nout/index.html\n");
+    let names = ["document.md", "index.html", "summary.json", "summary.csv"];
+    let read = || names.map(|name| fs::read(folder.join("out").join(name)).expect(name));
+    let first = read();
+    let again = prony(&folder)
+        .args(["report", "out"])
+        .output()
+        .expect("a report");
+    assert_eq!(code(&again), Some(0), "{}", text(&again.stderr));
+    assert!(
+        first == read(),
+        "the same Prony and run directory give the same bytes"
+    );
+    let trials = fs::read_to_string(folder.join("out/trials.jsonl")).expect("the records");
+    let measured = trials
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a trial"));
+    for trial in measured.filter(|trial| trial["generator"] == "prony") {
+        assert_eq!(trial["outcome"]["kind"], "measured", "{trial}");
+        assert!(trial["load"]["completed"].as_u64() > Some(100));
+        assert_eq!(trial["load"]["errors"], serde_json::json!({}));
+    }
+    let document = text(&first[0]);
+    assert!(document.starts_with("# A small run\n"), "{document}");
+}
+
+#[test]
+fn without_any_other_language_the_ping_experiment_runs_with_what_is_left() {
+    let folder = common::folder("bare");
+    let ping = prony_testkit::root().join("experiments/ping.toml");
+    let mut command = prony(&folder);
+    command
+        .arg("run")
+        .arg(ping)
+        .args(["--quick", "--blocks", "1", "--only", "c=2", "--out", "out"]);
+    let output = command
+        .env("PATH", folder.join("nothing"))
+        .output()
+        .expect("a run");
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
+    for missing in [
+        "go/fasthttp",
+        "go/net-http",
+        "node/express",
+        "node/fastify",
+        "python/fastapi",
+        "rust/axum",
+    ] {
+        assert!(
+            text(&output.stderr).contains(missing) && document.contains(missing),
+            "{missing} is named"
+        );
+    }
+    assert!(document.contains("is not on PATH"), "{document}");
+}
+
+#[test]
+fn a_server_of_ones_own_is_five_lines() {
+    let Some(_python) = prony_testkit::need("python3") else {
+        return;
+    };
+    let folder = common::folder("own");
+    let file = prony_testkit::root().join("experiments/own-server.toml");
+    let lines = fs::read_to_string(&file).expect("the example");
+    let own = lines
+        .lines()
+        .filter(|line| line.contains('=') || line.contains("[["))
+        .count();
+    assert_eq!(own, 5, "it is five lines");
+    fs::write(
+        folder.join("own.toml"),
+        format!("run = {{ blocks = 1, duration = \"200ms\", warmup = \"50ms\" }}\n{lines}"),
+    )
+    .expect("a copy");
+    let output = prony(&folder)
+        .args(["run", "own.toml", "--out", "out"])
+        .output()
+        .expect("a run");
+    let trials = fs::read_to_string(folder.join("out/trials.jsonl")).unwrap_or_default();
+    assert_eq!(
+        trials.lines().count(),
+        1,
+        "{}{}",
+        text(&output.stderr),
+        trials
+    );
+    let trial: Value = serde_json::from_str(&trials).expect("a trial");
+    assert_eq!(trial["outcome"]["kind"], "measured", "{trial}");
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_its_line_and_the_right_one() {
+    let (folder, file) = experiment("wrong", &SMALL.replace("blocks = 2", "bloks = 2"));
+    let output = prony(&folder)
+        .arg("run")
+        .arg(&file)
+        .output()
+        .expect("prony");
+    let said = text(&output.stderr);
+    assert_eq!(code(&output), Some(2), "{said}");
+    assert!(
+        said.contains("small.toml:6") && said.contains("bloks") && said.contains("`blocks`"),
+        "{said}"
+    );
+    assert!(!folder.join("runs").exists(), "nothing was begun");
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_what_there_is_and_resume_does_the_rest() {
+    let (folder, file) = experiment("interrupted", &SMALL.replace("blocks = 2", "blocks = 4"));
+    let mut command = prony(&folder);
+    command
+        .arg("run")
+        .arg(&file)
+        .args(["--out", "out"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut run = Ended::start(&mut command);
+    let records = folder.join("out/trials.jsonl");
+    let lines = || {
+        fs::read_to_string(&records)
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
+    while lines() < 2 {
+        assert!(run.0.try_wait().expect("a status").is_none(), "it runs on");
+        std::thread::yield_now();
+    }
+    let interrupt = Command::new("kill")
+        .args(["-INT", &run.0.id().to_string()])
+        .status();
+    assert!(interrupt.expect("kill").success());
+    assert_eq!(run.0.wait().expect("its end").code(), Some(130));
+    assert!(
+        folder.join("out/document.md").exists(),
+        "there is a document of what there is"
+    );
+    let kept: Vec<String> = fs::read_to_string(&records)
+        .expect("records")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+
+    let resumed = prony(&folder)
+        .arg("run")
+        .arg(&file)
+        .args(["--resume", "out"])
+        .output()
+        .expect("a resumed run");
+    assert_eq!(code(&resumed), Some(0), "{}", text(&resumed.stderr));
+    let all = fs::read_to_string(&records).expect("records");
+    let finished = kept.iter().filter(|line| !line.contains("\"interrupted\""));
+    assert!(
+        finished.clone().count() >= 2 && finished.clone().all(|line| all.contains(line.as_str())),
+        "no finished trial is lost"
+    );
+    let measured = all.lines().filter(|line| {
+        line.contains("\"generator\":\"prony\"") && line.contains("\"kind\":\"measured\"")
+    });
+    assert_eq!(measured.count(), 8, "2 cells in 4 blocks");
+}
+
+#[test]
+fn a_finding_is_explained_and_an_unknown_one_is_answered() {
+    let folder = common::folder("explain");
+    let known = prony(&folder)
+        .args(["explain", "p003"])
+        .output()
+        .expect("prony");
+    assert!(
+        text(&known.stdout).starts_with("# P003"),
+        "{}",
+        text(&known.stdout)
+    );
+    let unknown = prony(&folder)
+        .args(["explain", "P999"])
+        .output()
+        .expect("prony");
+    assert_eq!(code(&unknown), Some(2));
+    assert!(text(&unknown.stderr).contains("P999"));
+}
