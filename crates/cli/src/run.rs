@@ -9,6 +9,7 @@ mod folder;
 mod progress;
 
 use std::env;
+use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use crate::report::{self, Rendering};
 use crate::signals::interruption;
 use crate::words::RunWords;
 use crate::{Ending, Streams};
+use builds::Built;
 use progress::Bar;
 
 /// What a trial costs beside warm-up and window, for the estimate before a run:
@@ -49,20 +51,20 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     let Some(planned) = plan(words, &experiment, &subjects, &offer, streams)? else {
         return Ok(Ending::Usage);
     };
-    let Some(plan) = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?
-    else {
+    let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
+    let Some(Built { plan, .. }) = &built else {
         return Ok(Ending::Interrupted);
     };
     if plan.cells.is_empty() {
-        say_not_run(&plan, streams)?;
+        say_not_run(plan, streams)?;
         writeln!(streams.err, "prony: nothing is left to measure")?;
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
-    let environment = machine(&plan, &subjects, &offer)?;
+    let environment = machine(plan, &subjects, &offer)?;
     let measured = measure(
         words,
-        &plan,
+        plan,
         environment,
         &home,
         &offer,
@@ -88,7 +90,7 @@ fn read(
     let experiment = match Experiment::load(path) {
         Ok(experiment) => experiment,
         Err(wrong) => {
-            write!(streams.err, "{wrong}")?;
+            write!(streams.err, "{}", wrong.render(colour()))?;
             return Ok(None);
         }
     };
@@ -96,11 +98,16 @@ fn read(
         Ok(subjects) => Ok(Some((experiment, subjects))),
         Err(wrong) => {
             for wrong in wrong {
-                write!(streams.err, "{wrong}")?;
+                write!(streams.err, "{}", wrong.render(colour()))?;
             }
             Ok(None)
         }
     }
+}
+
+/// Colour only on a terminal, and not where `NO_COLOR` is set.
+fn colour() -> bool {
+    io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Servers that already run may be anywhere: load goes only to what is the user's.

@@ -17,6 +17,14 @@ use prony_record::{Plan, Software};
 use crate::Streams;
 use crate::home::Home;
 
+/// A plan whose subjects are built. The builds are not removed, by another Prony either,
+/// as long as this lives.
+pub struct Built {
+    /// What is left to do.
+    pub plan: Plan,
+    _outcomes: Vec<(String, BuildOutcome)>,
+}
+
 /// Builds what the plan needs and settles it. `None`: the user ended it.
 pub fn build(
     plan: Plan,
@@ -25,7 +33,7 @@ pub fn build(
     offer: &Offer,
     interrupted: &Arc<AtomicBool>,
     streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<Plan>> {
+) -> anyhow::Result<Option<Built>> {
     let launcher = SupervisedLauncher::new(home.prony.clone(), offer.wanted);
     let context = BuildContext {
         cache: &home.cache,
@@ -57,7 +65,11 @@ pub fn build(
         }
         outcomes.push((subject.id.clone(), outcome));
     }
-    Ok(Some(plan::settle(plan, &outcomes)))
+    let plan = plan::settle(plan, &outcomes);
+    Ok(Some(Built {
+        plan,
+        _outcomes: outcomes,
+    }))
 }
 
 fn spinner(id: &str) -> ProgressBar {

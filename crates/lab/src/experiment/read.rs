@@ -18,7 +18,7 @@ use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
 
-/// Keys that DESIGN.md names and that mean nothing yet.
+/// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 3] = [
     ("sweep", "write one [[setting]] with its values instead"),
     (
