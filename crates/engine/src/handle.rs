@@ -162,9 +162,12 @@ impl Handle {
     /// From now on a turn that waits may go on waiting, until `completions` have
     /// come or `wait` is over since it began: fewer system calls and wake-ups,
     /// for a latency of at most `wait` more. Timers keep their time. A `wait`
-    /// under a microsecond, or fewer than two completions: no longer (the
-    /// default). In force on io_uring from Linux 6.12 unless the loop spins,
-    /// and nowhere else; [`stats`](Handle::stats) tell.
+    /// under a microsecond, or fewer than two completions: no longer (the default).
+    ///
+    /// On io_uring it is in force from Linux 6.12. On epoll it is a pause of at
+    /// most a millisecond that nothing ends early, left out after a turn with so
+    /// many events. A loop that spins or is simulated has none. What is in force,
+    /// [`stats`](Handle::stats) tell.
     pub fn set_coalescing(&self, completions: u32, wait: Nanos) {
         let coalescing = Coalescing { completions, wait };
         self.core.driver.borrow_mut().coalesce(coalescing);

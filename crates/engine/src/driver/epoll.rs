@@ -1,23 +1,27 @@
 //! The driver on epoll: level-triggered, a descriptor registered once; writes
-//! tried at once and waited for only when the kernel takes no more.
+//! tried at once and waited for only when the kernel takes no more. Coalescing is a
+//! nap before the wait: nobody wakes us in it, which is what is to be saved.
 //! Not for: deciding anything; it only turns readiness into completions.
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use prony_base::{Instant, clock};
+use prony_base::{Instant, Nanos, clock};
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvFlags, SendFlags, Shutdown, accept_with, connect, recv, send, shutdown, sockopt,
 };
+use rustix::thread::{ClockId, clock_nanosleep_relative, set_current_timer_slack};
 
 use super::socket::{self, Blocking};
 use super::{
-    Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role, Socket, Token, Wait,
+    Coalescing, Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role, Socket,
+    Token, Wait,
 };
 use crate::buffers::{Empty, Pool};
 use crate::config::ListenOptions;
@@ -31,6 +35,11 @@ const BURST_MAX: usize = 16;
 const ACCEPTS_MAX: usize = 64;
 /// The event data of the descriptor that other threads wake us by.
 const WAKER: u64 = u64::MAX;
+
+/// A nap is blind to what happens, so it is short whatever is asked for.
+const NAP_MAX: Nanos = Nanos::from_millis(1);
+/// By how much the kernel may prolong a nap; by default it is 50 µs.
+const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("not zero");
 
 /// What one descriptor waits for.
 #[derive(Clone, Copy, Default)]
@@ -67,6 +76,7 @@ pub(crate) struct Epoll {
     events: Vec<epoll::Event>,
     enters: u64,
     spin: bool,
+    coalescing: Coalescing,
 }
 
 impl Epoll {
@@ -84,6 +94,7 @@ impl Epoll {
             events: Vec::with_capacity(EVENTS_MAX),
             enters: 0,
             spin,
+            coalescing: Coalescing::default(),
         })
     }
 
@@ -215,6 +226,24 @@ impl Epoll {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    /// Lets more happen before the kernel is asked, unless there was enough last time.
+    fn nap(&self, wait: Wait) {
+        let Wait::Until(deadline) = wait else {
+            return;
+        };
+        let enough = self.events.len() >= self.coalescing.completions as usize;
+        if self.coalescing.wait == Nanos::ZERO || enough {
+            return;
+        }
+        let length = self.coalescing.wait.min(deadline.since(self.now()));
+        let length = Timespec {
+            tv_sec: 0,
+            tv_nsec: length.0 as i64,
+        };
+        // A signal may end it early, which does no harm.
+        let _ = clock_nanosleep_relative(ClockId::Monotonic, &length);
     }
 
     fn ready(&mut self, fd: RawFd, flags: epoll::EventFlags, done: &mut Completions) {
@@ -360,6 +389,7 @@ impl Driver for Epoll {
     }
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        self.nap(wait);
         self.wait(wait)?;
         let events = std::mem::take(&mut self.events);
         for event in &events {
@@ -397,10 +427,23 @@ impl Driver for Epoll {
         true
     }
 
+    fn coalesce(&mut self, coalescing: Coalescing) {
+        let Coalescing { completions, wait } = coalescing;
+        let is_of_use = !self.spin && completions > 1 && wait >= Nanos::from_micros(1);
+        let slack = is_of_use.then_some(TIMER_SLACK_NS);
+        self.coalescing = match set_current_timer_slack(slack) {
+            Ok(()) if is_of_use => Coalescing {
+                completions,
+                wait: wait.min(NAP_MAX),
+            },
+            _ => Coalescing::default(),
+        };
+    }
+
     fn stats(&self) -> DriverStats {
         DriverStats {
             enters: self.enters,
-            ..DriverStats::default()
+            coalescing: self.coalescing.wait,
         }
     }
 }
