@@ -179,7 +179,7 @@ fn good_trials_have_no_finding() {
 
 #[test]
 fn p001_the_generators_core_is_full_and_the_subjects_is_not() {
-    let full = |trial: &mut Trial| trial.cores[1].busy_ns = WINDOW * 95 / 100;
+    let full = with_own_share(500);
     let finding = only(Code::P001, Severity::Suspect, &found(full));
     assert_eq!(finding.blocks, [0, 1]);
     assert_eq!(
@@ -189,6 +189,19 @@ fn p001_the_generators_core_is_full_and_the_subjects_is_not() {
     assert_eq!(evidence(&finding, "subject's busiest core or thread"), 0.94);
     let thread = reported(|load| load.threads_cpu[0].cpu_ns = WINDOW * 96 / 100);
     only(Code::P001, Severity::Suspect, &found(thread));
+}
+
+/// The generator's core is full, and its own threads used this many thousandths of the window.
+fn with_own_share(thousandths: u64) -> impl Fn(&mut Trial) {
+    move |trial| {
+        trial.cores[1].busy_ns = WINDOW * 95 / 100;
+        trial.load.as_mut().expect("a load").cpu_ns = WINDOW * thousandths / 1_000;
+    }
+}
+
+#[test]
+fn p001_not_when_the_generators_core_is_full_of_other_programs() {
+    none(&found(with_own_share(499)));
 }
 
 #[test]
@@ -558,6 +571,7 @@ fn the_pages_name_the_thresholds_that_the_rules_use() {
     let percent = |share: f64| format!("{} %", (share * 100.0).round());
     for (code, text) in [
         (Code::P001, percent(limits::SATURATED_SHARE)),
+        (Code::P001, percent(limits::SATURATED_OWN_SHARE)),
         (Code::P003, percent(limits::CLOSED_SHARE)),
         (Code::P005, percent(limits::IN_FLIGHT_SHARE)),
         (Code::P005, percent(1.0 + limits::IN_FLIGHT_OVER)),

@@ -1,7 +1,7 @@
 //! The machine: what a reader must know of it to read the figures. Reading is in
 //! [`collect`]; everything that turns text into values is pure.
 //!
-//! Not for: judging it (`prony doctor` and the findings do).
+//! Not for: judging it (the findings do).
 
 use std::path::Path;
 

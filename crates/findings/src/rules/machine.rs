@@ -70,7 +70,7 @@ pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
 
 const DRIFTED: (&str, &str) = (
     "The machine itself changed speed or was busy with something else during the trial.",
-    "Close what else runs, fix the processor's frequency (prony doctor says how), use a machine of \
+    "Close what else runs, fix the processor's frequency, use a machine of \
      your own rather than a shared one, and run more blocks.",
 );
 

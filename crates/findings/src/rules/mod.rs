@@ -18,6 +18,8 @@ use prony_record::Trial;
 pub mod limits {
     /// P001: a side is saturated from this share of the window on.
     pub const SATURATED_SHARE: f64 = 0.95;
+    /// P001: and the generator's own threads used this share of the window.
+    pub const SATURATED_OWN_SHARE: f64 = 0.5;
     /// P003: closings an answer from which keep-alive is not honoured.
     pub const CLOSED_SHARE: f64 = 0.01;
     /// P003: closings an answer from which keep-alive is limited.

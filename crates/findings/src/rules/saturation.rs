@@ -18,7 +18,8 @@ const SATURATED: (&str, &str) = (
 );
 
 /// P001: a core or thread of the generator was busy for 95 % of the window and no core or
-/// thread of the subject was.
+/// thread of the subject was. A core counts only where the generator's own threads used half
+/// of the window: what else keeps it busy says nothing about the generator (that is P009's).
 pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P001, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
@@ -42,10 +43,11 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn generator_share(trial: &Trial, load: &LoadReport) -> Option<f64> {
-    let core = measure::busiest_core(trial, Role::Generator).map(|share| share.0);
     let busiest = load.threads_cpu.iter().map(|thread| thread.cpu_ns).max();
     let of_window = |ns: u64| (load.window_ns > 0).then(|| ns as f64 / load.window_ns as f64);
-    largest([core, busiest.and_then(of_window)])
+    let own = of_window(load.cpu_ns).is_some_and(|share| share >= limits::SATURATED_OWN_SHARE);
+    let core = measure::busiest_core(trial, Role::Generator).map(|share| share.0);
+    largest([core.filter(|_| own), busiest.and_then(of_window)])
 }
 
 /// The busiest of its cores, or of its threads: one full thread limits a server with more.
