@@ -22,6 +22,7 @@ impl<'a> Request<'a> {
 
     /// The target's path, not decoded. Of a target in absolute form, what
     /// follows the authority; `*` and an authority are themselves.
+    #[inline]
     pub fn path(&self) -> &'a str {
         self.path_and_query().0
     }
@@ -31,17 +32,21 @@ impl<'a> Request<'a> {
         self.path_and_query().1
     }
 
+    #[inline]
     fn path_and_query(&self) -> (&'a str, &'a str) {
         let target = self.head.target;
-        let local = match target.split_once("://") {
-            Some((_, rest)) if !target.starts_with('/') => {
-                rest.find(['/', '?']).map_or("/", |start| &rest[start..])
-            }
-            _ => target,
+        let local = match target.starts_with('/') {
+            true => target,
+            false => match target.split_once("://") {
+                Some((_, rest)) => rest.find(['/', '?']).map_or("/", |start| &rest[start..]),
+                None => target,
+            },
         };
-        match local.split_once('?').unwrap_or((local, "")) {
-            ("", query) => ("/", query),
-            other => other,
+        // Targets are ASCII, so that a byte's place is a character's.
+        match local.bytes().position(|byte| byte == b'?') {
+            Some(0) => ("/", &local[1..]),
+            Some(mark) => (&local[..mark], &local[mark + 1..]),
+            None => (local, ""),
         }
     }
 

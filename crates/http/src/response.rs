@@ -172,13 +172,11 @@ impl Response {
         }
         self.link.out();
         let Link { shared, out, .. } = &mut self.link;
-        shared.with_date(|date| {
-            encode::response(out, self.version, status)
-                .header("date", date)
-                .headers(headers)
-                .keep_alive(self.keep_alive)
-                .finish(framing)
-        })?;
+        encode::response(out, self.version, status)
+            .header("date", shared.date())
+            .headers(headers)
+            .keep_alive(self.keep_alive)
+            .finish(framing)?;
         self.status = status;
         Ok(!self.is_head && !bodiless)
     }

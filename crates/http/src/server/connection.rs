@@ -208,7 +208,7 @@ impl Connection {
     }
 
     /// Closes.
-    async fn end(mut self, ending: Ending) {
+    async fn end(&mut self, ending: Ending) {
         let link = &mut self.response.link;
         if ending == Ending::Reset {
             return link.stream.reset();

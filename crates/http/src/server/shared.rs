@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use prony_base::Instant;
+use prony_base::{Instant, Nanos};
 use prony_engine::{Handle, SendBuf, Stream};
 use prony_wire::DateCache;
 
@@ -43,7 +43,7 @@ pub(crate) struct Stop {
 
 struct Date {
     cache: DateCache,
-    unix_seconds: u64,
+    text: [u8; 29],
     /// When the next second starts.
     due: Instant,
 }
@@ -57,7 +57,7 @@ impl Shared {
             clock: Cell::new((u64::MAX, Instant::ZERO)),
             date: RefCell::new(Date {
                 cache: DateCache::default(),
-                unix_seconds: 0,
+                text: [b' '; 29],
                 due: Instant::ZERO,
             }),
             stop: Cell::new(None),
@@ -77,18 +77,15 @@ impl Shared {
         now
     }
 
-    /// Shows `write` the Date header's value.
+    /// The Date header's value.
     #[inline]
-    pub(crate) fn with_date<T>(&self, write: impl FnOnce(&str) -> T) -> T {
+    pub(crate) fn date(&self) -> [u8; 29] {
         let now = self.now();
         let mut date = self.date.borrow_mut();
         if now >= date.due {
-            let unix = (self.options.unix_nanos)();
-            date.unix_seconds = unix / SECOND_NANOS;
-            date.due = Instant(now.0.saturating_add(SECOND_NANOS - unix % SECOND_NANOS));
+            date.renew(now, (self.options.unix_nanos)());
         }
-        let seconds = date.unix_seconds;
-        write(date.cache.at(seconds))
+        date.text
     }
 
     /// The graceful stop under way, if there is one.
@@ -110,6 +107,18 @@ impl Shared {
     /// `due`, or the end of a stop under way where that is earlier.
     pub(crate) fn before_stop(&self, due: Instant) -> Instant {
         self.stop.get().map_or(due, |stop| due.min(stop.due))
+    }
+}
+
+impl Date {
+    #[cold]
+    fn renew(&mut self, now: Instant, unix_nanos: u64) {
+        let text = self.cache.at(unix_nanos / SECOND_NANOS).as_bytes();
+        // It has as many bytes in every year that a clock can show.
+        if let Ok(text) = text.try_into() {
+            self.text = text;
+        }
+        self.due = now + Nanos(SECOND_NANOS - unix_nanos % SECOND_NANOS);
     }
 }
 

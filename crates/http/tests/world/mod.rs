@@ -452,6 +452,5 @@ async fn all_clients(
         task.await;
     }
     drop(stopper);
-    let tally = tally.borrow().clone();
-    tally
+    tally.take()
 }
