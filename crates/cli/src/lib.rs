@@ -13,7 +13,7 @@ mod report;
 mod run;
 mod serve;
 mod signals;
-mod words;
+pub mod words;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

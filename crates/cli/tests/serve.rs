@@ -381,7 +381,7 @@ fn a_client_that_expects_it_is_told_to_continue() {
 #[test]
 fn a_connection_at_rest_is_closed_and_a_busy_one_is_not() {
     for driver in drivers() {
-        let server = Server::start(driver, &["--idle-timeout", "400ms"]);
+        let server = Server::start(driver, &["--idle-timeout", "1s"]);
         let mut resting = server.connect();
         let mut busy = server.connect();
         server::ask(&mut resting, &hello(""), false);
@@ -391,7 +391,7 @@ fn a_connection_at_rest_is_closed_and_a_busy_one_is_not() {
             assert_eq!(server::ask(&mut busy, &hello(""), false).status, 200);
             assert!(began.elapsed() < Duration::from_secs(20), "it is kept");
         }
-        assert!(began.elapsed() > Duration::from_millis(350));
+        assert!(began.elapsed() > Duration::from_millis(500));
     }
 }
 
@@ -434,16 +434,18 @@ fn what_was_accepted_is_answered_when_it_is_told_to_stop() {
                     let mut stream = server.connect();
                     thread::spawn(move || {
                         let mut answered = 0;
-                        // A closed loop, until an answer says that it was the last.
-                        loop {
-                            let answer = server::ask(&mut stream, &hello(""), false);
+                        // A closed loop, until an answer says that it was the last. (Where
+                        // this thread gets no time to ask for longer than the server keeps
+                        // connections at rest, there is no such answer.)
+                        while let Some(answer) = server::try_ask(&mut stream, &hello("")) {
                             assert_eq!(answer.text(), "Hello, World!");
                             answered += 1;
                             if answer.header("connection") == Some("close") {
                                 assert_eq!(server::rest(&mut stream), "");
-                                return answered;
+                                break;
                             }
                         }
+                        answered
                     })
                 })
                 .collect();
@@ -569,11 +571,11 @@ fn curl_is_content() {
 fn a_stall_blocks_all_threads_at_the_moments_it_said() {
     for driver in drivers() {
         let server = Server::start(driver, &["--threads", "2"]);
-        let said = server.ask_once(&spell("GET /stall?every=300ms&for=120ms", ""));
+        let said = server.ask_once(&spell("GET /stall?every=600ms&for=400ms", ""));
         let said: serde_json::Value = serde_json::from_str(&said.text()).expect("JSON");
-        assert_eq!(said["every_ns"], 300_000_000);
-        assert_eq!(said["for_ns"], 120_000_000);
-        let first = said["first_ns"].as_u64().expect("a number");
+        assert_eq!(said["every_ns"], 600_000_000);
+        assert_eq!(said["for_ns"], 400_000_000);
+        let end = said["first_ns"].as_u64().expect("a number") + 400_000_000;
         // Two connections, one on each thread, kept busy over one stall.
         let mut streams = [server.connect(), server.connect()];
         for stream in &mut streams {
@@ -581,22 +583,21 @@ fn a_stall_blocks_all_threads_at_the_moments_it_said() {
         }
         let seen = streams.map(|mut stream| {
             thread::spawn(move || {
-                let mut longest = (0, 0);
-                while server::monotonic_ns() < first + 150_000_000 {
+                loop {
                     let sent = server::monotonic_ns();
                     server::ask(&mut stream, &hello(""), false);
-                    longest = longest.max((server::monotonic_ns() - sent, sent));
+                    let done = server::monotonic_ns();
+                    if done >= end {
+                        return done - sent;
+                    }
                 }
-                longest
             })
         });
         for seen in seen {
-            let (length, sent) = seen.join().expect("answered");
-            // It was sent shortly before or in the stall, and answered after it.
-            assert!(
-                sent < first + 120_000_000 && sent + length >= first + 120_000_000,
-                "{length}"
-            );
+            // The request that was under way when the stall ended. Nothing was
+            // answered in the stall, so it was under way for most of it.
+            let length = seen.join().expect("answered");
+            assert!(length > 100_000_000, "{length}");
         }
         let cleared = server.ask_once(&spell("GET /stall?every=0", ""));
         let cleared: serde_json::Value = serde_json::from_str(&cleared.text()).expect("JSON");

@@ -129,6 +129,21 @@ pub fn ask(stream: &mut TcpStream, request: &str, is_head: bool) -> Answer {
     read_answer(stream, is_head)
 }
 
+/// Sends `request` and reads the answer; None if the connection is closed without
+/// one byte of it.
+pub fn try_ask(stream: &mut TcpStream, request: &str) -> Option<Answer> {
+    stream.write_all(request.as_bytes()).ok()?;
+    loop {
+        match stream.peek(&mut [0]) {
+            Ok(0) => return None,
+            Ok(_) => return Some(read_answer(stream, false)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => return None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// Reads a head and not one byte more.
 pub fn read_head(stream: &mut TcpStream) -> Answer {
     let mut head = Vec::new();
