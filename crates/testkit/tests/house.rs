@@ -22,7 +22,7 @@ const IMPURE: [&str; 9] = [
     "println!",
 ];
 /// Tests that may sleep, each with the reason; no other does.
-const SLEEPERS: [(&str, &str); 2] = [
+const SLEEPERS: [(&str, &str); 3] = [
     (
         "crates/lab/tests/faults/stage.rs",
         "polls for the end of processes, up to a deadline",
