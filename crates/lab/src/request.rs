@@ -4,6 +4,7 @@
 //! Not for: sending them ([`crate::verify`] and the load generator do).
 
 use prony_base::Random;
+use prony_load::prepare::{RequestParts, write};
 use prony_record::{ExpectedAnswer, PlannedWorkload, PreparedRequest};
 
 /// What stands for a random number in a path, a body or an expected body.
@@ -46,22 +47,18 @@ pub fn prepare(
     let fill = |text: &str| text.replace(PLACEHOLDER, &number.to_string());
     let request = &workload.request;
     let body = fill(&request.body);
-    let mut bytes = format!(
-        "{method} {} HTTP/1.1\r\nHost: {host}\r\n",
-        fill(&request.path)
-    );
-    for (name, value) in &request.headers {
-        bytes.push_str(&format!("{name}: {value}\r\n"));
-    }
-    if !body.is_empty() || matches!(method, "POST" | "PUT" | "PATCH") {
-        bytes.push_str(&format!("Content-Length: {}\r\n", body.len()));
-    }
-    bytes.push_str("\r\n");
-    bytes.push_str(&body);
+    let parts = RequestParts {
+        method,
+        path: &fill(&request.path),
+        authority: host,
+        headers: &request.headers,
+        body: body.as_bytes(),
+    };
+    let bytes = write(&parts);
     let expected = workload.expect_body.as_deref().filter(|_| method != "HEAD");
     PreparedRequest {
         method: method.to_owned(),
-        bytes: bytes.into_bytes(),
+        bytes,
         expect: expected.map(|text| ExpectedAnswer {
             body: Some(fill(text).into_bytes()),
         }),

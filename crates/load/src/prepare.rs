@@ -148,6 +148,11 @@ pub enum RequestError {
 /// Encodes a request once, so that sending it is one copy into the kernel.
 pub fn encode(parts: &RequestParts<'_>) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
+    Ok(write(parts))
+}
+
+/// The same for parts that were checked before, such as those of an experiment.
+pub fn write(parts: &RequestParts<'_>) -> Vec<u8> {
     let given = |name: &str| {
         parts
             .headers
@@ -167,7 +172,7 @@ pub fn encode(parts: &RequestParts<'_>) -> Result<Vec<u8>, RequestError> {
     head.push_str("\r\n");
     let mut bytes = head.into_bytes();
     bytes.extend_from_slice(parts.body);
-    Ok(bytes)
+    bytes
 }
 
 fn token(text: &str) -> bool {
