@@ -299,6 +299,8 @@ impl SimLoop {
             }
             Stage::Draining(deadline) => {
                 if core.try_finish(*deadline)? {
+                    // As a process's end does: what was accepted and never taken is reset.
+                    core.driver.borrow_mut().quiesce();
                     self.stage = Stage::Finished;
                 }
             }
