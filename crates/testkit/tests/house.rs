@@ -24,6 +24,10 @@ const IMPURE: [&str; 9] = [
 /// Tests that may sleep, each with the reason; no other does.
 const SLEEPERS: [(&str, &str); 3] = [
     (
+        "crates/cli/tests/endings.rs",
+        "ends runs at seeded moments, which is what it tests",
+    ),
+    (
         "crates/lab/tests/faults/stage.rs",
         "polls for the end of processes, up to a deadline",
     ),
