@@ -7,6 +7,8 @@ measured from outside and in the same way for both. Needs nginx, wrk and two cor
 
     ./docs/performance.py                  the table of docs/performance.md
     ./docs/performance.py --rounds 3 --seconds 2 --connections 100 --out -
+
+Other programs that run meanwhile spoil it: it says so when the machine is not idle.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -24,6 +27,11 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# From so many connections on, a run waits until the ports of the last one are free again.
+MANY_CONNECTIONS = 5000
+# Seconds for which the kernel keeps a closed connection's port, and some more.
+PORTS_FREE_TIMEOUT_S = 75
+VARIANTS = ["ring", "ring-exact", "epoll", "epoll-exact"]
 PAGE = """daemon off; master_process on; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
 worker_rlimit_nofile {files};
 events {{ worker_connections {connections}; }}
@@ -41,7 +49,8 @@ def options():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--out", default=os.path.join(HERE, "performance.md"))
-    parser.add_argument("--driver", choices=["ring", "epoll"], nargs="+", default=["ring", "epoll"])
+    parser.add_argument("--variants", choices=VARIANTS, nargs="+", default=VARIANTS)
+    parser.add_argument("--prony", metavar="BINARY", help="measure this one instead of building it")
     return parser.parse_args()
 
 
@@ -81,51 +90,71 @@ def measured(command, env):
     return text, usage.ru_utime + usage.ru_stime
 
 
+def wait_for_ports():
+    """Until few connections of earlier runs are left in TIME_WAIT."""
+    deadline = time.monotonic() + PORTS_FREE_TIMEOUT_S
+    while time.monotonic() < deadline:
+        with open("/proc/net/sockstat", encoding="utf-8") as file:
+            if int(re.search(r"tw (\d+)", file.read()).group(1)) < MANY_CONNECTIONS:
+                return
+        time.sleep(0.5)
+
+
 def wrk(url, connections, seconds):
-    text, cpu = measured(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", url], {})
+    text, cpu = measured(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", url], {})
+    errors = re.search(r"Socket errors.*", text)
+    if errors:
+        print(f"wrk, {connections} connections: {errors.group(0)}", file=sys.stderr)
     requests = int(re.search(r"(\d+) requests in", text).group(1))
-    return cpu / requests * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", text).group(1))
+    value, unit = re.search(r"50%\s+([\d.]+)(us|ms|s)\b", text).groups()
+    p50_ms = float(value) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit]
+    return cpu / requests * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", text).group(1)), p50_ms
 
 
-def prony(url, connections, seconds, driver):
-    command = [os.path.join(HERE, "..", "prony"), "load", "-t1", f"-c{connections}", f"-d{seconds}s", "--json", "-", url]
-    text, cpu = measured(command, {"PRONY_DRIVER": driver})
+def prony(binary, url, connections, seconds, variant):
+    driver, _, exact = variant.partition("-")
+    command = [binary, "load", "-t1", f"-c{connections}", f"-d{seconds}s", "--json", "-", url]
+    text, cpu = measured(command + ["--exact"] * bool(exact), {"PRONY_DRIVER": driver})
     report = json.loads(text)
-    return cpu / (report["completed"] + report["counts"]["drained"]) * 1e6, report["rate_per_s"]
+    if report["errors"] or report["connections_opened"] != connections:
+        print(f"{variant}, {connections} connections: {report['connections_opened']} opened, errors {report['errors']}",
+              file=sys.stderr)
+    answered = report["completed"] + report["counts"]["drained"]
+    return cpu / answered * 1e6, report["rate_per_s"], report["latency_ns"]["p50"] / 1e6
 
 
 def spread(values, digits):
     return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def row(url, connections, chosen):
+def rows(binary, url, connections, chosen):
     """Rounds in turn: one of each generator, then the next round."""
-    names = ["wrk", *chosen.driver]
-    cpu = {name: [] for name in names}
-    rate = {name: [] for name in names}
+    seen = {name: [] for name in ["wrk", *chosen.variants]}
     for _ in range(chosen.rounds):
-        for name in names:
-            run = (lambda: wrk(url, connections, chosen.seconds)) if name == "wrk" else (
-                lambda: prony(url, connections, chosen.seconds, name))
-            micros, per_second = run()
-            cpu[name].append(micros)
-            rate[name].append(per_second)
-    cells = [f"{connections:,}", spread(cpu["wrk"], 2)]
-    for name in chosen.driver:
-        ratios = [mine / theirs for mine, theirs in zip(cpu[name], cpu["wrk"])]
-        cells += [spread(cpu[name], 2), spread(ratios, 2)]
-    cells += [f"{statistics.median(rate[name]) / 1e3:.1f}" for name in names]
-    return "| " + " | ".join(cells) + " |"
+        for name, results in seen.items():
+            if connections >= MANY_CONNECTIONS:
+                wait_for_ports()
+            if name == "wrk":
+                results.append(wrk(url, connections, chosen.seconds))
+            else:
+                results.append(prony(binary, url, connections, chosen.seconds, name))
+    for name, results in seen.items():
+        cpu, rate, p50_ms = zip(*results)
+        ratios = [mine / theirs[0] for mine, theirs in zip(cpu, seen["wrk"])]
+        title = name if name == "wrk" else "Prony, " + name.replace("-exact", " `--exact`")
+        cells = [f"{connections:,}", title, spread(cpu, 2), spread(ratios, 2) if name != "wrk" else "1",
+                 f"{statistics.median(rate) / 1e3:.1f}", f"{statistics.median(p50_ms):.3f}"]
+        yield "| " + " | ".join(cells) + " |"
 
 
-def document(rows, chosen):
-    names = ["wrk", *[f"Prony, {driver}" for driver in chosen.driver]]
-    head = ["Connections", "wrk µs"]
-    for driver in chosen.driver:
-        head += [f"Prony µs, {driver}", "÷ wrk"]
-    head += [f"{name} k/s" for name in names]
-    cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8") if "model name" in line), "?")
-    version = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=False).stderr.strip()
+def first_line_of(file, word):
+    with open(file, encoding="utf-8") as lines:
+        return next((line.split(":")[1].strip() for line in lines if word in line), "unknown")
+
+
+def document(table, chosen, load):
+    nginx = shutil.which("nginx") or "/usr/sbin/nginx"
+    version = subprocess.run([nginx, "-v"], capture_output=True, text=True, check=False).stderr.strip()
     return "\n".join([
         "# Client CPU per request, beside wrk",
         "",
@@ -134,13 +163,15 @@ def document(rows, chosen):
         f"CPU time of the whole generator process per completed request, in µs: median of {chosen.rounds} rounds of",
         f"{chosen.seconds} s (smallest–largest). The generators take turns within each round, on core 1, against the same",
         "nginx with one worker on core 0; `÷ wrk` is the median of the rounds' own ratios. Loopback: part of the server's",
-        "receive path is paid by the client's core and the other way round, for all generators alike.",
+        "receive path is paid by the client's core and the other way round, for all generators alike. With `--exact` Prony",
+        "never waits for more answers ([why it does](decisions/coalescing.md)).",
         "",
-        f"Machine: {cpu}, {os.cpu_count()} cores, Linux {platform.release()}; {version}; {time.strftime('%Y-%m-%d')}.",
+        f"Machine: {first_line_of('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores, Linux {platform.release()};",
+        f"{version}; {time.strftime('%Y-%m-%d')}; load average before it began: {load:.2f}.",
         "",
-        "| " + " | ".join(head) + " |",
-        "|" + "---:|" * len(head),
-        *rows,
+        "| Connections | Generator | CPU µs per request | ÷ wrk | thousand requests/s | p50 ms |",
+        "|---:|---|---:|---:|---:|---:|",
+        *table,
         "",
         "Where the rates agree, the server is the limit and the generators drive it equally hard. At one connection both",
         "sides mostly wait for each other to be woken.",
@@ -148,22 +179,35 @@ def document(rows, chosen):
     ])
 
 
+def built():
+    """The binary that the launcher builds: measured itself, without the launcher's own look at the sources."""
+    subprocess.run([os.path.join(HERE, "..", "prony"), "--version"], check=True, stdout=subprocess.DEVNULL)
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(HERE, "..", "target")
+    return os.path.join(target, "release", "prony")
+
+
 def main():
     chosen = options()
-    subprocess.run([os.path.join(HERE, "..", "prony"), "--version"], check=True, stdout=subprocess.DEVNULL)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    binary = chosen.prony or built()
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"other programs run here (load average {load:.2f}): the figures are not fit to be kept", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         os.chmod(folder, 0o755)
         server = start_nginx(folder, port)
         try:
-            rows = []
+            table = []
             for connections in chosen.connections:
-                rows.append(row(f"http://127.0.0.1:{port}/hello", connections, chosen))
-                print(rows[-1], file=sys.stderr)
+                for row in rows(binary, f"http://127.0.0.1:{port}/hello", connections, chosen):
+                    table.append(row)
+                    print(row, file=sys.stderr)
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait()
-    text = document(rows, chosen)
+    text = document(table, chosen, load)
     if chosen.out == "-":
         print(text)
     else:

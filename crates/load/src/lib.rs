@@ -13,12 +13,14 @@
 //!
 //! Each request has a time at which it was sent, one at which its first byte
 //! came and one at which it was done, each read from the clock when the engine
-//! hands over that completion; latency is done − sent.
+//! hands over that completion; latency is done − sent. A thread with many connections
+//! may wait a little for more completions (`coalescing`); the report says how long.
 //!
 //! Not for: verifying a server's answers in depth (the lab does), choosing what
 //! to send (a [`RequestSource`] does), printing.
 #![forbid(unsafe_code)]
 
+mod coalescing;
 mod connection;
 pub mod prepare;
 mod recorder;

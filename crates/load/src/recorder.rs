@@ -91,6 +91,7 @@ pub struct Recorder {
     /// INVARIANT: `STATUS_MAX` long.
     status: Box<[u64]>,
     latency: Hdr<u64>,
+    warmup_latency: Hdr<u64>,
     first_byte: Hdr<u64>,
     connect: Hdr<u64>,
     slices: Vec<u64>,
@@ -121,6 +122,7 @@ impl Recorder {
             counts: Counts::default(),
             status: vec![0; STATUS_MAX].into_boxed_slice(),
             latency: hdr(),
+            warmup_latency: hdr(),
             first_byte: hdr(),
             connect: hdr(),
             slices: Vec::with_capacity(1_024),
@@ -164,7 +166,11 @@ impl Recorder {
     /// A request was answered in full; `part` is that of `answer.done`.
     pub fn completed(&mut self, part: Part, answer: &Answer) {
         match part {
-            Part::WarmUp => self.counts.warmup_completed += 1,
+            Part::WarmUp => {
+                self.counts.warmup_completed += 1;
+                let latency = answer.done.since(answer.sent);
+                self.warmup_latency.saturating_record(latency.0.max(1));
+            }
             Part::Drain => self.counts.drained += 1,
             Part::Measured => self.measured(answer),
         }
@@ -209,6 +215,16 @@ impl Recorder {
             self.counts.completed,
             self.counts.failed.total() + self.counts.connect_failed.total(),
         )
+    }
+
+    /// Median latency of the window so far, or, before that, of the warm-up; zero before the first answer.
+    pub fn median_latency(&self) -> Nanos {
+        let so_far = if self.latency.is_empty() {
+            &self.warmup_latency
+        } else {
+            &self.latency
+        };
+        Nanos(summary(so_far).p50)
     }
 
     /// A failure to connect, if there was one.

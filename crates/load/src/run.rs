@@ -261,6 +261,7 @@ fn add_up(
     let mut all = Recorder::new(window.start());
     let mut threads_cpu = Vec::with_capacity(counted.len());
     let mut finished = window.start();
+    let mut coalescing = Nanos::ZERO;
     for (thread, counted) in counted.iter().enumerate() {
         all.merge(&counted.recorder);
         threads_cpu.push(ThreadCpu {
@@ -268,6 +269,7 @@ fn add_up(
             cpu_ns: counted.cpu.0,
         });
         finished = finished.max(counted.finished);
+        coalescing = coalescing.max(counted.coalescing);
     }
     // With a number of requests the window ends with the last answer.
     let end = if finished < window.end() {
@@ -312,6 +314,7 @@ fn add_up(
         connections_closed_by_server: all.connections_closed_by_server,
         cpu_ns: threads_cpu.iter().map(|thread| thread.cpu_ns).sum(),
         threads_cpu,
+        coalescing_ns: coalescing.0,
     };
     (report, histogram)
 }

@@ -10,6 +10,7 @@ use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Handle, Stream, Task};
 use prony_record::LoadSpec;
 
+use crate::coalescing;
 use crate::connection;
 use crate::recorder::{Failure, Recorder, SLICE};
 use crate::source::{Cycle, Request, RequestSource};
@@ -67,6 +68,8 @@ pub struct Worker {
     source: RefCell<Cycle>,
     slots: RefCell<Vec<Slot>>,
     requests_left: Cell<u64>,
+    exact: bool,
+    coalescing_longest: Cell<Nanos>,
 }
 
 /// What a thread counted.
@@ -75,6 +78,8 @@ pub struct Counted {
     pub recorder: Recorder,
     /// Its CPU time in the window.
     pub cpu: Nanos,
+    /// The longest wait for more completions that was in force.
+    pub coalescing: Nanos,
     /// When its last connection had nothing left to do.
     pub finished: Instant,
 }
@@ -127,6 +132,8 @@ impl Worker {
             source: RefCell::new(Cycle::new(&spec.requests, share.connections)),
             requests_left: Cell::new(share.requests_max),
             slots: RefCell::new(slots),
+            exact: spec.exact,
+            coalescing_longest: Cell::default(),
             share,
             window,
         }
@@ -164,12 +171,13 @@ impl Worker {
         Counted {
             recorder,
             cpu,
+            coalescing: self.coalescing_longest.get(),
             finished,
         }
     }
 
     /// Reads the CPU clock at both ends of the window, strikes the time-outs,
-    /// hears that the run is to stop, and says how far it has come.
+    /// sets how long turns may wait for more, hears that the run is to stop, and says how far it has come.
     async fn conduct(
         self: Rc<Worker>,
         shared: Arc<Shared>,
@@ -191,11 +199,25 @@ impl Worker {
             }
             cpu.set((start, end));
             self.strike_timeouts(now);
+            self.coalesce();
             said = self.say_how_far(&shared, said);
             let moments = [now + tick, self.window.start(), self.window.end()];
             let next = moments.into_iter().filter(|&moment| moment > now).min();
             self.handle.sleep_until(next.unwrap_or(now + tick)).await;
         }
+    }
+
+    /// Sets how long a turn may wait for more answers, by the latency so far.
+    fn coalesce(&self) {
+        if self.exact {
+            return;
+        }
+        let median = self.recorder.borrow().median_latency();
+        let (answers, wait) = coalescing::rule(self.share.connections, median);
+        self.handle.set_coalescing(answers, wait);
+        let in_force = self.handle.stats().coalescing;
+        self.coalescing_longest
+            .set(in_force.max(self.coalescing_longest.get()));
     }
 
     fn say_how_far(&self, shared: &Shared, said: (u64, u64)) -> (u64, u64) {

@@ -94,6 +94,7 @@ fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
         requests: vec![prepare(&parts, None).unwrap()],
         expected_status: Vec::new(),
         driver: driver.to_owned(),
+        exact: false,
     }
 }
 
@@ -151,6 +152,32 @@ fn the_server_has_seen_each_request_that_was_sent_and_no_other() {
         assert_eq!(outcome.report.connections_opened, 8);
         assert_eq!(outcome.report.errors, [].into());
         assert!(outcome.report.completed > 100 && outcome.report.cpu_ns > 0);
+    });
+}
+
+#[test]
+fn many_connections_wait_for_each_other_a_little_unless_that_is_forbidden() {
+    on_each_driver(|driver| {
+        let server = serve(|_, stream| answer(stream, HELLO));
+        let many = LoadSpec {
+            threads: 1,
+            connections: 200,
+            warmup_ns: Nanos::from_millis(300).0,
+            ..spec(server.address, driver)
+        };
+        let report = drive(&many).report;
+        assert_eq!(report.errors, [].into());
+        assert!(report.coalescing_ns <= 50_000, "{report:?}");
+        let exact = LoadSpec {
+            exact: true,
+            ..many.clone()
+        };
+        assert_eq!(drive(&exact).report.coalescing_ns, 0);
+        let few = LoadSpec {
+            connections: 50,
+            ..many
+        };
+        assert_eq!(drive(&few).report.coalescing_ns, 0);
     });
 }
 

@@ -28,6 +28,9 @@ pub struct LoadSpec {
     pub expected_status: Vec<u16>,
     /// `auto`, `ring` or `epoll`.
     pub driver: String,
+    /// Never wait for more completions before taking those that are there, whatever CPU that costs.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 /// The server that is driven.
@@ -127,6 +130,10 @@ pub struct LoadReport {
     pub cpu_ns: u64,
     /// CPU time of each thread in the window.
     pub threads_cpu: Vec<ThreadCpu>,
+    /// Longest that any thread waited for more completions, in one turn of its loop, before it took those
+    /// that were there: no latency is longer than without by more than this. Zero: none waited.
+    #[serde(default)]
+    pub coalescing_ns: u64,
 }
 
 /// Every request of a run, counted once.
