@@ -81,7 +81,7 @@ pub struct LoadWords {
     /// File with the body of the request
     #[arg(long, value_name = "FILE")]
     pub body_file: Option<PathBuf>,
-    /// Take each answer as soon as it is there: up to 3 % less latency, more CPU (see docs/method.md)
+    /// Take each answer as soon as it is there: up to 50 µs less latency, more CPU (see docs/method.md)
     #[arg(long)]
     pub exact: bool,
     /// Print more of the latency distribution

@@ -130,8 +130,9 @@ pub struct LoadReport {
     pub cpu_ns: u64,
     /// CPU time of each thread in the window.
     pub threads_cpu: Vec<ThreadCpu>,
-    /// Longest that any thread waited for more completions, in one turn of its loop, before it took those
-    /// that were there: no latency is longer than without by more than this. Zero: none waited.
+    /// Longest that any thread was told to wait for more completions, in one turn of its loop, before it
+    /// took those that were there: a latency may be longer by this, and by the few microseconds that each
+    /// of the others then takes, than without. Zero: none waited.
     #[serde(default)]
     pub coalescing_ns: u64,
 }
