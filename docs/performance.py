@@ -31,7 +31,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # Each run has the next of these to itself: the kernel keeps a closed connection's port for a minute,
 # and 10,000 connections use a third of all ports to one address.
 ADDRESSES = [f"127.0.0.{number}" for number in range(1, 25)]
-VARIANTS = ["ring", "ring-exact", "epoll", "epoll-exact"]
+VARIANTS = ["ring", "ring-coalesce", "epoll", "epoll-coalesce"]
 PAGE = """daemon off; master_process on; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log;
 worker_rlimit_nofile {files};
 events {{ worker_connections {connections}; }}
@@ -103,9 +103,9 @@ def wrk(url, connections, seconds):
 
 
 def prony(binary, url, connections, seconds, variant):
-    driver, _, exact = variant.partition("-")
+    driver, _, coalesce = variant.partition("-")
     command = [binary, "load", "-t1", f"-c{connections}", f"-d{seconds}s", "--json", "-", url]
-    text, cpu = measured(command + ["--exact"] * bool(exact), {"PRONY_DRIVER": driver})
+    text, cpu = measured(command + ["--coalesce"] * bool(coalesce), {"PRONY_DRIVER": driver})
     report = json.loads(text)
     if report["errors"] or report["connections_opened"] != connections:
         print(f"{variant}, {connections} connections: {report['connections_opened']} opened, errors {report['errors']}",
@@ -130,7 +130,7 @@ def rows(binary, urls, connections, chosen):
     for name, results in seen.items():
         cpu, rate, p50_ms = zip(*results)
         ratios = [mine / theirs[0] for mine, theirs in zip(cpu, seen["wrk"])]
-        title = name if name == "wrk" else "Prony, " + name.replace("-exact", " `--exact`")
+        title = name if name == "wrk" else "Prony, " + name.replace("-coalesce", " `--coalesce`")
         cells = [f"{connections:,}", title, spread(cpu, 2), spread(ratios, 2) if name != "wrk" else "1",
                  f"{statistics.median(rate) / 1e3:.1f}", f"{statistics.median(p50_ms):.3f}"]
         yield "| " + " | ".join(cells) + " |"
@@ -153,8 +153,8 @@ def document(table, chosen, load):
         f"{chosen.seconds} s (smallest–largest). The generators take turns within each round, on core 1, against the same",
         "nginx with one worker on core 0; `÷ wrk` is the median of the rounds' own ratios. Connecting is included, which",
         "counts at 10,000 connections. Loopback: part of the server's receive path is paid by the client's core and the",
-        "other way round, for all generators alike. With `--exact` Prony never waits for more answers",
-        "([why it does](decisions/coalescing.md)).",
+        "other way round, for all generators alike. With `--coalesce` Prony waits a little for more answers",
+        "([what that costs](decisions/coalescing.md)); without it, as in every experiment, it never does.",
         "",
         f"Machine: {first_line_of('/proc/cpuinfo', 'model name')}, {os.cpu_count()} cores, Linux {platform.release()};",
         f"{version}; {time.strftime('%Y-%m-%d')}; load average before it began: {load:.2f}.",

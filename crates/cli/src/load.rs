@@ -113,7 +113,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         requests: vec![prepare(&parts, None)?],
         expected_status: Vec::new(),
         driver: crate::driver::chosen()?,
-        exact: words.exact,
+        exact: !words.coalesce,
     })
 }
 

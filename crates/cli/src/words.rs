@@ -81,9 +81,10 @@ pub struct LoadWords {
     /// File with the body of the request
     #[arg(long, value_name = "FILE")]
     pub body_file: Option<PathBuf>,
-    /// Take each answer as soon as it is there: up to 50 µs less latency, more CPU (see docs/method.md)
+    /// Wait up to 1/32 of the median latency, 50us at most, for more answers: less client CPU, but
+    /// latencies up to 5% longer where the server is not the limit
     #[arg(long)]
-    pub exact: bool,
+    pub coalesce: bool,
     /// Print more of the latency distribution
     #[arg(long)]
     pub latency: bool,

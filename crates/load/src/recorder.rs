@@ -224,7 +224,7 @@ impl Recorder {
         } else {
             &self.latency
         };
-        Nanos(summary(so_far).p50)
+        Nanos(so_far.value_at_quantile(0.5))
     }
 
     /// A failure to connect, if there was one.

@@ -69,7 +69,7 @@ pub fn spec(order: &TrialOrder, place: &Place) -> LoadSpec {
         requests: request::variants(&order.workload, &place.authority, order.seed),
         expected_status: vec![order.workload.expect_status],
         driver: order.driver.clone(),
-        exact: false,
+        exact: true,
     }
 }
 
