@@ -317,7 +317,6 @@ fn death_in_the_window_is_recorded_with_what_was_measured(isolation: Isolation) 
     };
     let subject = process(trial, Role::Subject);
     assert_eq!(subject.exit, Some(killed), "{trial:#?}");
-    assert!(subject.cpu_ns > 0, "{subject:#?}");
     assert_eq!(only(&run, "slow-start").outcome, Outcome::Measured);
 }
 
