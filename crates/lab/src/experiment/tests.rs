@@ -25,7 +25,7 @@ fn the_documented_file_parses_whole() {
             panic!("{wrong}");
         }
     }
-    let whole = parse(&blocks[1]).unwrap();
+    let whole = parse(blocks[1]).unwrap();
     assert_eq!(whole.subjects.len(), 3);
     assert_eq!(whole.run.threads, Some(1));
     assert_eq!(whole.exclude.len(), 1);
