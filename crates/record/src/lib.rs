@@ -19,6 +19,7 @@ mod histogram;
 pub mod layout;
 mod load;
 mod plan;
+mod program;
 mod trial;
 
 pub use environment::{Environment, Fact, Software};
@@ -28,9 +29,10 @@ pub use load::{
     PreparedRequest, Slices, ThreadCpu,
 };
 pub use plan::{
-    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
-    PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
+    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedProgram, PlannedSetting,
+    PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
 };
+pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial,

@@ -105,6 +105,14 @@ pub struct PlannedSubject {
     pub build_key: String,
     /// The line that its `[version]` command printed.
     pub version: String,
+    /// Argument vector that runs it as a program, placeholders unresolved, `{work}` and
+    /// `{count}` among them; empty where it is none.
+    #[serde(default)]
+    pub program: Vec<String>,
+    /// Builds that it offers: values by the name of the setting that chooses among them,
+    /// the first being the usual one; `{name}` in a command stands for the chosen value.
+    #[serde(default)]
+    pub variants: BTreeMap<String, Vec<String>>,
 }
 
 /// Where a subject comes from.
@@ -168,8 +176,22 @@ pub struct PlannedWorkload {
     pub arrival: Arrival,
     /// Connections, after the cap; one cell for each.
     pub connections: Vec<u32>,
-    /// Time-out of one request.
+    /// Time-out of one request; of the whole run for a program.
     pub timeout_ns: u64,
+    /// The work of a program that is run to its end; `None`: requests to a server.
+    #[serde(default)]
+    pub program: Option<PlannedProgram>,
+}
+
+/// What a program is asked to do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedProgram {
+    /// Name of the work, which a subject must offer: `coroutine`, `start`.
+    pub work: String,
+    /// Sizes, one cell for each; several are a sweep, from which the exponent comes.
+    pub counts: Vec<u64>,
+    /// Arguments added to the command.
+    pub args: Vec<String>,
 }
 
 /// A request before its random number is put in.
@@ -205,6 +227,12 @@ pub struct PlannedSetting {
     pub env: BTreeMap<String, String>,
     /// Arguments that it adds to the subject's command, likewise.
     pub args: Vec<String>,
+    /// Environment that only one of its values adds, by value.
+    #[serde(default)]
+    pub env_of: BTreeMap<String, BTreeMap<String, String>>,
+    /// Kernel setting (`kernel.sched_rt_runtime_us`) that has the value during the trial.
+    #[serde(default)]
+    pub sysctl: Option<String>,
 }
 
 /// One subject × one workload × one setting.
@@ -216,8 +244,11 @@ pub struct Cell {
     pub subject: String,
     /// Workload's name.
     pub workload: String,
-    /// Connections.
+    /// Connections; 0 for a program.
     pub connections: u32,
+    /// Size of a program's work; `None` for a server.
+    #[serde(default)]
+    pub count: Option<u64>,
     /// Setting values by name.
     pub settings: BTreeMap<String, String>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LoadReport;
+use crate::{LoadReport, ProgramReport};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct Trial {
     /// could not see, a log that was cut.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What a program that was run to its end recorded.
+    #[serde(default)]
+    pub program: Option<ProgramReport>,
 }
 
 /// How a trial ended.

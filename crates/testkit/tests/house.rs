@@ -48,7 +48,12 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("base", &[] as &[_]),
         ("wire", &["base"]),
         ("engine", &["base"]),
+        ("runtime", &["base", "engine"]),
         ("http", &["base", "wire", "engine"]),
+        (
+            "bench",
+            &["base", "engine", "wire", "http", "runtime", "record"],
+        ),
         ("record", &["base"]),
         ("load", &["base", "wire", "engine", "http", "record"]),
         ("stats", &["base", "record"]),
@@ -56,13 +61,15 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("report", &["base", "record", "stats", "findings"]),
         (
             "lab",
-            &["base", "wire", "engine", "http", "load", "record", "stats"],
+            &[
+                "base", "wire", "engine", "runtime", "http", "load", "record", "stats",
+            ],
         ),
         (
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab",
+                "lab", "runtime", "bench",
             ],
         ),
         ("testkit", &["base"]),

@@ -371,6 +371,7 @@ fn cell(
         subject: subject.id.clone(),
         workload: workload.name.get_ref().clone(),
         connections,
+        count: None,
         settings,
     }
 }
@@ -494,6 +495,8 @@ fn planned_subjects(subjects: &[Subject], cells: &[Cell], threads: u32) -> Vec<P
         build_dir: String::new(),
         build_key: String::new(),
         version: String::new(),
+        program: Vec::new(),
+        variants: BTreeMap::new(),
     };
     subjects
         .iter()
@@ -524,6 +527,7 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
             arrival: Arrival::Closed,
             connections,
             timeout_ns: workload.timeout.0,
+            program: None,
         });
     }
     planned
@@ -540,6 +544,8 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
         values: setting.values.clone(),
         env: setting.env.clone(),
         args: setting.args.clone(),
+        env_of: BTreeMap::new(),
+        sysctl: None,
     };
     experiment
         .settings

@@ -1,0 +1,1 @@
+//! Coroutines: tasks, scopes, and what they wait for.

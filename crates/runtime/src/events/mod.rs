@@ -1,0 +1,1 @@
+//! Typed events with priorities: a queue, its handlers and interceptors.

@@ -1,0 +1,1 @@
+//! Services: their dependencies and their life cycle.
