@@ -109,6 +109,16 @@ pub struct PlannedSubject {
     /// `{count}` among them; empty where it is none.
     #[serde(default)]
     pub program: Vec<String>,
+    /// Environment of the program, placeholders unresolved.
+    #[serde(default)]
+    pub program_env: BTreeMap<String, String>,
+    /// Threads that the program is told to use where no setting says it.
+    #[serde(default)]
+    pub program_threads: u32,
+    /// Regular expression by which the lines of a program that prints no JSON are read;
+    /// `None`: it prints JSON.
+    #[serde(default)]
+    pub program_output: Option<String>,
     /// Builds that it offers: values by the name of the setting that chooses among them,
     /// the first being the usual one; `{name}` in a command stands for the chosen value.
     #[serde(default)]
