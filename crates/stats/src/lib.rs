@@ -17,7 +17,9 @@
 //!   interval, and nothing is claimed ([`summarise`], [`compare`]);
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
-//! - a far percentile needs separate slow episodes ([`Tail`]).
+//! - a far percentile needs separate slow episodes ([`Tail`]);
+//! - how time grows with size is said from a sweep only, by the interval of its exponent, and not
+//!   at all where no single power fits ([`scaling`]).
 //!
 //! What an interval assumes is a [`Warning`] where the data contradict it, and this where
 //! they cannot: blocks are independent of each other, and every interval has its confidence
@@ -31,6 +33,7 @@ mod compare;
 mod little;
 mod modes;
 mod quantile;
+mod scaling;
 mod special;
 mod steady;
 mod summary;
@@ -41,11 +44,14 @@ pub use compare::{Comparison, Conclusion, compare};
 pub use little::in_flight;
 pub use modes::{TwoModes, two_modes};
 pub use quantile::{median, quantile, sorted};
+pub use scaling::{
+    CURVATURE_MIN, Growth, HALF_WIDTH_MAX, SIZES_FACTOR_MIN, SIZES_MIN, Scaling, scaling,
+};
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{SLICES_MIN, Steadiness, steadiness};
 pub use summary::{RESAMPLES, Spread, SpreadKind, Summary, Warning, summarise};
 pub use tail::{EPISODES_MIN, Tail};
-pub use units::{Bytes, Connections, Quantity, Rate, Ratio, Share, Time};
+pub use units::{Bytes, Connections, Exponent, Quantity, Rate, Ratio, Share, Time};
 
 /// Blocks from which ratios have an interval and may be called different.
 pub const BLOCKS_INTERVAL_MIN: usize = 6;

@@ -39,4 +39,6 @@ quantities! {
     Bytes;
     /// Connections.
     Connections;
+    /// Power of a size.
+    Exponent;
 }
