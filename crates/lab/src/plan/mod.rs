@@ -495,8 +495,7 @@ fn planned_subjects(subjects: &[Subject], cells: &[Cell], threads: u32) -> Vec<P
         build_dir: String::new(),
         build_key: String::new(),
         version: String::new(),
-        program: Vec::new(),
-        variants: BTreeMap::new(),
+        ..PlannedSubject::default()
     };
     subjects
         .iter()
