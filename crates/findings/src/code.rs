@@ -52,6 +52,11 @@ codes! {
     P010 "trial failed";
     P011 "capability missing";
     P012 "not the same work";
+    P013 "too short to be measured";
+    P014 "not always running";
+    P015 "checksum differs";
+    P016 "peak memory of different work is the same";
+    P017 "deadlines missed";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -130,7 +135,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P012"
+            "no finding has the code `X1`: they go from P001 to P017"
         );
     }
 }

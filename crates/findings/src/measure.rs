@@ -2,16 +2,15 @@
 //! `None` where the record does not have what a figure needs.
 
 use prony_base::Nanos;
-use prony_record::{LoadReport, ProcessRecord, Role, Trial};
+use prony_record::{LoadReport, ProcessRecord, ProgramLine, ProgramReport, Role, Trial};
 use prony_stats::{Bytes, Rate, Share, Time};
 
-/// Time over which the samplers looked: the window, where they did not say.
+/// Time over which the samplers looked: the window, where they did not say, or a program's
+/// whole run.
 pub fn sampled(trial: &Trial) -> Option<Nanos> {
-    let length = if trial.sampled_ns > 0 {
-        trial.sampled_ns
-    } else {
-        trial.window_ns
-    };
+    let run = trial.program.as_ref().map_or(0, |program| program.wall_ns);
+    let lengths = [trial.sampled_ns, trial.window_ns, run];
+    let length = lengths.into_iter().find(|&ns| ns > 0).unwrap_or(0);
     (length > 0).then_some(Nanos(length))
 }
 
@@ -87,4 +86,27 @@ pub fn errors(load: &LoadReport) -> u64 {
     ]
     .into_iter()
     .fold(0, u64::saturating_add)
+}
+
+/// The line of a program that its figures are from: the first that it printed.
+pub fn line(program: &ProgramReport) -> Option<&ProgramLine> {
+    program.lines.first()
+}
+
+/// Time that a program's work took, by its own clock.
+pub fn elapsed(program: &ProgramReport) -> Option<Time> {
+    let elapsed_ns = line(program)?.elapsed_ns;
+    (elapsed_ns > 0).then_some(Time(elapsed_ns as f64))
+}
+
+/// What a program counted, a second of its own clock, over all threads.
+pub fn program_rate(program: &ProgramReport) -> Option<Rate> {
+    let count = line(program)?.count as f64;
+    let seconds = elapsed(program)?.0 / 1e9;
+    (count > 0.0).then_some(Rate(count / seconds))
+}
+
+/// CPU time of a program and of the children that it waited for.
+pub fn program_cpu(program: &ProgramReport) -> Nanos {
+    Nanos(program.user_ns.saturating_add(program.system_ns))
 }

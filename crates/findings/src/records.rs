@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_record::{Cell, Outcome, Plan, PlannedSubject, PlannedWorkload, Trial};
+use prony_record::{Cell, Outcome, Plan, PlannedSubject, PlannedWorkload, ProgramReport, Trial};
 
 /// A plan and its trials by Prony's own generator.
 #[derive(Clone, Debug)]
@@ -67,9 +67,28 @@ impl<'a> Case<'a> {
         self.records.trials(&self.cell.id)
     }
 
-    /// Those whose whole window was measured.
+    /// Those of a server whose whole window was measured.
     pub fn measured(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
         let trials = self.trials().iter().copied();
-        trials.filter(|trial| trial.outcome == Outcome::Measured && trial.load.is_some())
+        let of_server = |trial: &&Trial| trial.load.is_some() && trial.program.is_none();
+        let ended = trials.filter(|trial| trial.outcome == Outcome::Measured);
+        ended.filter(of_server)
+    }
+
+    /// Those of a program that ran to its end.
+    pub fn runs(&self) -> impl Iterator<Item = (&'a Trial, &'a ProgramReport)> + use<'a> {
+        let trials = self.trials().iter().copied();
+        let ended = trials.filter(|trial| trial.outcome == Outcome::Measured);
+        ended.filter_map(|trial| Some((trial, trial.program.as_ref()?)))
+    }
+
+    /// All that were measured, of whichever kind.
+    pub(crate) fn complete(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
+        self.measured().chain(self.runs().map(|(trial, _)| trial))
+    }
+
+    /// Whether it is the work of a program that is run to its end.
+    pub fn is_program(&self) -> bool {
+        self.cell.count.is_some() || self.workload.is_some_and(|w| w.program.is_some())
     }
 }

@@ -41,6 +41,11 @@ pub(super) fn listen_overflow(case: &Case<'_>) -> Vec<Finding> {
     })
 }
 
+const MORE_THREADS: (&str, &str) = (
+    "The program used more CPU time than the threads that it says it worked with have: something in \
+     it (a collector, a compiler, a pool) worked beside them.",
+    "Tell its runtime its number of threads with {threads}, or read the figure as one of more cores.",
+);
 const MORE_CORES: (&str, &str) = (
     "The subject used more CPU time than its cores have: it ran on others too, maybe on the \
      generator's, and compares with no subject that kept to its cores.",
@@ -48,8 +53,12 @@ const MORE_CORES: (&str, &str) = (
      number of threads with {threads}.",
 );
 
-/// P007: CPU time of the subject's processes over 1.05 × its cores × the window.
+/// P007: CPU time of the subject's processes over 1.05 × its cores × the window; of a program
+/// over 1.05 × its threads × its wall time.
 pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
+    if case.is_program() {
+        return more_threads(case);
+    }
     worst(case, Code::P007, case.measured(), |trial| {
         let pinned = case.records.plan.cores.subject.len() as f64;
         let told = f64::from(case.subject?.threads);
@@ -68,6 +77,24 @@ pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
     })
 }
 
+fn more_threads(case: &Case<'_>) -> Vec<Finding> {
+    let runs = case.runs().map(|(trial, _)| trial);
+    worst(case, Code::P007, runs, |trial| {
+        let program = trial.program.as_ref()?;
+        let told = f64::from(measure::line(program)?.threads);
+        let long = program.wall_ns >= limits::RUNNING_WALL_NS_MIN;
+        let used = measure::program_cpu(program).0 as f64 / program.wall_ns as f64;
+        if !long || told <= 0.0 || used <= limits::CORES_OVER * told {
+            return None;
+        }
+        let evidence = vec![
+            Evidence::number("used", used, Unit::Cores),
+            Evidence::number("threads that did the work", told, Unit::Count),
+        ];
+        Some(Seen::suspect(used / told, MORE_THREADS, evidence))
+    })
+}
+
 const DRIFTED: (&str, &str) = (
     "The machine itself changed speed or was busy with something else during the trial.",
     "Close what else runs, fix the processor's frequency, use a machine of \
@@ -77,7 +104,7 @@ const DRIFTED: (&str, &str) = (
 /// P009: the canary drifted by over 2 %, or over 1 % of the window went to the hypervisor or to
 /// waiting for a core that nobody else should have used; suspect from 10 % and 5 %.
 pub(super) fn drifted(case: &Case<'_>) -> Vec<Finding> {
-    worst(case, Code::P009, case.measured(), |trial| {
+    worst(case, Code::P009, case.complete(), |trial| {
         let drift = trial.canary.as_ref().and_then(drift);
         let steal = trial
             .cores

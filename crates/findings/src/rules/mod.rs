@@ -6,6 +6,7 @@
 mod answers;
 mod crowd;
 mod machine;
+mod programs;
 mod saturation;
 mod stability;
 
@@ -44,6 +45,18 @@ pub mod limits {
     pub const WAIT_SHARE_SUSPECT: f64 = 0.05;
     /// P012: bytes an answer over those of the reference, or the other way round.
     pub const BYTES_RATIO: f64 = 1.20;
+    /// P013: a run shorter than this is mostly the start of a process and of its clock.
+    pub const ELAPSED_NS_MIN: u64 = 5_000_000;
+    /// P014: CPU time under this part of what its threads could have used.
+    pub const RUNNING_SHARE: f64 = 0.80;
+    /// P014: shorter runs are not looked at: the kernel's accounting is too coarse for them.
+    pub const RUNNING_WALL_NS_MIN: u64 = 20_000_000;
+    /// P016: smaller peaks are mostly the program itself, and alike by nature.
+    pub const PEAK_BYTES_MIN: u64 = 16 << 20;
+    /// P016: blocks in which peaks are the same, at the least.
+    pub const PEAK_BLOCKS_MIN: usize = 2;
+    /// P017: missed deadlines that the evidence names one by one.
+    pub const MISSED_NAMED_MAX: usize = 5;
 }
 
 /// A rule.
@@ -63,6 +76,11 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P010, answers::not_measured),
     (Code::P011, answers::capability),
     (Code::P012, crowd::other_work),
+    (Code::P013, programs::too_short),
+    (Code::P014, programs::not_running),
+    (Code::P015, programs::checksum_differs),
+    (Code::P016, programs::same_peak),
+    (Code::P017, programs::deadlines_missed),
 ];
 
 /// All findings, by cell in the plan's order and by code.

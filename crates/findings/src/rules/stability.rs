@@ -52,9 +52,7 @@ fn within(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn between(case: &Case<'_>) -> Option<Finding> {
-    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
-    let rates: Vec<f64> = loads.filter_map(measure::rate).map(|rate| rate.0).collect();
-    let blocks = case.measured().map(|trial| trial.block).collect();
+    let (blocks, rates): (Vec<u32>, Vec<f64>) = rates(case).into_iter().unzip();
     let lowest = rates.iter().copied().reduce(f64::min)?;
     let highest = rates.iter().copied().reduce(f64::max)?;
     // The seed draws the bootstrap only, which has no part in this.
@@ -88,4 +86,15 @@ fn between(case: &Case<'_>) -> Option<Finding> {
     ));
     let seen = Seen::suspect(spread, BETWEEN, evidence);
     (spread > limits::BLOCKS_SPREAD).then(|| finding(case, Code::P008, blocks, seen))
+}
+
+/// The rate of each measured block, of a server or a program.
+fn rates(case: &Case<'_>) -> Vec<(u32, f64)> {
+    let of_server = case
+        .measured()
+        .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)));
+    let of_program = case
+        .runs()
+        .filter_map(|(trial, run)| Some((trial.block, measure::program_rate(run)?.0)));
+    of_server.chain(of_program).collect()
 }
