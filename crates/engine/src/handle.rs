@@ -17,7 +17,7 @@ use crate::driver::{Coalescing, Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
 use crate::stream::{Accepted, Listener, Stream, connect_on};
-use crate::tasks::{Task, Waiter};
+use crate::tasks::{Task, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
 /// A loop, as its tasks see it. Cheap to clone; stays on its thread.
@@ -55,6 +55,12 @@ impl Handle {
     /// Starts a task on this loop.
     pub fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Task<T> {
         self.core.tasks.spawn(work)
+    }
+
+    /// Drops the future of a task of this loop: now, or, for the task that calls
+    /// this, after the poll that it is in. False when it has ended before.
+    pub fn cancel(&self, task: TaskId) -> bool {
+        self.core.tasks.cancel(task)
     }
 
     /// Tasks of this loop that have not finished.

@@ -73,5 +73,5 @@ pub use config::{
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use stream::{Accepted, Listener, PostLimit, Stream};
-pub use tasks::Task;
+pub use tasks::{Task, TaskId};
 pub use turn::run;

@@ -14,7 +14,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::tasks::RunQueue;
+use crate::tasks::{self, RunQueue};
 
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("a waker packs its loop and its task into one 64-bit pointer");
@@ -176,6 +176,9 @@ fn unpack(data: *const ()) -> (u16, u32) {
 
 fn wake_number(data: *const ()) {
     let (loop_id, index) = unpack(data);
+    if tasks::wake_here(loop_id, index) {
+        return;
+    }
     let here = CURRENT.try_with(|current| match &*current.borrow() {
         Some((running, queue)) if *running == loop_id => {
             queue.wake(index);

@@ -1,65 +1,43 @@
 //! The executor: tasks at numbered places, and a list of those that are due.
-//! Not for: anything that knows sockets or time.
+//! Not for: anything that knows sockets or time; the memory of a task (`raw`).
 //!
 //! Waking puts a task's number on the list, once; the loop polls what is on it.
-//! A poll may wake, spawn and cancel tasks, so no borrow is held across it.
+//! A poll may wake, spawn and cancel tasks, so nothing is borrowed across it.
+
+mod raw;
+mod table;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::ptr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use self::raw::{Listing, Outcome, Pieces, Share};
+use self::table::Table;
+pub use self::table::TaskId;
 use crate::remote;
-use crate::slab::{Key, Slab};
 
-type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
-
-/// The tasks that are due, each at most once, first woken first.
-#[derive(Default)]
+/// The tasks of a loop, and those that are due, each at most once, first woken first.
 pub(crate) struct RunQueue {
-    lists: RefCell<Lists>,
+    table: Table,
     /// To be woken by the next run: wakers that others made, because they may run
     /// any code and nothing may be borrowed then; and tasks that yielded.
     later: RefCell<VecDeque<Waker>>,
 }
 
-#[derive(Default)]
-struct Lists {
-    due: VecDeque<u32>,
-    is_due: Vec<bool>,
-}
-
 impl RunQueue {
     /// Makes the task at `index` due. One that is not there is skipped later.
+    #[inline]
     pub fn wake(&self, index: u32) {
-        let mut lists = self.lists.borrow_mut();
-        let Lists { due, is_due } = &mut *lists;
-        if let Some(flag) = is_due.get_mut(index as usize)
-            && !*flag
-        {
-            *flag = true;
-            due.push_back(index);
-        }
-    }
-
-    fn make_room(&self, index: u32) {
-        let mut lists = self.lists.borrow_mut();
-        if lists.is_due.len() <= index as usize {
-            lists.is_due.resize(index as usize + 1, false);
-        }
-    }
-
-    fn next(&self) -> Option<u32> {
-        let mut lists = self.lists.borrow_mut();
-        let index = lists.due.pop_front()?;
-        lists.is_due[index as usize] = false;
-        Some(index)
+        self.table.wake(index);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lists.borrow().due.is_empty() && self.later.borrow().is_empty()
+        !self.table.is_any_due() && self.later.borrow().is_empty()
     }
 
     /// Wakes in the next turn, after the kernel was asked.
@@ -76,6 +54,48 @@ impl RunQueue {
             }
         }
     }
+}
+
+thread_local! {
+    /// The loop whose tasks this thread polls now, and its tasks.
+    static POLLING: Cell<(u16, *const RunQueue)> = const { Cell::new((0, ptr::null())) };
+}
+
+/// Marks a loop as the one whose tasks are polled on this thread, until dropped.
+///
+/// INVARIANT: the pointer in `POLLING` is null, or that of a queue which a
+/// `Polling` on this thread borrows.
+struct Polling<'a> {
+    before: (u16, *const RunQueue),
+    _queue: &'a RunQueue,
+}
+
+impl Polling<'_> {
+    fn new(loop_id: u16, queue: &RunQueue) -> Polling<'_> {
+        Polling {
+            before: POLLING.replace((loop_id, queue)),
+            _queue: queue,
+        }
+    }
+}
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        POLLING.set(self.before);
+    }
+}
+
+/// Wakes a task of the loop whose tasks this thread polls now: the short way, on
+/// which most wakes go. False when that is not the loop in question.
+#[inline]
+pub(crate) fn wake_here(loop_id: u16, index: u32) -> bool {
+    let (polled, queue) = POLLING.get();
+    if queue.is_null() || polled != loop_id {
+        return false;
+    }
+    // SAFETY: by the invariant of `Polling` it is alive as long as it stands there.
+    unsafe { &*queue }.wake(index);
+    true
 }
 
 /// The place of the main task, which is not boxed and may borrow.
@@ -118,60 +138,38 @@ impl<'a> Main<'a> {
     }
 }
 
-struct Slot {
-    /// None while the task is being polled.
-    future: Option<LocalFuture>,
-    cancelled: bool,
-}
-
 /// All tasks of one loop.
 pub(crate) struct Tasks {
     pub loop_id: u16,
     pub queue: Rc<RunQueue>,
-    slots: RefCell<Slab<Slot>>,
+    pieces: Pieces,
     polls: Cell<u64>,
 }
 
 impl Tasks {
     pub fn new(loop_id: u16) -> Rc<Tasks> {
-        let mut slots = Slab::new();
-        slots.insert(Slot {
-            future: None,
-            cancelled: false,
-        });
-        let queue: Rc<RunQueue> = Rc::default();
-        queue.make_room(MAIN);
+        let queue = RunQueue {
+            table: Table::new(),
+            later: RefCell::default(),
+        };
         queue.wake(MAIN);
         Rc::new(Tasks {
             loop_id,
-            queue,
-            slots: RefCell::new(slots),
+            queue: Rc::new(queue),
+            pieces: Pieces::new(),
             polls: Cell::new(0),
         })
     }
 
     /// Adds a task, due at once.
+    #[inline]
     pub fn spawn<T: 'static>(self: &Rc<Tasks>, work: impl Future<Output = T> + 'static) -> Task<T> {
-        let join = Rc::new(Join {
-            result: Cell::new(None),
-            finished: Cell::new(false),
-            waiter: RefCell::new(None),
-        });
-        let theirs = join.clone();
-        let future = Box::pin(async move {
-            theirs.finish(work.await);
-        });
-        let slot = Slot {
-            future: Some(future),
-            cancelled: false,
-        };
-        let key = self.slots.borrow_mut().insert(slot);
-        self.queue.make_room(key.index);
-        self.queue.wake(key.index);
+        let (listing, share) = raw::task(work, &self.pieces);
+        let id = self.queue.table.add(listing);
         Task {
-            join,
+            share: ManuallyDrop::new(share),
             tasks: self.clone(),
-            key,
+            id,
         }
     }
 
@@ -179,81 +177,67 @@ impl Tasks {
     /// wakes itself cannot keep the loop from the kernel. Stops when the main
     /// task has finished.
     pub fn run(&self, main: &mut Main<'_>, polls_max: usize) {
+        let _polling = Polling::new(self.loop_id, &self.queue);
         self.queue.wake_later_ones();
         for _ in 0..polls_max {
-            let Some(index) = self.queue.next() else {
+            let Some((index, listing)) = self.queue.table.next() else {
                 return;
             };
             self.polls.set(self.polls.get() + 1);
-            if index != MAIN {
-                self.poll(index);
-                continue;
-            }
-            let waker = remote::waker(self.loop_id, MAIN);
-            main.poll(&mut Context::from_waker(&waker));
-            if main.is_finished() {
-                return;
+            // Dropping a waker of a loop does nothing, and is left out.
+            let waker = ManuallyDrop::new(remote::waker(self.loop_id, index));
+            let mut cx = Context::from_waker(&waker);
+            if let Some(listing) = listing {
+                self.poll(index, listing, &mut cx);
+            } else if index == MAIN {
+                main.poll(&mut cx);
+                if main.is_finished() {
+                    return;
+                }
             }
         }
     }
 
-    fn poll(&self, index: u32) {
-        let taken = {
-            let mut slots = self.slots.borrow_mut();
-            let Some((key, slot)) = slots.at_mut(index) else {
-                return;
-            };
-            slot.future.take().map(|future| (key, future))
+    #[inline]
+    fn poll(&self, index: u32, mut listing: Listing, cx: &mut Context<'_>) {
+        let table = &self.queue.table;
+        let vacate = VacateOnPanic { table, index };
+        let polled = listing.poll(cx);
+        std::mem::forget(vacate);
+        let ended = match polled {
+            Poll::Pending => table.put_back(index, listing),
+            Poll::Ready(()) => {
+                table.vacate(index);
+                Some(listing)
+            }
         };
-        let Some((key, mut future)) = taken else {
-            return;
-        };
-        let waker = remote::waker(self.loop_id, index);
-        let done = future
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker))
-            .is_ready();
-        let mut slots = self.slots.borrow_mut();
-        if let Some(slot) = slots.get_mut(key)
-            && !done
-            && !slot.cancelled
-        {
-            slot.future = Some(future);
-            return;
+        if let Some(listing) = ended {
+            // This may drop a future, which runs its owner's code: nothing is borrowed.
+            listing.recycle(&self.pieces);
         }
-        slots.remove(key);
-        drop(slots);
-        // Dropping a future runs its owner's code, so nothing may be borrowed.
-        drop(future);
     }
 
-    fn cancel(&self, key: Key) {
-        let mut slots = self.slots.borrow_mut();
-        let Some(slot) = slots.get_mut(key) else {
-            return;
-        };
-        if slot.future.is_none() {
-            slot.cancelled = true;
-            return;
+    /// Drops a task's future: now, or after the poll that it is in.
+    pub fn cancel(&self, id: TaskId) -> bool {
+        let (found, listing) = self.queue.table.cancel(id);
+        if let Some(listing) = listing {
+            listing.recycle(&self.pieces);
         }
-        let slot = slots.remove(key);
-        drop(slots);
-        drop(slot);
+        found
     }
 
     /// Drops every task, and those that are spawned by dropping them.
     pub fn cancel_all(&self) {
         while self.len() > 0 {
-            let keys = self.slots.borrow().keys();
-            for key in keys.into_iter().filter(|key| key.index != MAIN) {
-                self.cancel(key);
+            for id in self.queue.table.ids() {
+                self.cancel(id);
             }
         }
     }
 
     /// Spawned tasks that have not finished.
     pub fn len(&self) -> usize {
-        self.slots.borrow().len() - 1
+        self.queue.table.len()
     }
 
     /// Times that a task was polled.
@@ -262,20 +246,15 @@ impl Tasks {
     }
 }
 
-struct Join<T> {
-    result: Cell<Option<T>>,
-    finished: Cell<bool>,
-    waiter: RefCell<Option<Waker>>,
+/// Gives a task's place free when the task panics.
+struct VacateOnPanic<'a> {
+    table: &'a Table,
+    index: u32,
 }
 
-impl<T> Join<T> {
-    fn finish(&self, value: T) {
-        self.result.set(Some(value));
-        self.finished.set(true);
-        let waiter = self.waiter.borrow_mut().take();
-        if let Some(waker) = waiter {
-            waker.wake();
-        }
+impl Drop for VacateOnPanic<'_> {
+    fn drop(&mut self) {
+        self.table.vacate(self.index);
     }
 }
 
@@ -283,45 +262,82 @@ impl<T> Join<T> {
 /// [`detach`](Task::detach) it to let the task run on its own.
 #[must_use = "dropping a Task cancels it: await it, keep it or detach it"]
 pub struct Task<T> {
-    join: Rc<Join<T>>,
+    /// Taken out in the end only.
+    share: ManuallyDrop<Share<T>>,
     tasks: Rc<Tasks>,
-    key: Key,
+    id: TaskId,
 }
 
 impl<T> Task<T> {
     /// Lets the task run to its end, its result unseen.
     pub fn detach(mut self) {
-        // A key that names nothing: the drop below then cancels nothing.
-        self.key.index = u32::MAX;
+        // The drop below then cancels nothing.
+        self.id = TaskId::NONE;
     }
 
     /// True when the result is there (or was taken).
     pub fn is_finished(&self) -> bool {
-        self.join.finished.get()
+        self.share.is_finished()
+    }
+
+    /// Names the task, to cancel it by [`Handle::cancel`](crate::Handle::cancel)
+    /// from elsewhere.
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// Drops the task's future: now, or, when the task calls this itself, after the
+    /// poll that it is in. A result that is there already stays there.
+    pub fn cancel(&self) {
+        self.tasks.cancel(self.id);
+    }
+
+    /// As awaiting it, but None once the task was cancelled, by whomever (or when the
+    /// result was taken before).
+    #[inline]
+    pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
+        match self.share.poll(Some(cx.waker())) {
+            Outcome::Waiting => Poll::Pending,
+            Outcome::Value(value) => Poll::Ready(Some(value)),
+            Outcome::Nothing => Poll::Ready(None),
+        }
     }
 
     #[cfg(test)]
     fn take(&self) -> Option<T> {
-        self.join.result.take()
+        match self.share.poll(None) {
+            Outcome::Value(value) => Some(value),
+            _ => None,
+        }
     }
 }
+
+// The result does not lie in the `Task`, so moving one moves no T.
+impl<T> Unpin for Task<T> {}
 
 impl<T> Future for Task<T> {
     type Output = T;
 
-    /// Polled again after it was ready, it stays pending for ever.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        if let Some(value) = self.join.result.take() {
-            return Poll::Ready(value);
+    /// Polled again after it was ready, or polled after the task was cancelled, it
+    /// stays pending for ever.
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match self.poll_outcome(cx) {
+            Poll::Ready(Some(value)) => Poll::Ready(value),
+            _ => Poll::Pending,
         }
-        *self.join.waiter.borrow_mut() = Some(cx.waker().clone());
-        Poll::Pending
     }
 }
 
 impl<T> Drop for Task<T> {
+    #[inline]
     fn drop(&mut self) {
-        self.tasks.cancel(self.key);
+        if self.id != TaskId::NONE && !self.share.is_finished() {
+            self.tasks.cancel(self.id);
+        }
+        // SAFETY: this is the only place that takes it, and it is the last.
+        let share = unsafe { ManuallyDrop::take(&mut self.share) };
+        share.recycle(&self.tasks.pieces);
     }
 }
 
