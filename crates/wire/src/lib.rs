@@ -1,4 +1,4 @@
-//! HTTP/1.0 and HTTP/1.1 between bytes and values.
+//! HTTP/1.0 and HTTP/1.1 between bytes and values; and small JSON messages ([`json`]).
 //!
 //! For: turning received bytes into requests or responses ([`RequestReader`],
 //! [`ResponseReader`]) and values into bytes to send ([`encode`]).
@@ -55,6 +55,7 @@ mod facts;
 pub mod fuzz;
 mod gather;
 mod headers;
+pub mod json;
 mod limits;
 mod method;
 mod request;

@@ -32,3 +32,8 @@ fn response() {
 fn chunked() {
     replay("chunked", prony_wire::fuzz::chunked);
 }
+
+#[test]
+fn json() {
+    replay("json", prony_wire::json::fuzz::json);
+}
