@@ -6,6 +6,7 @@ pub mod cap;
 pub mod diagnosis;
 pub mod experiment;
 pub mod plan;
+pub mod printed;
 pub mod subject;
 #[doc(hidden)]
 pub use experiment::fuzz as fuzz_experiment;

@@ -28,6 +28,8 @@
 //! # Ok::<(), prony_lab::diagnosis::Diagnoses>(())
 //! ```
 
+pub(crate) mod program;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -40,7 +42,11 @@ use toml::de::DeValue;
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
 use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use crate::experiment::{Experiment, From, Origin, SubjectEntry, check_names, read_file};
+use crate::experiment::{
+    Experiment, From, Origin, SubjectEntry, check_names, check_settings, read_file,
+};
+
+pub use program::{Program, Variants};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -72,9 +78,10 @@ pub struct Subject {
     pub needs: Needs,
     /// How it is built; `None`: not at all.
     pub build: Option<Build>,
-    /// Argument vector with placeholders; empty for a `url`.
+    /// Argument vector that starts it as a server, with placeholders; empty for a `url`
+    /// and for what is only a program.
     pub start: Vec<String>,
-    /// Environment with placeholders.
+    /// Environment of the server, with placeholders.
     pub env: BTreeMap<String, String>,
     /// How one sees that it is ready.
     pub ready: ReadySign,
@@ -84,6 +91,10 @@ pub struct Subject {
     pub version: String,
     /// What `{threads}` says; `None`: the subject's cores.
     pub threads: Option<u32>,
+    /// The program that it is, alone or beside the server.
+    pub program: Option<Program>,
+    /// Builds that it offers.
+    pub variants: Variants,
     /// Text of its file, part of the key of its build; empty without one.
     pub text: String,
 }
@@ -149,6 +160,11 @@ impl Subject {
         }
     }
 
+    /// Whether it is a server, of its own or one that already runs.
+    pub fn is_server(&self) -> bool {
+        !self.start.is_empty() || !self.is_started()
+    }
+
     /// Whether Prony starts it.
     pub fn is_started(&self) -> bool {
         !matches!(self.source, Source::Url { .. })
@@ -175,7 +191,8 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
     }
     if wrong.is_empty() {
         let ids: Vec<String> = subjects.iter().map(|s: &Subject| s.id.clone()).collect();
-        if let Err(names) = check_names(experiment, &ids) {
+        let names = check_names(experiment, &ids);
+        if let Err(names) = names.and_then(|()| check_settings(experiment, &subjects)) {
             wrong.push(names);
         }
     }
@@ -310,6 +327,8 @@ fn blank(name: &str, summary: &str) -> Subject {
         stop: stop_default(),
         version: String::new(),
         threads: None,
+        program: None,
+        variants: Variants::new(),
         text: String::new(),
     }
 }
@@ -337,8 +356,23 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
         subject.name = name.get_ref().clone();
     }
     subject.threads = entry.threads.or(subject.threads);
-    subject.start.extend(entry.args.iter().cloned());
-    subject.env.extend(entry.env.clone());
+    if !entry.works.is_empty() {
+        // A command that is said to do works is a program, any other a server.
+        subject.program = Some(Program {
+            cmd: std::mem::take(&mut subject.start),
+            works: entry.works.clone(),
+            output: entry.output.clone(),
+            ..Program::default()
+        });
+    }
+    if !subject.start.is_empty() {
+        subject.start.extend(entry.args.iter().cloned());
+        subject.env.extend(entry.env.clone());
+    }
+    if let Some(program) = &mut subject.program {
+        program.cmd.extend(entry.args.iter().cloned());
+        program.env.extend(entry.env.clone());
+    }
     if let Some(endpoints) = &entry.endpoints {
         subject.endpoints.clone_from(endpoints);
     }
@@ -376,33 +410,37 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let language = name_of(&mut top, "language", "language = \"rust\"", p);
     let summary = top.text_needed("summary", "summary = \"what it is\"", p);
     let homepage = top.text("homepage", p);
-    read_role(&mut top, p);
-    let listed = endpoints(&mut top, p);
-    if listed.is_none() && !top.has("endpoints") {
-        top.missing("endpoints", "endpoints = [\"/ping\"]", p);
-    }
+    let is_server = program::read_role(&mut top, p).unwrap_or(true);
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
-    let start = read_start(&mut top, p);
-    let ready =
-        needed(&mut top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
-    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
-    let version = needed(
-        &mut top,
-        "version",
-        "[version]",
-        "cmd = \"make version\"",
-        p,
-    )
-    .and_then(|table| read_version(table, p));
-    check_build_dir(&top, start.as_ref(), build.is_some(), p);
+    let variants = top
+        .table("variants", "[variants]", p)
+        .map(|table| program::variants(&table, p))
+        .unwrap_or_default();
+    let served = match is_server {
+        true => read_served(&mut top, &variants, p),
+        false => {
+            program::refuse_server_parts(&mut top, p);
+            Some(Served::default())
+        }
+    };
+    let program = read_program(&mut top, is_server, &variants, p);
+    let example = "cmd = \"make version\"";
+    let version = needed(&mut top, "version", "[version]", example, p)
+        .and_then(|table| read_version(table, p));
+    let commands = served.iter().flat_map(Served::texts);
+    let texts = commands.chain(
+        program
+            .iter()
+            .flat_map(|p| p.cmd.iter().chain(p.env.values())),
+    );
+    check_build_dir(&top, texts, p);
     top.finish(&[], p);
-    let (name, language) = (name?, language?);
-    let (command, env) = start?;
+    let (name, language, served) = (name?, language?, served?);
     Some(Subject {
         id: format!("{language}/{name}"),
         name,
@@ -412,17 +450,67 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
-        endpoints: listed?,
+        endpoints: served.endpoints,
         needs: needs.unwrap_or_default(),
         build,
-        start: command,
-        env,
-        ready: ready?,
-        stop: stop.unwrap_or_else(stop_default),
+        start: served.command,
+        env: served.env,
+        ready: served.ready.unwrap_or_else(ready_default),
+        stop: served.stop.unwrap_or_else(stop_default),
         version: version?,
         threads: None,
+        program,
+        variants,
         text: text.to_owned(),
     })
+}
+
+/// The parts of a server.
+#[derive(Default)]
+struct Served {
+    endpoints: Vec<String>,
+    command: Vec<String>,
+    env: BTreeMap<String, String>,
+    ready: Option<ReadySign>,
+    stop: Option<StopRule>,
+}
+
+impl Served {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        self.command.iter().chain(self.env.values())
+    }
+}
+
+fn read_served(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Served> {
+    let listed = endpoints(top, p);
+    if listed.is_none() && !top.has("endpoints") {
+        top.missing("endpoints", "endpoints = [\"/ping\"]", p);
+    }
+    let start = read_start(top, variants, p);
+    let ready = needed(top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
+    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
+    let (command, env) = start?;
+    Some(Served {
+        endpoints: listed?,
+        command,
+        env,
+        ready: Some(ready?),
+        stop,
+    })
+}
+
+fn read_program(
+    top: &mut Fields<'_, '_>,
+    is_server: bool,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Program> {
+    if !is_server && !top.has("program") {
+        let example = "[program]\ncmd = [\"{build}/program\", \"--count\", \"{count}\"]";
+        top.missing("[program]", example, p);
+    }
+    let table = top.table("program", "[program]", p)?;
+    program::program(table, variants, p)
 }
 
 fn name_of(
@@ -454,16 +542,6 @@ fn needed<'a, 'i>(
         top.missing(place, &format!("{place}\n{example}"), p);
     }
     top.table(key, place, p)
-}
-
-fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) {
-    let Some(role) = top.text_needed("role", "role = \"server\"", p) else {
-        return;
-    };
-    if role.get_ref() != "server" {
-        let message = format!("role `{}` is not supported", short(role.get_ref()));
-        p.note(Diagnosis::new(role.span(), message).help("so far a subject is a \"server\""));
-    }
 }
 
 /// `endpoints`, each a path.
@@ -559,7 +637,7 @@ fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<Strin
 
 type Start = (Vec<String>, BTreeMap<String, String>);
 
-fn read_start(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Start> {
+fn read_start(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Start> {
     let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
     let mut table = needed(top, "start", "[start]", example, p)?;
     let Some(value) = table.value("cmd") else {
@@ -579,27 +657,24 @@ fn read_start(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Start> {
     let env_span = table.span_of("env");
     table.finish(&[], p);
     let command = command?;
-    check_placeholders(&command, false, &span, p);
-    check_placeholders(env.values(), false, &env_span, p);
+    let right = program::with_variants(&START_PLACEHOLDERS, variants);
+    check_placeholders(&command, &right, &span, p);
+    check_placeholders(env.values(), &right, &env_span, p);
     check_port(command.iter().chain(env.values()), &span, p);
     Some((command, env))
 }
 
-/// Notes placeholders that mean nothing. `value`: whether `{value}` does.
+/// Notes placeholders that are none of the `right` ones.
 pub(crate) fn check_placeholders<'a>(
     texts: impl IntoIterator<Item = &'a String>,
-    value: bool,
+    right: &[&str],
     span: &Range<usize>,
     p: &mut Problems,
 ) {
-    let mut right = START_PLACEHOLDERS.to_vec();
-    if value {
-        right.push("value");
-    }
     let names = texts.into_iter().flat_map(|text| words::placeholders(text));
     for name in names.filter(|name| !right.contains(name)) {
         let message = format!("unknown placeholder `{{{}}}`", short(name));
-        p.note(Diagnosis::new(span.clone(), message).help(suggest_placeholder(name, &right)));
+        p.note(Diagnosis::new(span.clone(), message).help(suggest_placeholder(name, right)));
     }
 }
 
@@ -626,15 +701,12 @@ pub(crate) fn check_port<'a>(
 }
 
 /// `{build}` without a build is nowhere.
-fn check_build_dir(top: &Fields<'_, '_>, start: Option<&Start>, built: bool, p: &mut Problems) {
-    let Some((command, env)) = start.filter(|_| !built && !top.has("build")) else {
-        return;
-    };
-    if command
-        .iter()
-        .chain(env.values())
-        .any(|text| text.contains("{build}"))
-    {
+fn check_build_dir<'a>(
+    top: &Fields<'_, '_>,
+    mut texts: impl Iterator<Item = &'a String>,
+    p: &mut Problems,
+) {
+    if !top.has("build") && texts.any(|text| text.contains("{build}")) {
         let message = "`{build}` is used and there is no [build]";
         p.note(Diagnosis::new(top.span.clone(), message));
     }

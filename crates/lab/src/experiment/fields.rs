@@ -178,11 +178,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         key: &'static str,
         problems: &mut Problems,
     ) -> Option<BTreeMap<String, String>> {
-        let pairs = self.pairs(key, problems)?;
-        let plain = |(name, value): (Spanned<String>, Spanned<String>)| {
-            (name.into_inner(), value.into_inner())
-        };
-        Some(pairs.into_iter().map(plain).collect())
+        map(key, self.value(key)?, problems)
     }
 
     /// A table of strings, in the order in which they are written.
@@ -191,22 +187,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         key: &'static str,
         problems: &mut Problems,
     ) -> Option<Vec<(Spanned<String>, Spanned<String>)>> {
-        let value = self.value(key)?;
-        let DeValue::Table(table) = value.get_ref() else {
-            return problems.wrong(key, value, "a table of strings");
-        };
-        if !within_limit(key, value, table.len(), problems) {
-            return None;
-        }
-        let mut pairs = Vec::with_capacity(table.len());
-        for (name, value) in table {
-            let owned = Spanned::new(name.span(), name.get_ref().to_string());
-            if let Some(value) = text(name.get_ref(), value, problems) {
-                pairs.push((owned, value));
-            }
-        }
-        pairs.sort_by_key(|(name, _)| name.span().start);
-        Some(pairs)
+        pairs_of(key, self.value(key)?, problems)
     }
 
     /// A table.
@@ -279,6 +260,41 @@ impl<'a, 'i> Fields<'a, 'i> {
             problems.note(Diagnosis::new(key.span(), message).help(help));
         }
     }
+}
+
+/// `value` as a table of strings, in the order in which they are written.
+fn pairs_of(
+    key: &str,
+    value: &Value<'_>,
+    problems: &mut Problems,
+) -> Option<Vec<(Spanned<String>, Spanned<String>)>> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return problems.wrong(key, value, "a table of strings");
+    };
+    if !within_limit(key, value, table.len(), problems) {
+        return None;
+    }
+    let mut pairs = Vec::with_capacity(table.len());
+    for (name, value) in table {
+        let owned = Spanned::new(name.span(), name.get_ref().to_string());
+        if let Some(value) = text(name.get_ref(), value, problems) {
+            pairs.push((owned, value));
+        }
+    }
+    pairs.sort_by_key(|(name, _)| name.span().start);
+    Some(pairs)
+}
+
+/// `value` as a table of strings by name.
+pub fn map(
+    key: &str,
+    value: &Value<'_>,
+    problems: &mut Problems,
+) -> Option<BTreeMap<String, String>> {
+    let pairs = pairs_of(key, value, problems)?;
+    let plain =
+        |(name, value): (Spanned<String>, Spanned<String>)| (name.into_inner(), value.into_inner());
+    Some(pairs.into_iter().map(plain).collect())
 }
 
 /// `value` as a string.

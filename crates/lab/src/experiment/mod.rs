@@ -8,6 +8,7 @@ pub(crate) mod fields;
 mod names;
 mod read;
 pub(crate) mod words;
+mod work;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +21,7 @@ use toml::Spanned;
 
 use crate::diagnosis::{Diagnoses, Diagnosis};
 
-pub use names::check_names;
+pub use names::{check_names, check_settings};
 pub(crate) use read::{HexOf, command, document};
 
 /// Bytes of a file that a person writes, at the most.
@@ -88,8 +89,10 @@ pub struct Run {
     pub seed: u64,
     /// Subject that ratios refer to.
     pub reference: Option<Spanned<String>>,
-    /// Cores of the subject.
+    /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
+    /// Where window or warm-up are said, which mean nothing to programs.
+    pub window: Option<std::ops::Range<usize>>,
 }
 
 impl Default for Run {
@@ -101,6 +104,7 @@ impl Default for Run {
             seed: 1,
             reference: None,
             threads: None,
+            window: None,
         }
     }
 }
@@ -116,6 +120,10 @@ pub struct Quick {
     pub warmup: Option<Nanos>,
     /// The connections that are kept.
     pub connections: Option<Spanned<Vec<Connections>>>,
+    /// The sizes of programs' works that are kept.
+    pub count: Option<Spanned<Vec<u64>>>,
+    /// Larger sizes are cut to this.
+    pub count_max: Option<u64>,
 }
 
 /// How many connections.
@@ -148,6 +156,10 @@ pub struct SubjectEntry {
     pub ready: Option<ReadySign>,
     /// How it is stopped; `None`: as its file says, or SIGTERM and 5 s.
     pub stop: Option<StopRule>,
+    /// Works that a `cmd` does, which is a program then; empty: a server.
+    pub works: Vec<String>,
+    /// Pattern of a program's output; `None`: JSON, or as its file says.
+    pub output: Option<String>,
 }
 
 /// What a `[[subject]]` names.
@@ -161,11 +173,13 @@ pub enum From {
     Url(String),
 }
 
-/// `[[workload]]`.
+/// `[[workload]]`: requests to servers, or a work of programs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Its name.
     pub name: Spanned<String>,
+    /// The work; what this type says of requests means nothing then.
+    pub work: Option<Work>,
     /// The request.
     pub request: RequestTemplate,
     /// Status of a right answer.
@@ -178,11 +192,27 @@ pub struct Workload {
     pub connections: Vec<Connections>,
     /// What "max" is at the most.
     pub connections_max: u32,
-    /// Time-out of one request.
+    /// Time-out of one request, or of a program's run.
     pub timeout: Nanos,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
 }
+
+/// What a program is asked to do.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Work {
+    /// The name of the work.
+    pub work: String,
+    /// Sizes; at least one.
+    pub counts: Vec<u64>,
+    /// Added to the program's command.
+    pub args: Vec<String>,
+}
+
+/// The setting whose value is the number of threads that a subject is told.
+pub const THREADS: &str = "threads";
+/// The value of [`THREADS`] that stands for all that the subject may have.
+pub const ALL_CORES: &str = "cores";
 
 /// `[[setting]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -195,8 +225,23 @@ pub struct Setting {
     pub env: BTreeMap<String, String>,
     /// Arguments that it adds.
     pub args: Vec<String>,
+    /// Environment that only one of its values adds.
+    pub env_of: BTreeMap<String, BTreeMap<String, String>>,
+    /// Kernel setting that has the value during a trial.
+    pub sysctl: Option<String>,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
+    /// Only these workloads.
+    pub workloads: Option<Vec<Spanned<String>>>,
+}
+
+impl Setting {
+    /// Whether it does something to any subject, not only to one that offers builds by
+    /// its name.
+    pub fn has_effect(&self) -> bool {
+        let nothing = self.env.is_empty() && self.args.is_empty() && self.env_of.is_empty();
+        !nothing || self.sysctl.is_some()
+    }
 }
 
 /// One item of `exclude`: a cell that has all of it is left out.
@@ -208,6 +253,8 @@ pub struct Exclusion {
     pub workload: Option<Spanned<String>>,
     /// Connections, before the cap.
     pub connections: Option<Connections>,
+    /// Size of a program's work.
+    pub count: Option<u64>,
     /// Values by setting.
     pub settings: Vec<(Spanned<String>, Spanned<String>)>,
 }

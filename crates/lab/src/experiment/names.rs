@@ -3,8 +3,9 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::{Connections, Experiment};
+use super::{Connections, Experiment, THREADS};
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
+use crate::subject::Subject;
 
 /// What can be checked without the subjects' own files.
 pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
@@ -13,9 +14,14 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     twice("workload", &workloads, p);
     twice("setting", &settings, p);
     for name in &settings {
-        if ["subject", "workload", "connections"].contains(&name.get_ref().as_str()) {
+        if ["subject", "workload", "connections", "count"].contains(&name.get_ref().as_str()) {
             let message = format!("a setting cannot be called `{}`", name.get_ref());
             p.note(Diagnosis::new(name.span(), message));
+        }
+    }
+    for setting in &experiment.settings {
+        for name in setting.workloads.iter().flatten() {
+            known("workload", name, &texts(&workloads), p);
         }
     }
     for exclusion in &experiment.exclude {
@@ -34,6 +40,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
         }
     }
     check_quick(experiment, p);
+    check_window(experiment, p);
 }
 
 fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
@@ -41,7 +48,7 @@ fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
 }
 
 fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &mut Problems) {
-    let mut keys = vec!["subject", "workload", "connections"];
+    let mut keys = vec!["subject", "workload", "connections", "count"];
     keys.extend(settings);
     let message = format!("unknown key `{}` in exclude = [{{…}}]", name.get_ref());
     let help = suggest(name.get_ref(), "key", &keys);
@@ -85,22 +92,44 @@ fn known_value(
 }
 
 /// A quick number of connections must be one of some workload, or it would be
-/// passed over in silence.
+/// passed over in silence; so must a quick count.
 fn check_quick(experiment: &Experiment, p: &mut Problems) {
-    let Some(kept) = &experiment.quick.connections else {
+    const HELP: &str = "a quick run does fewer of the same cells, never others";
+    if experiment.workloads.is_empty() {
         return;
-    };
-    let asked = |count: &Connections| {
-        let mut workloads = experiment.workloads.iter();
-        workloads.any(|workload| workload.connections.contains(count))
-    };
-    let other = kept.get_ref().iter().find(|count| !asked(count));
-    if let Some(Connections::Exactly(count)) = other
+    }
+    if let Some(kept) = &experiment.quick.connections {
+        let asked = |count: &Connections| {
+            let mut workloads = experiment.workloads.iter();
+            workloads.any(|workload| workload.connections.contains(count))
+        };
+        let other = kept.get_ref().iter().find(|count| !asked(count));
+        if let Some(Connections::Exactly(count)) = other {
+            let message = format!("[run.quick] has {count} connections, and no workload does");
+            p.note(Diagnosis::new(kept.span(), message).help(HELP));
+        }
+    }
+    if let Some(kept) = &experiment.quick.count {
+        let works = || experiment.workloads.iter().filter_map(|w| w.work.as_ref());
+        let asked = |count: &u64| works().any(|work| work.counts.contains(count));
+        if let Some(count) = kept.get_ref().iter().find(|count| !asked(count)) {
+            let message = format!("[run.quick] has the count {count}, and no workload does");
+            p.note(Diagnosis::new(kept.span(), message).help(HELP));
+        }
+    }
+}
+
+/// A window means nothing where there are no requests.
+fn check_window(experiment: &Experiment, p: &mut Problems) {
+    let all_programs = experiment.workloads.iter().all(|w| w.work.is_some());
+    if let Some(span) = &experiment.run.window
+        && all_programs
         && !experiment.workloads.is_empty()
     {
-        let message = format!("[run.quick] has {count} connections, and no workload does");
-        let help = "a quick run does fewer of the same cells, never others";
-        p.note(Diagnosis::new(kept.span(), message).help(help));
+        let message =
+            "this means nothing here: no workload has a `request`, and a program runs to its end";
+        let help = "leave it out; how long a program works is said by `count`";
+        p.note(Diagnosis::new(span.clone(), message).help(help));
     }
 }
 
@@ -129,6 +158,42 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
     let exclude = experiment.exclude.iter().filter_map(|e| e.subject.as_ref());
     for name in run.chain(workloads).chain(settings).chain(exclude) {
         known("subject", name, &right, p);
+    }
+    if problems.0.is_empty() {
+        return Ok(());
+    }
+    Err(experiment.diagnoses(problems.0))
+}
+
+/// Checks that every setting changes something, which only the subjects' files can tell
+/// of one that chooses among their builds.
+pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(), Diagnoses> {
+    let mut problems = Problems::default();
+    for setting in &experiment.settings {
+        let name = setting.name.get_ref();
+        let offered: Vec<&str> = subjects
+            .iter()
+            .filter_map(|subject| subject.variants.get(name))
+            .flatten()
+            .map(String::as_str)
+            .collect();
+        if !offered.is_empty() {
+            for value in setting
+                .values
+                .iter()
+                .filter(|v| !offered.contains(&v.as_str()))
+            {
+                let message = format!("no subject offers the build `{value}` of `{name}`");
+                let help = suggest(value, "build", &offered);
+                problems.note(Diagnosis::new(setting.name.span(), message).help(help));
+            }
+        } else if !setting.has_effect() && name != THREADS {
+            let message = format!(
+                "the setting `{name}` changes nothing: it has neither `env` nor `args`, and no subject offers builds by this name"
+            );
+            let help = "env = { RUST_LOG = \"{value}\" }, or args = [\"--log\", \"{value}\"]";
+            problems.note(Diagnosis::new(setting.name.span(), message).help(help));
+        }
     }
     if problems.0.is_empty() {
         return Ok(());

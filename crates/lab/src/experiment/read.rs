@@ -9,9 +9,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, Fields, Problems, Value};
-use super::words::{self, short};
+use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use super::work;
 use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run, Setting,
+    CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
 use crate::diagnosis::{Diagnosis, nearest};
@@ -50,7 +51,7 @@ const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_se
 const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
 const BLOCKS: RangeInclusive<u64> = 1..=1_000;
-const THREADS: RangeInclusive<u64> = 1..=4_096;
+pub(super) const THREADS: RangeInclusive<u64> = 1..=4_096;
 const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 
 /// Parses `text` as TOML; syntax errors become problems, at the most the first few.
@@ -81,7 +82,11 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     };
     let subjects = read_all(top.tables("subject", "[[subject]]", p), read_subject, p);
     let workloads = read_all(top.tables("workload", "[[workload]]", p), read_workload, p);
-    let settings = read_all(top.tables("setting", "[[setting]]", p), read_setting, p);
+    let settings = read_all(
+        top.tables("setting", "[[setting]]", p),
+        work::read_setting,
+        p,
+    );
     let exclude = read_all(
         top.tables("exclude", "exclude = [{…}]", p),
         read_exclusion,
@@ -145,7 +150,7 @@ fn read_all<'a, 'i, T>(
 
 fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
     let usual = Run::default();
-    let run = Run {
+    let mut run = Run {
         blocks: table
             .whole("blocks", BLOCKS, p)
             .map_or(usual.blocks, |n| n as u32),
@@ -158,13 +163,25 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .unwrap_or(usual.seed),
         reference: table.text("reference", p),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
+        window: window_said(&table),
     };
     let quick = match table.table("quick", "[run.quick]", p) {
-        Some(table) => read_quick(table, p),
+        Some(table) => {
+            run.window = run.window.or(window_said(&table));
+            read_quick(table, p)
+        }
         None => Quick::default(),
     };
     table.finish(&UNSUPPORTED_RUN, p);
     (run, quick)
+}
+
+/// Where the length of a window or its warm-up is said.
+fn window_said(table: &Fields<'_, '_>) -> Option<Range<usize>> {
+    let key = ["duration", "warmup"]
+        .into_iter()
+        .find(|key| table.has(key));
+    key.map(|key| table.span_of(key))
 }
 
 fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
@@ -175,6 +192,10 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
         connections: table
             .value("connections")
             .and_then(|value| Some(Spanned::new(value.span(), connections(value, p)?))),
+        count: table
+            .value("count")
+            .and_then(|value| Some(Spanned::new(value.span(), work::counts(value, p)?))),
+        count_max: table.whole("count_max", work::COUNT, p),
     };
     table.finish(&[], p);
     quick
@@ -243,15 +264,20 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
         stop: table
             .table("stop", "stop = {…}", p)
             .map(|stop| subject::stop(stop, p)),
+        works: texts(subject::program::works(&mut table, p)),
+        output: subject::program::output(&mut table, p),
     };
-    subject::check_placeholders(&entry.args, false, &table.span_of("args"), p);
-    subject::check_placeholders(entry.env.values(), false, &table.span_of("env"), p);
+    let right: &[&str] = match entry.works.is_empty() {
+        true => &START_PLACEHOLDERS,
+        false => &PROGRAM_PLACEHOLDERS,
+    };
+    subject::check_placeholders(&entry.args, right, &table.span_of("args"), p);
+    subject::check_placeholders(entry.env.values(), right, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
+        subject::check_placeholders(command, right, &table.span_of("cmd"), p);
         check_command(command, &entry, &table.span_of("cmd"), p);
     }
-    if let Some(From::Url(_)) = &from {
-        refuse_for_url(&table, p);
-    }
+    work::refuse_for(&from, &table, p);
     let unsupported = [(
         "settings",
         "settings stand in [[setting]], with `subjects = […]`",
@@ -261,22 +287,13 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
 }
 
 fn check_command(command: &[String], entry: &SubjectEntry, span: &Range<usize>, p: &mut Problems) {
-    subject::check_placeholders(command, false, span, p);
     let words = command.iter().chain(&entry.args).chain(entry.env.values());
-    subject::check_port(words.clone(), span, p);
+    if entry.works.is_empty() {
+        subject::check_port(words.clone(), span, p);
+    }
     if words.into_iter().any(|word| word.contains("{build}")) {
         let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
         p.note(Diagnosis::new(span.clone(), message));
-    }
-}
-
-/// What cannot be done to a server that Prony does not start.
-fn refuse_for_url(table: &Fields<'_, '_>, p: &mut Problems) {
-    for key in ["args", "env", "threads", "stop"] {
-        if table.has(key) {
-            let message = format!("`{key}` cannot go with `url`: Prony does not start that server");
-            p.note(Diagnosis::new(table.span_of(key), message));
-        }
     }
 }
 
@@ -355,6 +372,9 @@ pub fn read_name(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned
 
 fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload> {
     let name = read_name(&mut table, p);
+    if table.has("work") {
+        return work::read_workload(name, table, p);
+    }
     let request = match table.table("request", "request = {…}", p) {
         Some(request) => read_request(request, p),
         None if table.has("request") => None,
@@ -379,11 +399,13 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     let expect = table.table("expect", "expect = {…}", p);
     let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
     let span = table.span.clone();
+    work::refuse_without_work(&mut table, p);
     table.finish(&UNSUPPORTED_WORKLOAD, p);
     let request = request?;
     check_random(&request, body.as_ref(), p);
     Some(Workload {
         name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
+        work: None,
         request,
         expect_status: status,
         expect_content_type: content_type,
@@ -549,73 +571,9 @@ fn check_placeholder_spelling(text: &Spanned<String>, p: &mut Problems) {
     }
 }
 
-fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setting> {
-    let name = read_name(&mut table, p);
-    if name.is_none() && !table.has("name") {
-        table.missing("name", "name = \"logging\"", p);
-    }
-    let values = match table.value("values") {
-        Some(values) => setting_values(values, p),
-        None => {
-            table.missing("values", "values = [\"off\", \"info\"]", p);
-            Vec::new()
-        }
-    };
-    let env = table.map("env", p).unwrap_or_default();
-    let args = table.texts("args", p).unwrap_or_default();
-    let args: Vec<String> = args.into_iter().map(Spanned::into_inner).collect();
-    subject::check_placeholders(&args, true, &table.span_of("args"), p);
-    subject::check_placeholders(env.values(), true, &table.span_of("env"), p);
-    if !table.has("env") && !table.has("args") {
-        let message = "this setting changes nothing: it has neither `env` nor `args`";
-        let help = "env = { RUST_LOG = \"{value}\" }, or args = [\"--log\", \"{value}\"]";
-        p.note(Diagnosis::new(table.span.clone(), message).help(help));
-    }
-    let subjects = table.texts("subjects", p);
-    table.finish(&[], p);
-    Some(Setting {
-        name: name?,
-        values,
-        env,
-        args,
-        subjects,
-    })
-}
-
-/// Strings, whole numbers and booleans, each as it is written.
-fn setting_values(value: &Value<'_>, p: &mut Problems) -> Vec<String> {
-    let wanted = "a list of strings or whole numbers";
-    let items = fields::list("values", value, wanted, p).unwrap_or_default();
-    let mut values: Vec<String> = Vec::with_capacity(items.len());
-    for item in items {
-        let text = match item.get_ref() {
-            DeValue::Integer(number) => Some(number.to_string()),
-            DeValue::Boolean(truth) => Some(truth.to_string()),
-            _ => fields::text("values", item, p).map(Spanned::into_inner),
-        };
-        let Some(text) = text else { continue };
-        if text.len() > words::NAME_BYTES_MAX || text.contains(char::is_control) {
-            let message = format!(
-                "a value is one line of at most {} bytes",
-                words::NAME_BYTES_MAX
-            );
-            p.note(Diagnosis::new(item.span(), message));
-        }
-        if values.contains(&text) {
-            let message = format!("the value `{}` stands here twice", short(&text));
-            p.note(Diagnosis::new(item.span(), message));
-        }
-        values.push(text);
-    }
-    if let DeValue::Array(items) = value.get_ref()
-        && items.is_empty()
-    {
-        p.note(Diagnosis::new(
-            value.span(),
-            format!("`values` is empty; it is {wanted}"),
-        ));
-    }
-    values
+/// Texts without their places.
+pub(super) fn texts(spanned: Vec<Spanned<String>>) -> Vec<String> {
+    spanned.into_iter().map(Spanned::into_inner).collect()
 }
 
 fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusion> {
@@ -624,6 +582,7 @@ fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusi
     let connections = table
         .value("connections")
         .and_then(|value| connection_count(value, p));
+    let count = table.whole("count", work::COUNT, p);
     let rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
     let mut settings = Vec::with_capacity(rest.len());
     for (key, value) in rest {
@@ -635,13 +594,15 @@ fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusi
         let name = Spanned::new(key.span(), (*key.get_ref()).to_owned());
         settings.extend(text.map(|text| (name, text)));
     }
-    if subject.is_none() && workload.is_none() && connections.is_none() && settings.is_empty() {
+    let size = connections.is_some() || count.is_some();
+    if subject.is_none() && workload.is_none() && !size && settings.is_empty() {
         p.note(Diagnosis::new(table.span, "this excludes everything"));
     }
     Some(Exclusion {
         subject,
         workload,
         connections,
+        count,
         settings,
     })
 }

@@ -3,9 +3,12 @@
 
 use prony_base::Nanos;
 
-/// Placeholders that a start command and its environment may use.
+/// Placeholders that the start command of a server and its environment may use.
 pub const START_PLACEHOLDERS: [&str; 7] =
     ["host", "port", "threads", "dir", "build", "work", "prony"];
+/// Placeholders that the command and the environment of a program may use. `{work}` is the
+/// name of the work there.
+pub const PROGRAM_PLACEHOLDERS: [&str; 6] = ["work", "count", "threads", "dir", "build", "prony"];
 /// Placeholders of the commands that build a subject and print its version.
 pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
 /// Bytes of a name at the most.

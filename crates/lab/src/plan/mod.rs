@@ -15,12 +15,16 @@
 //! - A subject whose endpoints lack a workload's path has no cell of it. It is
 //!   named as not run only where it then has no cell at all.
 //! - One cap on connections holds for all cells ([`crate::cap`]).
+//! - A program that does not do a workload's work is named as not run, with the reason
+//!   that its file gives.
+//! - An experiment without requests has no generator: all cores are the programs'.
 //! - `--only` selects cells by a part of the subject's or the cell's id, or by a
 //!   pattern with `*` and `?`; several select what any of them selects.
 
 mod cores;
 mod facts;
 mod order;
+mod program;
 mod select;
 mod settle;
 
@@ -29,12 +33,12 @@ use std::fmt;
 
 use prony_base::Nanos;
 use prony_record::{
-    Arrival, Cell, ConnectionCap, NotRun, Plan, PlannedSetting, PlannedSubject, PlannedWorkload,
-    SCHEMA,
+    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
+    PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
-use crate::experiment::{Connections, Exclusion, Experiment, Setting, Workload};
+use crate::experiment::{Connections, Exclusion, Experiment, Setting, THREADS, Workload};
 use crate::subject::{self, Subject};
 
 pub use facts::{Facts, on_path};
@@ -109,7 +113,7 @@ impl fmt::Display for PlanError {
                 Ok(())
             }
             PlanError::NoCells => f.write_str(
-                "the experiment has no cell: no subject answers the path of a workload, or all are excluded",
+                "the experiment has no cell: no subject answers the path or does the work of a workload, or all are excluded",
             ),
             PlanError::TooManyCells => write!(
                 f,
@@ -128,14 +132,8 @@ pub fn plan(
     facts: &Facts,
     options: &Options,
 ) -> Result<Plan, PlanError> {
-    let asked_max = experiment
-        .workloads
-        .iter()
-        .map(|w| w.connections_max)
-        .max()
-        .unwrap_or(1);
-    let connection_cap = cap::cap(&facts.limits, asked_max);
-    let all = candidates(experiment, subjects, &connection_cap, options.quick)?;
+    let frame = frame(experiment, facts);
+    let all = candidates(experiment, subjects, &frame, options.quick)?;
     if all.is_empty() {
         return Err(PlanError::NoCells);
     }
@@ -148,9 +146,13 @@ pub fn plan(
         .into_iter()
         .filter(|cell| not_run.iter().all(|gone| gone.what != cell.subject))
         .collect();
+    not_run.extend(program::undone(experiment, subjects, &options.only));
     not_run.extend(not_applicable(experiment, subjects, &all, &options.only));
     let run = run_of(experiment, options);
-    let cores = cores::split(&facts.cores, experiment.run.threads);
+    let Frame {
+        connection_cap,
+        cores,
+    } = frame;
     let mut plan = Plan {
         schema: SCHEMA,
         title: experiment.title.clone(),
@@ -168,7 +170,7 @@ pub fn plan(
             .reference
             .as_ref()
             .map(|name| name.get_ref().clone()),
-        subjects: planned_subjects(subjects, &cells, cores.subject.len() as u32),
+        subjects: planned_subjects(experiment, subjects, &cells, &cores),
         workloads: planned_workloads(experiment, &cells),
         settings: planned_settings(experiment, &cells),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
@@ -182,11 +184,43 @@ pub fn plan(
     Ok(plan)
 }
 
-/// How long the run takes, if a trial costs `per_trial` beside warm-up and window.
-/// Builds are not in it.
+/// What one machine gives all cells.
+struct Frame {
+    connection_cap: ConnectionCap,
+    cores: Cores,
+}
+
+/// An experiment of programs has no generator, and nothing of the network limits it.
+fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
+    if program::is_all_programs(experiment) {
+        return Frame {
+            connection_cap: ConnectionCap::default(),
+            cores: program::cores(&facts.cores),
+        };
+    }
+    let asked = experiment.workloads.iter().map(|w| w.connections_max);
+    Frame {
+        connection_cap: cap::cap(&facts.limits, asked.max().unwrap_or(1)),
+        cores: cores::split(&facts.cores, experiment.run.threads),
+    }
+}
+
+/// What a run of a program is reckoned at before one was seen.
+const PROGRAM: Nanos = Nanos::from_secs(1);
+
+/// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
+/// program a second. Builds are not in it.
 pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
-    let one = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns) + per_trial;
-    one * (plan.cells.len() as u64).saturating_mul(u64::from(plan.blocks))
+    let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
+    let blocks = u64::from(plan.blocks);
+    let cells = |programs: bool| {
+        let cells = plan.cells.iter();
+        cells
+            .filter(|cell| cell.count.is_some() == programs)
+            .count() as u64
+    };
+    (window + per_trial) * cells(false).saturating_mul(blocks)
+        + (PROGRAM + per_trial) * cells(true).saturating_mul(blocks)
 }
 
 /// The estimate as a line for people: `22 cells in 6 blocks: 132 trials, about 29 min`.
@@ -199,8 +233,12 @@ pub fn estimate_line(plan: &Plan, per_trial: Nanos) -> String {
     };
     let (cells, blocks) = (plan.cells.len(), u64::from(plan.blocks));
     let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
+        true => " if a program runs for a second",
+        false => "",
+    };
     format!(
-        "{cells} cell{} in {blocks} block{}: {} trials, about {about}",
+        "{cells} cell{} in {blocks} block{}: {} trials, about {about}{guess}",
         plural(cells as u64),
         plural(blocks),
         cells as u64 * blocks
@@ -229,6 +267,9 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
         times.warmup = quick
             .warmup
             .unwrap_or(run.warmup.min(Nanos::from_millis(300)));
+    }
+    if program::is_all_programs(experiment) {
+        (times.duration, times.warmup) = (Nanos::ZERO, Nanos::ZERO);
     }
     times.blocks = options.blocks.unwrap_or(times.blocks).max(1);
     times
@@ -267,26 +308,48 @@ fn connections(
     cut
 }
 
+/// How much a cell asks.
+#[derive(Clone, Copy)]
+enum Size {
+    /// Connections, as asked for and as cut.
+    Connections(Connections, u32),
+    /// Of a program's work.
+    Count(u64),
+}
+
+fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: bool) -> Vec<Size> {
+    if let Some(work) = &workload.work {
+        let counts = program::counts(work, experiment, quick);
+        return counts.into_iter().map(Size::Count).collect();
+    }
+    let kept = connections(workload, experiment, &frame.connection_cap, quick);
+    let size = |(asked, number)| Size::Connections(asked, number);
+    kept.into_iter().map(size).collect()
+}
+
 /// All cells that the experiment means, whatever the machine lacks, in the order
-/// of the document: by workload, connections and setting, then by subject.
+/// of the document: by workload, size and setting, then by subject.
 fn candidates(
     experiment: &Experiment,
     subjects: &[Subject],
-    cap: &ConnectionCap,
+    frame: &Frame,
     quick: bool,
 ) -> Result<Vec<Cell>, PlanError> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let combinations = combinations(&experiment.settings)?;
     for workload in &experiment.workloads {
-        for (asked, connections) in connections(workload, experiment, cap, quick) {
+        for size in sizes(workload, experiment, frame, quick) {
             for chosen in &combinations {
                 for subject in subjects.iter().filter(|s| applies(workload, s)) {
-                    let settings = settings_of(subject, &experiment.settings, chosen);
-                    let cell = cell(subject, workload, connections, settings);
-                    let excluded = experiment.exclude.iter().any(|e| excludes(e, &cell, asked));
+                    let settings = &experiment.settings;
+                    let Some(written) = settings_of(subject, workload, settings, chosen) else {
+                        continue;
+                    };
+                    let cell = cell(subject, workload, size, &written, &frame.cores);
+                    let excluded = |e| excludes(e, &cell, size, &written);
                     // A subject that a setting does not concern has one cell, not one a value.
-                    if !excluded && seen.insert(cell.id.clone()) {
+                    if !experiment.exclude.iter().any(excluded) && seen.insert(cell.id.clone()) {
                         cells.push(cell);
                     }
                 }
@@ -320,45 +383,71 @@ fn combinations(settings: &[Setting]) -> Result<Vec<Vec<usize>>, PlanError> {
     Ok(all)
 }
 
-fn applies(workload: &Workload, subject: &Subject) -> bool {
+/// Whether a list of subjects, if there is one, holds `subject`.
+fn is_listed(names: &Option<Vec<toml::Spanned<String>>>, subject: &Subject) -> bool {
     let listed =
-        |names: &Vec<toml::Spanned<String>>| names.iter().any(|n| *n.get_ref() == subject.id);
-    workload.subjects.as_ref().is_none_or(listed) && subject.answers(&workload.request.path)
+        |names: &Vec<toml::Spanned<String>>| names.iter().any(|name| *name.get_ref() == subject.id);
+    names.as_ref().is_none_or(listed)
 }
 
-/// The values of those settings that concern `subject`: nothing can be set on a
-/// server that already runs.
-fn settings_of(
-    subject: &Subject,
-    settings: &[Setting],
-    chosen: &[usize],
-) -> BTreeMap<String, String> {
-    let concerns = |setting: &Setting| {
-        let listed =
-            |names: &Vec<toml::Spanned<String>>| names.iter().any(|n| *n.get_ref() == subject.id);
-        subject.is_started() && setting.subjects.as_ref().is_none_or(listed)
+fn applies(workload: &Workload, subject: &Subject) -> bool {
+    let does = match &workload.work {
+        None => subject.is_server() && subject.answers(&workload.request.path),
+        Some(work) => {
+            let program = subject.program.as_ref();
+            program.is_some_and(|program| program.why_not(&work.work).is_none())
+        }
     };
-    let pairs = settings
-        .iter()
-        .zip(chosen)
-        .filter(|(setting, _)| concerns(setting));
-    pairs
-        .map(|(setting, &value)| {
-            (
-                setting.name.get_ref().clone(),
-                setting.values[value].clone(),
-            )
-        })
-        .collect()
+    does && is_listed(&workload.subjects, subject)
+}
+
+/// A setting and its value as the experiment writes it.
+type Written<'a> = (&'a Setting, &'a str);
+
+/// The values of those settings that concern `subject` in `workload`: nothing can be set
+/// on a server that already runs. `None`: it does not offer one of them.
+fn settings_of<'a>(
+    subject: &Subject,
+    workload: &Workload,
+    settings: &'a [Setting],
+    chosen: &[usize],
+) -> Option<Vec<Written<'a>>> {
+    let of_workload = |setting: &Setting| {
+        let names = setting.workloads.as_ref();
+        names.is_none_or(|names| names.iter().any(|n| n.get_ref() == workload.name.get_ref()))
+    };
+    let concerns = |setting: &Setting| {
+        subject.is_started()
+            && is_listed(&setting.subjects, subject)
+            && of_workload(setting)
+            && program::is_told(setting, subject, workload)
+    };
+    let pairs = settings.iter().zip(chosen);
+    let written: Vec<Written<'a>> = pairs
+        .filter(|(setting, _)| concerns(setting))
+        .map(|(setting, &value)| (setting, setting.values[value].as_str()))
+        .collect();
+    let offered = |(setting, value): &Written<'a>| program::offers(setting, subject, value);
+    written.iter().all(offered).then_some(written)
 }
 
 fn cell(
     subject: &Subject,
     workload: &Workload,
-    connections: u32,
-    settings: BTreeMap<String, String>,
+    size: Size,
+    written: &[Written<'_>],
+    cores: &Cores,
 ) -> Cell {
-    let mut id = format!("{} {} c={connections}", subject.id, workload.name.get_ref());
+    let (connections, count, size) = match size {
+        Size::Connections(_, number) => (number, None, format!("c={number}")),
+        Size::Count(count) => (0, Some(count), format!("n={count}")),
+    };
+    let shown = |&(setting, value): &Written<'_>| {
+        let value = program::value_of(setting, value, workload, cores);
+        (setting.name.get_ref().clone(), value)
+    };
+    let settings: BTreeMap<String, String> = written.iter().map(shown).collect();
+    let mut id = format!("{} {} {size}", subject.id, workload.name.get_ref());
     for (name, value) in &settings {
         let plain = !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || c == '"');
         match plain {
@@ -371,24 +460,30 @@ fn cell(
         subject: subject.id.clone(),
         workload: workload.name.get_ref().clone(),
         connections,
-        count: None,
+        count,
         settings,
     }
 }
 
-fn excludes(exclusion: &Exclusion, cell: &Cell, asked: Connections) -> bool {
+fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'_>]) -> bool {
     let is = |name: &Option<toml::Spanned<String>>, value: &str| {
         name.as_ref().is_none_or(|name| name.get_ref() == value)
     };
-    let connections = exclusion
-        .connections
-        .is_none_or(|count| count == asked || count == Connections::Exactly(cell.connections));
+    let connections = exclusion.connections.is_none_or(|count| match size {
+        Size::Connections(asked, cut) => count == asked || count == Connections::Exactly(cut),
+        Size::Count(_) => false,
+    });
     let setting = |(name, value): &(toml::Spanned<String>, toml::Spanned<String>)| {
-        cell.settings.get(name.get_ref()) == Some(value.get_ref())
+        written
+            .iter()
+            .any(|(setting, own)| setting.name == *name && own == value.get_ref())
     };
     is(&exclusion.subject, &cell.subject)
         && is(&exclusion.workload, &cell.workload)
         && connections
+        && exclusion
+            .count
+            .is_none_or(|count| cell.count == Some(count))
         && exclusion.settings.iter().all(setting)
 }
 
@@ -456,14 +551,16 @@ fn not_applicable(
     let unreached = subjects
         .iter()
         .filter(|s| !reached.contains(&s.id.as_str()) && asked(s));
+    let requests = || experiment.workloads.iter().filter(|w| w.work.is_none());
     let reason = |subject: &Subject| {
-        let paths: Vec<&str> = experiment
-            .workloads
-            .iter()
-            .map(|w| w.request.path.as_str())
-            .collect();
-        if paths.iter().any(|path| subject.answers(path)) {
+        if experiment.workloads.iter().any(|w| applies(w, subject)) {
             return "the experiment leaves out all of its cells".to_owned();
+        }
+        if !subject.is_server() {
+            return "it is a program, and no workload asks for a work that it does".to_owned();
+        }
+        if requests().next().is_none() {
+            return "it is a server, and no workload has a request".to_owned();
         }
         format!(
             "it answers {}, and no workload asks for that",
@@ -478,8 +575,19 @@ fn not_applicable(
     unreached.map(entry).collect()
 }
 
-fn planned_subjects(subjects: &[Subject], cells: &[Cell], threads: u32) -> Vec<PlannedSubject> {
+fn planned_subjects(
+    experiment: &Experiment,
+    subjects: &[Subject],
+    cells: &[Cell],
+    cores: &Cores,
+) -> Vec<PlannedSubject> {
     let used: Vec<&str> = subjects_of(cells).collect();
+    let threads = u32::try_from(cores.subject.len()).unwrap_or(1);
+    let of_program = |subject: &Subject| {
+        let said = subject.threads.or(experiment.run.threads);
+        subject.program.as_ref().map_or(0, |_| said.unwrap_or(1))
+    };
+    let program_of = |subject: &Subject| subject.program.clone().unwrap_or_default();
     let planned = |subject: &Subject| PlannedSubject {
         id: subject.id.clone(),
         name: subject.name.clone(),
@@ -492,10 +600,14 @@ fn planned_subjects(subjects: &[Subject], cells: &[Cell], threads: u32) -> Vec<P
         ready: subject.ready.clone(),
         stop: subject.stop.clone(),
         threads: subject.threads.unwrap_or(threads.max(1)),
+        program: program_of(subject).cmd,
+        program_env: program_of(subject).env,
+        program_threads: of_program(subject),
+        program_output: program_of(subject).output,
+        variants: subject.variants.clone(),
         build_dir: String::new(),
         build_key: String::new(),
         version: String::new(),
-        ..PlannedSubject::default()
     };
     subjects
         .iter()
@@ -508,14 +620,14 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
-        let mut connections: Vec<u32> = Vec::new();
-        for cell in cells.iter().filter(|cell| cell.workload == *name) {
-            if !connections.contains(&cell.connections) {
-                connections.push(cell.connections);
-            }
-        }
+        let own = || cells.iter().filter(|cell| cell.workload == *name);
+        let mut connections = once(own().map(|cell| cell.connections));
         if connections.is_empty() {
             continue;
+        }
+        let work = workload.work.as_ref();
+        if work.is_some() {
+            connections.clear();
         }
         planned.push(PlannedWorkload {
             name: name.clone(),
@@ -526,10 +638,21 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
             arrival: Arrival::Closed,
             connections,
             timeout_ns: workload.timeout.0,
-            program: None,
+            program: work.map(|work| program::planned(work, once(own().filter_map(|c| c.count)))),
         });
     }
     planned
+}
+
+/// The different values, in order.
+fn once<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for value in values {
+        if !different.contains(&value) {
+            different.push(value);
+        }
+    }
+    different
 }
 
 fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {
@@ -538,13 +661,22 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
             .iter()
             .any(|cell| cell.settings.contains_key(s.name.get_ref()))
     };
+    let values = |setting: &Setting| match setting.name.get_ref().as_str() {
+        // As the cells have them, where "cores" is a number.
+        THREADS => once(
+            cells
+                .iter()
+                .filter_map(|c| c.settings.get(THREADS).cloned()),
+        ),
+        _ => setting.values.clone(),
+    };
     let planned = |setting: &Setting| PlannedSetting {
         name: setting.name.get_ref().clone(),
-        values: setting.values.clone(),
+        values: values(setting),
         env: setting.env.clone(),
         args: setting.args.clone(),
-        env_of: BTreeMap::new(),
-        sysctl: None,
+        env_of: setting.env_of.clone(),
+        sysctl: setting.sysctl.clone(),
     };
     experiment
         .settings
@@ -557,7 +689,7 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
 /// What the cap changed, said once a workload.
 fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Vec<String> {
     let mut notes = Vec::new();
-    for workload in &experiment.workloads {
+    for workload in experiment.workloads.iter().filter(|w| w.work.is_none()) {
         let kept = connections(workload, experiment, cap, quick);
         let asked = |count: Connections| match count {
             Connections::Exactly(number) => number,

@@ -31,19 +31,19 @@ fn remove(plan: &mut Plan, gone: NotRun) {
     plan.subjects.retain(|subject| subject.id != gone.what);
     plan.cells.retain(|cell| cell.subject != gone.what);
     let cells = &plan.cells;
-    let used = |name: &str, connections: u32| {
-        cells
-            .iter()
-            .any(|cell| cell.workload == name && cell.connections == connections)
-    };
     for workload in &mut plan.workloads {
-        let name = workload.name.clone();
+        let own = || cells.iter().filter(|cell| cell.workload == workload.name);
         workload
             .connections
-            .retain(|&connections| used(&name, connections));
+            .retain(|&connections| own().any(|cell| cell.connections == connections));
+        if let Some(program) = &mut workload.program {
+            program
+                .counts
+                .retain(|&count| own().any(|cell| cell.count == Some(count)));
+        }
     }
     plan.workloads
-        .retain(|workload| !workload.connections.is_empty());
+        .retain(|workload| cells.iter().any(|cell| cell.workload == workload.name));
     plan.settings
         .retain(|s| cells.iter().any(|cell| cell.settings.contains_key(&s.name)));
     plan.not_run.push(gone);

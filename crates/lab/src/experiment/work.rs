@@ -1,0 +1,287 @@
+//! The parts of an experiment that came with programs: works and their sizes, and the
+//! settings, which choose among builds, threads and kernel settings too. Pure.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use prony_base::Nanos;
+use prony_record::RequestTemplate;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::fields::{self, Fields, Problems, Value};
+use super::read::{self, read_name};
+use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use super::{ALL_CORES, From, Setting, THREADS, Work, Workload};
+use crate::diagnosis::{Diagnosis, suggest};
+use crate::subject;
+
+/// Sizes of a work.
+pub const COUNT: RangeInclusive<u64> = 1..=1_000_000_000_000;
+/// Time-out of a program's run.
+const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(7_200);
+const TIMEOUT_USUAL: Nanos = Nanos::from_secs(60);
+/// Keys of a workload that are about requests.
+const OF_REQUESTS: [&str; 5] = ["request", "expect", "arrival", "connections", "max"];
+/// Bytes of a kernel setting's name at the most.
+const SYSCTL_BYTES_MAX: usize = 200;
+
+/// A `[[workload]]` with a `work`.
+pub fn read_workload(
+    name: Option<Spanned<String>>,
+    mut table: Fields<'_, '_>,
+    p: &mut Problems,
+) -> Option<Workload> {
+    let work = table.text("work", p);
+    for problem in work
+        .iter()
+        .filter_map(|work| words::name_problem(work.get_ref()))
+    {
+        p.note(Diagnosis::new(table.span_of("work"), problem));
+    }
+    for key in OF_REQUESTS {
+        if let Some(value) = table.value(key) {
+            let message = format!("`{key}` cannot go with `work`: a program is sent no requests");
+            p.note(Diagnosis::new(value.span(), message));
+        }
+    }
+    let counts = match table.value("count") {
+        Some(value) => counts(value, p),
+        None => {
+            table.missing(
+                "count",
+                "count = 1000000, or a sweep: count = [1000, 10000]",
+                p,
+            );
+            None
+        }
+    };
+    let args = read::texts(table.texts("args", p).unwrap_or_default());
+    subject::check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
+    let timeout = timeout(&mut table, p);
+    let subjects = table.texts("subjects", p);
+    table.finish(&[], p);
+    let work = work?;
+    Some(Workload {
+        name: name.unwrap_or_else(|| work.clone()),
+        work: Some(Work {
+            work: work.into_inner(),
+            counts: counts?,
+            args,
+        }),
+        request: RequestTemplate::default(),
+        expect_status: 0,
+        expect_content_type: None,
+        expect_body: None,
+        connections: Vec::new(),
+        connections_max: 0,
+        timeout,
+        subjects,
+    })
+}
+
+/// `timeout_s = 60`, or `timeout = "60s"` as of requests.
+fn timeout(table: &mut Fields<'_, '_>, p: &mut Problems) -> Nanos {
+    let seconds = table.whole("timeout_s", 1..=7_200, p).map(Nanos::from_secs);
+    let length = table.duration("timeout", TIMEOUT, p);
+    if table.has("timeout_s") && table.has("timeout") {
+        let message = "`timeout` and `timeout_s` say the same; one of them is enough";
+        p.note(Diagnosis::new(table.span_of("timeout"), message));
+    }
+    seconds.or(length).unwrap_or(TIMEOUT_USUAL)
+}
+
+/// Keys of a work in a workload that is requests.
+pub fn refuse_without_work(table: &mut Fields<'_, '_>, p: &mut Problems) {
+    // Known here, so that a list of keys names it.
+    let _ = table.value("work");
+    for key in ["count", "args", "timeout_s"] {
+        if let Some(value) = table.value(key) {
+            let message =
+                format!("`{key}` is for the `work` of a program, and this is a `request`");
+            p.note(Diagnosis::new(value.span(), message));
+        }
+    }
+}
+
+/// `[1000, 10000]`, or one of them alone.
+pub fn counts(value: &Value<'_>, p: &mut Problems) -> Option<Vec<u64>> {
+    let wanted = "a whole number, or a list such as [1000, 10000]";
+    let items = match value.get_ref() {
+        DeValue::Array(_) => fields::list("count", value, wanted, p)?,
+        _ => std::slice::from_ref(value),
+    };
+    let mut read: Vec<u64> = Vec::with_capacity(items.len());
+    for item in items {
+        let Some(count) = fields::whole("count", item, COUNT, p) else {
+            continue;
+        };
+        if read.contains(&count) {
+            p.note(Diagnosis::new(item.span(), "this count stands here twice"));
+        }
+        read.push(count);
+    }
+    if items.is_empty() {
+        let message = format!("`count` is empty; it is {wanted}");
+        p.note(Diagnosis::new(value.span(), message));
+    }
+    Some(read)
+}
+
+/// What cannot be said of a subject that is named in this way.
+pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems) {
+    let (keys, why): (&[&str], &str) = match from {
+        Some(From::Url(_)) => (
+            &["args", "env", "threads", "stop", "works", "output"],
+            "cannot go with `url`: Prony does not start that server",
+        ),
+        Some(From::Ref(_)) => (
+            &["works", "output"],
+            "goes with `cmd`; a folder says it in its subject.toml",
+        ),
+        Some(From::Command(_)) if table.has("works") => (
+            &["endpoints", "ready", "stop"],
+            "is of servers, and with `works` this is a program that is run to its end",
+        ),
+        Some(From::Command(_)) => (
+            &["output"],
+            "is of programs: add works = [\"…\"], the works that it does",
+        ),
+        None => (&[], ""),
+    };
+    for key in keys.iter().filter(|key| table.has(key)) {
+        p.note(Diagnosis::new(table.span_of(key), format!("`{key}` {why}")));
+    }
+}
+
+/// `[[setting]]`.
+pub fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setting> {
+    let name = read_name(&mut table, p);
+    if name.is_none() && !table.has("name") {
+        table.missing("name", "name = \"logging\"", p);
+    }
+    let values = match table.value("values") {
+        Some(values) => setting_values(values, p),
+        None => {
+            table.missing("values", "values = [\"off\", \"info\"]", p);
+            Vec::new()
+        }
+    };
+    let env = table.map("env", p).unwrap_or_default();
+    let args = read::texts(table.texts("args", p).unwrap_or_default());
+    let mut right = START_PLACEHOLDERS.to_vec();
+    right.extend(["count", "value"]);
+    subject::check_placeholders(&args, &right, &table.span_of("args"), p);
+    subject::check_placeholders(env.values(), &right, &table.span_of("env"), p);
+    let env_of = env_of(&mut table, &values, &right, p);
+    let sysctl = sysctl(&mut table, p);
+    let subjects = table.texts("subjects", p);
+    let workloads = table.texts("workloads", p);
+    let name = name.filter(|name| name.get_ref() != THREADS || are_threads(&values, &table, p));
+    table.finish(&[], p);
+    Some(Setting {
+        name: name?,
+        values,
+        env,
+        args,
+        env_of,
+        sysctl,
+        subjects,
+        workloads,
+    })
+}
+
+/// Whether the values of the setting `threads` can be said to a subject.
+fn are_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) -> bool {
+    let right = |value: &&String| {
+        let number = value
+            .parse()
+            .is_ok_and(|count: u64| read::THREADS.contains(&count));
+        !number && value.as_str() != ALL_CORES
+    };
+    if let Some(wrong) = values.iter().find(right) {
+        let message = format!("`{}` is no number of threads", short(wrong));
+        let help = "values = [1, 4, \"cores\"]: numbers, or \"cores\" for all that there are";
+        p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+    }
+    true
+}
+
+/// `env_of`: tables of environment by value.
+fn env_of(
+    table: &mut Fields<'_, '_>,
+    values: &[String],
+    right: &[&str],
+    p: &mut Problems,
+) -> BTreeMap<String, BTreeMap<String, String>> {
+    let mut read = BTreeMap::new();
+    let Some(inner) = table.table("env_of", "env_of = {…}", p) else {
+        return read;
+    };
+    let keys: Vec<(Spanned<&str>, &Value<'_>)> = inner.rest().collect();
+    for (key, value) in keys {
+        let typed = *key.get_ref();
+        if !values.iter().any(|own| own == typed) {
+            let known: Vec<&str> = values.iter().map(String::as_str).collect();
+            let message = format!("this setting has no value `{}`", short(typed));
+            let help = suggest(typed, "value", &known);
+            p.note(Diagnosis::new(key.span(), message).help(help));
+        }
+        let env = fields::map(typed, value, p).unwrap_or_default();
+        subject::check_placeholders(env.values(), right, &value.span(), p);
+        read.insert(typed.to_owned(), env);
+    }
+    read
+}
+
+/// `sysctl`: the name of a kernel setting, as `sysctl` writes it.
+fn sysctl(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
+    let name = table.text("sysctl", p)?;
+    let text = name.get_ref().as_str();
+    let part = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        !part.is_empty() && part.chars().all(plain)
+    };
+    if text.len() > SYSCTL_BYTES_MAX || !text.contains('.') || !text.split('.').all(part) {
+        let message = format!("`{}` is no name of a kernel setting", short(text));
+        let help = "sysctl = \"kernel.sched_rt_runtime_us\", as `sysctl -a` lists them";
+        p.note(Diagnosis::new(name.span(), message).help(help));
+    }
+    Some(name.into_inner())
+}
+
+/// Strings, whole numbers and booleans, each as it is written.
+fn setting_values(value: &Value<'_>, p: &mut Problems) -> Vec<String> {
+    let wanted = "a list of strings or whole numbers";
+    let items = fields::list("values", value, wanted, p).unwrap_or_default();
+    let mut values: Vec<String> = Vec::with_capacity(items.len());
+    for item in items {
+        let text = match item.get_ref() {
+            DeValue::Integer(number) => Some(number.to_string()),
+            DeValue::Boolean(truth) => Some(truth.to_string()),
+            _ => fields::text("values", item, p).map(Spanned::into_inner),
+        };
+        let Some(text) = text else { continue };
+        if text.len() > words::NAME_BYTES_MAX || text.contains(char::is_control) {
+            let message = format!(
+                "a value is one line of at most {} bytes",
+                words::NAME_BYTES_MAX
+            );
+            p.note(Diagnosis::new(item.span(), message));
+        }
+        if values.contains(&text) {
+            let message = format!("the value `{}` stands here twice", short(&text));
+            p.note(Diagnosis::new(item.span(), message));
+        }
+        values.push(text);
+    }
+    if let DeValue::Array(items) = value.get_ref()
+        && items.is_empty()
+    {
+        p.note(Diagnosis::new(
+            value.span(),
+            format!("`values` is empty; it is {wanted}"),
+        ));
+    }
+    values
+}

@@ -1,0 +1,154 @@
+//! The part of a plan that is about programs: which work in which sizes, which threads
+//! and builds, and what no program of a subject does. Pure.
+
+use prony_record::{Cores, NotRun, PlannedProgram};
+
+use super::select;
+use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
+use crate::subject::Subject;
+
+/// The sizes of a work: quick ones if asked, each once.
+pub fn counts(work: &Work, experiment: &Experiment, quick: bool) -> Vec<u64> {
+    let mut asked = work.counts.clone();
+    if quick {
+        if let Some(kept) = &experiment.quick.count {
+            let few: Vec<u64> = asked
+                .iter()
+                .copied()
+                .filter(|count| kept.get_ref().contains(count))
+                .collect();
+            asked.truncate(1);
+            if !few.is_empty() {
+                asked = few;
+            }
+        }
+        let max = experiment.quick.count_max.unwrap_or(u64::MAX);
+        asked
+            .iter_mut()
+            .for_each(|count| *count = (*count).min(max));
+    }
+    let mut once: Vec<u64> = Vec::with_capacity(asked.len());
+    for count in asked {
+        if !once.contains(&count) {
+            once.push(count);
+        }
+    }
+    once
+}
+
+/// A work as it is planned, with the sizes that are left.
+pub fn planned(work: &Work, counts: Vec<u64>) -> PlannedProgram {
+    PlannedProgram {
+        work: work.work.clone(),
+        counts,
+        args: work.args.clone(),
+    }
+}
+
+/// Whether the experiment asks programs only, so that there is no generator and nothing
+/// of the network is needed.
+pub fn is_all_programs(experiment: &Experiment) -> bool {
+    experiment.workloads.iter().all(|w| w.work.is_some())
+}
+
+/// The cores of an experiment without a generator: all are the subject's.
+pub fn cores(groups: &[Vec<u32>]) -> Cores {
+    Cores {
+        subject: groups.concat(),
+        generator: Vec::new(),
+    }
+}
+
+/// The value of a setting in a cell, which says `"cores"` as the number that there are.
+pub fn value_of(setting: &Setting, value: &str, workload: &Workload, cores: &Cores) -> String {
+    if setting.name.get_ref() != THREADS || value != ALL_CORES {
+        return value.to_owned();
+    }
+    let generator = if workload.work.is_some() {
+        cores.generator.iter()
+    } else {
+        [].iter()
+    };
+    let mut all: Vec<&u32> = cores.subject.iter().chain(generator).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.len().max(1).to_string()
+}
+
+/// Whether a setting does something to `subject` in `workload`, beside being listed.
+pub fn is_told(setting: &Setting, subject: &Subject, workload: &Workload) -> bool {
+    let name = setting.name.get_ref();
+    if setting.has_effect() || subject.variants.contains_key(name) {
+        return true;
+    }
+    name == THREADS
+        && match (&workload.work, &subject.program) {
+            (Some(_), Some(program)) => program.is_told_threads(),
+            _ => {
+                let mut texts = subject.start.iter().chain(subject.env.values());
+                texts.any(|text| text.contains("{threads}"))
+            }
+        }
+}
+
+/// Whether `subject` offers the build that `value` of `setting` names.
+pub fn offers(setting: &Setting, subject: &Subject, value: &str) -> bool {
+    let offered = subject.variants.get(setting.name.get_ref());
+    offered.is_none_or(|values| values.iter().any(|own| own == value))
+}
+
+/// What programs of the experiment do not do, by subject and workload, and builds that
+/// they do not offer.
+pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) -> Vec<NotRun> {
+    let mut undone = Vec::new();
+    let asked = |subject: &str, what: &str| {
+        only.is_empty() || only.iter().any(|p| select::selects(p, subject, what))
+    };
+    let mut note = |subject: &Subject, what: String, reason: String| {
+        if asked(&subject.id, &what) {
+            let remedy = String::new();
+            undone.push(NotRun {
+                what,
+                reason,
+                remedy,
+            });
+        }
+    };
+    for workload in &experiment.workloads {
+        let Some(work) = &workload.work else { continue };
+        for subject in subjects
+            .iter()
+            .filter(|s| super::is_listed(&workload.subjects, s))
+        {
+            let why = subject.program.as_ref().and_then(|p| p.why_not(&work.work));
+            if let Some(reason) = why {
+                note(
+                    subject,
+                    format!("{} {}", subject.id, workload.name.get_ref()),
+                    reason,
+                );
+            }
+        }
+    }
+    for setting in &experiment.settings {
+        for subject in subjects
+            .iter()
+            .filter(|s| super::is_listed(&setting.subjects, s))
+        {
+            let name = setting.name.get_ref();
+            for value in setting
+                .values
+                .iter()
+                .filter(|v| !offers(setting, subject, v))
+            {
+                let offered = subject.variants.get(name).cloned().unwrap_or_default();
+                let reason = format!(
+                    "it offers the builds {}",
+                    crate::diagnosis::quoted(&offered)
+                );
+                note(subject, format!("{} {name}={value}", subject.id), reason);
+            }
+        }
+    }
+    undone
+}
