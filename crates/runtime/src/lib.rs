@@ -3,4 +3,5 @@
 
 pub mod coroutines;
 pub mod events;
+pub mod realtime;
 pub mod services;

@@ -1,0 +1,97 @@
+//! How the calling thread is treated by the kernel: its cores, its urgency, its memory.
+//! Not for: starting threads, or other processes.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::mm::MlockAllFlags;
+use rustix::thread::CpuSet;
+
+/// Keeps the calling thread, and what it starts from now on, to `cores` (numbered from 0).
+///
+/// # Errors
+/// None of the cores is there, or this process may not use them.
+pub fn pin(cores: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU as u32) {
+        set.set(core as usize);
+    }
+    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+}
+
+/// The cores that the calling thread may run on, rising.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn cores() -> io::Result<Vec<u32>> {
+    let set = rustix::thread::sched_getaffinity(None)?;
+    let numbers = 0..CpuSet::MAX_CPU;
+    let allowed = numbers.filter(|&core| set.is_set(core));
+    Ok(allowed.map(|core| core as u32).collect())
+}
+
+/// When a thread may run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Urgency {
+    /// In turn with all others (`SCHED_OTHER`).
+    Ordinary,
+    /// Before all ordinary threads, until it waits (`SCHED_FIFO`). From 1, the least
+    /// urgent, to 99. The kernel's throttle (`kernel.sched_rt_runtime_us`) may still
+    /// take the core away from it.
+    Fifo(u8),
+}
+
+/// Sets the calling thread's urgency. What it starts is ordinary.
+///
+/// # Errors
+/// The user may not (`RLIMIT_RTPRIO`, `CAP_SYS_NICE`), or there is no such priority.
+pub fn set_urgency(urgency: Urgency) -> io::Result<()> {
+    let (policy, priority) = match urgency {
+        Urgency::Ordinary => (libc::SCHED_OTHER, 0),
+        Urgency::Fifo(priority) => (libc::SCHED_FIFO, libc::c_int::from(priority)),
+    };
+    // SAFETY: an all-zero sched_param is a valid one: integers only.
+    let mut parameter: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
+    parameter.sched_priority = priority;
+    // SAFETY: the call reads one sched_param, which lives across it; 0 is the calling thread.
+    let result = unsafe {
+        libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const parameter)
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Keeps all memory of this process, what it has and what it will have, from being paged out.
+///
+/// # Errors
+/// The user may not lock so much (`RLIMIT_MEMLOCK`, `CAP_IPC_LOCK`).
+pub fn lock_memory() -> io::Result<()> {
+    Ok(rustix::mm::mlockall(
+        MlockAllFlags::CURRENT | MlockAllFlags::FUTURE,
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_may_run_on_its_core_alone() {
+        let tested = std::thread::spawn(|| {
+            let before = cores().unwrap();
+            pin(&before[..1]).unwrap();
+            assert_eq!(cores().unwrap(), before[..1]);
+            assert!(pin(&[]).is_err());
+        });
+        tested.join().unwrap();
+    }
+
+    #[test]
+    fn there_is_no_priority_of_200() {
+        let wrong = set_urgency(Urgency::Fifo(200)).unwrap_err();
+        assert_eq!(wrong.kind(), io::ErrorKind::InvalidInput);
+        set_urgency(Urgency::Ordinary).unwrap();
+    }
+}
