@@ -1,0 +1,311 @@
+//! Events from other threads: a bounded buffer behind a lock, and a task of the
+//! queue's loop that empties it.
+//!
+//! Only the first event after a pause wakes the loop, so that many in a row cost one
+//! system call, and none while the loop is busy. Events of one sender arrive in order.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::channel::Channel;
+use super::emitter::wait_for_room;
+use super::queue::Core;
+use super::types::{Originator, Priority, PushError};
+use super::waiting::Line;
+
+struct Parcel<E> {
+    event: E,
+    priority: Priority,
+    originator: Originator,
+}
+
+struct State<E> {
+    queue: Vec<Parcel<E>>,
+    /// Events in `queue`, and those that were taken out and are not yet pushed.
+    held: usize,
+    limit: usize,
+    closed: bool,
+    senders: usize,
+    /// The emptying task, while there is nothing to do for it.
+    pump: Option<Waker>,
+    blocked: Line,
+}
+
+pub(super) struct Shared<E>(Mutex<State<E>>);
+
+impl<E> Shared<E> {
+    fn lock(&self) -> MutexGuard<'_, State<E>> {
+        // No code of others runs under the lock, so that a panic leaves it whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An inlet as the queue sees it.
+pub(super) trait Closable {
+    /// Takes no more events; those that it has still come in.
+    fn close(&self);
+}
+
+impl<E> Closable for Shared<E> {
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        let mut wakers = state.blocked.all();
+        wakers.extend(state.pump.take());
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// Sends events of one type into a queue from any thread. Cheap to clone; does not
+/// keep the queue alive.
+pub struct Inlet<E> {
+    shared: Arc<Shared<E>>,
+    priority: Priority,
+    originator: Originator,
+}
+
+impl<E> Clone for Inlet<E> {
+    fn clone(&self) -> Inlet<E> {
+        self.shared.lock().senders += 1;
+        Inlet {
+            shared: self.shared.clone(),
+            ..*self
+        }
+    }
+}
+
+impl<E> Drop for Inlet<E> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.senders -= 1;
+        let pump = if state.senders == 0 {
+            state.pump.take()
+        } else {
+            None
+        };
+        drop(state);
+        if let Some(pump) = pump {
+            pump.wake();
+        }
+    }
+}
+
+impl<E: Send + 'static> Inlet<E> {
+    /// The same for events of this priority.
+    pub fn at(mut self, priority: Priority) -> Inlet<E> {
+        self.priority = priority;
+        self
+    }
+
+    /// The same in this name.
+    pub fn from(mut self, originator: Originator) -> Inlet<E> {
+        self.originator = originator;
+        self
+    }
+
+    /// Sends an event; it is then on its way.
+    ///
+    /// # Errors
+    /// [`PushError`] with the event, when the inlet holds its limit, or when the
+    /// queue is closed or gone.
+    pub fn send(&self, event: E) -> Result<(), PushError<E>> {
+        let mut state = self.shared.lock();
+        if state.closed {
+            return Err(PushError::Closed(event));
+        }
+        if state.held >= state.limit {
+            return Err(PushError::Full(event));
+        }
+        let pump = self.put(&mut state, event);
+        drop(state);
+        if let Some(pump) = pump {
+            pump.wake();
+        }
+        Ok(())
+    }
+
+    fn put(&self, state: &mut State<E>, event: E) -> Option<Waker> {
+        state.held += 1;
+        state.queue.push(Parcel {
+            event,
+            priority: self.priority,
+            originator: self.originator,
+        });
+        state.pump.take()
+    }
+
+    /// Waits for room, behind those that wait already, then sends. May be awaited
+    /// in any runtime. Dropping the future before it is ready drops the event.
+    ///
+    /// # Errors
+    /// [`PushError::Closed`] with the event.
+    pub async fn send_wait(&self, event: E) -> Result<(), PushError<E>> {
+        let mut ticket = Ticket {
+            shared: &self.shared,
+            number: None,
+        };
+        let mut event = Some(event);
+        poll_fn(|cx| self.poll_send(&mut ticket, &mut event, cx)).await
+    }
+
+    fn poll_send(
+        &self,
+        ticket: &mut Ticket<'_, E>,
+        event: &mut Option<E>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<(), PushError<E>>> {
+        let mut state = self.shared.lock();
+        let may_send = state.held < state.limit && state.blocked.is_first(ticket.number);
+        if !state.closed && !may_send {
+            ticket.number = Some(state.blocked.wait(ticket.number, cx.waker()));
+            return Poll::Pending;
+        }
+        let Some(event) = event.take() else {
+            return Poll::Pending;
+        };
+        if state.closed {
+            return Poll::Ready(Err(PushError::Closed(event)));
+        }
+        let pump = self.put(&mut state, event);
+        drop(state);
+        if let Some(pump) = pump {
+            pump.wake();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<E> fmt::Debug for Inlet<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Inlet({} held)", self.shared.lock().held)
+    }
+}
+
+/// A place in the line of an inlet.
+struct Ticket<'a, E> {
+    shared: &'a Shared<E>,
+    number: Option<u64>,
+}
+
+impl<E> Drop for Ticket<'_, E> {
+    /// Whoever is next may have been waiting for us.
+    fn drop(&mut self) {
+        let Some(number) = self.number else {
+            return;
+        };
+        let mut state = self.shared.lock();
+        state.blocked.leave(number);
+        let next = if state.held < state.limit {
+            state.blocked.first()
+        } else {
+            None
+        };
+        drop(state);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+/// Makes an inlet into a queue, and the task that empties it.
+pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E> {
+    let shared = Arc::new(Shared(Mutex::new(State {
+        queue: Vec::new(),
+        held: 0,
+        limit: limit.max(1),
+        closed: core.is_closed(),
+        senders: 1,
+        pump: None,
+        blocked: Line::default(),
+    })));
+    core.note_inlet(shared.clone());
+    let pump = Pump {
+        core: Rc::downgrade(core),
+        channel: core.channel(),
+        shared: shared.clone(),
+    };
+    core.keep(core.shared.handle.spawn(pump.run()));
+    Inlet {
+        shared,
+        priority: Priority::default(),
+        originator: Originator::default(),
+    }
+}
+
+struct Pump<E> {
+    core: Weak<Core>,
+    channel: Rc<Channel<E>>,
+    shared: Arc<Shared<E>>,
+}
+
+impl<E: Send + 'static> Pump<E> {
+    async fn run(self) {
+        let mut batch = Vec::new();
+        while poll_fn(|cx| self.poll_batch(&mut batch, cx)).await {
+            let count = batch.len();
+            for parcel in batch.drain(..) {
+                if !self.push(parcel).await {
+                    return;
+                }
+            }
+            self.release(count);
+        }
+    }
+
+    /// Ready with true when there is a batch, and with false when there will be none.
+    fn poll_batch(&self, batch: &mut Vec<Parcel<E>>, cx: &Context<'_>) -> Poll<bool> {
+        let mut state = self.shared.lock();
+        if !state.queue.is_empty() {
+            std::mem::swap(&mut state.queue, batch);
+            return Poll::Ready(true);
+        }
+        if state.closed || state.senders == 0 {
+            return Poll::Ready(false);
+        }
+        state.pump = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// False when the queue is gone.
+    async fn push(&self, parcel: Parcel<E>) -> bool {
+        if !wait_for_room(&self.core).await {
+            return false;
+        }
+        let Some(core) = self.core.upgrade() else {
+            return false;
+        };
+        core.accept(
+            &self.channel,
+            parcel.event,
+            parcel.priority,
+            parcel.originator,
+        );
+        true
+    }
+
+    /// Events have been pushed: there is room for as many.
+    fn release(&self, count: usize) {
+        let mut state = self.shared.lock();
+        state.held -= count;
+        let next = state.blocked.first();
+        drop(state);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+impl<E> Drop for Pump<E> {
+    fn drop(&mut self) {
+        self.shared.close();
+        let left = std::mem::take(&mut self.shared.lock().queue);
+        drop(left);
+        if let Some(core) = self.core.upgrade() {
+            core.note_inlet_gone();
+        }
+    }
+}

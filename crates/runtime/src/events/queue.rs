@@ -1,0 +1,481 @@
+//! The queue itself: takes events in, and hands runs of them to their channels in
+//! the order of their priority.
+//! Not for: what depends on an event's type (`channel`), nor order (`levels`).
+
+use std::any::{TypeId, type_name};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::future::poll_fn;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::{Rc, Weak};
+use std::sync::{self, Arc};
+use std::task::{Context, Poll, Waker};
+
+use prony_engine::{Handle, Task};
+
+use super::callbacks::{Callbacks, Shared};
+use super::channel::{AnyChannel, Channel, Entry};
+use super::completion::Completions;
+use super::inlet::Closable;
+use super::levels::{Claim, Levels};
+use super::stats::{Counts, EventStats, PriorityStats};
+use super::types::{
+    AnyEvent, EventId, Meta, Options, Originator, Outcome, Priority, PushError, Verdict, WhenFull,
+};
+use super::waiting::{Idle, Line};
+
+/// A `TypeId` is a good hash already.
+#[derive(Default)]
+struct TypeHasher(u64);
+
+impl Hasher for TypeHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 = self.0.rotate_left(5) ^ u64::from_ne_bytes(word);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 ^= number;
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    by_type: HashMap<TypeId, u32, BuildHasherDefault<TypeHasher>>,
+    entries: Vec<Entry>,
+}
+
+/// One queue.
+pub(super) struct Core {
+    pub shared: Shared,
+    pub options: Options,
+    levels: RefCell<Levels>,
+    table: RefCell<Table>,
+    last_id: Cell<u64>,
+    waiting: Cell<u64>,
+    waiting_peak: Cell<u64>,
+    /// Most that may wait now: the option's, or zero when the queue is closed.
+    limit: Cell<u64>,
+    refused: Cell<u64>,
+    /// Interceptors of all types, and events that somebody awaits.
+    pub watchers: Rc<Cell<u32>>,
+    pub before_any: Rc<Callbacks<dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict>>,
+    pub after_any: Rc<Callbacks<dyn FnMut(&AnyEvent<'_>, &Meta, Outcome)>>,
+    pub completions: Completions,
+    /// Unfinished futures of async handlers.
+    running: Cell<u64>,
+    dispatching: Cell<bool>,
+    /// The dispatch under way is to stop after this event.
+    stop: Cell<bool>,
+    /// Slot and channel of the claim under way, and its events not yet taken.
+    claimed: Cell<(u32, u32)>,
+    claimed_left: Cell<u32>,
+    dispatcher: Cell<Option<Waker>>,
+    /// Senders that wait for room.
+    pub room: RefCell<Line>,
+    idle: Idle,
+    inlets: RefCell<Vec<sync::Weak<dyn Closable>>>,
+    /// Inlets that may still bring events.
+    inlets_open: Cell<u32>,
+    /// The dispatcher and those that bring events from other threads.
+    tasks: RefCell<Vec<Task<()>>>,
+}
+
+impl Core {
+    pub fn new(handle: &Handle, options: Options) -> Rc<Core> {
+        let watchers = Rc::default();
+        let core = Rc::new(Core {
+            shared: Shared {
+                handle: handle.clone(),
+                timing: Cell::new(false),
+                panics: Cell::new(0),
+            },
+            options,
+            levels: RefCell::new(Levels::new()),
+            table: RefCell::default(),
+            last_id: Cell::new(0),
+            waiting: Cell::new(0),
+            waiting_peak: Cell::new(0),
+            limit: Cell::new(options.waiting_max),
+            refused: Cell::new(0),
+            before_any: Callbacks::new(&watchers),
+            after_any: Callbacks::new(&watchers),
+            completions: Completions::new(&watchers),
+            watchers,
+            running: Cell::new(0),
+            dispatching: Cell::new(false),
+            stop: Cell::new(false),
+            claimed: Cell::new((0, 0)),
+            claimed_left: Cell::new(0),
+            dispatcher: Cell::new(None),
+            room: RefCell::default(),
+            inlets: RefCell::default(),
+            inlets_open: Cell::new(0),
+            idle: Idle::default(),
+            tasks: RefCell::default(),
+        });
+        core.keep(handle.spawn(dispatcher(Rc::downgrade(&core), handle.clone())));
+        core
+    }
+
+    /// Keeps a task until the queue goes.
+    pub fn keep(&self, task: Task<()>) {
+        let mut tasks = self.tasks.borrow_mut();
+        tasks.retain(|task| !task.is_finished());
+        tasks.push(task);
+    }
+
+    /// The channel of a type; made when it is first asked for.
+    #[inline]
+    pub fn channel<E: 'static>(&self) -> Rc<Channel<E>> {
+        let table = self.table.borrow();
+        if let Some(index) = table.by_type.get(&TypeId::of::<E>())
+            && let Ok(channel) = table.entries[*index as usize].any.clone().downcast()
+        {
+            return channel;
+        }
+        drop(table);
+        self.add_channel()
+    }
+
+    #[cold]
+    fn add_channel<E: 'static>(&self) -> Rc<Channel<E>> {
+        let mut table = self.table.borrow_mut();
+        let index = table.entries.len() as u32;
+        let channel = Rc::new(Channel::new(index));
+        table.entries.push(Entry::new(channel.clone()));
+        table.by_type.insert(TypeId::of::<E>(), index);
+        channel
+    }
+
+    fn any_channel(&self, index: u32) -> Rc<dyn AnyChannel> {
+        self.table.borrow().entries[index as usize].channel.clone()
+    }
+}
+
+/// Events in.
+impl Core {
+    #[inline]
+    pub fn push<E: 'static>(
+        &self,
+        channel: &Channel<E>,
+        event: E,
+        priority: Priority,
+        originator: Originator,
+    ) -> Result<EventId, PushError<E>> {
+        if self.waiting.get() >= self.limit.get()
+            && let Err(refused) = self.make_room(priority)
+        {
+            return Err(match refused {
+                Refused::Full => PushError::Full(event),
+                Refused::Closed => PushError::Closed(event),
+            });
+        }
+        Ok(self.accept(channel, event, priority, originator))
+    }
+
+    /// Takes an event for which there is room.
+    #[inline]
+    pub fn accept<E: 'static>(
+        &self,
+        channel: &Channel<E>,
+        event: E,
+        priority: Priority,
+        originator: Originator,
+    ) -> EventId {
+        let id = self.last_id.get() + 1;
+        self.last_id.set(id);
+        let waiting = self.waiting.get() + 1;
+        self.waiting.set(waiting);
+        if waiting > self.waiting_peak.get() {
+            self.waiting_peak.set(waiting);
+        }
+        let place = self
+            .levels
+            .borrow_mut()
+            .append(priority.0, channel.index, originator.0);
+        if channel.put(place.slot, id, event) {
+            self.levels.borrow_mut().add_user(place.slot, channel.index);
+        }
+        if place.preempts {
+            self.stop.set(true);
+        }
+        if waiting == 1 {
+            self.wake_dispatcher();
+        }
+        EventId(id)
+    }
+
+    #[cold]
+    fn make_room(&self, priority: Priority) -> Result<(), Refused> {
+        // More than once only where dropping an event pushes another.
+        while self.waiting.get() >= self.limit.get() {
+            let least = self.levels.borrow().least_urgent();
+            let may_drop = self.options.when_full == WhenFull::DropOldest
+                && !self.is_closed()
+                && least.is_some_and(|least| priority.0 <= least);
+            if !may_drop {
+                self.refused.set(self.refused.get() + 1);
+                return Err(if self.is_closed() {
+                    Refused::Closed
+                } else {
+                    Refused::Full
+                });
+            }
+            self.drop_oldest();
+        }
+        Ok(())
+    }
+
+    fn drop_oldest(&self) {
+        let Some((slot, channel)) = self.levels.borrow_mut().drop_oldest() else {
+            return;
+        };
+        // What is claimed is in the lane still, and before all that is not.
+        let skip = if self.claimed.get() == (slot, channel) {
+            self.claimed_left.get()
+        } else {
+            0
+        };
+        self.waiting.set(self.waiting.get() - 1);
+        if let Some(id) = self.any_channel(channel).drop_one(slot, skip as usize) {
+            self.completions.forget(id);
+        }
+    }
+
+    pub fn waiting(&self) -> u64 {
+        self.waiting.get()
+    }
+
+    /// Whether an event of a waiting sender may come in.
+    pub fn has_room(&self) -> bool {
+        self.waiting.get() < self.limit.get()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.limit.get() == 0 && self.options.waiting_max > 0
+    }
+
+    /// Refuses all events from now on.
+    pub fn close(&self) {
+        self.limit.set(0);
+        let senders = self.room.borrow_mut().all();
+        senders.into_iter().for_each(Waker::wake);
+    }
+
+    /// The first of the waiting senders may look whether there is room.
+    pub fn wake_next_sender(&self) {
+        if self.has_room() {
+            let next = self.room.borrow_mut().first();
+            if let Some(next) = next {
+                next.wake();
+            }
+        }
+    }
+}
+
+enum Refused {
+    Full,
+    Closed,
+}
+
+/// Events out.
+impl Core {
+    /// Delivers at most so many events; yields how many. Zero inside a handler.
+    pub fn dispatch(&self, events_max: u32) -> u32 {
+        if self.dispatching.replace(true) {
+            return 0;
+        }
+        let mut left = events_max;
+        while left > 0 && self.may_run() {
+            let claim = self.levels.borrow_mut().claim(left);
+            let Some(claim) = claim else {
+                break;
+            };
+            left -= self.deliver(&claim);
+        }
+        self.dispatching.set(false);
+        self.note_progress();
+        events_max - left
+    }
+
+    fn deliver(&self, claim: &Claim) -> u32 {
+        self.stop.set(false);
+        self.claimed.set((claim.slot, claim.channel));
+        self.claimed_left.set(claim.count);
+        let undelivered = self.any_channel(claim.channel).dispatch(self, claim);
+        self.claimed_left.set(0);
+        let users = self.levels.borrow_mut().finish(claim, undelivered);
+        for user in users.into_iter().flatten() {
+            self.any_channel(user).retire(claim.slot);
+        }
+        self.wake_next_sender();
+        claim.count - undelivered
+    }
+
+    /// A channel has taken the next event of the claim, of which `left` remain.
+    #[inline]
+    pub fn note_taken(&self, left: u32) {
+        self.waiting.set(self.waiting.get() - 1);
+        self.claimed_left.set(left);
+    }
+
+    /// Whether the dispatch under way is to stop after this event.
+    #[inline]
+    pub fn must_stop(&self) -> bool {
+        self.stop.get()
+    }
+
+    fn may_run(&self) -> bool {
+        self.running.get() < self.options.running_max
+    }
+
+    /// A future of an async handler has started.
+    pub fn note_started(&self) {
+        self.running.set(self.running.get() + 1);
+        if !self.may_run() {
+            self.stop.set(true);
+        }
+    }
+
+    /// A future of an async handler has gone.
+    pub fn note_finished(&self) {
+        self.running.set(self.running.get() - 1);
+        self.wake_dispatcher();
+        self.note_progress();
+    }
+
+    fn note_progress(&self) {
+        if self.is_idle() {
+            self.idle.wake_all();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.waiting.get() == 0 && self.running.get() == 0 && !self.dispatching.get()
+    }
+
+    /// Ready when nothing waits and no handler's future runs.
+    pub fn poll_idle(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.is_idle() {
+            return Poll::Ready(());
+        }
+        self.idle.add(cx.waker());
+        Poll::Pending
+    }
+
+    /// An inlet was opened.
+    pub fn note_inlet(&self, inlet: Arc<dyn Closable>) {
+        let mut inlets = self.inlets.borrow_mut();
+        inlets.retain(|inlet| inlet.strong_count() > 0);
+        inlets.push(Arc::downgrade(&inlet));
+        self.inlets_open.set(self.inlets_open.get() + 1);
+    }
+
+    /// An inlet will bring nothing more.
+    pub fn note_inlet_gone(&self) {
+        self.inlets_open.set(self.inlets_open.get() - 1);
+        self.idle.wake_all();
+    }
+
+    /// Lets no more events come in from other threads.
+    pub fn close_inlets(&self) {
+        let inlets: Vec<_> = self.inlets.borrow_mut().drain(..).collect();
+        for inlet in inlets.iter().filter_map(sync::Weak::upgrade) {
+            inlet.close();
+        }
+    }
+
+    /// Ready when all that other threads sent has been pushed.
+    pub fn poll_inlets_gone(&self, cx: &Context<'_>) -> Poll<()> {
+        if self.inlets_open.get() == 0 {
+            return Poll::Ready(());
+        }
+        self.idle.add(cx.waker());
+        Poll::Pending
+    }
+
+    #[inline]
+    fn wake_dispatcher(&self) {
+        if let Some(waker) = self.dispatcher.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Dispatches batches, with a turn of the loop after each, until the queue goes.
+async fn dispatcher(core: Weak<Core>, handle: Handle) {
+    loop {
+        let goes_on = poll_fn(|cx| {
+            let Some(core) = core.upgrade() else {
+                return Poll::Ready(false);
+            };
+            if core.waiting.get() == 0 || !core.may_run() || core.dispatching.get() {
+                core.dispatcher.set(Some(cx.waker().clone()));
+                return Poll::Pending;
+            }
+            core.dispatch(core.options.batch_max.max(1));
+            Poll::Ready(true)
+        });
+        if !goes_on.await {
+            return;
+        }
+        let more = core.upgrade().is_some_and(|core| core.waiting.get() > 0);
+        if more {
+            handle.yield_now().await;
+        }
+    }
+}
+
+impl Core {
+    pub fn stats(&self) -> EventStats {
+        let levels = self.levels.borrow();
+        let table = self.table.borrow();
+        let types: Vec<_> = table
+            .entries
+            .iter()
+            .map(|entry| entry.channel.stats(&levels))
+            .collect();
+        let mut by_priority: BTreeMap<Option<u64>, Counts> = BTreeMap::new();
+        for one in types.iter().flat_map(|one| &one.priorities) {
+            let sum = by_priority.entry(one.priority).or_default();
+            *sum = sum.plus(&one.counts);
+        }
+        let mut priorities: Vec<PriorityStats> = by_priority
+            .into_iter()
+            .map(|(priority, counts)| PriorityStats { priority, counts })
+            .collect();
+        // Those that were given up come last.
+        priorities.sort_by_key(|one| (one.priority.is_none(), one.priority));
+        let all = types
+            .iter()
+            .fold(Counts::default(), |sum, one| sum.plus(&one.counts));
+        let mut interceptors = self.before_any.stats();
+        interceptors.extend(self.after_any.stats());
+        EventStats {
+            counts: Counts {
+                waiting_peak: self.waiting_peak.get(),
+                ..all
+            },
+            refused: self.refused.get(),
+            panics: self.shared.panics.get(),
+            running: self.running.get(),
+            priorities,
+            types,
+            interceptors,
+        }
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}({} waiting)", type_name::<Core>(), self.waiting.get())
+    }
+}

@@ -1,0 +1,185 @@
+//! The small words of the queue: what comes with an event, what became of it,
+//! what a queue is told before it starts.
+
+use std::any::{Any, type_name};
+use std::fmt;
+
+use serde::Serialize;
+
+/// How urgent: a lower number goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Priority(pub u64);
+
+impl Default for Priority {
+    /// 1000, which leaves room on both sides.
+    fn default() -> Priority {
+        Priority(1000)
+    }
+}
+
+/// Who pushed an event: a number that the application chooses, such as that of a
+/// service. Zero is nobody in particular.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Originator(pub u64);
+
+/// The number of an event: in one queue each is greater than those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct EventId(pub u64);
+
+/// What comes with every event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Meta {
+    /// Its number.
+    pub id: EventId,
+    /// Who pushed it.
+    pub originator: Originator,
+    /// How urgent it is.
+    pub priority: Priority,
+}
+
+/// An event as an interceptor of all types sees it.
+#[derive(Clone, Copy)]
+pub struct AnyEvent<'a> {
+    /// The name of its type, with its path.
+    pub name: &'static str,
+    /// The event, to be asked for its type.
+    pub event: &'a dyn Any,
+}
+
+impl<'a> AnyEvent<'a> {
+    pub(super) fn new<E: 'static>(event: &'a E) -> AnyEvent<'a> {
+        AnyEvent {
+            name: type_name::<E>(),
+            event,
+        }
+    }
+}
+
+impl fmt::Debug for AnyEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AnyEvent({})", self.name)
+    }
+}
+
+/// Whether handlers after this one see the event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Flow {
+    /// They do.
+    #[default]
+    Next,
+    /// They do not.
+    Stop,
+}
+
+/// A handler that returns nothing lets the next one have the event.
+impl From<()> for Flow {
+    fn from((): ()) -> Flow {
+        Flow::Next
+    }
+}
+
+/// Whether an interceptor lets an event through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Handlers see it, unless another interceptor withholds it.
+    Pass,
+    /// No handler sees it.
+    Withhold,
+}
+
+/// What became of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Outcome {
+    /// At least one handler saw it. Futures of async handlers have finished where
+    /// this answers [`push_and_wait`](super::Events::push_and_wait), and have been
+    /// started where an interceptor sees it.
+    Handled,
+    /// There was no handler.
+    Unhandled,
+    /// An interceptor withheld it.
+    Withheld,
+    /// It was dropped to make room, or the queue went.
+    Dropped,
+}
+
+/// Why an event was not taken; it comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PushError<E> {
+    /// As many events wait as may.
+    Full(E),
+    /// The queue was closed, or is gone.
+    Closed(E),
+}
+
+impl<E> PushError<E> {
+    /// The event that was not taken.
+    pub fn into_event(self) -> E {
+        match self {
+            PushError::Full(event) | PushError::Closed(event) => event,
+        }
+    }
+
+    /// True when there may be room later.
+    pub fn is_full(&self) -> bool {
+        matches!(self, PushError::Full(_))
+    }
+}
+
+impl<E> fmt::Debug for PushError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PushError::Full(_) => "Full(..)",
+            PushError::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+impl<E> fmt::Display for PushError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PushError::Full(_) => "as many events wait as the queue's limit allows",
+            PushError::Closed(_) => "the event queue is closed",
+        })
+    }
+}
+
+impl<E> std::error::Error for PushError<E> {}
+
+/// What to do with an event for which there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Give it back to who pushes it.
+    #[default]
+    Refuse,
+    /// Drop the oldest of the least urgent events that wait. One that is itself
+    /// less urgent than all that wait is refused.
+    DropOldest,
+}
+
+/// Limits of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Most events that may wait, of all types and priorities together.
+    pub waiting_max: u64,
+    /// What happens to an event beyond that.
+    pub when_full: WhenFull,
+    /// Events dispatched before other tasks and the kernel have their turn.
+    pub batch_max: u32,
+    /// Most unfinished futures of async handlers; the queue dispatches no further
+    /// while there are so many. One event may pass it by its number of handlers.
+    pub running_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            waiting_max: 1 << 20,
+            when_full: WhenFull::Refuse,
+            batch_max: 1024,
+            running_max: 1 << 16,
+        }
+    }
+}
