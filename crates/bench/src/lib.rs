@@ -1,2 +1,216 @@
 //! Works of a fixed size that measure the runtime, each run to its end.
+//!
+//! ```
+//! use prony_bench::{Order, Work, run};
+//!
+//! let order = Order { count: 1_000, threads: 2, ..Order::default() };
+//! let line = run(Work::Serializer, &order)?.line;
+//! assert_eq!((line.measure.as_str(), line.count), ("messages", 2_000));
+//! # Ok::<(), prony_bench::BenchError>(())
+//! ```
+//!
+//! The works are those of Ichor's benchmarks, so that the same things can be set side by
+//! side. Every one goes through the runtime's public face, on the path that an application's
+//! events, coroutines and services take, and ends in a checksum that only the work itself
+//! can have produced. Each thread has a loop of its own and does the whole work; the time is
+//! from the making of the first loop to the end of the last one.
+//! Not for: servers (`prony-load`), or comparing programs (`prony-lab`).
 #![forbid(unsafe_code)]
+
+mod coroutine;
+mod crew;
+mod event;
+mod realtime;
+mod serializer;
+
+use std::fmt;
+use std::str::FromStr;
+
+use prony_base::Nanos;
+use prony_engine::{Config, DriverChoice};
+use prony_record::ProgramLine;
+use thiserror::Error;
+
+/// Threads that a work may be done on.
+pub const THREADS_MAX: u32 = 1024;
+
+/// A work.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Work {
+    /// A coroutine that awaits an event which a second one sets.
+    Coroutine,
+    /// Events pushed, all of them, and then dispatched.
+    Event,
+    /// A message to JSON and back, compared.
+    Serializer,
+    /// A job with a deadline, each run scheduled by the one before.
+    Realtime,
+}
+
+impl Work {
+    /// All of them.
+    pub const ALL: [Work; 4] = [
+        Work::Coroutine,
+        Work::Event,
+        Work::Serializer,
+        Work::Realtime,
+    ];
+
+    /// Its name, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Work::Coroutine => "coroutine",
+            Work::Event => "event",
+            Work::Serializer => "serializer",
+            Work::Realtime => "realtime",
+        }
+    }
+
+    /// What it is, for a list.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Work::Coroutine => {
+                "a coroutine awaits an event, which a second one that it spawns sets"
+            }
+            Work::Event => "events are pushed, all of them before the first is dispatched",
+            Work::Serializer => {
+                "a message to JSON in a fresh buffer, read back, both fields compared"
+            }
+            Work::Realtime => {
+                "a job of about 150 us, each run scheduled by the one before; SCHED_FIFO, pinned"
+            }
+        }
+    }
+
+    /// How often it is done on each thread where nothing is said.
+    pub fn count(self) -> u64 {
+        match self {
+            Work::Coroutine | Work::Event | Work::Serializer => 5_000_000,
+            Work::Realtime => 5_000,
+        }
+    }
+}
+
+impl fmt::Display for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Work {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Work, String> {
+        let known = Work::ALL.iter().find(|work| work.name() == word);
+        known.copied().ok_or_else(|| {
+            let names = Work::ALL.map(Work::name).join(", ");
+            format!("there is no work `{word}`: use one of {names}")
+        })
+    }
+}
+
+/// How a service comes by what it requires.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Injection {
+    /// It registers what it requires, and is told when that comes and goes.
+    #[default]
+    Explicit,
+    /// It is made with what it requires.
+    Constructor,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// How often, on each thread.
+    pub count: u64,
+    /// Threads that do it at the same time, at least 1.
+    pub threads: u32,
+    /// For [`Work::Start`].
+    pub injection: Injection,
+    /// Different priorities among the events, at least 1.
+    pub priorities: u32,
+    /// What no run should exceed, for [`Work::Realtime`].
+    pub deadline: Nanos,
+    /// Driver of the loops.
+    pub driver: DriverChoice,
+}
+
+impl Order {
+    /// The settings of each thread's loop.
+    fn config(&self) -> Config {
+        Config {
+            driver: self.driver,
+            ..Config::default()
+        }
+    }
+}
+
+impl Default for Order {
+    fn default() -> Order {
+        Order {
+            count: 1,
+            threads: 1,
+            injection: Injection::default(),
+            priorities: 1,
+            deadline: Nanos::from_millis(2),
+            driver: DriverChoice::default(),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// The measurement.
+    pub line: ProgramLine,
+    /// What a reader must know beside it: what the system refused.
+    pub notes: Vec<String>,
+}
+
+/// Why a work was not done.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// A loop could not start or go on.
+    #[error("{0}")]
+    Engine(#[from] prony_engine::Error),
+    /// A thread could not be started.
+    #[error("a thread cannot be started: {0}")]
+    Thread(std::io::Error),
+    /// A thread panicked.
+    #[error("a thread panicked")]
+    Panicked,
+    /// The work was not done as it should have been.
+    #[error("{work}: {wrong}")]
+    Wrong {
+        /// Which.
+        work: Work,
+        /// What was wrong.
+        wrong: String,
+    },
+    /// An order that cannot be followed.
+    #[error("{0}")]
+    Order(String),
+}
+
+/// Does a work to its end.
+///
+/// # Errors
+/// [`BenchError`]: the order cannot be followed, the system does not let it, or the work was
+/// not done as it should have been.
+pub fn run(work: Work, order: &Order) -> Result<Done, BenchError> {
+    if order.threads == 0 || order.threads > THREADS_MAX {
+        return Err(BenchError::Order(format!(
+            "threads must be from 1 to {THREADS_MAX}"
+        )));
+    }
+    if order.count == 0 || order.priorities == 0 {
+        return Err(BenchError::Order("there is nothing to be done".to_owned()));
+    }
+    match work {
+        Work::Coroutine => coroutine::run(order),
+        Work::Event => event::run(order),
+        Work::Serializer => serializer::run(order),
+        Work::Realtime => realtime::run(order),
+    }
+}
