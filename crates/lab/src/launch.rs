@@ -20,6 +20,7 @@ use std::collections::HashSet;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt as _;
 
 use prony_base::Nanos;
 use prony_record::Exit;
@@ -215,24 +216,55 @@ pub struct Ended {
     pub pid: u32,
     /// How it ended; `asked` is false, for the caller to know better.
     pub exit: Exit,
-    /// CPU time of its whole life, with that of the children it waited for.
-    pub cpu: Nanos,
-    /// Largest resident set of its whole life, in bytes, its children's included.
+    /// CPU time in user mode of its whole life, with that of the children it waited for.
+    pub user: Nanos,
+    /// CPU time in the kernel, likewise.
+    pub system: Nanos,
+    /// Largest resident set of its whole life, in bytes, or that of the largest child it
+    /// waited for. Includes what it had before it executed its program ([`by_fork`]).
     pub peak_bytes: u64,
+    /// Voluntary context switches, with those of the children it waited for.
+    pub switches_voluntary: u64,
+    /// Involuntary context switches, likewise.
+    pub switches_involuntary: u64,
+}
+
+impl Ended {
+    /// CPU time in both modes.
+    pub fn cpu(&self) -> Nanos {
+        self.user + self.system
+    }
 }
 
 /// Collects one ended child, whichever; `None` when none has ended.
 /// Orphans count as children of the first process of a namespace and of a sub-reaper.
 pub fn reap() -> Option<Ended> {
+    collect(-1, libc::WNOHANG)
+}
+
+/// Waits until the child `pid` has ended, however long, and collects it; `None` when it
+/// is no child of the caller, or was collected before.
+pub fn wait_for(pid: u32) -> Option<Ended> {
+    let pid = libc::pid_t::try_from(pid).ok().filter(|&pid| pid > 0)?;
+    loop {
+        match collect(pid, 0) {
+            None if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            ended => return ended,
+        }
+    }
+}
+
+fn collect(of: libc::pid_t, options: libc::c_int) -> Option<Ended> {
     let mut status: libc::c_int = 0;
     // SAFETY: an all-zero rusage is a valid one: integers only.
     let mut usage: libc::rusage = unsafe { MaybeUninit::zeroed().assume_init() };
     // SAFETY: both pointers are to live values of the types that wait4 writes.
-    let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, &raw mut usage) };
+    let pid = unsafe { libc::wait4(of, &raw mut status, options, &raw mut usage) };
     if pid <= 0 {
         return None;
     }
-    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+    let time =
+        |t: libc::timeval| Nanos::from_micros(t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64);
     let exit = if libc::WIFSIGNALED(status) {
         Exit::Signal {
             signal: libc::WTERMSIG(status),
@@ -246,9 +278,22 @@ pub fn reap() -> Option<Ended> {
     Some(Ended {
         pid: pid as u32,
         exit,
-        cpu: Nanos::from_micros(micros(usage.ru_utime) + micros(usage.ru_stime)),
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
         peak_bytes: usage.ru_maxrss as u64 * 1024,
+        switches_voluntary: usage.ru_nvcsw as u64,
+        switches_involuntary: usage.ru_nivcsw as u64,
     })
+}
+
+/// Lets `command` be started by `fork`, not by `vfork` as is usual: a child that borrows
+/// its parent's memory until it executes its program takes the parent's peak resident set
+/// for its own, and the kernel keeps the larger of both as its peak. A forked child has
+/// only what the parent wrote to, which is little in a process that has just begun.
+pub fn by_fork(command: &mut std::process::Command) {
+    // SAFETY: the closure does nothing, so that it is sound between fork and exec; that
+    // there is one is what makes the standard library fork.
+    unsafe { command.pre_exec(|| Ok(())) };
 }
 
 /// CPU time of a process, all its threads, those that ended too; exact to the

@@ -156,7 +156,8 @@ fn of_json(line: &str) -> Option<Result<ProgramLine, String>> {
     match serde_json::from_str::<Value>(line) {
         Ok(value) if value.get("measure").is_none() => None,
         Ok(value) => Some(serde_json::from_value(value).map_err(|error| error.to_string())),
-        Err(error) => Some(Err(error.to_string())),
+        // The text is one line, so that serde's line says nothing.
+        Err(error) => Some(Err(error.to_string().replace(" at line 1", ", at"))),
     }
 }
 
@@ -319,7 +320,7 @@ mod tests {
         insta::assert_snapshot!(said.join("\n"), @r#"
         it printed no measurement: a line of JSON with `measure`
         it printed no measurement: a line of JSON with `measure`
-        line 1 of its output, `{"measure":"events","threads":2,"count":…`: EOF while parsing a value at line 1 column 57
+        line 1 of its output, `{"measure":"events","threads":2,"count":…`: EOF while parsing a value, at column 57
         line 1 of its output, `{"measure":"events","threads":2,"count":…`: invalid value: integer `-1`, expected u64
         line 1 of its output, `{"measure":"events","count":200,"elapsed…`: it lacks `threads`, from 1 to 4096
         line 1 of its output, `{"measure":"events","threads":2,"count":…`: it lacks `elapsed_ns`, or took no time

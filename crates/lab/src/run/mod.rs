@@ -311,7 +311,9 @@ fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunErro
 
 /// One trial by wrk for each cell of the reference.
 fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
-    let of_reference = |cell: &&Cell| plan.reference.as_ref() == Some(&cell.subject);
+    // wrk has nothing to ask of a program.
+    let of_reference =
+        |cell: &&Cell| cell.count.is_none() && plan.reference.as_ref() == Some(&cell.subject);
     let task = |(position, cell)| Task {
         cell,
         block: 0,
@@ -424,7 +426,7 @@ impl Runner<'_> {
             .filter(|trial| store::is_finished(trial))
         {
             finished.insert((trial.cell.clone(), trial.block, trial.generator.clone()));
-            if failed_early(trial) {
+            if failed_early(self.plan, trial) {
                 *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
             }
         }
@@ -459,7 +461,7 @@ impl Runner<'_> {
             Outcome::Failed { .. } => self.outcome.failed += 1,
             Outcome::Interrupted => self.outcome.interrupted = true,
         }
-        if failed_early(trial) {
+        if failed_early(self.plan, trial) {
             *self.early_failures.entry(trial.cell.clone()).or_default() += 1;
         }
         progress.event(Event::Ended {
@@ -558,9 +560,17 @@ fn unfinished(order: &TrialOrder, generator: &str) -> Trial {
     }
 }
 
-/// Whether a trial failed before anything of it was measured, by no chance of the load.
-fn failed_early(trial: &Trial) -> bool {
-    matches!(&trial.outcome, Outcome::Failed { phase, .. } if *phase <= Phase::Verify)
+/// Whether a trial failed before anything of it was measured, by no chance of the load. A
+/// program is under no load, so that whenever it fails it is likely to fail again.
+fn failed_early(plan: &Plan, trial: &Trial) -> bool {
+    let is_program = || {
+        let mut programs = plan.cells.iter().filter(|cell| cell.count.is_some());
+        programs.any(|cell| cell.id == trial.cell)
+    };
+    match &trial.outcome {
+        Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),
+        Outcome::Measured | Outcome::Interrupted => false,
+    }
 }
 
 /// A supervisor under way.
@@ -730,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn only_failures_before_the_load_are_hopeless() {
+    fn only_failures_before_the_load_and_of_programs_are_hopeless() {
         let failed = |phase| Trial {
             outcome: Outcome::Failed {
                 phase,
@@ -738,8 +748,13 @@ mod tests {
             },
             ..Trial::default()
         };
-        assert!(failed_early(&failed(Phase::Verify)));
-        assert!(!failed_early(&failed(Phase::Measure)));
-        assert!(!failed_early(&Trial::default()));
+        let mut plan = plan();
+        assert!(failed_early(&plan, &failed(Phase::Verify)));
+        assert!(!failed_early(&plan, &failed(Phase::Measure)));
+        assert!(!failed_early(&plan, &Trial::default()));
+        plan.cells[0].count = Some(10);
+        let mut of_program = failed(Phase::Measure);
+        of_program.cell.clone_from(&plan.cells[0].id);
+        assert!(failed_early(&plan, &of_program));
     }
 }

@@ -188,7 +188,7 @@ impl Sampler {
                 Exit::Signal { signal, .. } => Exit::Signal { signal, asked },
                 Exit::Code { code } => Exit::Code { code },
             };
-            watched.ended(exit, ended.cpu.0, self.in_window);
+            watched.ended(exit, ended.cpu().0, self.in_window);
         }
     }
 

@@ -15,7 +15,11 @@
 //!   either sees its parent gone, it kills all of its descendants, orphans included.
 //!   Only killing both in the same moment escapes this.
 //!
-//! Both are this binary, executed again with the word [`WORD`], with the order as the
+//! A program that is run to its end has one more process above it, its *parent*, which is
+//! fresh and does nothing but wait: the kernel counts the memory that a process had before
+//! it executed its program as that program's, and the supervisor's would be too much.
+//!
+//! All are this binary, executed again with the word [`WORD`], with the order as the
 //! first line on standard input. The line `interrupt` ends a trial in good order. The
 //! reports are JSON lines on standard output. [`main`] is their whole program;
 //! [`Supervisor`] is the other side of it.
@@ -26,6 +30,7 @@ mod client;
 mod command;
 mod launcher;
 mod order;
+mod parent;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -41,7 +46,9 @@ use rustix::process::{Pid, PidfdFlags};
 use crate::launch::{self, Entered, LaunchError};
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
-pub use order::{CommandOrder, Envelope, Generator, INTERRUPT, Order, Report, TrialOrder};
+pub use order::{
+    CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TrialOrder,
+};
 
 /// The hidden command of `prony` that runs [`main`].
 pub const WORD: &str = "__supervise";
@@ -87,9 +94,17 @@ pub fn main(input: BorrowedFd<'_>, mut output: impl Write) -> ExitCode {
         Ok(envelope) => envelope,
         Err(error) => return refuse(&mut output, &format!("not an order: {error}")),
     };
-    let outcome = match envelope.entered {
-        None => guard(envelope, rest),
-        Some(entered) => supervisor(entered, envelope.order, rest, &mut output),
+    let outcome = match (envelope.entered, envelope.order) {
+        (_, Order::Program(order)) => parent::run(&order, &mut output).map_err(BeginError::Io),
+        (None, order) => guard(
+            Envelope {
+                wanted: envelope.wanted,
+                entered: None,
+                order,
+            },
+            rest,
+        ),
+        (Some(entered), order) => supervisor(entered, order, rest, &mut output),
     };
     outcome.unwrap_or_else(|error| refuse(&mut output, &error.to_string()))
 }
@@ -308,6 +323,9 @@ fn carry_out(
             Report::Trial { trial, histogram }
         }
         Order::Command(order) => command::run(&order, interrupt),
+        Order::Program(_) => Report::Refused {
+            reason: "a program is started outside of a supervisor".to_owned(),
+        },
     }
 }
 

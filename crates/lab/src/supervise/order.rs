@@ -40,6 +40,8 @@ pub enum Order {
     Trial(TrialOrder),
     /// Run one command to its end.
     Command(CommandOrder),
+    /// Start one program, as its parent that does nothing else.
+    Program(ProgramOrder),
 }
 
 /// One trial, with all of the plan that it needs.
@@ -109,6 +111,21 @@ pub struct CommandOrder {
     pub timeout_ns: u64,
 }
 
+/// One program, started by a process that has just begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramOrder {
+    /// Argument vector.
+    pub command: Vec<String>,
+    /// Environment added to that of Prony.
+    pub env: BTreeMap<String, String>,
+    /// Folder that it runs in.
+    pub dir: PathBuf,
+    /// File that its standard output is appended to.
+    pub output: PathBuf,
+    /// File that its standard error is appended to.
+    pub log: PathBuf,
+}
+
 /// A line that a supervisor prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "kebab-case")]
@@ -138,9 +155,31 @@ pub enum Report {
         /// Latency of the completed requests.
         histogram: Option<Histogram>,
     },
+    /// The program was started.
+    Began {
+        /// Its process id.
+        pid: u32,
+    },
+    /// The program has ended.
+    Ran {
+        /// How.
+        exit: Exit,
+        /// From just before it was started until it was seen to have ended.
+        wall_ns: u64,
+        /// CPU time in user mode, with that of the children that it waited for.
+        user_ns: u64,
+        /// CPU time in the kernel, likewise.
+        system_ns: u64,
+        /// Peak resident set of the largest of its processes.
+        peak_bytes: u64,
+        /// Voluntary context switches.
+        switches_voluntary: u64,
+        /// Involuntary context switches.
+        switches_involuntary: u64,
+    },
     /// The command has ended.
     Exited {
-        /// How; `None`: it was killed at its time-out.
+        /// How; `None`: it was killed at its time-out, or never started.
         exit: Option<Exit>,
         /// Whether it could be started at all, and why not.
         error: Option<String>,

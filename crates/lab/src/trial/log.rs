@@ -60,17 +60,7 @@ impl Log {
     }
 
     fn end_of_file(&self) -> String {
-        let mut bytes = Vec::new();
-        let mut read = || -> io::Result<()> {
-            let mut file = File::open(&self.path)?;
-            let size = file.metadata()?.len();
-            file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES_MAX)))?;
-            file.take(TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
-            Ok(())
-        };
-        // A log that cannot be read is an empty one: it decides nothing.
-        let _ = read();
-        String::from_utf8_lossy(&bytes).into_owned()
+        end_of(&self.path)
     }
 
     /// Whether a whole line that holds `text` has been printed (of the last 64 KiB).
@@ -95,6 +85,25 @@ impl Log {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+fn end_of(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let mut read = || -> io::Result<()> {
+        let mut file = File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES_MAX)))?;
+        file.take(TAIL_BYTES_MAX).read_to_end(&mut bytes)?;
+        Ok(())
+    };
+    // A log that cannot be read is an empty one: it decides nothing.
+    let _ = read();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last lines of a file, at most 20.
+pub fn tail_of(path: &Path) -> Vec<String> {
+    tail(&end_of(path))
 }
 
 fn tail(text: &str) -> Vec<String> {

@@ -6,10 +6,13 @@
 //! collects ended ones and samples in turn, at times that it sleeps for on the
 //! clock that the generator's window is given on.
 //!
+//! A program that runs to its end is another kind of trial, with a module of its own.
+//!
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
 mod drive;
 mod log;
+mod program;
 mod ready;
 mod start;
 mod wrk;
@@ -95,6 +98,10 @@ pub fn run(
     interrupt: &Interrupt,
     began: &mut dyn FnMut(Phase),
 ) -> (Trial, Option<Histogram>) {
+    if let Some(asked) = &order.workload.program {
+        let trial = program::run(order, asked, isolation, interrupt, began);
+        return (trial, None);
+    }
     let mut running = Running::new(order, isolation, interrupt, began);
     let end = running.until_drained();
     let failed_in = running.phase;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-use prony_record::{Source, Trial};
+use prony_record::{PlannedProgram, Source, Trial};
 
+use crate::experiment::THREADS;
 use crate::supervise::TrialOrder;
 use crate::target::Target;
 
@@ -66,60 +67,112 @@ pub struct Resolved {
     pub dir: String,
 }
 
-/// The subject's command with its placeholders and the cell's settings put in.
+/// The server's command with its placeholders and the cell's settings put in.
 pub fn resolve(order: &TrialOrder, place: &Place) -> Resolved {
-    let dir = match &order.subject.source {
+    let subject = &order.subject;
+    let told = order.cell.settings.get(THREADS).cloned();
+    let mut values = vec![
+        ("{host}".to_owned(), place.address.ip().to_string()),
+        ("{port}".to_owned(), place.address.port().to_string()),
+        (
+            "{threads}".to_owned(),
+            told.unwrap_or_else(|| subject.threads.to_string()),
+        ),
+        ("{work}".to_owned(), order.work_dir.display().to_string()),
+    ];
+    values.extend(places(order));
+    filled(order, &values, &subject.start, &subject.env)
+}
+
+/// The program's command, likewise. `{work}` is the name of the work here.
+pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32) -> Resolved {
+    let mut values = vec![
+        ("{work}".to_owned(), asked.work.clone()),
+        (
+            "{count}".to_owned(),
+            order.cell.count.unwrap_or(0).to_string(),
+        ),
+        ("{threads}".to_owned(), threads.to_string()),
+    ];
+    values.extend(places(order));
+    let mut command = order.subject.program.clone();
+    command.extend(asked.args.iter().cloned());
+    filled(order, &values, &command, &order.subject.program_env)
+}
+
+type Values = Vec<(String, String)>;
+
+/// Folders, the prony binary, and the builds that the cell chooses.
+fn places(order: &TrialOrder) -> Values {
+    let subject = &order.subject;
+    let mut values = vec![
+        ("{dir}".to_owned(), dir(order)),
+        ("{build}".to_owned(), subject.build_dir.clone()),
+        ("{prony}".to_owned(), order.prony.display().to_string()),
+    ];
+    for (name, offered) in &subject.variants {
+        let chosen = order.cell.settings.get(name).or(offered.first());
+        let value = chosen.cloned().unwrap_or_default();
+        values.push((format!("{{{name}}}"), value));
+    }
+    values
+}
+
+fn dir(order: &TrialOrder) -> String {
+    match &order.subject.source {
         Source::Folder { dir } | Source::Command { dir } => dir.clone(),
         Source::Url { .. } | Source::Unknown => String::new(),
+    }
+}
+
+/// Puts the values in, and adds what the cell's settings add.
+fn filled(
+    order: &TrialOrder,
+    values: &Values,
+    command: &[String],
+    env: &BTreeMap<String, String>,
+) -> Resolved {
+    let mut resolved = Resolved {
+        command: command.iter().map(|word| fill(word, values)).collect(),
+        env: fill_all(env, values),
+        dir: dir(order),
     };
-    let values = [
-        ("{host}", place.address.ip().to_string()),
-        ("{port}", place.address.port().to_string()),
-        ("{threads}", order.subject.threads.to_string()),
-        ("{dir}", dir.clone()),
-        ("{build}", order.subject.build_dir.clone()),
-        ("{work}", order.work_dir.display().to_string()),
-        ("{prony}", order.prony.display().to_string()),
-    ];
-    let mut command: Vec<String> = order
-        .subject
-        .start
-        .iter()
-        .map(|word| fill(word, &values))
-        .collect();
-    let mut env: BTreeMap<String, String> = fill_all(&order.subject.env, &values);
     for setting in &order.settings {
         let Some(value) = order.cell.settings.get(&setting.name) else {
             continue;
         };
-        let mut with_value = values.to_vec();
-        with_value.push(("{value}", value.clone()));
-        command.extend(setting.args.iter().map(|word| fill(word, &with_value)));
-        env.extend(fill_all(&setting.env, &with_value));
+        let mut values = values.clone();
+        values.push(("{value}".to_owned(), value.clone()));
+        let args = setting.args.iter().map(|word| fill(word, &values));
+        resolved.command.extend(args);
+        resolved.env.extend(fill_all(&setting.env, &values));
+        if let Some(env) = setting.env_of.get(value) {
+            resolved.env.extend(fill_all(env, &values));
+        }
     }
-    Resolved { command, env, dir }
+    resolved
 }
 
-fn fill_all(
-    texts: &BTreeMap<String, String>,
-    values: &[(&str, String)],
-) -> BTreeMap<String, String> {
+fn fill_all(texts: &BTreeMap<String, String>, values: &Values) -> BTreeMap<String, String> {
     let filled = |(name, text): (&String, &String)| (name.clone(), fill(text, values));
     texts.iter().map(filled).collect()
 }
 
 /// Puts values in for placeholders, in one pass: a value that looks like a
 /// placeholder stays as it is.
-pub fn fill(text: &str, values: &[(&str, String)]) -> String {
+pub fn fill<N: AsRef<str>>(text: &str, values: &[(N, String)]) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('{') {
         filled.push_str(&rest[..open]);
         rest = &rest[open..];
-        match values.iter().find(|(name, _)| rest.starts_with(name)) {
+        match values
+            .iter()
+            .find(|(name, _)| rest.starts_with(name.as_ref()))
+        {
             Some((name, value)) => {
                 filled.push_str(value);
-                rest = &rest[name.len()..];
+                rest = &rest[name.as_ref().len()..];
             }
             None => {
                 filled.push('{');

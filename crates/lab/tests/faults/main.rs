@@ -2,10 +2,12 @@
 //! itself killed.
 //!
 //! This test plays the prony binary in its own trials: called with `__supervise` or
-//! `__generate` it is what `prony` is by these words, with `__run` it does one run.
+//! `__generate` it is what `prony` is by these words, with `__run` it does one run, with
+//! `__allocate` it is a program of known size.
 //! Subjects need Python 3; without it the tests are skipped and say so.
 
 mod play;
+mod programs;
 mod stage;
 mod tests;
 
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
             prony_lab::supervise::main(std::io::stdin().as_fd(), std::io::stdout())
         }
         Some("__generate") => play::generate(),
+        Some("__allocate") => play::allocate(&words[2..]),
         Some("__run") => play::run(&words[2..]),
         _ => tests::all(),
     }

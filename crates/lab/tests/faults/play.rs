@@ -49,6 +49,18 @@ pub fn generate() -> ExitCode {
     }
 }
 
+/// `__allocate MIB`: uses so much memory and prints its own peak in KiB.
+pub fn allocate(words: &[String]) -> ExitCode {
+    let mib: usize = words[0].parse().expect("a number");
+    let memory = vec![1_u8; mib << 20];
+    let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
+    std::hint::black_box(&memory);
+    let mark = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = mark.and_then(|mark| mark.split_ascii_whitespace().next());
+    println!("{}", number.expect("a mark"));
+    ExitCode::SUCCESS
+}
+
 /// `__run DIR PLAN [resume] [processes] [network] [wrk]`: one run; prints a line as each
 /// trial begins and ends. SIGINT ends it in good order.
 pub fn run(words: &[String]) -> ExitCode {

@@ -235,7 +235,7 @@ pub fn plan(subjects: Vec<PlannedSubject>, blocks: u32, duration_ms: u64) -> Pla
 }
 
 /// One core each side where there are two.
-fn cores() -> Cores {
+pub fn cores() -> Cores {
     if std::thread::available_parallelism().is_ok_and(|count| count.get() >= 2) {
         Cores {
             subject: vec![0],

@@ -13,6 +13,7 @@ use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
+use crate::programs;
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
 
 /// Runs the tests that this machine can run.
@@ -68,6 +69,9 @@ pub fn all() -> ExitCode {
             killed_at_any_moment,
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
+        for (name, test) in programs::TESTS {
+            add(name, test);
+        }
     }
     let missing_wrk =
         (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());

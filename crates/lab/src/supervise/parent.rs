@@ -1,0 +1,77 @@
+//! The parent of a program that is measured: a process that has just begun, starts the
+//! program, waits for it without looking, and says what it used.
+//!
+//! It is not the supervisor, because a child begins with the peak of its parent's memory
+//! ([`launch::by_fork`]), and because nothing else is to run on the program's cores.
+//!
+//! Not for: time-outs and endings. The supervisor signals the program, and kills both.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use prony_base::clock;
+
+use super::{ProgramOrder, Report, print};
+use crate::launch;
+
+/// Starts the program, waits for its end and reports both.
+pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode> {
+    launch::die_with_parent()?;
+    let mut command = match command(order) {
+        Ok(command) => command,
+        Err(error) => return unstarted(error, output),
+    };
+    launch::by_fork(&mut command);
+    let start = clock::monotonic();
+    let pid = match command.spawn() {
+        Ok(child) => child.id(),
+        Err(error) => return unstarted(error, output),
+    };
+    print(output, &Report::Began { pid })?;
+    let ended = launch::wait_for(pid).ok_or_else(io::Error::last_os_error)?;
+    let wall_ns = clock::monotonic().since(start).0;
+    let report = Report::Ran {
+        exit: ended.exit,
+        wall_ns,
+        user_ns: ended.user.0,
+        system_ns: ended.system.0,
+        peak_bytes: ended.peak_bytes,
+        switches_voluntary: ended.switches_voluntary,
+        switches_involuntary: ended.switches_involuntary,
+    };
+    print(output, &report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unstarted(error: io::Error, output: &mut impl Write) -> io::Result<ExitCode> {
+    let report = Report::Exited {
+        exit: None,
+        error: Some(error.to_string()),
+    };
+    print(output, &report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn command(order: &ProgramOrder) -> io::Result<Command> {
+    let (program, arguments) = order
+        .command
+        .split_first()
+        .ok_or_else(|| io::Error::other("its command is empty"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(&order.env)
+        .stdin(Stdio::null())
+        .stdout(append(&order.output)?)
+        .stderr(append(&order.log)?);
+    if !order.dir.as_os_str().is_empty() {
+        command.current_dir(&order.dir);
+    }
+    Ok(command)
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).open(path)
+}

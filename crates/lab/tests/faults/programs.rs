@@ -1,0 +1,412 @@
+//! Programs that are run to their end, and what goes wrong with them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use prony_lab::launch::Wanted;
+use prony_lab::supervise::{Order, ProgramOrder, Report, Supervisor};
+use prony_record::{
+    Cell, Exit, Outcome, Phase, Plan, PlannedProgram, PlannedSetting, PlannedSubject,
+    PlannedWorkload, ProgramReport, SCHEMA, Source, StopRule, Trial,
+};
+
+use crate::stage::{Isolation, Stage, cores, wait_line};
+
+/// What a right program prints when it was asked for ten things.
+const LINE: &str = r#"{"measure":"things","threads":1,"count":10,"elapsed_ns":5,"checksum":"55"}"#;
+const MIB: u64 = 1 << 20;
+
+/// A test by its name.
+type Named = (&'static str, fn(Isolation));
+
+/// The tests of this module.
+pub const TESTS: [Named; 8] = [
+    (
+        "a_program_is_measured_to_its_end",
+        a_program_is_measured_to_its_end,
+    ),
+    (
+        "faults_of_programs_are_recorded",
+        faults_of_programs_are_recorded,
+    ),
+    (
+        "what_a_program_leaves_behind_is_killed_and_named",
+        what_a_program_leaves_behind_is_killed_and_named,
+    ),
+    (
+        "a_program_that_keeps_failing_is_left_out",
+        a_program_that_keeps_failing_is_left_out,
+    ),
+    (
+        "an_interrupted_program_is_run_again",
+        an_interrupted_program_is_run_again,
+    ),
+    (
+        "nothing_of_a_program_outlives_a_killed_run",
+        nothing_of_a_program_outlives_a_killed_run,
+    ),
+    (
+        "threads_builds_and_environment_of_a_value_reach_the_program",
+        threads_builds_and_environment_of_a_value_reach_the_program,
+    ),
+    ("memory_is_the_programs_own", memory_is_the_programs_own),
+];
+
+const REASONS: [&str; 10] = [
+    "endless: Measure: it had not ended after 3.00s; its last line: begun",
+    "stubborn: Measure: it had not ended after 3.00s; it printed nothing",
+    "crash: Measure: it was ended by signal 11; it printed nothing",
+    "garbage: Verify: line 1 of its output, `{\"measure\":7`: EOF while parsing an object, at column 12",
+    "silent: Verify: it printed no measurement: a line of JSON with `measure`",
+    "other: Verify: line 1 of its output, `{\"measure\":\"things\",\"threads\":1,\"count\":…`: \
+     it counts 20 things, and 10 on each of 1 threads were asked for",
+    "exits: Measure: it exited with status 3; its last line: no such work",
+    "absent: Start: `/nowhere/to/be/found` cannot be started: No such file or directory (os error 2)",
+    "floods: Measure: it printed more than 16 MiB",
+    "preloads: Verify: what the experiment preloads was left out: ERROR: ld.so: object \
+     '/nowhere/libmissing.so' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.",
+];
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn program(name: &str, command: &[&str]) -> PlannedSubject {
+    PlannedSubject {
+        id: name.to_owned(),
+        source: Source::Command {
+            dir: "/".to_owned(),
+        },
+        program: words(command),
+        program_threads: 1,
+        stop: StopRule {
+            signal: "TERM".to_owned(),
+            timeout_ns: 200_000_000,
+        },
+        ..PlannedSubject::default()
+    }
+}
+
+/// A shell script, in which `$line` is a right line.
+fn script(name: &str, text: &str) -> PlannedSubject {
+    let mut script = program(name, &["/bin/sh", "-c", text]);
+    script
+        .program_env
+        .insert("line".to_owned(), LINE.to_owned());
+    script
+}
+
+/// One cell a subject; each run may take `timeout_ms`.
+fn plan(subjects: Vec<PlannedSubject>, blocks: u32, timeout_ms: u64) -> Plan {
+    let cell = |subject: &PlannedSubject| Cell {
+        id: format!("{} work n=10", subject.id),
+        subject: subject.id.clone(),
+        workload: "work".to_owned(),
+        count: Some(10),
+        ..Cell::default()
+    };
+    let cells: Vec<Cell> = subjects.iter().map(cell).collect();
+    let order = (0..u32::try_from(cells.len()).expect("few cells")).collect();
+    Plan {
+        schema: SCHEMA,
+        blocks,
+        cores: cores(),
+        subjects,
+        workloads: vec![PlannedWorkload {
+            name: "work".to_owned(),
+            timeout_ns: timeout_ms * 1_000_000,
+            program: Some(PlannedProgram {
+                work: "counting".to_owned(),
+                counts: vec![10],
+                args: words(&["--injection", "constructor"]),
+            }),
+            ..PlannedWorkload::default()
+        }],
+        cells,
+        order: vec![order; blocks as usize],
+        ..Plan::default()
+    }
+}
+
+fn failure(trials: &[Trial], subject: &str) -> (Phase, String) {
+    let own = |trial: &&Trial| trial.cell.starts_with(&format!("{subject} "));
+    let trial = trials.iter().find(own).expect(subject);
+    match &trial.outcome {
+        Outcome::Failed { phase, reason } => (*phase, reason.clone()),
+        other => panic!("{subject} ended as {other:?}"),
+    }
+}
+
+fn a_program_is_measured_to_its_end(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    // It leaves time to user mode and kernel in a child that it waits for.
+    let busy = "(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done); echo talk >&2; echo \"$line\"";
+    let run = stage.run(&plan(vec![script("busy", busy)], 2, 60_000), &[]);
+    assert_eq!(run.trials.len(), 2);
+    for trial in &run.trials {
+        assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+        let report = trial.program.as_ref().expect("a report");
+        assert_eq!((report.lines.len(), report.lines[0].count), (1, 10));
+        assert_eq!(report.lines[0].checksum, "55");
+        assert!(report.user_ns > 1_000_000, "{report:?}");
+        assert!(report.wall_ns >= report.user_ns / 2, "{report:?}");
+        assert_eq!(trial.window_ns, report.wall_ns);
+        assert_eq!(trial.processes.len(), 1);
+        assert_eq!(trial.processes[0].exit, Some(Exit::Code { code: 0 }));
+        assert_eq!(
+            trial.processes[0].command[3..],
+            ["--injection", "constructor"]
+        );
+        assert!(trial.canary.is_some() && trial.left_behind.is_empty());
+        assert_eq!(trial.log_tail, ["talk"]);
+        assert_eq!(trial.isolation.process_namespace, !isolation.is_empty());
+        use Phase::{Measure, Prepare, Start, Stop, Verify};
+        let phases: Vec<Phase> = trial.phases.iter().map(|span| span.phase).collect();
+        assert_eq!(phases, [Prepare, Start, Measure, Verify, Stop]);
+    }
+}
+
+fn faults_of_programs_are_recorded(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let mut preloads = script("preloads", "echo \"$line\"");
+    let library = "/nowhere/libmissing.so".to_owned();
+    preloads
+        .program_env
+        .insert("LD_PRELOAD".to_owned(), library);
+    let subjects = vec![
+        script("endless", "echo begun; exec sleep 600"),
+        script("stubborn", "trap '' TERM; while :; do sleep 600; done"),
+        script("crash", "kill -SEGV $$"),
+        script("garbage", "echo '{\"measure\":7'"),
+        script("silent", "echo talk"),
+        script(
+            "other",
+            "echo '{\"measure\":\"things\",\"threads\":1,\"count\":20,\"elapsed_ns\":5}'",
+        ),
+        script("exits", "echo \"$line\"; echo no such work >&2; exit 3"),
+        program("absent", &["/nowhere/to/be/found"]),
+        script("floods", "exec yes"),
+        preloads,
+        script("good", "echo \"$line\""),
+    ];
+    let run = stage.run(&plan(subjects, 1, 3_000), &[]);
+    let reason = |subject: &str| {
+        let (phase, reason) = failure(&run.trials, subject);
+        format!("{subject}: {phase:?}: {reason}")
+    };
+    let names = [
+        "endless", "stubborn", "crash", "garbage", "silent", "other", "exits", "absent", "floods",
+        "preloads",
+    ];
+    // Two isolations run this code, which an inline snapshot does not allow.
+    assert_eq!(names.map(reason), REASONS);
+    let good = run.trials.last().expect("the last one");
+    assert_eq!(good.outcome, Outcome::Measured, "{good:#?}");
+    let crash = &run.trials[2].processes[0];
+    let signal = Some(Exit::Signal {
+        signal: 11,
+        asked: false,
+    });
+    assert_eq!(crash.exit, signal);
+}
+
+fn what_a_program_leaves_behind_is_killed_and_named(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let leaves = "setsid sleep 600 & setsid sleep 601 & echo \"$line\"";
+    let run = stage.run(&plan(vec![script("leaves", leaves)], 1, 20_000), &[]);
+    let trial = &run.trials[0];
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let sleeps = |name: &&String| name.starts_with("sleep (");
+    assert_eq!(
+        trial.left_behind.iter().filter(sleeps).count(),
+        2,
+        "{trial:#?}"
+    );
+}
+
+fn a_program_that_keeps_failing_is_left_out(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let run = stage.run(&plan(vec![script("fails", "exit 1")], 5, 20_000), &[]);
+    assert_eq!(run.trials.len(), 2);
+}
+
+fn an_interrupted_program_is_run_again(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let ready = stage.folder.join("ready");
+    let waits = format!(
+        "if [ -e {0} ]; then echo \"$line\"; else exec sleep 600; fi",
+        ready.display()
+    );
+    let plan = plan(vec![script("waits", &waits)], 2, 60_000);
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    prony_lab::launch::signal(child.id(), rustix::process::Signal::INT);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    stage.none_left();
+    let before = stage.read();
+    assert_eq!(before.trials[0].outcome, Outcome::Interrupted);
+    let exit = &before.trials[0].processes[0].exit;
+    let asked = matches!(exit, Some(Exit::Signal { asked: true, .. }));
+    assert!(asked, "{exit:?}");
+    std::fs::write(&ready, "").expect("a file");
+    let run = stage.run(&plan, &["resume"]);
+    assert_eq!(run.trials.len(), 2);
+    assert!(run.trials.iter().all(|t| t.outcome == Outcome::Measured));
+}
+
+fn nothing_of_a_program_outlives_a_killed_run(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let forks = "setsid sleep 600 & trap '' TERM; while :; do sleep 600; done";
+    let plan = plan(vec![script("forks", forks)], 1, 60_000);
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    stage.none_left();
+}
+
+fn threads_builds_and_environment_of_a_value_reach_the_program(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let text = "echo \"{\\\"measure\\\":\\\"things\\\",\\\"threads\\\":$1,\\\"count\\\":$(($1 * $2)),\
+                \\\"elapsed_ns\\\":7,\\\"checksum\\\":\\\"$3 $4 $5 $ALLOCATOR $(nproc)\\\"}\"";
+    let mut subject = program(
+        "told",
+        &[
+            "/bin/sh",
+            "-c",
+            text,
+            "sh",
+            "{threads}",
+            "{count}",
+            "{work}",
+            "{hardening}",
+        ],
+    );
+    let builds = words(&["on", "off"]);
+    subject
+        .variants
+        .insert("hardening".to_owned(), builds.clone());
+    let mut plan = plan(vec![subject], 1, 20_000);
+    plan.workloads[0]
+        .program
+        .as_mut()
+        .expect("a program")
+        .args
+        .clear();
+    let setting = |name: &str, values: &[String]| PlannedSetting {
+        name: name.to_owned(),
+        values: values.to_vec(),
+        ..PlannedSetting::default()
+    };
+    let mut allocator = setting("allocator", &words(&["std", "other"]));
+    allocator.args = words(&["a={value}"]);
+    let only_other = BTreeMap::from([("ALLOCATOR".to_owned(), "preloaded-{value}".to_owned())]);
+    allocator.env_of.insert("other".to_owned(), only_other);
+    plan.settings = vec![
+        setting("hardening", &builds),
+        setting("threads", &words(&["1", "3"])),
+        allocator,
+    ];
+    let first = plan.cells[0].clone();
+    let chosen = [("1", "std"), ("3", "other")];
+    plan.cells = chosen
+        .map(|(threads, allocator)| {
+            let mut cell = first.clone();
+            cell.id = format!("{} threads={threads}", first.id);
+            cell.settings
+                .insert("threads".to_owned(), threads.to_owned());
+            cell.settings
+                .insert("allocator".to_owned(), allocator.to_owned());
+            cell
+        })
+        .to_vec();
+    plan.cells[1]
+        .settings
+        .insert("hardening".to_owned(), "off".to_owned());
+    plan.order = vec![vec![0, 1]];
+    let run = stage.run(&plan, &[]);
+    let said: Vec<&str> = run.trials.iter().map(checksum).collect();
+    let all = if plan.cores.subject.is_empty() { 1 } else { 2 };
+    assert_eq!(
+        said,
+        [
+            "counting on a=std  1".to_owned(),
+            format!("counting off a=other preloaded-other {all}")
+        ]
+    );
+}
+
+fn checksum(trial: &Trial) -> &str {
+    let report = trial.program.as_ref();
+    let lines = report.map_or(&[][..], |report| &report.lines);
+    &lines
+        .first()
+        .unwrap_or_else(|| panic!("{trial:#?}"))
+        .checksum
+}
+
+/// Starts a program as a trial does, with its parent's reports heard here.
+fn started_by_a_parent(stage: &Stage, command: &[&str]) -> ProgramReport {
+    let output = stage.folder.join("output");
+    for file in ["output", "log"] {
+        std::fs::write(stage.folder.join(file), "").expect("a file");
+    }
+    let order = Order::Program(ProgramOrder {
+        command: words(command),
+        env: BTreeMap::new(),
+        dir: "/".into(),
+        output: output.clone(),
+        log: stage.folder.join("log"),
+    });
+    let own = std::env::current_exe().expect("this binary");
+    let mut parent = Supervisor::start(&own, Wanted::default(), order).expect("it starts");
+    let mut next = || loop {
+        if let Some(report) = parent.next(Duration::from_secs(60)).expect("a report") {
+            return report;
+        }
+    };
+    assert!(matches!(next(), Report::Began { .. }));
+    let Report::Ran {
+        exit, peak_bytes, ..
+    } = next()
+    else {
+        panic!("it did not end");
+    };
+    assert_eq!(exit, Exit::Code { code: 0 });
+    let mut report = ProgramReport {
+        peak_bytes,
+        ..ProgramReport::default()
+    };
+    let text = std::fs::read_to_string(output).expect("its output");
+    // Its own mark, in KiB.
+    report.wall_ns = text.trim().parse().expect("a number");
+    report
+}
+
+/// The peak that the kernel kept of a program is the program's own, however large the
+/// process is that asked for it.
+fn memory_is_the_programs_own(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let ballast = vec![1_u8; 100 << 20];
+    let own = std::env::current_exe().expect("this binary");
+    let own = own.display().to_string();
+    let marks = "while read -r name value unit; do case $name in VmHWM:) echo $value;; esac; \
+                 done < /proc/self/status";
+    let tiny = started_by_a_parent(&stage, &["/bin/sh", "-c", marks]);
+    let small = started_by_a_parent(&stage, &[&own, "__allocate", "0"]);
+    let large = started_by_a_parent(&stage, &[&own, "__allocate", "50"]);
+    std::hint::black_box(&ballast);
+    for report in [&tiny, &small, &large] {
+        let said = report.wall_ns * 1024;
+        let off = report.peak_bytes.abs_diff(said);
+        println!(
+            "peak {} KiB, by its own mark {} KiB",
+            report.peak_bytes / 1024,
+            report.wall_ns
+        );
+        assert!(off < 2 * MIB, "{} and {said}", report.peak_bytes);
+    }
+    assert!(tiny.peak_bytes < 8 * MIB, "{}", tiny.peak_bytes);
+    let grown = large.peak_bytes - small.peak_bytes;
+    assert!(grown.abs_diff(50 * MIB) < MIB, "{grown}");
+}
