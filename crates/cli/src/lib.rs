@@ -3,6 +3,7 @@
 //! computes; each command is one module.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod driver;
 mod duration;
 mod explain;
@@ -90,6 +91,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Run(words) => run::run(&words, streams),
         Command::Report(words) => report::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
+        Command::Bench(words) => bench::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
+use prony_bench::Work;
 
 use crate::duration;
 use crate::serve::ServeOptions;
@@ -38,6 +39,8 @@ pub enum Command {
     Report(ReportWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
+    /// Do one work of the runtime to its end and print its time, peak memory and rate
+    Bench(BenchWords),
     /// Serve known answers: the reference server
     Serve(ServeOptions),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
@@ -174,6 +177,56 @@ pub enum Picture {
     Latency,
     /// CPU time per request of subject and generator
     Cpu,
+}
+
+/// `prony bench`
+#[derive(Debug, Args)]
+#[command(after_help = bench_help())]
+pub struct BenchWords {
+    /// Which work: see below
+    #[arg(value_name = "NAME")]
+    pub work: Work,
+    /// How often, on each thread [default: as below]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// Threads that do the whole work at the same time, each with a loop of its own
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// start: how a service comes by what it requires
+    #[arg(long, value_name = "HOW", default_value = "explicit")]
+    pub injection: InjectionWord,
+    /// event: different priorities, mixed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub priorities: u32,
+    /// realtime: what no run should exceed
+    #[arg(long, value_name = "T", default_value = "2ms", value_parser = duration::parse_positive)]
+    pub deadline: Nanos,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a service comes by what it requires.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum InjectionWord {
+    /// It registers what it requires and is told when that comes and goes
+    Explicit,
+    /// It is made with what it requires
+    Constructor,
+}
+
+/// The works, for the command's help.
+fn bench_help() -> String {
+    let mut help = String::from("Works, with how often they are done unless -n says:\n");
+    for work in Work::ALL {
+        let (name, count, summary) = (work.name(), work.count(), work.summary());
+        help.push_str(&format!("  {name:<11} {count:>9}  {summary}\n"));
+    }
+    help.push_str(
+        "\nThe time is from the making of the first loop to the end of the last one; the peak memory is \
+this process's.\nExit code 1: the work was not done as it should have been.",
+    );
+    help
 }
 
 /// `prony explain`

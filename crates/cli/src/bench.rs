@@ -1,0 +1,181 @@
+//! `prony bench`: one work of the runtime by itself.
+
+use std::fmt::Write as _;
+
+use anyhow::Context as _;
+use prony_bench::{BenchError, Done, Order, Work};
+use prony_record::ProgramLine;
+use serde::Serialize;
+
+use crate::words::{BenchWords, InjectionWord};
+use crate::{Ending, Streams};
+
+/// Does the work, then prints what it measured as a line for people or for programs.
+pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let order = Order {
+        count: words.count.unwrap_or(words.work.count()),
+        threads: words.threads,
+        injection: match words.injection {
+            InjectionWord::Explicit => prony_bench::Injection::Explicit,
+            InjectionWord::Constructor => prony_bench::Injection::Constructor,
+        },
+        priorities: words.priorities,
+        deadline: words.deadline,
+        driver: crate::driver::chosen()?
+            .parse()
+            .map_err(anyhow::Error::msg)?,
+    };
+    let done = match prony_bench::run(words.work, &order) {
+        Ok(done) => done,
+        Err(wrong @ BenchError::Wrong { .. }) => {
+            writeln!(streams.err, "prony: {wrong}")?;
+            return Ok(Ending::Failed);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    for note in &done.notes {
+        writeln!(streams.err, "prony: {note}")?;
+    }
+    let peak_bytes = peak_bytes().context("the peak memory of this process cannot be read")?;
+    if words.json {
+        let line = Line {
+            line: &done.line,
+            peak_bytes,
+        };
+        serde_json::to_writer(&mut *streams.out, &line)?;
+        writeln!(streams.out)?;
+    } else {
+        streams
+            .out
+            .write_all(for_people(words.work, &done, peak_bytes).as_bytes())?;
+    }
+    Ok(Ending::Done)
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    line: &'a ProgramLine,
+    peak_bytes: u64,
+}
+
+/// The peak resident set of this process, which nothing has reset.
+fn peak_bytes() -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
+    Ok(kib.context("no VmHWM")?.trim().parse::<u64>()? * 1024)
+}
+
+fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {
+    let line = &done.line;
+    let seconds = line.elapsed_ns as f64 / 1e9;
+    let threads = match line.threads {
+        1 => "one thread".to_owned(),
+        more => format!("{more} threads"),
+    };
+    let rate = |count: u64| grouped((count as f64 / seconds) as u64);
+    let mut text = format!(
+        "prony bench {work}, {threads}: {} µs, {} B peak memory, {} {}/s",
+        grouped(line.elapsed_ns / 1_000),
+        grouped(peak_bytes),
+        rate(line.count),
+        line.measure,
+    );
+    if line.bytes > 0 {
+        let _ = write!(text, ", {:.0} MB/s", line.bytes as f64 / seconds / 1e6);
+    }
+    text.push('\n');
+    if let Some(durations) = &line.durations {
+        for missed in &durations.missed {
+            let _ = writeln!(
+                text,
+                "run {} took {} µs, which exceeds the deadline of {} µs",
+                grouped(missed.run),
+                grouped(missed.ns / 1_000),
+                grouped(durations.deadline_ns / 1_000),
+            );
+        }
+        let _ = writeln!(
+            text,
+            "min/max/mean: {}/{}/{:.0} µs; {} of {} runs missed the deadline of {} µs",
+            grouped(durations.min_ns / 1_000),
+            grouped(durations.max_ns / 1_000),
+            durations.mean_ns / 1e3,
+            grouped(durations.missed_count),
+            grouped(durations.count),
+            grouped(durations.deadline_ns / 1_000),
+        );
+    }
+    text
+}
+
+/// With a comma between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prony_record::{Durations, Missed};
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let of = |number| grouped(number);
+        assert_eq!(of(7), "7");
+        assert_eq!(of(999), "999");
+        assert_eq!(of(1_000), "1,000");
+        assert_eq!(of(12_345_678), "12,345,678");
+    }
+
+    #[test]
+    fn a_line_says_time_memory_and_rate() {
+        let mut done = Done::default();
+        done.line.measure = "messages".to_owned();
+        done.line.threads = 2;
+        done.line.count = 10_000;
+        done.line.elapsed_ns = 2_000_000;
+        done.line.bytes = 300_000_000;
+        assert_eq!(
+            for_people(Work::Serializer, &done, 6_553_600),
+            "prony bench serializer, 2 threads: 2,000 µs, 6,553,600 B peak memory, \
+             5,000,000 messages/s, 150000 MB/s\n"
+        );
+    }
+
+    #[test]
+    fn every_missed_deadline_has_its_line() {
+        let mut done = Done::default();
+        done.line.measure = "runs".to_owned();
+        done.line.threads = 1;
+        done.line.elapsed_ns = 1_000_000_000;
+        done.line.count = 4;
+        done.line.durations = Some(Durations {
+            count: 4,
+            min_ns: 142_000,
+            mean_ns: 147_400.0,
+            max_ns: 51_101_000,
+            deadline_ns: 2_000_000,
+            missed: vec![Missed {
+                run: 3,
+                ns: 51_101_000,
+            }],
+            missed_count: 1,
+            ..Durations::default()
+        });
+        let text = for_people(Work::Realtime, &done, 4_096);
+        assert!(text.contains("run 3 took 51,101 µs, which exceeds the deadline of 2,000 µs\n"));
+        assert!(text.ends_with(
+            "min/max/mean: 142/51,101/147 µs; 1 of 4 runs missed the deadline of 2,000 µs\n"
+        ));
+    }
+}

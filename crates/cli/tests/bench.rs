@@ -1,0 +1,65 @@
+//! `prony bench`: each work by itself, as a user starts it.
+
+use std::process::{Command, Output};
+
+use prony_bench::Work;
+use prony_record::ProgramLine;
+
+fn bench(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_prony"))
+        .arg("bench")
+        .args(words)
+        .output()
+        .expect("prony starts")
+}
+
+#[test]
+fn every_work_prints_a_line_for_people_and_one_for_programs() {
+    for work in Work::ALL {
+        let said = bench(&[work.name(), "-n", "20"]);
+        let text = String::from_utf8_lossy(&said.stdout).into_owned();
+        assert!(
+            said.status.success(),
+            "{work}: {}",
+            String::from_utf8_lossy(&said.stderr)
+        );
+        let begins = format!("prony bench {work}, one thread: ");
+        assert!(
+            text.starts_with(&begins) && text.contains(" B peak memory, "),
+            "{text}"
+        );
+
+        let said = bench(&[work.name(), "-n", "20", "--json"]);
+        let line: ProgramLine = serde_json::from_slice(&said.stdout).expect("one line of JSON");
+        assert_eq!((line.count, line.threads), (20, 1));
+        assert!(line.elapsed_ns > 0 && !line.checksum.is_empty());
+        let value: serde_json::Value = serde_json::from_slice(&said.stdout).expect("an object");
+        assert!(
+            value["peak_bytes"]
+                .as_u64()
+                .is_some_and(|bytes| bytes > 1 << 20)
+        );
+    }
+}
+
+#[test]
+fn each_thread_does_the_whole_work() {
+    let one = bench(&["serializer", "-n", "1000", "--json"]);
+    let two = bench(&["serializer", "-n", "1000", "-t", "2", "--json"]);
+    let [one, two]: [ProgramLine; 2] =
+        [one, two].map(|said| serde_json::from_slice(&said.stdout).expect("one line of JSON"));
+    assert_eq!((two.count, two.bytes), (2 * one.count, 2 * one.bytes));
+    let number = |line: &ProgramLine| line.checksum.parse::<u64>().expect("a number");
+    assert_eq!(number(&two), 2 * number(&one));
+}
+
+#[test]
+fn a_work_that_is_not_there_is_answered_with_those_that_are() {
+    let said = bench(&["corutine"]);
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(2));
+    assert!(
+        text.contains("there is no work `corutine`: use one of coroutine, event"),
+        "{text}"
+    );
+}
