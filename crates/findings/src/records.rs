@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::measure;
 use prony_record::{Cell, Outcome, Plan, PlannedSubject, PlannedWorkload, ProgramReport, Trial};
 
 /// A plan and its trials by Prony's own generator.
@@ -83,8 +84,19 @@ impl<'a> Case<'a> {
     }
 
     /// All that were measured, of whichever kind.
-    pub(crate) fn complete(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
+    pub fn complete(&self) -> impl Iterator<Item = &'a Trial> + use<'a> {
         self.measured().chain(self.runs().map(|(trial, _)| trial))
+    }
+
+    /// The rate of each measured block: requests a second of a server, counts a second of a program.
+    pub fn rates(&self) -> Vec<(u32, f64)> {
+        let of_server = self
+            .measured()
+            .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)));
+        let of_program = self
+            .runs()
+            .filter_map(|(trial, run)| Some((trial.block, measure::program_rate(run)?.0)));
+        of_server.chain(of_program).collect()
     }
 
     /// Whether it is the work of a program that is run to its end.

@@ -8,17 +8,36 @@ use prony_stats::{BLOCKS_INTERVAL_MIN, median};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::programs::{self, across::Across};
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 12;
 
 /// The sentences, in order.
-pub fn sentences(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let measured: Vec<&CellFigures> = cells.iter().filter(|c| c.rate_per_s.is_some()).collect();
-    if measured.is_empty() {
+pub fn sentences(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Vec<String> {
+    let mut said = of_servers(run, cells);
+    let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
+    if let Some(across) = across {
+        said.extend(programs::answer::sentences(run, &programs, across));
+    }
+    if said.is_empty() {
         return vec![nothing(run, cells)];
     }
-    let mut said = vec![claim(run, cells, &measured)];
+    let measured: Vec<&CellFigures> = cells.iter().filter(|c| c.rate_per_s.is_some()).collect();
+    said.extend(resolution(&measured));
+    said.extend(reservations(cells));
+    said
+}
+
+/// The sentences on servers; none where no cell of one was measured.
+fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+    let servers: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_none()).collect();
+    let measured = servers.iter().copied().filter(|c| c.rate_per_s.is_some());
+    let measured: Vec<&CellFigures> = measured.collect();
+    if measured.is_empty() {
+        return Vec::new();
+    }
+    let mut said = vec![claim(run, servers.len(), &measured)];
     for (workload, connections) in groups(cells) {
         let group = measured
             .iter()
@@ -26,15 +45,25 @@ pub fn sentences(run: &Run, cells: &[CellFigures]) -> Vec<String> {
             .filter(|c| c.workload == workload && c.connections == connections);
         said.extend(of_group(&workload, connections, &group.collect::<Vec<_>>()));
     }
-    said.extend(resolution(&measured));
-    said.extend(reservations(cells));
     said
 }
 
-/// Workloads and connections in the order of the cells.
+/// The servers' cells of one workload and number of connections.
+pub fn group<'a>(
+    cells: &'a [CellFigures],
+    workload: &str,
+    connections: u32,
+) -> Vec<&'a CellFigures> {
+    let of_group = |c: &&CellFigures| {
+        c.workload == workload && c.connections == connections && c.program.is_none()
+    };
+    cells.iter().filter(of_group).collect()
+}
+
+/// Workloads and connections of the servers, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<(String, u32)> {
     let mut groups: Vec<(String, u32)> = Vec::new();
-    for cell in cells {
+    for cell in cells.iter().filter(|c| c.program.is_none()) {
         let group = (cell.workload.clone(), cell.connections);
         if !groups.contains(&group) {
             groups.push(group);
@@ -69,7 +98,7 @@ fn cells_word(count: usize) -> String {
 }
 
 /// How much was done, and what may follow from it.
-fn claim(run: &Run, cells: &[CellFigures], measured: &[&CellFigures]) -> String {
+fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
     let blocks = measured
         .iter()
         .map(|c| c.trials.measured.len())
@@ -82,10 +111,10 @@ fn claim(run: &Run, cells: &[CellFigures], measured: &[&CellFigures]) -> String 
         } else {
             measured.len().to_string()
         },
-        if cells.len() == 1 {
+        if cells == 1 {
             "1 cell was".to_owned()
         } else {
-            format!("{} cells were", cells.len())
+            format!("{cells} cells were")
         },
         if blocks == 1 {
             "1 block".to_owned()

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Code, Finding, Records, Verdict, measure, verdict};
-use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Phase, Role, Trial};
+use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Phase, Plan, Role, Trial};
 use prony_stats::{
     Comparison, Conclusion, Quantity, Share, SpreadKind, Summary, Tail, compare, median, quantile,
     sorted, summarise,
@@ -12,6 +12,7 @@ use prony_stats::{
 use serde::Serialize;
 
 use crate::Run;
+use crate::programs::{self, figures::ProgramFigures};
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -38,7 +39,8 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn of<U: Quantity>(values: &[f64], seed: u64) -> Option<Figure> {
+    /// Median, and range or interval as the number of blocks allows.
+    pub fn of<U: Quantity>(values: &[f64], seed: u64) -> Option<Figure> {
         let summary: Summary<U> = summarise(values, seed)?;
         Some(Figure {
             median: summary.median.value(),
@@ -50,7 +52,7 @@ impl Figure {
     }
 
     /// With the range for its spread, whatever the number of blocks: only rates claim more.
-    fn range(values: &[f64]) -> Option<Figure> {
+    pub fn range(values: &[f64]) -> Option<Figure> {
         let kept = sorted(values);
         Some(Figure {
             median: median(&kept)?,
@@ -94,7 +96,8 @@ pub struct RatioFigure {
 }
 
 impl RatioFigure {
-    fn of(reference_cell: &str, compared: &Comparison) -> RatioFigure {
+    /// A comparison with the named cell.
+    pub fn of(reference_cell: &str, compared: &Comparison) -> RatioFigure {
         RatioFigure {
             reference_cell: reference_cell.to_owned(),
             ratio: compared.ratio.0,
@@ -147,6 +150,9 @@ pub struct CellFigures {
     pub workload: String,
     /// Connections.
     pub connections: u32,
+    /// What a program recorded beside its rate and its memory; nothing of a server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramFigures>,
     /// Settings.
     pub settings: BTreeMap<String, String>,
     /// Whether its subject is the reference.
@@ -159,7 +165,7 @@ pub struct CellFigures {
     pub verdict: Option<Verdict>,
     /// Codes of its findings.
     pub findings: Vec<Code>,
-    /// Requests a second.
+    /// Requests a second; of a program what it counts, a second of its own clock.
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
     pub ratio: Option<RatioFigure>,
@@ -177,7 +183,7 @@ pub struct CellFigures {
     pub cpu_subject_ns: Option<Figure>,
     /// CPU time of the generator a request, nanoseconds.
     pub cpu_generator_ns: Option<Figure>,
-    /// Peak resident memory of the subject's largest process in the window.
+    /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
     pub memory_peak_bytes: Option<Figure>,
     /// Processes of the subject, the most of all blocks.
     pub processes: usize,
@@ -229,6 +235,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         label: label(case),
         workload: cell.workload.clone(),
         connections: cell.connections,
+        program: programs::figures::of_cell(case, seed),
         settings: cell.settings.clone(),
         is_reference: run.plan.reference.as_ref() == Some(&cell.subject),
         is_copy: is_copy(case),
@@ -248,7 +255,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         cpu_generator_ns: over(&trials, |t| {
             Some(measure::generator_cpu_per_request(t.load.as_ref()?)?.0)
         }),
-        memory_peak_bytes: over(&trials, |t| Some(measure::memory_peak(t, Role::Subject)?.0)),
+        memory_peak_bytes: memory(case),
         processes: trials
             .iter()
             .map(|trial| measure::processes(trial, Role::Subject).count())
@@ -265,15 +272,19 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     }
 }
 
+/// The name of a subject, or its id where the name is not unique.
+pub fn name_of<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
+    let subjects = &plan.subjects;
+    let shared = |name: &str| subjects.iter().filter(|s| s.name == name).count() > 1;
+    let subject = subjects.iter().find(|s| s.id == id);
+    let name = subject.map(|subject| subject.name.as_str());
+    name.filter(|name| !name.is_empty() && !shared(name))
+        .unwrap_or(id)
+}
+
 /// `axum`, or `axum, logging=info` where there are settings; the id where a name is not unique.
 fn label(case: &Case<'_>) -> String {
-    let subjects = &case.records.plan.subjects;
-    let shared = |name: &str| subjects.iter().filter(|s| s.name == name).count() > 1;
-    let name = case
-        .subject
-        .map(|subject| subject.name.as_str())
-        .filter(|name| !name.is_empty() && !shared(name));
-    let mut label = name.unwrap_or(&case.cell.subject).to_owned();
+    let mut label = name_of(case.records.plan, &case.cell.subject).to_owned();
     for (setting, value) in &case.cell.settings {
         label.push_str(&format!(", {setting}={value}"));
     }
@@ -294,6 +305,7 @@ fn is_copy(case: &Case<'_>) -> bool {
         (
             s.source.clone(),
             s.start.clone(),
+            s.program.clone(),
             s.env.clone(),
             s.threads,
             s.build_key.clone(),
@@ -323,7 +335,7 @@ fn outcomes(run: &Run, case: &Case<'_>) -> Trials {
         });
     Trials {
         planned: u32::try_from(planned).unwrap_or(u32::MAX),
-        measured: case.measured().map(|trial| trial.block).collect(),
+        measured: case.complete().map(|trial| trial.block).collect(),
         failed: failed.collect(),
     }
 }
@@ -333,36 +345,49 @@ fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure>
     Figure::range(&values)
 }
 
-fn rates(case: &Case<'_>) -> Vec<f64> {
-    let loads = case.measured().filter_map(|trial| trial.load.as_ref());
-    loads.filter_map(measure::rate).map(|rate| rate.0).collect()
+fn memory(case: &Case<'_>) -> Option<Figure> {
+    let trials = case.measured();
+    let of_server = trials.filter_map(|t| Some(measure::memory_peak(t, Role::Subject)?.0));
+    let of_program = case.runs().map(|(_, run)| run.peak_bytes as f64);
+    Figure::range(&of_server.chain(of_program).collect::<Vec<_>>())
 }
 
-/// Against the reference's cell with the same workload, connections and settings.
+fn rates(case: &Case<'_>) -> Vec<f64> {
+    case.rates().into_iter().map(|(_, rate)| rate).collect()
+}
+
+/// Against the reference's cell with the same workload, size and settings.
 fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let plan = case.records.plan;
     let reference = plan.reference.as_ref()?;
+    let same_settings = |cell: &Cell| match case.is_program() {
+        true => programs::figures::settings_agree(plan, case.cell, cell),
+        false => cell.settings == case.cell.settings,
+    };
     let matches = |cell: &&Cell| {
         &cell.subject == reference
             && cell.workload == case.cell.workload
             && cell.connections == case.cell.connections
-            && cell.settings == case.cell.settings
+            && cell.count == case.cell.count
+            && same_settings(cell)
     };
     let other = plan
         .cells
         .iter()
         .find(matches)
         .filter(|cell| cell.id != case.cell.id)?;
-    let of_block: BTreeMap<u32, f64> = by_block(&case.records.case(other)).collect();
-    let pairs: Vec<(f64, f64)> = by_block(case)
-        .filter_map(|(block, rate)| Some((rate, *of_block.get(&block)?)))
-        .collect();
-    Some(RatioFigure::of(&other.id, &compare(&pairs)?))
+    compared(&case.records.case(other), case)
 }
 
-fn by_block<'a>(case: &Case<'a>) -> impl Iterator<Item = (u32, f64)> + use<'a> {
-    case.measured()
-        .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)))
+/// The rate of `case` over that of `reference`, block by block.
+pub fn compared(reference: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
+    let of_block: BTreeMap<u32, f64> = reference.rates().into_iter().collect();
+    let pairs: Vec<(f64, f64)> = case
+        .rates()
+        .into_iter()
+        .filter_map(|(block, rate)| Some((rate, *of_block.get(&block)?)))
+        .collect();
+    Some(RatioFigure::of(&reference.cell.id, &compare(&pairs)?))
 }
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a

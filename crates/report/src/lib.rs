@@ -12,6 +12,7 @@
 //! How it is made: `figures` computes every number once, for each cell; `notes` merges findings into
 //! numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
+//! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ mod markdown;
 mod notes;
 mod numbers;
 mod plots;
+mod programs;
 mod render;
 mod sections;
 mod table;

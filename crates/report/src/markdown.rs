@@ -30,12 +30,11 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
 
 fn head(column: &Column) -> String {
     let title = markdown(&column.title);
-    match (column.below, column.title.starts_with("ratio to")) {
-        ("", _) => title,
+    match (column.below, &*column.title) {
+        // A server's rate has a column of its own for the spread.
+        ("", _) | (_, "requests/s") => title,
         (unit, _) if unit.starts_with('µ') => format!("{title}, {unit}"),
-        (below, true) => format!("{title} ({below})"),
-        // A rate's spread has a column of its own.
-        (_, false) => title,
+        (below, _) => format!("{title} ({below})"),
     }
 }
 

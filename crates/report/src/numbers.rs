@@ -134,6 +134,11 @@ pub fn time(ns: f64) -> String {
     scaled(TIMES, ns)
 }
 
+/// Two ends of a time: `4.51–4.66 ms`.
+pub fn times(low: f64, high: f64) -> String {
+    scaled_ends(TIMES, low, high)
+}
+
 /// A size with its unit: `45.2 MiB`.
 pub fn bytes(count: f64) -> String {
     scaled(SIZES, count)

@@ -3,6 +3,8 @@
 //!
 //! A picture is a list of shapes with their places, computed here and written out by a template.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::figures::CellFigures;
@@ -92,10 +94,10 @@ struct Text {
 
 /// The figure that a shape shows.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Data {
-    cell: String,
-    figure: &'static str,
-    value: Option<f64>,
+pub(crate) struct Data {
+    pub(crate) cell: String,
+    pub(crate) figure: Cow<'static, str>,
+    pub(crate) value: Option<f64>,
 }
 
 const WIDTH: f64 = 400.0;
@@ -128,15 +130,24 @@ fn at(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// From a value to a place between the names and the values.
-struct Axis {
-    low: f64,
-    high: f64,
-    logarithmic: bool,
+/// From a value to a place, by default between the names and the values.
+pub(crate) struct Axis {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) logarithmic: bool,
+    /// Place of `low`.
+    pub(crate) from: f64,
+    /// Place of `high`.
+    pub(crate) to: f64,
 }
 
 impl Axis {
-    fn x(&self, value: f64) -> f64 {
+    /// The same between other places.
+    pub(crate) fn between(self, from: f64, to: f64) -> Axis {
+        Axis { from, to, ..self }
+    }
+
+    pub(crate) fn x(&self, value: f64) -> f64 {
         let scale = |v: f64| {
             if self.logarithmic {
                 libm::log10(v.max(1e-300))
@@ -150,11 +161,11 @@ impl Axis {
         } else {
             0.0
         };
-        NAMES + part * (WIDTH - NAMES - VALUES)
+        self.from + part * (self.to - self.from)
     }
 
     /// From zero, with its ticks.
-    fn linear(highest: f64) -> (Axis, Vec<f64>) {
+    pub(crate) fn linear(highest: f64) -> (Axis, Vec<f64>) {
         let highest = if highest.is_finite() && highest > 0.0 {
             highest
         } else {
@@ -171,12 +182,14 @@ impl Axis {
             low: 0.0,
             high: count * step,
             logarithmic: false,
+            from: NAMES,
+            to: WIDTH - VALUES,
         };
         (axis, ticks)
     }
 
     /// Over whole decades.
-    fn logarithmic(lowest: f64, highest: f64) -> (Axis, Vec<f64>) {
+    pub(crate) fn logarithmic(lowest: f64, highest: f64) -> (Axis, Vec<f64>) {
         let low = libm::floor(libm::log10(lowest.clamp(1.0, 1e18)));
         let high = libm::ceil(libm::log10(highest.clamp(1.0, 1e19))).max(low + 1.0);
         let decades = (high - low) as i32;
@@ -186,13 +199,25 @@ impl Axis {
             low: power(0),
             high: power(decades),
             logarithmic: true,
+            from: NAMES,
+            to: WIDTH - VALUES,
         };
         (axis, ticks)
     }
 }
 
 impl Picture {
-    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &'static str) {
+    /// Empty, of a size.
+    pub(crate) fn new(title: &str, width: f64, height: f64) -> Picture {
+        Picture {
+            title: title.to_owned(),
+            width,
+            height,
+            ..Picture::default()
+        }
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &'static str) {
         self.lines.push(Line {
             x1: at(from.0),
             y1: at(from.1),
@@ -202,7 +227,13 @@ impl Picture {
         });
     }
 
-    fn text(&mut self, place: (f64, f64), anchor: &'static str, class: &'static str, text: String) {
+    pub(crate) fn text(
+        &mut self,
+        place: (f64, f64),
+        anchor: &'static str,
+        class: &'static str,
+        text: String,
+    ) {
         self.texts.push(Text {
             x: at(place.0),
             y: at(place.1),
@@ -245,7 +276,20 @@ impl Picture {
         }
     }
 
-    fn dot(
+    /// A bar from its upper left corner, `(width, height)` large.
+    pub(crate) fn bar(&mut self, place: (f64, f64), size: (f64, f64), tip: String, data: Data) {
+        self.bars.push(Bar {
+            x: at(place.0),
+            y: at(place.1),
+            width: at(size.0),
+            height: at(size.1),
+            class: "subject",
+            tip,
+            data,
+        });
+    }
+
+    pub(crate) fn dot(
         &mut self,
         place: (f64, f64),
         look: (&'static str, &'static str),
@@ -263,7 +307,7 @@ impl Picture {
     }
 
     /// A shape and what it stands for, from `x` on; gives the place for the next.
-    fn key(&mut self, x: f64, look: (&'static str, &'static str), word: &str) -> f64 {
+    pub(crate) fn key(&mut self, x: f64, look: (&'static str, &'static str), word: &str) -> f64 {
         self.dot((x, 13.0), look, String::new(), Data::default());
         self.text((x + 9.0, 17.5), "start", "key", word.to_owned());
         x + 22.0 + 7.0 * word.chars().count() as f64
@@ -275,7 +319,7 @@ fn middle(row: usize) -> f64 {
 }
 
 /// A round number of an axis without the digits that only a measured one needs.
-fn short(number: String) -> String {
+pub(crate) fn short(number: String) -> String {
     let (digits, unit) = match number.split_once(' ') {
         Some((digits, unit)) => (digits, format!(" {unit}")),
         None => (number.as_str(), String::new()),
@@ -300,7 +344,7 @@ fn shortened(name: &str) -> String {
 fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
     Data {
         cell: cell.cell.clone(),
-        figure,
+        figure: figure.into(),
         value: Some(value),
     }
 }

@@ -5,9 +5,10 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, Figure};
 use crate::notes::{Note, Seen};
 use crate::plots::{Picture, Plot, picture};
+use crate::programs::{Part, across::Across, figures::DurationFigures};
 use crate::view::{self, Reckoned, View};
 use crate::{Rendered, Run, answer, escape, markdown};
 
@@ -33,8 +34,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
     for (workload, connections) in answer::groups(&cells) {
-        let of_group = |c: &&CellFigures| c.workload == workload && c.connections == connections;
-        let own: Vec<&CellFigures> = cells.iter().filter(of_group).collect();
+        let own = answer::group(&cells, &workload, connections);
         let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
         if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {
             best = Some((
@@ -103,22 +103,27 @@ fn page(view: &View) -> String {
         *sentence = escape::tied(sentence);
     }
     let environment = templates();
-    let pictures = |group: &view::Group| -> Vec<Value> {
-        let pictures = group.pictures.iter();
+    let pictures = |pictures: &[Picture]| -> Vec<Value> {
         pictures
+            .iter()
             .map(|picture| safe(svg(&environment, picture, false)))
             .collect()
     };
-    let drawn: Vec<Vec<Value>> = view.groups.iter().map(pictures).collect();
+    let drawn: Vec<Vec<Value>> = view.groups.iter().map(|g| pictures(&g.pictures)).collect();
+    let parts_drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
+    let series = match view.parts.len() {
+        0 => "",
+        _ => include_str!("templates/series.css"),
+    };
     let style = safe(format!(
-        "{}{}",
+        "{}{}{series}",
         include_str!("templates/page.css"),
         include_str!("templates/plot.css")
     ));
     fill(
         &environment,
         "page.html",
-        context! { v => Value::from(Serde(&view)), drawn, style },
+        context! { v => Value::from(Serde(&view)), drawn, parts_drawn, style },
     )
 }
 
@@ -138,9 +143,14 @@ fn document(view: &View) -> String {
         };
         facts.iter().map(row).collect::<Vec<_>>()
     };
+    let part_tables = |part: &Part| -> Vec<Value> {
+        let tables = part.tables.iter();
+        tables.map(|t| safe(markdown::table(&t.table))).collect()
+    };
     let values = context! {
         v => Value::from(Serde(view)),
         tables,
+        part_tables => view.parts.iter().map(part_tables).collect::<Vec<_>>(),
         cross_check,
         environment => safe(markdown::words(&["", ""], &facts(&view.environment))),
         subjects => safe(subjects(view)),
@@ -271,6 +281,8 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         reference: Option<&'a str>,
         verdict: prony_findings::Verdict,
         cells: &'a [CellFigures],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        programs: Option<&'a Across>,
         cross_checks: &'a [crate::figures::CrossCheck],
         findings: &'a [prony_findings::Finding],
         not_run: &'a [crate::sections::NotRunRow],
@@ -286,6 +298,7 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         reference: run.plan.reference.as_deref(),
         verdict: reckoned.view.verdict,
         cells: &reckoned.cells,
+        programs: reckoned.programs.as_ref(),
         cross_checks: &reckoned.cross_checks,
         findings: &reckoned.findings,
         not_run: &reckoned.view.not_run,
@@ -297,26 +310,72 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
 const CSV_HEAD: &str = "cell,subject,workload,connections,settings,verdict,blocks_measured,trials_failed,\
 rate_per_s,rate_low_per_s,rate_high_per_s,rate_spread,ratio,ratio_low,ratio_high,conclusion,\
 p50_ns,p90_ns,p99_ns,p99_9_ns,max_ns,cpu_subject_ns_per_request,cpu_generator_ns_per_request,\
-memory_peak_bytes,completed,errors,findings\n";
+memory_peak_bytes,completed,errors,findings";
+
+/// Columns that a run with programs has besides.
+const CSV_HEAD_PROGRAMS: &str = ",count,threads,measure,elapsed_ns,elapsed_low_ns,elapsed_high_ns,elapsed_spread,bytes_per_s,wall_ns,\
+cpu_user_ns,cpu_system_ns,checksum,runs,run_min_ns,run_mean_ns,run_p99_ns,run_p99_9_ns,run_max_ns,deadline_ns,missed\n";
 
 fn csv(cells: &[CellFigures]) -> String {
+    let programs = cells.iter().any(|cell| cell.program.is_some());
     let mut text = String::from(CSV_HEAD);
+    text.push_str(if programs { CSV_HEAD_PROGRAMS } else { "\n" });
     for cell in cells {
-        let fields: Vec<String> = csv_fields(cell)
-            .iter()
-            .map(|field| csv_field(field))
-            .collect();
+        let mut fields = csv_fields(cell);
+        if programs {
+            fields.extend(csv_program_fields(cell));
+        }
+        let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
         text.push_str(&fields.join(","));
         text.push('\n');
     }
     text
 }
 
-fn csv_fields(cell: &CellFigures) -> Vec<String> {
-    let number = |value: Option<f64>| match value {
+fn number(value: Option<f64>) -> String {
+    match value {
         Some(value) if value.is_finite() => value.to_string(),
         _ => String::new(),
+    }
+}
+
+/// The columns of [`CSV_HEAD_PROGRAMS`]; empty for a server.
+fn csv_program_fields(cell: &CellFigures) -> Vec<String> {
+    let Some(program) = &cell.program else {
+        return vec![String::new(); CSV_HEAD_PROGRAMS.matches(',').count()];
     };
+    let elapsed = program.elapsed_ns;
+    let median = |figure: Option<Figure>| number(figure.map(|f| f.median));
+    let durations = program.durations.as_ref();
+    let of = |of: fn(&DurationFigures) -> Option<u64>| {
+        let value = durations.and_then(of);
+        value.map_or_else(String::new, |value| value.to_string())
+    };
+    vec![
+        program.count.to_string(),
+        program.threads.to_string(),
+        program.measure.clone(),
+        median(elapsed),
+        number(elapsed.map(|e| e.low)),
+        number(elapsed.map(|e| e.high)),
+        elapsed.map_or("", |e| e.spread).to_owned(),
+        median(program.bytes_per_s),
+        median(program.wall_ns),
+        median(program.cpu_user_ns),
+        median(program.cpu_system_ns),
+        program.checksum.clone(),
+        of(|d| Some(d.runs)),
+        of(|d| Some(d.min_ns)),
+        median(durations.and_then(|d| d.mean_ns)),
+        of(|d| d.p99_ns),
+        of(|d| d.p99_9_ns),
+        of(|d| Some(d.max_ns)),
+        of(|d| Some(d.deadline_ns)),
+        of(|d| Some(d.missed_count)),
+    ]
+}
+
+fn csv_fields(cell: &CellFigures) -> Vec<String> {
     let rate = cell.rate_per_s;
     let ratio = cell.ratio.as_ref();
     let latency = |name: &str| number(cell.latency_ns.get(name).map(|f| f.median));

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::programs::{self, across::THREADS};
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]
@@ -52,7 +53,9 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     add("processor", e.cpu_model.clone());
     add("processors", processors);
     add("cores of the subject", cores(&plan.cores.subject));
-    add("cores of the generator", cores(&plan.cores.generator));
+    if !programs::only(plan) {
+        add("cores of the generator", cores(&plan.cores.generator));
+    }
     add("memory", memory);
     add("kernel", e.kernel.clone());
     add("distribution", e.distribution.clone());
@@ -95,13 +98,22 @@ fn cap(plan: &Plan) -> String {
 
 /// How it was measured, in five lines.
 pub fn method(run: &Run) -> Vec<String> {
-    vec![
-        apart(run),
-        asked(&run.plan),
-        in_turn(&run.plan),
-        clocks(&run.plan),
-        reckoned(run),
-    ]
+    let mut lines = Vec::new();
+    if programs::only(&run.plan) {
+        lines.extend([in_turn(&run.plan), reckoned(run)]);
+    } else {
+        lines.extend([
+            apart(run),
+            asked(&run.plan),
+            in_turn(&run.plan),
+            clocks(&run.plan),
+            reckoned(run),
+        ]);
+    }
+    if programs::any(&run.plan) {
+        lines.splice(0..0, programs::words::method(run));
+    }
+    lines
 }
 
 fn apart(run: &Run) -> String {
@@ -234,6 +246,9 @@ pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRunRow> {
             remedy: "prony run … --resume with this run's directory".to_owned(),
         });
     }
+    if programs::any(&run.plan) {
+        return programs::words::merged(rows, &run.plan);
+    }
     rows
 }
 
@@ -259,18 +274,22 @@ const HASH_DIGITS: usize = 12;
 
 /// The subjects, in the plan's order.
 pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
+    let by_setting = programs::only(plan) && plan.settings.iter().any(|s| s.name == THREADS);
     let row = |s: &prony_record::PlannedSubject| SubjectRow {
         id: s.id.clone(),
         summary: s.summary.clone(),
         version: s.version.clone(),
         source: match &s.source {
             Source::Folder { dir } => last_parts(dir),
+            Source::Command { .. } if s.start.is_empty() => beginning(&s.program.join(" ")),
             Source::Command { .. } => beginning(&s.start.join(" ")),
             Source::Url { url } => url.clone(),
             Source::Unknown => String::new(),
         },
         build: s.build_key.chars().take(HASH_DIGITS).collect(),
-        threads: if s.threads > 0 {
+        threads: if by_setting {
+            "as set".to_owned()
+        } else if s.threads > 0 {
             s.threads.to_string()
         } else {
             String::new()
@@ -336,15 +355,13 @@ fn quoted(word: &str) -> String {
 
 /// What this document cannot tell.
 pub fn limits(run: &Run) -> Vec<String> {
-    let mut said = vec![
-        "Loopback has no wire: no loss, no delay, no interrupts. Each side's core does part of the \
-         other's network work, so CPU a request belongs to this generator and to loopback; compare it \
-         within this document only."
-            .to_owned(),
-        "A closed loop asks less of a slow server than of a fast one: latencies are those at the rate \
-         reached, not at one that users would impose, and they grow with the number of connections."
-            .to_owned(),
-    ];
+    let mut said = Vec::new();
+    if programs::any(&run.plan) {
+        said.extend(programs::words::limits());
+    }
+    if !programs::only(&run.plan) {
+        said.extend(of_servers());
+    }
     if !run.environment.virtualisation.is_empty() {
         said.push(format!(
             "The machine is virtual ({}): neighbours take time from it, which is seen only in part.",
@@ -357,4 +374,16 @@ pub fn limits(run: &Run) -> Vec<String> {
             .to_owned(),
     );
     said
+}
+
+fn of_servers() -> [String; 2] {
+    [
+        "Loopback has no wire: no loss, no delay, no interrupts. Each side's core does part of the \
+         other's network work, so CPU a request belongs to this generator and to loopback; compare it \
+         within this document only."
+            .to_owned(),
+        "A closed loop asks less of a slow server than of a fast one: latencies are those at the rate \
+         reached, not at one that users would impose, and they grow with the number of connections."
+            .to_owned(),
+    ]
 }

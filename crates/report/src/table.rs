@@ -1,6 +1,8 @@
 //! Tables as both documents show them: texts, the marks of footnotes, and the value that each
 //! text was made from.
 
+use std::borrow::Cow;
+
 use prony_findings::{Code, Verdict};
 use serde::Serialize;
 
@@ -52,8 +54,9 @@ pub struct Entry {
     pub below: String,
     /// What follows from the figure, in words.
     pub remark: &'static str,
-    /// Which figure of the cell it shows: its path in `summary.json`.
-    pub figure: &'static str,
+    /// Which figure it shows, as a path in `summary.json`: within the cell, or from the top
+    /// where it begins with `/`.
+    pub figure: Cow<'static, str>,
     /// The value that the text was made from.
     pub value: Option<f64>,
     /// Footnotes.
@@ -71,10 +74,15 @@ impl Entry {
         }
     }
 
-    fn figure(figure: &'static str, value: Option<f64>, show: impl Fn(f64) -> String) -> Entry {
+    /// A number of the figures, as it is shown.
+    pub fn figure(
+        figure: impl Into<Cow<'static, str>>,
+        value: Option<f64>,
+        show: impl Fn(f64) -> String,
+    ) -> Entry {
         Entry {
             text: value.map_or_else(|| NOTHING.to_owned(), show),
-            figure,
+            figure: figure.into(),
             value,
             ..Entry::default()
         }
@@ -155,6 +163,11 @@ fn row(cell: &CellFigures, notes: &Notes) -> Row {
         entry.marks = notes.marks(&cell.cell, codes);
     }
     entries.push(Entry::text(verdict_text(cell)));
+    row_of(cell, entries)
+}
+
+/// The row of a cell, with its verdict and its class for the page's style.
+pub fn row_of(cell: &CellFigures, entries: Vec<Entry>) -> Row {
     let verdict = match cell.verdict {
         Some(Verdict::Valid) => "valid",
         Some(Verdict::Suspect) => "suspect",
@@ -173,7 +186,8 @@ fn row(cell: &CellFigures, notes: &Notes) -> Row {
     }
 }
 
-fn verdict_text(cell: &CellFigures) -> &'static str {
+/// The verdict in a word.
+pub fn verdict_text(cell: &CellFigures) -> &'static str {
     match cell.verdict {
         Some(Verdict::Valid) => "valid",
         Some(Verdict::Suspect) => "suspect",
@@ -182,12 +196,17 @@ fn verdict_text(cell: &CellFigures) -> &'static str {
     }
 }
 
-fn unmeasured(cell: &CellFigures) -> Vec<Entry> {
-    let what = if cell.trials.failed.is_empty() {
+/// Why a cell has no figures, in two or three words.
+pub fn absence(cell: &CellFigures) -> &'static str {
+    if cell.trials.failed.is_empty() {
         "not done yet"
     } else {
         "not measured"
-    };
+    }
+}
+
+fn unmeasured(cell: &CellFigures) -> Vec<Entry> {
+    let what = absence(cell);
     let mut entries = vec![Entry::text(NOTHING); COLUMNS.len()];
     entries[0] = name(cell);
     entries[1] = Entry::text(what);
@@ -196,23 +215,27 @@ fn unmeasured(cell: &CellFigures) -> Vec<Entry> {
 
 /// The label, and what the reader must know of the subject to read the row.
 fn name(cell: &CellFigures) -> Entry {
-    let below = if cell.is_reference {
+    Entry {
+        text: cell.label.clone(),
+        below: standing(cell).to_owned(),
+        ..Entry::default()
+    }
+}
+
+/// What a subject is beside the others.
+pub fn standing(cell: &CellFigures) -> &'static str {
+    if cell.is_reference {
         "reference"
     } else if cell.is_copy {
         "copy of the reference"
     } else {
         ""
-    };
-    Entry {
-        text: cell.label.clone(),
-        below: below.to_owned(),
-        ..Entry::default()
     }
 }
 
 fn measured(cell: &CellFigures) -> Vec<Entry> {
     let median = |figure: Option<Figure>| figure.map(|f| f.median);
-    let latency = |name, figure| {
+    let latency = |name, figure: &'static str| {
         let value = cell.latency_ns.get(name).map(|f| f.median);
         Entry::figure(figure, value, numbers::time)
     };
@@ -256,23 +279,25 @@ fn measured(cell: &CellFigures) -> Vec<Entry> {
         ),
         Entry {
             text: numbers::count(cell.errors),
-            figure: "errors",
+            figure: "errors".into(),
             value: Some(cell.errors as f64),
             ..Entry::default()
         },
     ]
 }
 
-fn ratio(cell: &CellFigures) -> Entry {
+/// The ratio to the reference.
+pub fn ratio(cell: &CellFigures) -> Entry {
     match &cell.ratio {
         None if cell.is_reference => Entry::figure("", Some(1.0), |_| "1".to_owned()),
         None => Entry::text(NOTHING),
-        Some(ratio) => of_ratio(ratio),
+        Some(ratio) => of_ratio("ratio.ratio", ratio),
     }
 }
 
-fn of_ratio(ratio: &RatioFigure) -> Entry {
-    let mut entry = Entry::figure("ratio.ratio", Some(ratio.ratio), numbers::ratio);
+/// A ratio with its spread.
+pub fn of_ratio(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entry {
+    let mut entry = Entry::figure(figure, Some(ratio.ratio), numbers::ratio);
     if ratio.blocks > 1 {
         entry.below = format!(
             "{}–{}",

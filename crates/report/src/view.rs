@@ -7,6 +7,8 @@ use crate::figures::{self, CellFigures, CrossCheck};
 use crate::notes::{Note, Notes};
 use crate::numbers;
 use crate::plots::{Picture, Plot, picture};
+use crate::programs::across::{Across, across};
+use crate::programs::{self, Context, Part};
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
 use crate::{Run, answer};
@@ -24,6 +26,8 @@ pub struct View {
     pub verdict: Verdict,
     /// Tables and pictures by workload and connections.
     pub groups: Vec<Group>,
+    /// Sections on programs.
+    pub parts: Vec<Part>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
     /// The machine.
@@ -65,6 +69,8 @@ pub struct Reckoned {
     pub findings: Vec<Finding>,
     /// Figures by cell.
     pub cells: Vec<CellFigures>,
+    /// Figures of several cells of programs; `None` where there are none.
+    pub programs: Option<Across>,
     /// wrk beside Prony's generator.
     pub cross_checks: Vec<CrossCheck>,
     /// The document.
@@ -77,13 +83,17 @@ pub fn reckon(run: &Run) -> Reckoned {
     let findings = findings(&records);
     let cells = figures::cells(run, &records, &findings);
     let cross_checks = figures::cross_checks(run, &records);
+    let across = programs::any(&run.plan).then(|| across(run, &records, &cells));
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),
-        answer: answer::sentences(run, &cells),
+        answer: answer::sentences(run, &cells, across.as_ref()),
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
+        parts: across.as_ref().map_or_else(Vec::new, |across| {
+            Context::new(run, &cells, across, &notes).parts()
+        }),
         cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
         environment: sections::environment(run),
         method: sections::method(run),
@@ -97,6 +107,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     Reckoned {
         findings,
         cells,
+        programs: across,
         cross_checks,
         view,
     }
@@ -115,9 +126,7 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
     let groups = answer::groups(cells).into_iter().enumerate();
     groups
         .map(|(at, (workload, connections))| {
-            let of_group =
-                |c: &&CellFigures| c.workload == workload && c.connections == connections;
-            let own: Vec<&CellFigures> = cells.iter().filter(of_group).collect();
+            let own = answer::group(cells, &workload, connections);
             let id = format!("g{}", at + 1);
             let plural = if connections == 1 { "" } else { "s" };
             Group {

@@ -48,3 +48,23 @@ fn an_empty_run() {
     let seen = rendered("empty", &Run::default());
     insta::assert_snapshot!("empty.md", seen.document_md);
 }
+
+#[test]
+fn seven_blocks_of_programs() {
+    let seen = rendered("programs", &fixture::programs::runtime(7));
+    insta::assert_snapshot!("programs.md", seen.document_md);
+}
+
+#[test]
+fn programs_in_two_blocks_where_everything_goes_wrong() {
+    let seen = rendered("program_faults", &fixture::programs::faults());
+    insta::assert_snapshot!("program_faults.md", seen.document_md);
+    let head: Vec<&str> = seen.summary_csv.lines().take(4).collect();
+    insta::assert_snapshot!("program_faults.csv", head.join("\n"));
+}
+
+#[test]
+fn deadlines_with_and_without_the_throttle() {
+    let seen = rendered("realtime", &fixture::programs::realtime(2));
+    insta::assert_snapshot!("realtime.md", seen.document_md);
+}

@@ -5,7 +5,6 @@ use prony_stats::{Rate, SLICES_MIN, Summary, Warning, steadiness, summarise};
 use super::{Seen, finding, limits, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
-use crate::measure;
 use crate::records::Case;
 
 const WITHIN: (&str, &str) = (
@@ -52,7 +51,7 @@ fn within(case: &Case<'_>) -> Vec<Finding> {
 }
 
 fn between(case: &Case<'_>) -> Option<Finding> {
-    let (blocks, rates): (Vec<u32>, Vec<f64>) = rates(case).into_iter().unzip();
+    let (blocks, rates): (Vec<u32>, Vec<f64>) = case.rates().into_iter().unzip();
     let lowest = rates.iter().copied().reduce(f64::min)?;
     let highest = rates.iter().copied().reduce(f64::max)?;
     // The seed draws the bootstrap only, which has no part in this.
@@ -86,15 +85,4 @@ fn between(case: &Case<'_>) -> Option<Finding> {
     ));
     let seen = Seen::suspect(spread, BETWEEN, evidence);
     (spread > limits::BLOCKS_SPREAD).then(|| finding(case, Code::P008, blocks, seen))
-}
-
-/// The rate of each measured block, of a server or a program.
-fn rates(case: &Case<'_>) -> Vec<(u32, f64)> {
-    let of_server = case
-        .measured()
-        .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)));
-    let of_program = case
-        .runs()
-        .filter_map(|(trial, run)| Some((trial.block, measure::program_rate(run)?.0)));
-    of_server.chain(of_program).collect()
 }

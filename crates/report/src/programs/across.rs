@@ -1,0 +1,451 @@
+//! Figures that several cells of programs make together: what a setting does, what more threads
+//! do, how time grows with size. Each comparison is made within a block, and the blocks are what
+//! intervals are drawn from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prony_findings::{Records, measure};
+use prony_record::{Cell, Plan};
+use prony_stats::{Growth, SpreadKind, compare, scaling};
+use serde::Serialize;
+
+use super::figures::first_value;
+use crate::Run;
+use crate::figures::{CellFigures, RatioFigure};
+
+/// Name of the setting that says how many threads do the work.
+pub const THREADS: &str = "threads";
+/// Under this, what a process does once may show in the time of the smallest size.
+pub const START_UP_NS: f64 = 10e6;
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Across {
+    /// What each value of a setting does beside its first one.
+    pub effects: Vec<Effect>,
+    /// What more threads do beside one.
+    pub efficiencies: Vec<Efficiency>,
+    /// How time grows with size.
+    pub scaling: Vec<ScalingFigure>,
+}
+
+/// The rate with one value of a setting over that with the first, all else equal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// The subject.
+    pub subject: String,
+    /// The setting.
+    pub setting: String,
+    /// Its value.
+    pub value: String,
+    /// Its first value.
+    pub base: String,
+    /// The workload; `None`: all of them, each with the same weight.
+    pub workload: Option<String>,
+    /// Pairs of cells that it rests on.
+    pub pairs: usize,
+    /// The ratio of rates; its `reference_cell` is empty.
+    pub ratio: RatioFigure,
+}
+
+/// The rate with several threads over that of as many times one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Efficiency {
+    /// The subject.
+    pub subject: String,
+    /// The workload.
+    pub workload: String,
+    /// How much each thread does.
+    pub count: u64,
+    /// Settings but for the threads.
+    pub settings: BTreeMap<String, String>,
+    /// Threads.
+    pub threads: u32,
+    /// The cell with that many.
+    pub cell: String,
+    /// The most that the cores of the subject allow: below 1 where there are fewer of them.
+    pub most: f64,
+    /// The ratio; its `reference_cell` is the one with one thread.
+    pub ratio: RatioFigure,
+}
+
+/// How the time of one subject grows with the size of the work.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScalingFigure {
+    /// The subject.
+    pub subject: String,
+    /// The workload.
+    pub workload: String,
+    /// Settings.
+    pub settings: BTreeMap<String, String>,
+    /// Sizes and medians of the elapsed time, in nanoseconds, of all cells measured.
+    pub points: Vec<(u64, f64)>,
+    /// Blocks.
+    pub blocks: usize,
+    /// The exponent.
+    pub exponent: f64,
+    /// Lower end of range or interval.
+    pub low: f64,
+    /// Higher end.
+    pub high: f64,
+    /// `range` or `interval`.
+    pub spread: &'static str,
+    /// Exponent over the smaller half of the sizes.
+    pub small_end: f64,
+    /// Exponent over the larger half.
+    pub large_end: f64,
+    /// `not-claimed`, `curved`, `too-wide`, `consistent` or `between`.
+    pub growth: &'static str,
+    /// What may be said of it.
+    pub says: String,
+    /// Whether the smallest size takes so little time that what is done once shows in it.
+    pub start_up: bool,
+}
+
+/// Computes them from the records.
+pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across {
+    let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
+    Across {
+        effects: effects(&run.plan, records, &programs),
+        efficiencies: efficiencies(run, records, &programs),
+        scaling: scalings(&run.plan, records, &programs),
+    }
+}
+
+/// The size of a workload that tables over several workloads show: the one that most cells
+/// measured, the largest of these.
+pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
+    let mut measured: BTreeMap<u64, usize> = BTreeMap::new();
+    for cell in cells.iter().filter(|c| c.workload == workload) {
+        let count = cell.program.as_ref()?.count;
+        *measured.entry(count).or_default() += usize::from(!cell.trials.measured.is_empty());
+    }
+    let most = measured
+        .iter()
+        .max_by_key(|&(count, cells)| (*cells, *count));
+    most.map(|(count, _)| *count)
+}
+
+/// The distinct values of `of`, in the order of the cells.
+pub fn distinct<'a, T: PartialEq>(
+    cells: &[&'a CellFigures],
+    of: impl Fn(&'a CellFigures) -> T,
+) -> Vec<T> {
+    let mut seen = Vec::new();
+    for value in cells.iter().map(|cell| of(cell)) {
+        if !seen.contains(&value) {
+            seen.push(value);
+        }
+    }
+    seen
+}
+
+/// Settings without one.
+pub fn without(settings: &BTreeMap<String, String>, name: &str) -> BTreeMap<String, String> {
+    let mut settings = settings.clone();
+    settings.remove(name);
+    settings
+}
+
+fn has_durations(cell: &CellFigures) -> bool {
+    let program = cell.program.as_ref();
+    program.is_some_and(|program| program.durations.is_some())
+}
+
+fn rates(records: &Records<'_>, plan: &Plan, id: &str) -> BTreeMap<u32, f64> {
+    let cell: Option<&Cell> = plan.cells.iter().find(|cell| cell.id == id);
+    cell.map_or_else(BTreeMap::new, |cell| {
+        records.case(cell).rates().into_iter().collect()
+    })
+}
+
+/// Log ratios by block.
+type Logs = BTreeMap<u32, f64>;
+
+/// The mean of several by block, over the blocks that all have.
+fn mean_logs(all: &[Logs]) -> Logs {
+    let Some(first) = all.first() else {
+        return Logs::new();
+    };
+    let of_block = |block: &u32| -> Option<f64> {
+        let logs: Option<Vec<f64>> = all.iter().map(|logs| logs.get(block).copied()).collect();
+        Some(logs?.iter().sum::<f64>() / all.len() as f64)
+    };
+    let means = first
+        .keys()
+        .filter_map(|block| Some((*block, of_block(block)?)));
+    means.collect()
+}
+
+fn log_ratios(value: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>) -> Logs {
+    let log = |(block, rate): (&u32, &f64)| {
+        Some((*block, libm::log(*rate) - libm::log(*base.get(block)?)))
+    };
+    value.iter().filter_map(log).collect()
+}
+
+fn ratio_of(reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
+    let pairs: Vec<(f64, f64)> = logs.values().map(|log| (libm::exp(*log), 1.0)).collect();
+    Some(RatioFigure::of(reference_cell, &compare(&pairs)?))
+}
+
+fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
+    let cells: Vec<&CellFigures> = cells
+        .iter()
+        .copied()
+        .filter(|c| !has_durations(c))
+        .collect();
+    let mut found = Vec::new();
+    for setting in plan.settings.iter().filter(|s| s.name != THREADS) {
+        let Some(base) = setting.values.first() else {
+            continue;
+        };
+        for value in setting.values.iter().skip(1) {
+            for subject in distinct(&cells, |c| c.subject.as_str()) {
+                let change = Change {
+                    subject,
+                    setting: &setting.name,
+                    value,
+                    base,
+                };
+                found.extend(change.effects(plan, records, &cells));
+            }
+        }
+    }
+    found
+}
+
+/// One value of a setting beside its first, for one subject.
+struct Change<'a> {
+    subject: &'a str,
+    setting: &'a str,
+    value: &'a str,
+    base: &'a str,
+}
+
+impl Change<'_> {
+    /// One effect a workload, and all together where there are several.
+    fn effects(&self, plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
+        let (mut found, mut all, mut pairs_of_all) = (Vec::new(), Vec::new(), 0);
+        for workload in distinct(cells, |c| c.workload.as_str()) {
+            let count = main_count(cells, workload);
+            let own = cells
+                .iter()
+                .filter(|c| c.workload == workload && c.program.as_ref().map(|p| p.count) == count);
+            let own: Vec<&CellFigures> =
+                own.copied().filter(|c| c.subject == self.subject).collect();
+            let pairs: Vec<Logs> = self
+                .pairs(&own)
+                .map(|(with, base)| {
+                    let of = |cell: &CellFigures| rates(records, plan, &cell.cell);
+                    log_ratios(&of(with), &of(base))
+                })
+                .filter(|logs| !logs.is_empty())
+                .collect();
+            let logs = mean_logs(&pairs);
+            if let Some(ratio) = ratio_of("", &logs) {
+                found.push(self.effect(Some(workload), pairs.len(), ratio));
+                pairs_of_all += pairs.len();
+                all.push(logs);
+            }
+        }
+        if found.len() > 1
+            && let Some(ratio) = ratio_of("", &mean_logs(&all))
+        {
+            found.push(self.effect(None, pairs_of_all, ratio));
+        }
+        found
+    }
+
+    /// Cells with the value, each with the one that differs in nothing else.
+    fn pairs<'a>(
+        &self,
+        own: &[&'a CellFigures],
+    ) -> impl Iterator<Item = (&'a CellFigures, &'a CellFigures)> {
+        let has = |cell: &CellFigures, value: &str| {
+            cell.settings.get(self.setting).map(String::as_str) == Some(value)
+        };
+        own.iter().filter_map(move |with| {
+            let same = |other: &&&CellFigures| {
+                has(other, self.base)
+                    && without(&other.settings, self.setting)
+                        == without(&with.settings, self.setting)
+            };
+            let base = own.iter().find(same).filter(|_| has(with, self.value))?;
+            Some((*with, *base))
+        })
+    }
+
+    fn effect(&self, workload: Option<&str>, pairs: usize, ratio: RatioFigure) -> Effect {
+        Effect {
+            subject: self.subject.to_owned(),
+            setting: self.setting.to_owned(),
+            value: self.value.to_owned(),
+            base: self.base.to_owned(),
+            workload: workload.map(str::to_owned),
+            pairs,
+            ratio,
+        }
+    }
+}
+
+/// Cores that the subject's threads have; 0: not known.
+pub fn cores(run: &Run) -> u32 {
+    match run.plan.cores.subject.len() {
+        0 => run.environment.cpus,
+        pinned => u32::try_from(pinned).unwrap_or(u32::MAX),
+    }
+}
+
+fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Efficiency> {
+    let threads = |cell: &CellFigures| cell.program.as_ref().map_or(0, |p| p.threads);
+    let mut found = Vec::new();
+    for many in cells.iter().filter(|c| threads(c) > 1 && !has_durations(c)) {
+        let settings = without(&many.settings, THREADS);
+        let same = |one: &&&CellFigures| {
+            threads(one) == 1
+                && (&one.subject, &one.workload) == (&many.subject, &many.workload)
+                && one.program.as_ref().map(|p| p.count) == many.program.as_ref().map(|p| p.count)
+                && without(&one.settings, THREADS) == settings
+        };
+        let Some(one) = cells.iter().find(same) else {
+            continue;
+        };
+        let k = f64::from(threads(many));
+        let mut logs = log_ratios(
+            &rates(records, &run.plan, &many.cell),
+            &rates(records, &run.plan, &one.cell),
+        );
+        logs.values_mut().for_each(|log| *log -= libm::log(k));
+        let Some(ratio) = ratio_of(&one.cell, &logs) else {
+            continue;
+        };
+        let cores = f64::from(cores(run));
+        found.push(Efficiency {
+            subject: many.subject.clone(),
+            workload: many.workload.clone(),
+            count: many.program.as_ref().map_or(0, |p| p.count),
+            settings,
+            threads: threads(many),
+            cell: many.cell.clone(),
+            most: if cores > 0.0 {
+                (cores / k).min(1.0)
+            } else {
+                1.0
+            },
+            ratio,
+        });
+    }
+    found
+}
+
+fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
+    let family = |c: &CellFigures| (c.workload.clone(), c.subject.clone(), c.settings.clone());
+    let mut found = Vec::new();
+    for (workload, subject, settings) in distinct(cells, family) {
+        let own: Vec<&CellFigures> = cells
+            .iter()
+            .copied()
+            .filter(|c| family(c) == (workload.clone(), subject.clone(), settings.clone()))
+            .collect();
+        let blocks = by_block(plan, records, &own);
+        let Some(seen) = scaling(&blocks) else {
+            continue;
+        };
+        let points: BTreeMap<u64, f64> = own
+            .iter()
+            .filter_map(|c| {
+                let program = c.program.as_ref()?;
+                Some((program.count, program.elapsed_ns?.median))
+            })
+            .collect();
+        let first = points.values().next();
+        found.push(ScalingFigure {
+            start_up: first.is_some_and(|ns| *ns < START_UP_NS),
+            points: points.into_iter().collect(),
+            blocks: seen.blocks,
+            exponent: seen.exponent.0,
+            low: seen.spread.low.0,
+            high: seen.spread.high.0,
+            spread: match seen.spread.kind {
+                SpreadKind::Range => "range",
+                SpreadKind::Interval => "interval",
+            },
+            small_end: seen.small_end.0,
+            large_end: seen.large_end.0,
+            growth: growth_name(seen.growth),
+            says: says(&seen),
+            workload,
+            subject,
+            settings,
+        });
+    }
+    found
+}
+
+/// `(size, elapsed)` by block.
+fn by_block(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Vec<(f64, f64)>> {
+    let mut blocks: BTreeMap<u32, Vec<(f64, f64)>> = BTreeMap::new();
+    let ids: BTreeSet<&str> = cells.iter().map(|c| c.cell.as_str()).collect();
+    for cell in plan.cells.iter().filter(|c| ids.contains(c.id.as_str())) {
+        for (trial, run) in records.case(cell).runs() {
+            if let (Some(count), Some(elapsed)) = (cell.count, measure::elapsed(run)) {
+                let points = blocks.entry(trial.block).or_default();
+                points.push((count as f64, elapsed.0));
+            }
+        }
+    }
+    blocks.into_values().collect()
+}
+
+fn growth_name(growth: Growth) -> &'static str {
+    match growth {
+        Growth::NotClaimed => "not-claimed",
+        Growth::Curved => "curved",
+        Growth::TooWide => "too-wide",
+        Growth::Consistent(_) => "consistent",
+        Growth::Between => "between",
+    }
+}
+
+fn says(seen: &prony_stats::Scaling) -> String {
+    let power = |p: prony_stats::Exponent| format!("N^{}", power(p.0));
+    match seen.growth {
+        Growth::NotClaimed if seen.blocks < prony_stats::BLOCKS_INTERVAL_MIN => {
+            "not claimed: too few blocks".to_owned()
+        }
+        Growth::NotClaimed => "not claimed: the blocks fall into two groups".to_owned(),
+        Growth::Curved => format!(
+            "no single power: {} at the small end, {} at the large",
+            power(seen.small_end),
+            power(seen.large_end)
+        ),
+        Growth::TooWide => "not told: the interval is too wide".to_owned(),
+        Growth::Consistent(degree) => format!("consistent with {}", order(degree)),
+        Growth::Between => format!("grows as {}", power(seen.exponent)),
+    }
+}
+
+fn order(degree: u32) -> &'static str {
+    match degree {
+        0 => "O(1)",
+        1 => "O(N)",
+        2 => "O(N²)",
+        3 => "O(N³)",
+        _ => "O(N⁴)",
+    }
+}
+
+/// An exponent with two decimals, without the zeros that end it: `1.4`, `0.97`.
+pub fn power(exponent: f64) -> String {
+    let text = format!("{exponent:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.replace('-', "−")
+}
+
+/// The values of a setting that a plan does not call usual, as a label has them.
+pub fn is_usual(plan: &Plan, settings: &BTreeMap<String, String>) -> bool {
+    settings
+        .iter()
+        .all(|(name, value)| name == THREADS || first_value(plan, name) == Some(value))
+}

@@ -1,0 +1,115 @@
+//! The parts of a document around its tables, as far as they tell of programs.
+
+use std::collections::BTreeMap;
+
+use prony_record::Plan;
+
+use super::across::THREADS;
+use crate::Run;
+use crate::sections::NotRunRow;
+
+/// How programs were measured, in some lines.
+pub fn method(run: &Run) -> Vec<String> {
+    vec![apart(&run.plan), clocks().to_owned(), work(&run.plan)]
+}
+
+fn apart(plan: &Plan) -> String {
+    let pinned = if plan.cores.subject.is_empty() {
+        "nothing is pinned to cores"
+    } else if plan.settings.iter().any(|s| s.name == THREADS) {
+        "pinned to as many of the subject's cores as it has threads"
+    } else {
+        "pinned to the subject's cores"
+    };
+    format!(
+        "Each trial runs the program once, from a fresh process to its end, {pinned}. Nothing is warmed up: \
+         what a runtime does at its start, such as compiling, is part of the run."
+    )
+}
+
+fn clocks() -> &'static str {
+    "Elapsed is the time that the work took by the program's own clock, from the making of its first queue to \
+     the end of the last one; wall is the whole run from before the process was started until it had \
+     ended. CPU time and peak memory are the kernel's account of that process and of the children that it \
+     waited for: the peak is that of the largest of them, and as the process is fresh, no earlier run's."
+}
+
+fn work(plan: &Plan) -> String {
+    let sweep = plan
+        .workloads
+        .iter()
+        .filter_map(|w| w.program.as_ref())
+        .any(|p| p.counts.len() >= prony_stats::SIZES_MIN);
+    let growth = if sweep {
+        " How time grows with size is said only where at least 3 sizes over a factor of 10 were measured, by the \
+         interval of the exponent."
+    } else {
+        " No complexity is claimed: that needs a sweep over sizes."
+    };
+    format!(
+        "Rates are what was counted, over all threads, ÷ elapsed. Every program prints a checksum of its results \
+         where it can, and these are compared: whoever did other work is invalid. Ratios are of rates, with the \
+         same settings; a setting that one of the two does not have is taken at its first value.{growth}"
+    )
+}
+
+/// What a document on programs cannot tell.
+pub fn limits() -> Vec<String> {
+    vec![
+        "The work is defined, the way to do it is each subject's own: a difference is one of language, runtime, \
+         library and program together."
+            .to_owned(),
+        "A run that does one thing only shares no cache with anything else: in an application the same work \
+         costs more."
+            .to_owned(),
+    ]
+}
+
+/// Rows of one subject with the same reason put together, as `subject: the rest; the rest`.
+pub fn merged(rows: Vec<NotRunRow>, plan: &Plan) -> Vec<NotRunRow> {
+    /// Cells that a row names.
+    const NAMED_MAX: usize = 6;
+    let mut order: Vec<(String, String, String)> = Vec::new();
+    let mut rests: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for row in rows {
+        let prefix = |id: &&str| {
+            row.what
+                .strip_prefix(*id)?
+                .strip_prefix(' ')
+                .map(str::to_owned)
+        };
+        let ids = plan.subjects.iter().map(|s| s.id.as_str());
+        let found = ids
+            .filter_map(|id| Some((id.to_owned(), prefix(&id)?)))
+            .next();
+        let (what, rest) = found.unwrap_or((row.what.clone(), String::new()));
+        let key = (what, row.reason, row.remedy);
+        let at = match order.iter().position(|k| *k == key) {
+            Some(at) => at,
+            None => {
+                order.push(key);
+                order.len() - 1
+            }
+        };
+        rests
+            .entry(at)
+            .or_default()
+            .extend(Some(rest).filter(|rest| !rest.is_empty()));
+    }
+    let merge = |(at, (what, reason, remedy)): (usize, (String, String, String))| {
+        let rests = rests.get(&at).map_or(&[][..], Vec::as_slice);
+        let shown = rests[..rests.len().min(NAMED_MAX)].join("; ");
+        let what = match rests.len() {
+            0 => what,
+            1 => format!("{what} {shown}"),
+            n if n > NAMED_MAX => format!("{what}: {shown}; {} more", n - NAMED_MAX),
+            _ => format!("{what}: {shown}"),
+        };
+        NotRunRow {
+            what,
+            reason,
+            remedy,
+        }
+    };
+    order.into_iter().enumerate().map(merge).collect()
+}
