@@ -1,0 +1,3 @@
+module prony/subjects/goroutines
+
+go 1.24.0
