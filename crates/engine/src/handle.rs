@@ -24,6 +24,7 @@ use crate::turn::{Alarm, Core};
 #[derive(Clone)]
 pub struct Handle {
     core: Rc<Core>,
+    loop_id: u16,
 }
 
 impl fmt::Debug for Handle {
@@ -34,7 +35,8 @@ impl fmt::Debug for Handle {
 
 impl Handle {
     pub(crate) fn new(core: Rc<Core>) -> Handle {
-        Handle { core }
+        let loop_id = core.tasks.loop_id;
+        Handle { core, loop_id }
     }
 
     /// The driver that this loop runs on.
@@ -53,8 +55,9 @@ impl Handle {
     }
 
     /// Starts a task on this loop.
+    #[inline(always)]
     pub fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Task<T> {
-        self.core.tasks.spawn(work)
+        self.core.tasks.spawn_on(self.loop_id, work)
     }
 
     /// Drops the future of a task of this loop: now, or, for the task that calls

@@ -57,6 +57,7 @@ mod driver;
 mod handle;
 mod mailbox;
 mod net;
+mod pages;
 mod remote;
 pub mod sim;
 
@@ -73,6 +74,7 @@ pub use config::{
 };
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
+pub use pages::prefer_huge_pages;
 pub use stream::{Accepted, Listener, PostLimit, Stream};
-pub use tasks::{Task, TaskId};
+pub use tasks::{Task, TaskId, TaskWaker};
 pub use turn::run;

@@ -176,9 +176,15 @@ fn unpack(data: *const ()) -> (u16, u32) {
 
 fn wake_number(data: *const ()) {
     let (loop_id, index) = unpack(data);
-    if tasks::wake_here(loop_id, index) {
-        return;
+    if !tasks::wake_here(loop_id, index) {
+        wake_elsewhere(loop_id, index);
     }
+}
+
+/// Wakes a task of a loop that does not poll on this thread now.
+#[cold]
+#[inline(never)]
+pub(crate) fn wake_elsewhere(loop_id: u16, index: u32) {
     let here = CURRENT.try_with(|current| match &*current.borrow() {
         Some((running, queue)) if *running == loop_id => {
             queue.wake(index);

@@ -6,6 +6,7 @@
 
 mod raw;
 mod table;
+mod waker;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ use std::task::{Context, Poll, Waker};
 use self::raw::{Listing, Outcome, Pieces, Share};
 use self::table::Table;
 pub use self::table::TaskId;
+pub use self::waker::TaskWaker;
 use crate::remote;
 
 /// The tasks of a loop, and those that are due, each at most once, first woken first.
@@ -58,23 +60,23 @@ impl RunQueue {
 
 thread_local! {
     /// The loop whose tasks this thread polls now, and its tasks.
-    static POLLING: Cell<(u16, *const RunQueue)> = const { Cell::new((0, ptr::null())) };
+    static POLLING: Cell<(u16, *const Tasks)> = const { Cell::new((0, ptr::null())) };
 }
 
 /// Marks a loop as the one whose tasks are polled on this thread, until dropped.
 ///
-/// INVARIANT: the pointer in `POLLING` is null, or that of a queue which a
-/// `Polling` on this thread borrows.
+/// INVARIANT: the pointer in `POLLING` is null, or that of tasks which a `Polling` on
+/// this thread borrows.
 struct Polling<'a> {
-    before: (u16, *const RunQueue),
-    _queue: &'a RunQueue,
+    before: (u16, *const Tasks),
+    _tasks: &'a Tasks,
 }
 
 impl Polling<'_> {
-    fn new(loop_id: u16, queue: &RunQueue) -> Polling<'_> {
+    fn new(tasks: &Tasks) -> Polling<'_> {
         Polling {
-            before: POLLING.replace((loop_id, queue)),
-            _queue: queue,
+            before: POLLING.replace((tasks.loop_id, tasks)),
+            _tasks: tasks,
         }
     }
 }
@@ -85,16 +87,34 @@ impl Drop for Polling<'_> {
     }
 }
 
-/// Wakes a task of the loop whose tasks this thread polls now: the short way, on
-/// which most wakes go. False when that is not the loop in question.
+/// The tasks of the loop that polls on this thread now, if it is that one.
+///
+/// It is the short way, also where the long one is at hand: the pointer comes from a
+/// fixed place, so that the processor need not wait for the task that it polls in
+/// order to reach the tables. A round of waking and spawning is a chain of such waits.
+///
+/// # Safety
+/// The reference is not used after the poll that this is called from.
+#[inline(always)]
+unsafe fn here<'a>(loop_id: u16) -> Option<&'a Tasks> {
+    let (polled, tasks) = POLLING.get();
+    if polled != loop_id {
+        return None;
+    }
+    // SAFETY: by the invariant of `Polling` they are alive as long as they stand there,
+    // which is until that poll ends.
+    unsafe { tasks.as_ref() }
+}
+
+/// Wakes a task of the loop whose tasks this thread polls now, which is the way that
+/// most wakes go. False when that is not the loop in question.
 #[inline]
 pub(crate) fn wake_here(loop_id: u16, index: u32) -> bool {
-    let (polled, queue) = POLLING.get();
-    if queue.is_null() || polled != loop_id {
+    // SAFETY: it is not used after this function, which the poll waits for.
+    let Some(tasks) = (unsafe { here(loop_id) }) else {
         return false;
-    }
-    // SAFETY: by the invariant of `Polling` it is alive as long as it stands there.
-    unsafe { &*queue }.wake(index);
+    };
+    tasks.queue.wake(index);
     true
 }
 
@@ -161,23 +181,34 @@ impl Tasks {
         })
     }
 
-    /// Adds a task, due at once.
-    #[inline]
-    pub fn spawn<T: 'static>(self: &Rc<Tasks>, work: impl Future<Output = T> + 'static) -> Task<T> {
-        let (listing, share) = raw::task(work, &self.pieces);
-        let id = self.queue.table.add(listing);
+    /// Adds a task, due at once, to this loop, of which the number is known too.
+    // Inlined, so that the future is made where it stays.
+    #[inline(always)]
+    pub fn spawn_on<T: 'static>(
+        self: &Rc<Tasks>,
+        loop_id: u16,
+        work: impl Future<Output = T> + 'static,
+    ) -> Task<T> {
+        // SAFETY: it is not used after this function, which the poll waits for.
+        let tasks = unsafe { here(loop_id) }.unwrap_or(self);
+        let (listing, share) = raw::task(work, &tasks.pieces);
         Task {
             share: ManuallyDrop::new(share),
+            id: tasks.queue.table.add(listing),
             tasks: self.clone(),
-            id,
         }
+    }
+
+    #[cfg(test)]
+    fn spawn<T: 'static>(self: &Rc<Tasks>, work: impl Future<Output = T> + 'static) -> Task<T> {
+        self.spawn_on(self.loop_id, work)
     }
 
     /// Polls due tasks, at most `polls_max` of them, so that a task that always
     /// wakes itself cannot keep the loop from the kernel. Stops when the main
     /// task has finished.
     pub fn run(&self, main: &mut Main<'_>, polls_max: usize) {
-        let _polling = Polling::new(self.loop_id, &self.queue);
+        let _polling = Polling::new(self);
         self.queue.wake_later_ones();
         for _ in 0..polls_max {
             let Some((index, listing)) = self.queue.table.next() else {

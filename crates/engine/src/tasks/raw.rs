@@ -157,6 +157,7 @@ const fn size_index(layout: Layout) -> Option<usize> {
 }
 
 /// Makes a task of `future`: the loop's share and the spawner's.
+#[inline(always)]
 pub(super) fn task<F>(future: F, pieces: &Pieces) -> (Listing, Share<F::Output>)
 where
     F: Future + 'static,

@@ -1,0 +1,145 @@
+//! A number of permits and a queue for them: what auto-reset events, mutexes,
+//! semaphores and bounded channels have in common.
+//! Not for: applications, which use those.
+//!
+//! Fair: a permit that is given back goes to who has waited longest, and nobody
+//! overtakes on the way. Who is dropped after a permit was given to it, and before
+//! it saw that, passes it on.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::waiters::{Ticket, Waiters};
+
+/// Permits, at most `permits_max` of them unused.
+///
+/// INVARIANT: while there are permits, nobody waits.
+pub(super) struct Gate {
+    permits: Cell<usize>,
+    permits_max: usize,
+    is_closed: Cell<bool>,
+    waiters: Waiters,
+}
+
+/// The gate was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closed;
+
+impl Gate {
+    pub fn new(permits: usize, permits_max: usize) -> Gate {
+        Gate {
+            permits: Cell::new(permits),
+            permits_max,
+            is_closed: Cell::new(false),
+            waiters: Waiters::new(),
+        }
+    }
+
+    /// Waits for a permit, and takes it.
+    #[inline]
+    pub fn enter(&self) -> Enter<'_> {
+        Enter {
+            gate: self,
+            ticket: None,
+        }
+    }
+
+    /// Takes a permit that is there.
+    #[inline]
+    pub fn try_enter(&self) -> bool {
+        match self.permits.get().checked_sub(1) {
+            Some(left) => {
+                self.permits.set(left);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives a permit: to who has waited longest, else for who comes. One over the
+    /// most that may lie unused is lost.
+    #[inline]
+    pub fn give(&self) {
+        match self.waiters.let_go() {
+            Some(waker) => waker.wake(),
+            None => self
+                .permits
+                .set(self.permits_max.min(self.permits.get() + 1)),
+        }
+    }
+
+    /// Takes all unused permits away; yields whether there were any.
+    pub fn take_all(&self) -> bool {
+        self.permits.take() > 0
+    }
+
+    /// Lets everybody go on, now and later, with [`Closed`].
+    pub fn close(&self) {
+        self.is_closed.set(true);
+        while let Some(waker) = self.waiters.let_go() {
+            waker.wake();
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    /// Permits that are there.
+    pub fn permits(&self) -> usize {
+        self.permits.get()
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.waiters.len()
+    }
+}
+
+/// Waits for a permit.
+pub(super) struct Enter<'a> {
+    gate: &'a Gate,
+    ticket: Option<Ticket>,
+}
+
+impl Enter<'_> {
+    fn outcome(&self) -> Poll<Result<(), Closed>> {
+        match self.gate.is_closed() {
+            true => Poll::Ready(Err(Closed)),
+            false => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+impl Future for Enter<'_> {
+    type Output = Result<(), Closed>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
+        let Some(ticket) = self.ticket else {
+            if self.gate.is_closed() || self.gate.try_enter() {
+                return self.outcome();
+            }
+            self.ticket = Some(self.gate.waiters.join(cx.waker()));
+            return Poll::Pending;
+        };
+        if !self.gate.waiters.ask(ticket, cx.waker()) {
+            return Poll::Pending;
+        }
+        self.ticket = None;
+        self.outcome()
+    }
+}
+
+impl Drop for Enter<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket
+            && self.gate.waiters.leave(ticket)
+        {
+            self.gate.give();
+        }
+    }
+}

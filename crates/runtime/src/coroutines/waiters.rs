@@ -1,0 +1,242 @@
+//! Who waits, first come first: wakers in a row that any of them may leave.
+//! Not for: deciding who may go on (`gate`, `ManualEvent`).
+//!
+//! A waiter has a ticket, the number of its place. Who is let go on is marked so and
+//! leaves the row, but keeps the place until it has seen that, or is dropped without
+//! having seen it and must pass on what it was given.
+//!
+//! Nothing is borrowed when these functions return; wakers are given back to be woken
+//! or dropped then, because both may run any code.
+
+use std::cell::{Cell, RefCell};
+use std::task::Waker;
+
+use prony_engine::TaskWaker;
+
+/// The place of one waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket(u32);
+
+const NONE: u32 = u32::MAX;
+/// The place in front of the list.
+const SINGLE: Ticket = Ticket(NONE);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Free,
+    Waiting,
+    LetGo,
+}
+
+/// Wakers in the order in which they came.
+///
+/// Nearly always there is one waiter, so there is one place in front of the list.
+///
+/// INVARIANT: that place is taken only by who comes while nobody waits; so who waits
+/// there came before everybody on the list.
+pub(super) struct Waiters {
+    state: Cell<State>,
+    single: Cell<TaskWaker>,
+    /// Waiters on the list.
+    listed: Cell<usize>,
+    list: RefCell<List>,
+}
+
+impl Waiters {
+    pub fn new() -> Waiters {
+        Waiters {
+            state: Cell::new(State::Free),
+            single: Cell::default(),
+            listed: Cell::new(0),
+            list: RefCell::new(List::new()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.listed.get() + usize::from(self.state.get() == State::Waiting)
+    }
+
+    /// Waits behind all others.
+    #[inline]
+    pub fn join(&self, waker: &Waker) -> Ticket {
+        let waker = TaskWaker::of(waker);
+        if self.state.get() != State::Free || self.listed.get() > 0 {
+            return self.join_list(waker);
+        }
+        self.state.set(State::Waiting);
+        self.single.set(waker);
+        SINGLE
+    }
+
+    #[cold]
+    fn join_list(&self, waker: TaskWaker) -> Ticket {
+        self.listed.set(self.listed.get() + 1);
+        Ticket(self.list.borrow_mut().join(waker))
+    }
+
+    /// Lets who came first go on.
+    #[inline]
+    #[must_use]
+    pub fn let_go(&self) -> Option<TaskWaker> {
+        if self.state.get() != State::Waiting {
+            return self.let_go_listed();
+        }
+        self.state.set(State::LetGo);
+        Some(self.single.take())
+    }
+
+    #[inline]
+    fn let_go_listed(&self) -> Option<TaskWaker> {
+        let left = self.listed.get().checked_sub(1)?;
+        self.listed.set(left);
+        self.list.borrow_mut().let_go()
+    }
+
+    /// True, and the place is free, when who holds the ticket was let go on. Else it
+    /// waits on with this waker.
+    #[inline]
+    pub fn ask(&self, ticket: Ticket, waker: &Waker) -> bool {
+        if ticket != SINGLE {
+            return self.ask_list(ticket, waker);
+        }
+        if self.state.get() == State::LetGo {
+            self.state.set(State::Free);
+            return true;
+        }
+        drop(self.single.replace(TaskWaker::of(waker)));
+        false
+    }
+
+    #[cold]
+    fn ask_list(&self, ticket: Ticket, waker: &Waker) -> bool {
+        let waker = TaskWaker::of(waker);
+        let (was_let_go, before) = self.list.borrow_mut().ask(ticket.0, waker);
+        drop(before);
+        was_let_go
+    }
+
+    /// Ends the wait. True when it had been let go on already and had not seen it.
+    pub fn leave(&self, ticket: Ticket) -> bool {
+        if ticket == SINGLE {
+            drop(self.single.take());
+            return self.state.replace(State::Free) == State::LetGo;
+        }
+        let (was_let_go, waker) = self.list.borrow_mut().leave(ticket.0);
+        if !was_let_go {
+            self.listed.set(self.listed.get() - 1);
+        }
+        drop(waker);
+        was_let_go
+    }
+}
+
+struct Place {
+    waker: TaskWaker,
+    state: State,
+    before: u32,
+    after: u32,
+}
+
+/// A list in numbered places. Adding, leaving and taking the first are O(1), and
+/// allocate nothing once there are places enough.
+///
+/// INVARIANT: exactly the waiting places are linked from `first` to `last`; exactly
+/// the free ones are linked from `free` on.
+struct List {
+    places: Vec<Place>,
+    free: u32,
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    fn new() -> List {
+        List {
+            places: Vec::new(),
+            free: NONE,
+            first: NONE,
+            last: NONE,
+        }
+    }
+
+    fn join(&mut self, waker: TaskWaker) -> u32 {
+        let place = Place {
+            waker,
+            state: State::Waiting,
+            before: self.last,
+            after: NONE,
+        };
+        let index = self.put(place);
+        match self.places.get_mut(self.last as usize) {
+            Some(last) => last.after = index,
+            None => self.first = index,
+        }
+        self.last = index;
+        index
+    }
+
+    fn put(&mut self, place: Place) -> u32 {
+        let index = self.free;
+        if let Some(free) = self.places.get_mut(index as usize) {
+            self.free = free.after;
+            *free = place;
+            return index;
+        }
+        self.places.push(place);
+        u32::try_from(self.places.len() - 1)
+            .ok()
+            .filter(|&index| index < NONE)
+            .expect("under 2^32 tasks wait")
+    }
+
+    fn let_go(&mut self) -> Option<TaskWaker> {
+        let index = self.first;
+        let place = self.places.get_mut(index as usize)?;
+        place.state = State::LetGo;
+        let waker = std::mem::take(&mut place.waker);
+        self.unlink(index);
+        Some(waker)
+    }
+
+    /// Whether it was let go on, and a waker to drop.
+    fn ask(&mut self, index: u32, waker: TaskWaker) -> (bool, TaskWaker) {
+        let place = &mut self.places[index as usize];
+        if place.state == State::LetGo {
+            self.free(index);
+            return (true, waker);
+        }
+        (false, std::mem::replace(&mut place.waker, waker))
+    }
+
+    /// Whether it was let go on, and a waker to drop.
+    fn leave(&mut self, index: u32) -> (bool, TaskWaker) {
+        let place = &mut self.places[index as usize];
+        let was_let_go = place.state == State::LetGo;
+        let waker = std::mem::take(&mut place.waker);
+        if !was_let_go {
+            self.unlink(index);
+        }
+        self.free(index);
+        (was_let_go, waker)
+    }
+
+    fn unlink(&mut self, index: u32) {
+        let place = &self.places[index as usize];
+        let (before, after) = (place.before, place.after);
+        match self.places.get_mut(before as usize) {
+            Some(place) => place.after = after,
+            None => self.first = after,
+        }
+        match self.places.get_mut(after as usize) {
+            Some(place) => place.before = before,
+            None => self.last = before,
+        }
+    }
+
+    fn free(&mut self, index: u32) {
+        let place = &mut self.places[index as usize];
+        place.state = State::Free;
+        place.after = self.free;
+        self.free = index;
+    }
+}
