@@ -410,7 +410,9 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let language = name_of(&mut top, "language", "language = \"rust\"", p);
     let summary = top.text_needed("summary", "summary = \"what it is\"", p);
     let homepage = top.text("homepage", p);
-    let is_server = program::read_role(&mut top, p).unwrap_or(true);
+    let role = program::read_role(&mut top, p);
+    // A misspelt role is not to be blamed for parts that the right one does not need.
+    let is_server = role.unwrap_or(top.has("start") || !top.has("program"));
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));

@@ -267,15 +267,16 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
         works: texts(subject::program::works(&mut table, p)),
         output: subject::program::output(&mut table, p),
     };
-    let right: &[&str] = match entry.works.is_empty() {
-        true => &START_PLACEHOLDERS,
-        false => &PROGRAM_PLACEHOLDERS,
+    let right: &[&str] = match table.has("works") {
+        true => &PROGRAM_PLACEHOLDERS,
+        false => &START_PLACEHOLDERS,
     };
     subject::check_placeholders(&entry.args, right, &table.span_of("args"), p);
     subject::check_placeholders(entry.env.values(), right, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
         subject::check_placeholders(command, right, &table.span_of("cmd"), p);
-        check_command(command, &entry, &table.span_of("cmd"), p);
+        let words = command.iter().chain(&entry.args).chain(entry.env.values());
+        check_command(words, !table.has("works"), &table.span_of("cmd"), p);
     }
     work::refuse_for(&from, &table, p);
     let unsupported = [(
@@ -286,12 +287,17 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
     from.map(|_| entry)
 }
 
-fn check_command(command: &[String], entry: &SubjectEntry, span: &Range<usize>, p: &mut Problems) {
-    let words = command.iter().chain(&entry.args).chain(entry.env.values());
-    if entry.works.is_empty() {
+/// What the words of a `cmd` must have, and what they cannot.
+fn check_command<'a>(
+    mut words: impl Iterator<Item = &'a String> + Clone,
+    is_server: bool,
+    span: &Range<usize>,
+    p: &mut Problems,
+) {
+    if is_server {
         subject::check_port(words.clone(), span, p);
     }
-    if words.into_iter().any(|word| word.contains("{build}")) {
+    if words.any(|word| word.contains("{build}")) {
         let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
         p.note(Diagnosis::new(span.clone(), message));
     }

@@ -147,7 +147,14 @@ pub fn plan(
         .filter(|cell| not_run.iter().all(|gone| gone.what != cell.subject))
         .collect();
     not_run.extend(program::undone(experiment, subjects, &options.only));
-    not_run.extend(not_applicable(experiment, subjects, &all, &options.only));
+    let named = not_run.clone();
+    let unreached = not_applicable(experiment, subjects, &all, &options.only);
+    // One whose every work is named already is not named again as a whole.
+    let is_named = |gone: &NotRun| {
+        let start = format!("{} ", gone.what);
+        named.iter().any(|other| other.what.starts_with(&start))
+    };
+    not_run.extend(unreached.into_iter().filter(|gone| !is_named(gone)));
     let run = run_of(experiment, options);
     let Frame {
         connection_cap,

@@ -7,6 +7,8 @@ use crate::build::{BuildOutcome, Failed, Ready};
 use crate::cap::Limits;
 use crate::experiment::Origin;
 
+mod programs;
+
 fn root() -> std::path::PathBuf {
     prony_testkit::root()
 }

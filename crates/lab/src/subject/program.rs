@@ -42,7 +42,7 @@ impl Program {
             return Some(format!("does not do this work: {reason}"));
         }
         let knows = self.works.iter().any(|own| own == work);
-        (!knows).then(|| "does not do this work: it does not offer it".to_owned())
+        (!knows).then(|| format!("does not do this work: `{work}` is none of its works"))
     }
 
     /// Whether it is told how many threads to use.

@@ -4,9 +4,9 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 use prony_base::{Instant, Nanos, clock};
+use prony_engine::{Receiver, mailbox};
 use prony_record::{GeneratorEvent, Histogram, LoadReport, LoadSpec, LoadTarget};
 
 use super::log::Log;
@@ -19,6 +19,8 @@ use crate::supervise::TrialOrder;
 const WORD: &str = "__generate";
 /// Longest line of a generator: its histogram.
 const LINE_BYTES_MAX: u64 = 64 << 20;
+/// Lines of a generator that wait to be read; one that prints more is cut off.
+const LINES_MAX: usize = 4096;
 /// How long after its start the window of wrk begins, for its connections to be made.
 const WRK_CONNECTS: Nanos = Nanos::from_millis(20);
 
@@ -35,7 +37,6 @@ pub struct Window {
 pub type Driven = (LoadReport, Option<Histogram>);
 
 /// A started generator.
-#[derive(Debug)]
 pub struct Driver {
     /// Its process id.
     pub pid: u32,
@@ -45,7 +46,6 @@ pub struct Driver {
     kind: Kind,
 }
 
-#[derive(Debug)]
 enum Kind {
     Prony,
     Wrk { printed: String, version: String },
@@ -130,66 +130,51 @@ impl Driver {
         })
     }
 
-    /// The window, once it is known; an error when the generator said something else.
-    pub fn window(&mut self, spec: &LoadSpec) -> Result<Option<Window>, String> {
+    /// The window, when it is known; an error when the generator said something else.
+    pub async fn window(&mut self, spec: &LoadSpec) -> Result<Window, String> {
         if let Kind::Wrk { .. } = self.kind {
             // Wholly within the time that wrk runs for.
             let start = clock::monotonic() + WRK_CONNECTS;
             let end = start + (Nanos(spec.duration_ns) - WRK_CONNECTS * 2);
-            return Ok(Some(Window { start, end }));
+            return Ok(Window { start, end });
         }
-        match self.event()? {
-            None => Ok(None),
-            Some(GeneratorEvent::Connected {
+        match self.event().await? {
+            GeneratorEvent::Connected {
                 window_start_ns,
                 window_end_ns,
-            }) => Ok(Some(checked_window(spec, window_start_ns, window_end_ns)?)),
-            Some(GeneratorEvent::Finished { .. }) => {
+            } => checked_window(spec, window_start_ns, window_end_ns),
+            GeneratorEvent::Finished { .. } => {
                 Err("the generator finished before it had connected".to_owned())
             }
         }
     }
 
-    /// What it measured, once it has said so.
-    pub fn result(&mut self, spec: &LoadSpec) -> Result<Option<Driven>, String> {
+    /// What it measured, when it has said so.
+    pub async fn result(&mut self, spec: &LoadSpec) -> Result<Driven, String> {
         if let Kind::Wrk { printed, version } = &mut self.kind {
-            loop {
-                match self.lines.try_recv() {
-                    Ok(line) => {
-                        printed.push_str(&line);
-                        printed.push('\n');
-                    }
-                    Err(TryRecvError::Empty) => return Ok(None),
-                    Err(TryRecvError::Disconnected) => break,
-                }
+            while let Some(line) = self.lines.recv().await {
+                printed.push_str(&line);
+                printed.push('\n');
             }
             let report = wrk::report(printed, spec, version);
             let unread = || format!("the output of wrk holds no rate: {}", printed.trim());
-            return report.map(|report| Some((report, None))).ok_or_else(unread);
+            return report.map(|report| (report, None)).ok_or_else(unread);
         }
-        match self.event()? {
-            None => Ok(None),
-            Some(GeneratorEvent::Finished { report, histogram }) => {
-                Ok(Some((report, Some(histogram))))
-            }
-            Some(GeneratorEvent::Connected { .. }) => {
-                Err("the generator connected twice".to_owned())
-            }
+        match self.event().await? {
+            GeneratorEvent::Finished { report, histogram } => Ok((report, Some(histogram))),
+            GeneratorEvent::Connected { .. } => Err("the generator connected twice".to_owned()),
         }
     }
 
-    fn event(&mut self) -> Result<Option<GeneratorEvent>, String> {
-        match self.lines.try_recv() {
-            Ok(line) => {
-                let garbled = |error| format!("the generator printed what is no event: {error}");
-                serde_json::from_str(&line).map(Some).map_err(garbled)
-            }
-            Err(TryRecvError::Empty) => Ok(None),
-            Err(TryRecvError::Disconnected) => Err(match self.log.tail().last() {
+    async fn event(&mut self) -> Result<GeneratorEvent, String> {
+        let Some(line) = self.lines.recv().await else {
+            return Err(match self.log.tail().last() {
                 Some(line) => format!("the generator ended without a result; it said: {line}"),
                 None => "the generator ended without a result".to_owned(),
-            }),
-        }
+            });
+        };
+        let garbled = |error| format!("the generator printed what is no event: {error}");
+        serde_json::from_str(&line).map_err(garbled)
     }
 }
 
@@ -209,13 +194,13 @@ fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, Strin
     })
 }
 
-/// Starts a generator whose lines arrive on a channel.
+/// Starts a generator whose lines arrive in a mailbox.
 fn start(mut command: Command, log: &Log) -> io::Result<(Child, Receiver<String>)> {
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(log.writer()?)
         .spawn()?;
-    let (send, lines) = sync_channel(1024);
+    let (send, lines) = mailbox(LINES_MAX);
     if let Some(output) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut reader = BufReader::new(output);

@@ -1,0 +1,275 @@
+//! Plans of programs.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SUBJECT: &str = r#"
+name = "NAME"
+language = "test"
+role = "program"
+summary = "A program of two builds"
+
+[program]
+cmd = ["./bench-{hardening}", "{work}", "{count}", "{threads}"]
+works = ["start", "event"]
+
+[program.not_applicable]
+realtime = "the garbage collector may stop any thread"
+
+[variants]
+hardening = ["on", "off"]
+
+[version]
+cmd = "echo 1"
+"#;
+
+/// A folder of an experiment with `a` (two builds) and `b` (none, and one work).
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let b = SUBJECT
+        .replace("hardening = [\"on\", \"off\"]", "")
+        .replace("{hardening}", "x")
+        .replace("\"start\", \"event\"", "\"start\"")
+        .replace("realtime =", "event =");
+    for (name, text) in [("a", SUBJECT), ("b", b.as_str())] {
+        let place = folder.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(place.join("subject.toml"), text.replace("NAME", name)).unwrap();
+    }
+    folder
+}
+
+fn read(text: &str) -> (Experiment, Vec<Subject>) {
+    let folder = folder();
+    let origin = Origin::new("e.toml", folder.path());
+    let experiment = Experiment::parse(text, &origin).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let subjects = subject::load_all(&experiment, Path::new("/nowhere"));
+    (
+        experiment,
+        subjects.unwrap_or_else(|wrong| panic!("{wrong:?}")),
+    )
+}
+
+const TWO: &str = "subject = [{ ref = './a' }, { ref = './b' }]\n";
+
+fn planned(text: &str, options: &Options) -> Plan {
+    let (experiment, subjects) = read(text);
+    plan(&experiment, &subjects, &machine(&subjects), options).unwrap()
+}
+
+#[test]
+fn works_sizes_builds_and_threads_multiply_and_what_is_not_done_is_named() {
+    let text = format!(
+        "{TWO}
+        run = {{ reference = 'test/a' }}
+        workload = [
+          {{ work = 'start', count = [1000, 10000] }},
+          {{ work = 'event', count = 5 }},
+          {{ name = 'rt', work = 'realtime', count = 7 }},
+        ]
+        setting = [
+          {{ name = 'hardening', values = ['on', 'off'] }},
+          {{ name = 'threads', values = [1, 'cores'], workloads = ['start'] }},
+        ]
+        exclude = [{{ count = 1000, threads = 'cores' }}, {{ subject = 'test/a', workload = 'event', hardening = 'off' }}]"
+    );
+    insta::assert_snapshot!(outline(&planned(&text, &Options::default())), @r#"
+    e (seed 1, 6 blocks)
+    0ns after 0ns
+    reference Some("test/a")
+    cores [0, 1] and []
+    cap 0 by 
+    10 cells in 6 blocks: 60 trials, about 2 min if a program runs for a second
+      test/a start n=1000 hardening=on threads=1
+      test/b start n=1000 threads=1
+      test/a start n=1000 hardening=off threads=1
+      test/a start n=10000 hardening=on threads=1
+      test/b start n=10000 threads=1
+      test/a start n=10000 hardening=on threads=2
+      test/b start n=10000 threads=2
+      test/a start n=10000 hardening=off threads=1
+      test/a start n=10000 hardening=off threads=2
+      test/a event n=5 hardening=on
+    not run: test/b event: does not do this work: the garbage collector may stop any thread; 
+    not run: test/a rt: does not do this work: the garbage collector may stop any thread; 
+    not run: test/b rt: does not do this work: `realtime` is none of its works; 
+    "#);
+}
+
+#[test]
+fn an_experiment_of_programs_asks_nothing_of_the_network() {
+    let text = format!("{TWO}workload = [{{ work = 'start', count = 5 }}]");
+    let (experiment, subjects) = read(&text);
+    let mut facts = machine(&subjects);
+    facts.limits = Limits::default();
+    let plan = plan(&experiment, &subjects, &facts, &Options::default()).unwrap();
+    assert_eq!(plan.connection_cap, ConnectionCap::default());
+    assert_eq!((plan.duration_ns, plan.warmup_ns), (0, 0));
+    assert_eq!(
+        (plan.cores.subject, plan.cores.generator),
+        (vec![0, 1], vec![])
+    );
+    assert_eq!(plan.subjects[0].program_threads, 1);
+    assert!(plan.subjects[0].start.is_empty());
+}
+
+#[test]
+fn quick_keeps_listed_sizes_and_cuts_large_ones() {
+    let quick_of = |said: &str| {
+        let text = format!(
+            "{TWO}run = {{ quick = {{ {said} }} }}
+            workload = [{{ work = 'start', count = [10, 100, 1000, 5000], subjects = ['test/a'] }}]"
+        );
+        let plan = planned(&text, &quick());
+        plan.workloads[0].program.clone().unwrap().counts
+    };
+    assert_eq!(quick_of("blocks = 1"), [10, 100, 1000, 5000]);
+    assert_eq!(quick_of("count = [100, 1000]"), [100, 1000]);
+    assert_eq!(quick_of("count_max = 700"), [10, 100, 700]);
+    assert_eq!(quick_of("count = [10, 5000], count_max = 50"), [10, 50]);
+}
+
+#[test]
+fn servers_and_programs_stand_in_one_experiment() {
+    let text = "subject = [{ ref = './a' }, { cmd = 's {port}' }, { cmd = './other', works = ['start'], threads = 4, args = ['-v'] }]
+        workload = [{ work = 'start', count = 5 }, { request = { path = '/' } }]
+        setting = [{ name = 'threads', values = ['cores'] }, { name = 'log', values = ['off'], env = { L = '{value}' }, subjects = ['s'] }]";
+    let plan = planned(text, &Options::default());
+    assert_eq!(
+        ids(&plan),
+        [
+            "test/a start n=5 threads=2",
+            "other start n=5",
+            "s root c=100 log=off"
+        ]
+    );
+    assert_eq!(plan.cells[2].count, None);
+    assert_eq!(plan.workloads[0].connections, Vec::<u32>::new());
+    assert_eq!(plan.workloads[1].program, None);
+    assert_eq!(plan.settings[0].values, ["2"]);
+    assert_eq!(plan.subjects[2].program, ["./other", "-v"]);
+    assert_eq!(
+        (plan.subjects[2].program_threads, plan.not_run.len()),
+        (4, 0)
+    );
+    assert!(plan.connection_cap.connections_max > 0 && plan.duration_ns > 0);
+}
+
+#[test]
+fn a_server_among_programs_and_a_work_that_nobody_does_are_named() {
+    let text = format!(
+        "{TWO}workload = [{{ work = 'realtime', count = 5 }}, {{ work = 'event', count = 5 }}]"
+    );
+    let text = text.replace("{ ref = './b' }", "{ ref = './b' }, { cmd = 's {port}' }");
+    let plan = planned(&text, &Options::default());
+    let said: Vec<String> = plan
+        .not_run
+        .iter()
+        .map(|n| format!("{}: {}", n.what, n.reason))
+        .collect();
+    insta::assert_snapshot!(said.join("\n"), @"
+    test/a realtime: does not do this work: the garbage collector may stop any thread
+    test/b realtime: does not do this work: `realtime` is none of its works
+    test/b event: does not do this work: the garbage collector may stop any thread
+    s: it is a server, and no workload has a request
+    ");
+}
+
+#[test]
+fn a_build_that_a_subject_does_not_offer_is_named_for_it_alone() {
+    let folder = folder();
+    let place = folder.path().join("b/subject.toml");
+    let fewer = SUBJECT
+        .replace("\"on\", \"off\"", "\"on\"")
+        .replace("NAME", "b");
+    std::fs::write(place, fewer).unwrap();
+    let text = format!(
+        "{TWO}workload = [{{ work = 'start', count = 5 }}]
+        setting = [{{ name = 'hardening', values = ['on', 'off'] }}]"
+    );
+    let experiment = Experiment::parse(&text, &Origin::new("e.toml", folder.path())).unwrap();
+    let subjects = subject::load_all(&experiment, Path::new("/nowhere")).unwrap();
+    let plan = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    )
+    .unwrap();
+    assert_eq!(ids(&plan).len(), 3);
+    assert_eq!(plan.not_run[0].what, "test/b hardening=off");
+    assert_eq!(plan.not_run[0].reason, "it offers the builds `on`");
+}
+
+#[test]
+fn a_build_that_fails_takes_its_sizes_along() {
+    let text = format!(
+        "{TWO}workload = [{{ work = 'start', count = 5, subjects = ['test/b'] }}, {{ name = 'more', work = 'start', count = [5, 6] }}]"
+    );
+    let plan = planned(&text, &Options::default());
+    let failed = BuildOutcome::Failed(Failed {
+        reason: "no".to_owned(),
+        log: None,
+        interrupted: false,
+    });
+    let plan = settle(plan, &[("test/b".to_owned(), failed)]);
+    assert_eq!(plan.workloads.len(), 1);
+    assert_eq!(plan.workloads[0].program.as_ref().unwrap().counts, [5, 6]);
+    assert_eq!(ids(&plan), ["test/a more n=5", "test/a more n=6"]);
+}
+
+proptest! {
+    /// Whatever the sizes and settings: every cell once, each of a subject that does the
+    /// work, with exactly the settings that concern it, and each block runs all.
+    #[test]
+    fn every_cell_is_one_that_its_subject_can_do(
+        counts in proptest::collection::btree_set(1_u64..10_000, 1..5),
+        threads in proptest::collection::btree_set(1_u32..64, 1..4),
+        max in proptest::option::of(1_u64..10_000),
+        quick: bool,
+        works in proptest::sample::subsequence(vec!["start", "event", "realtime"], 1..4),
+    ) {
+        let listed: Vec<String> = works
+            .iter()
+            .map(|work| format!("{{ work = '{work}', count = {counts:?} }}"))
+            .collect();
+        let listed = listed.join(", ").replace(": {", ": [").replace("= {", "= [");
+        let listed = listed.replace("} }", "] }");
+        let max = max.map_or(String::new(), |max| format!("count_max = {max}"));
+        let threads: Vec<u32> = threads.into_iter().collect();
+        let text = format!(
+            "{TWO}run = {{ blocks = 2, quick = {{ {max} }} }}
+            workload = [{listed}]
+            setting = [{{ name = 'threads', values = {threads:?} }}, {{ name = 'hardening', values = ['on', 'off'] }}]"
+        );
+        let (experiment, subjects) = read(&text);
+        let options = Options { quick, ..Options::default() };
+        let Ok(plan) = plan(&experiment, &subjects, &machine(&subjects), &options) else {
+            // Nobody does what is asked.
+            prop_assert!(works == ["realtime"]);
+            return Ok(());
+        };
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        for cell in &plan.cells {
+            prop_assert!(seen.insert(&cell.id));
+            let subject = subjects.iter().find(|s| s.id == cell.subject).unwrap();
+            let program = subject.program.as_ref().unwrap();
+            prop_assert!(program.why_not(&cell.workload).is_none());
+            prop_assert_eq!(cell.settings.contains_key("hardening"), subject.id == "test/a");
+            prop_assert!(threads.contains(&cell.settings["threads"].parse().unwrap()));
+            prop_assert!(cell.count.is_some() && cell.connections == 0);
+        }
+        for row in &plan.order {
+            prop_assert_eq!(row.len(), plan.cells.len());
+        }
+        let undone = works.len() * subjects.len();
+        let done: BTreeSet<(&str, &str)> = plan
+            .cells
+            .iter()
+            .map(|cell| (cell.subject.as_str(), cell.workload.as_str()))
+            .collect();
+        let named = plan.not_run.iter().filter(|n| n.what.contains(' ')).count();
+        prop_assert_eq!(done.len() + named, undone);
+    }
+}

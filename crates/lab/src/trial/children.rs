@@ -1,0 +1,156 @@
+//! The service that knows the processes that a trial started: sees each one's end as soon
+//! as it comes, collects orphans, and ends what is asked to end.
+//!
+//! Not for: starting them ([`super::process`], [`super::generator`]).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use prony_base::Nanos;
+use prony_engine::Task;
+use prony_record::{Exit, Phase, Role};
+use prony_runtime::coroutines::ManualEvent;
+use prony_runtime::services::{Context, Failure, Service};
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use super::stage::Stage;
+use crate::launch;
+
+/// How long a killed process has to be gone.
+const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// How often orphans are collected, and ends where the kernel has no process descriptors.
+const COLLECT: Nanos = Nanos::from_millis(20);
+
+/// How a process is asked to end.
+#[derive(Clone, Copy, Debug)]
+pub struct Farewell {
+    /// The signal.
+    pub signal: Signal,
+    /// After this it is killed.
+    pub timeout: Nanos,
+}
+
+/// A process that the trial started.
+pub struct Child {
+    pid: u32,
+    farewell: Farewell,
+    asked: Cell<bool>,
+    exit: RefCell<Option<Exit>>,
+    over: ManualEvent,
+}
+
+impl Child {
+    /// How it ended; `None`: not seen to end.
+    pub fn exit(&self) -> Option<Exit> {
+        self.exit.borrow().clone()
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&self) {
+        self.over.wait().await;
+    }
+}
+
+/// Knows the processes of a trial.
+pub struct Children {
+    stage: Rc<Stage>,
+    started: RefCell<Vec<Rc<Child>>>,
+    watches: RefCell<Vec<Task<()>>>,
+}
+
+impl Children {
+    /// None yet.
+    pub fn new(stage: Rc<Stage>) -> Rc<Children> {
+        Rc::new(Children {
+            stage,
+            started: RefCell::default(),
+            watches: RefCell::default(),
+        })
+    }
+
+    /// Follows a process that was just started.
+    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, farewell: Farewell) -> Rc<Child> {
+        let child = Rc::new(Child {
+            pid,
+            farewell,
+            asked: Cell::new(false),
+            exit: RefCell::default(),
+            over: ManualEvent::new(),
+        });
+        self.started.borrow_mut().push(child.clone());
+        self.stage.sampler.borrow_mut().started(pid, role);
+        // Where the kernel has no process descriptors, its end is seen a little later.
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let end = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        if let Some(end) = end {
+            let (theirs, handle) = (self.clone(), self.stage.handle.clone());
+            let watch = async move {
+                if handle.readable(&end).await.is_ok() {
+                    theirs.collect();
+                }
+            };
+            let watch = self.stage.handle.spawn(watch);
+            self.watches.borrow_mut().push(watch);
+        }
+        child
+    }
+
+    /// Collects ended children, orphans of the trial's processes among them.
+    pub fn collect(&self) {
+        while let Some(ended) = launch::reap() {
+            let mut asked = self.stage.phase() == Phase::Stop;
+            for child in self.started.borrow().iter() {
+                if child.pid == ended.pid && child.exit.borrow().is_none() {
+                    asked |= child.asked.get();
+                    *child.exit.borrow_mut() = Some(ended.exit.clone());
+                    child.over.set();
+                }
+            }
+            self.stage.sampler.borrow_mut().ended(&ended, asked);
+        }
+    }
+
+    /// Asks a process to end, and kills it when it does not in time.
+    pub async fn end(&self, child: &Child) {
+        let Farewell { signal, timeout } = child.farewell;
+        for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
+            self.collect();
+            if child.exit.borrow().is_some() {
+                return;
+            }
+            child.asked.set(true);
+            launch::signal(child.pid, signal);
+            let _ = self.stage.handle.timeout(timeout, child.ended()).await;
+        }
+    }
+}
+
+impl Service for Children {
+    async fn start(&self, context: &Context) -> Result<(), Failure> {
+        let services = context.services();
+        let me = services.and_then(|services| services.instance::<Children>(context.id()));
+        let Some(me) = me else {
+            return Ok(());
+        };
+        let handle = self.stage.handle.clone();
+        let collecting = self.stage.handle.spawn(async move {
+            loop {
+                handle.sleep(COLLECT).await;
+                me.collect();
+            }
+        });
+        self.watches.borrow_mut().push(collecting);
+        Ok(())
+    }
+
+    /// Ends what nobody ended, the last started first.
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        let started = self.started.borrow().clone();
+        for child in started.iter().rev() {
+            self.end(child).await;
+        }
+        let watches = self.watches.take();
+        drop(watches);
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! The services for a server of a trial: one whose start is the start of its process and
+//! whose stop is its end, and one that runs once the process has given its sign.
+//!
+//! Not for: the generator ([`super::generator`]).
+
+use std::cell::RefCell;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use prony_base::{Nanos, clock};
+use prony_record::{ReadySign, Role};
+use prony_runtime::services::{Context, Failure, Service};
+
+use super::children::{Child, Children, Farewell};
+use super::log::Log;
+use super::stage::{First, Stage, first};
+use super::start::{Place, Resolved};
+use super::{Halt, POLL_MAX, in_words, ready};
+use crate::launch;
+
+/// The first pause between two looks for the sign; each one is twice the last.
+const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+
+/// A server of a trial, and what is known of it: kept when its services have stopped.
+pub struct Part {
+    /// What it is in the trial, also in sentences: `the subject`.
+    pub role: Role,
+    /// How it is started.
+    pub resolved: Resolved,
+    /// Its cores.
+    pub cores: Vec<u32>,
+    /// How it is asked to end.
+    pub farewell: Farewell,
+    /// What follows the stem of the trial's files in the name of its log.
+    pub log_name: &'static str,
+    /// What it prints.
+    pub log: Rc<RefCell<Option<Log>>>,
+    /// Its process, once it was started.
+    pub child: RefCell<Option<Rc<Child>>>,
+}
+
+impl Part {
+    /// `reason` with the last line that it printed.
+    pub fn with_last_line(&self, reason: String) -> String {
+        let tail = self.tail();
+        match tail.iter().rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("{reason}; its last line: {}", line.trim()),
+            None => format!("{reason}; it printed nothing"),
+        }
+    }
+
+    /// The last lines that it printed.
+    pub fn tail(&self) -> Vec<String> {
+        self.log.borrow().as_ref().map(Log::tail).unwrap_or_default()
+    }
+
+    /// The failure that it ended too early, if it did.
+    pub fn lives(&self, before: &str) -> Result<(), Halt> {
+        let child = self.child.borrow().clone();
+        match child.and_then(|child| child.exit()) {
+            None => Ok(()),
+            Some(exit) => {
+                let (name, how) = (self.name(), in_words(&exit));
+                let reason = format!("the {name} {how} before {before}");
+                Err(Halt::Failed(self.with_last_line(reason)))
+            }
+        }
+    }
+
+    /// Does `work` while the process lives; the failure that it ended before that otherwise.
+    pub async fn while_alive<T>(
+        &self,
+        before: &str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Halt> {
+        let child = self.child.borrow().clone();
+        let Some(child) = child else {
+            return Ok(work.await);
+        };
+        match first(child.ended(), work).await {
+            First::One(()) => match self.lives(before) {
+                Err(ended) => Err(ended),
+                Ok(()) => Err(Halt::Failed(format!("the {} is gone", self.name()))),
+            },
+            First::Other(done) => Ok(done),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self.role {
+            Role::Subject => "subject",
+            Role::Generator => "generator",
+            Role::Peer => "peer",
+            Role::Backing => "backing",
+            Role::Front => "front",
+        }
+    }
+
+    fn command(&self, log: &Log) -> Result<(String, Command), Halt> {
+        let name = self.name();
+        let Some((program, arguments)) = self.resolved.command.split_first() else {
+            let reason = format!("the {name} has no command to start it");
+            return Err(Halt::Failed(reason));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .envs(&self.resolved.env)
+            .stdin(Stdio::null());
+        if !self.resolved.dir.is_empty() {
+            command.current_dir(&self.resolved.dir);
+        }
+        let io = Halt::io("a log cannot be shared");
+        let writers = log.writer().and_then(|out| Ok((out, log.writer()?)));
+        let (out, err) = writers.map_err(io)?;
+        command.stdout(out).stderr(err);
+        Ok((program.clone(), command))
+    }
+}
+
+/// A server's process.
+pub struct Process {
+    stage: Rc<Stage>,
+    part: Rc<Part>,
+    children: Rc<Children>,
+}
+
+impl Process {
+    /// One that is to be started.
+    pub fn new(stage: Rc<Stage>, part: Rc<Part>, children: Rc<Children>) -> Process {
+        Process {
+            stage,
+            part,
+            children,
+        }
+    }
+
+    fn spawn(&self) -> Result<(), Halt> {
+        let part = &self.part;
+        let log = self.stage.log(part.log_name)?;
+        let (program, mut command) = part.command(&log)?;
+        let spawned = launch::on_cores(&part.cores, || command.spawn());
+        let child = spawned
+            .map_err(Halt::io("its cores cannot be had"))?
+            .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
+        *part.log.borrow_mut() = Some(log);
+        let followed = self.children.follow(child.id(), part.role, part.farewell);
+        *part.child.borrow_mut() = Some(followed);
+        Ok(())
+    }
+}
+
+impl Service for Process {
+    async fn start(&self, _: &Context) -> Result<(), Failure> {
+        self.spawn().map_err(Failure::from)
+    }
+
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        let child = self.part.child.borrow().clone();
+        if let Some(child) = child {
+            self.children.end(&child).await;
+        }
+        Ok(())
+    }
+}
+
+/// That a server has given its sign: where it can be asked.
+pub struct Ready {
+    stage: Rc<Stage>,
+    part: Rc<Part>,
+    children: Rc<Children>,
+    sign: ReadySign,
+    place: Place,
+}
+
+impl Ready {
+    /// One that waits for `sign`.
+    pub fn new(
+        stage: Rc<Stage>,
+        part: Rc<Part>,
+        children: Rc<Children>,
+        sign: ReadySign,
+        place: Place,
+    ) -> Ready {
+        Ready {
+            stage,
+            part,
+            children,
+            sign,
+            place,
+        }
+    }
+
+    async fn wait(&self) -> Result<(), Halt> {
+        let timeout = Nanos(self.sign.timeout_ns);
+        let deadline = clock::monotonic() + timeout;
+        let mut pause = PAUSE_MIN;
+        while !self.given()? {
+            if clock::monotonic() > deadline {
+                let missed = ready::in_words(&self.sign);
+                let reason = format!("not ready after {timeout}: waited for {missed}");
+                return Err(Halt::Failed(self.part.with_last_line(reason)));
+            }
+            let pausing = self.stage.handle.sleep(pause);
+            self.part.while_alive("it was ready", pausing).await?;
+            pause = (pause * 2).min(POLL_MAX);
+        }
+        // The sign may have come from another process on the same port.
+        self.children.collect();
+        self.part.lives("it was ready")
+    }
+
+    fn given(&self) -> Result<bool, Halt> {
+        let log = self.part.log.borrow();
+        match &*log {
+            Some(log) => ready::is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
+            None => Ok(false),
+        }
+    }
+}
+
+impl Service for Ready {
+    async fn start(&self, _: &Context) -> Result<(), Failure> {
+        self.wait().await.map_err(Failure::from)
+    }
+}

@@ -1,0 +1,88 @@
+//! The service that looks at the processes of a trial, every 100 ms while it runs.
+//!
+//! Not for: what is seen ([`crate::sample`]), or the two readings at the edges of the
+//! window ([`super::server`] takes them itself, on time).
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use prony_base::Nanos;
+use prony_engine::Task;
+use prony_runtime::services::{Context, Failure, Service};
+
+use super::children::Children;
+use super::log::Log;
+use super::stage::Stage;
+
+/// How often the processes are looked at.
+const LOOK: Nanos = Nanos::from_millis(100);
+/// In the window, one look in this many reads memory: that costs ten times what the rest
+/// does, and is needed only for processes that do not see the window's end.
+const MEMORY_ONE_IN: u32 = 10;
+
+/// What is looked at beside the processes.
+#[derive(Default)]
+pub struct Watched {
+    /// Logs, which are kept from growing without end.
+    pub logs: RefCell<Vec<Rc<RefCell<Option<Log>>>>>,
+    /// Looks since the start of the window; `None` outside of it.
+    pub in_window: Cell<Option<u32>>,
+}
+
+/// Looks at the processes.
+pub struct Sampling {
+    stage: Rc<Stage>,
+    children: Rc<Children>,
+    watched: Rc<Watched>,
+    task: RefCell<Option<Task<()>>>,
+}
+
+impl Sampling {
+    /// One that looks at the processes of `children`.
+    pub fn new(stage: Rc<Stage>, children: Rc<Children>, watched: Rc<Watched>) -> Sampling {
+        Sampling {
+            stage,
+            children,
+            watched,
+            task: RefCell::default(),
+        }
+    }
+}
+
+impl Service for Sampling {
+    async fn start(&self, _: &Context) -> Result<(), Failure> {
+        let (stage, children) = (self.stage.clone(), self.children.clone());
+        let watched = self.watched.clone();
+        let looking = self.stage.handle.spawn(async move {
+            loop {
+                stage.handle.sleep(LOOK).await;
+                children.collect();
+                look(&stage, &watched);
+            }
+        });
+        *self.task.borrow_mut() = Some(looking);
+        Ok(())
+    }
+
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        let task = self.task.take();
+        drop(task);
+        Ok(())
+    }
+}
+
+fn look(stage: &Stage, watched: &Watched) {
+    let mut sampler = stage.sampler.borrow_mut();
+    sampler.look();
+    if let Some(looks) = watched.in_window.get() {
+        if looks % MEMORY_ONE_IN == 0 {
+            sampler.note_memory();
+        }
+        watched.in_window.set(Some(looks + 1));
+    }
+    for log in watched.logs.borrow().iter() {
+        if let Some(log) = &mut *log.borrow_mut() {
+            log.bound();
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the services of a trial share: the order, the record under way, the sampler, and
+//! ways to wait on the loop that they all run on.
+//!
+//! Not for: anything that starts or stops.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::Handle;
+use prony_record::{Isolation, Phase, PhaseSpan, Trial, layout};
+
+use super::log::Log;
+use super::{Halt, POLL_MAX};
+use crate::sample::Sampler;
+use crate::supervise::{Generator, Interrupt, TrialOrder};
+
+/// What all services of a trial share.
+pub struct Stage {
+    /// What is to be done.
+    pub order: TrialOrder,
+    /// The loop.
+    pub handle: Handle,
+    /// The record under way.
+    pub trial: RefCell<Trial>,
+    /// What follows the processes.
+    pub sampler: RefCell<Sampler>,
+    interrupt: Interrupt,
+    origin: Instant,
+    phase: Cell<(Phase, Instant)>,
+}
+
+impl Stage {
+    /// A stage on which nothing has happened.
+    pub fn new(
+        order: TrialOrder,
+        isolation: Isolation,
+        interrupt: &Interrupt,
+        handle: Handle,
+    ) -> Rc<Stage> {
+        let now = clock::monotonic();
+        let generator = match order.generator {
+            Generator::Prony => "prony",
+            Generator::Wrk { .. } => "wrk",
+        };
+        let trial = Trial {
+            schema: prony_record::SCHEMA,
+            cell: order.cell.id.clone(),
+            block: order.block,
+            position: order.position,
+            seed: order.seed,
+            generator: generator.to_owned(),
+            started_unix_ms: clock::unix_nanos() / 1_000_000,
+            isolation,
+            ..Trial::default()
+        };
+        Rc::new(Stage {
+            order,
+            handle,
+            trial: RefCell::new(trial),
+            sampler: RefCell::new(Sampler::new(isolation.process_namespace)),
+            interrupt: interrupt.clone(),
+            origin: now,
+            phase: Cell::new((Phase::Prepare, now)),
+        })
+    }
+
+    /// The phase that the trial is in.
+    pub fn phase(&self) -> Phase {
+        self.phase.get().0
+    }
+
+    /// Goes on to the next phase.
+    pub fn enter(&self, phase: Phase) {
+        self.leave();
+        self.phase.set((phase, self.phase.get().1));
+    }
+
+    /// Notes the end of the current phase.
+    pub fn leave(&self) {
+        let now = clock::monotonic();
+        let (phase, start) = self.phase.get();
+        self.trial.borrow_mut().phases.push(PhaseSpan {
+            phase,
+            start_ns: start.since(self.origin).0,
+            length_ns: now.since(start).0,
+        });
+        self.phase.set((phase, now));
+    }
+
+    /// Says of which phase a failure is, whatever phase the trial is in.
+    pub fn blame(&self, phase: Phase) {
+        self.phase.set((phase, self.phase.get().1));
+    }
+
+    /// A sentence for the record.
+    pub fn note(&self, sentence: String) {
+        self.trial.borrow_mut().notes.push(sentence);
+    }
+
+    /// The file that a process prints to: `of` follows the stem of the trial's files.
+    pub fn log(&self, of: &str) -> Result<Log, Halt> {
+        let name = format!("{}{of}.log", self.order.file_stem);
+        let path = self.order.run_dir.join(layout::LOGS).join(name);
+        Log::create(&path).map_err(Halt::io("a log cannot be written"))
+    }
+
+    /// Does `work` unless the user ends the run first; `work` is then dropped.
+    pub async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
+        match first(work, self.interrupted()).await {
+            First::One(done) => Ok(done),
+            First::Other(()) => Err(Halt::Interrupted),
+        }
+    }
+
+    async fn interrupted(&self) {
+        while !self.interrupt.is_raised() {
+            self.handle.sleep(POLL_MAX).await;
+        }
+    }
+
+    /// `work`, or the failure that it took longer than `limit`.
+    pub async fn within<T>(
+        &self,
+        limit: Nanos,
+        work: impl Future<Output = Result<T, Halt>>,
+        late: impl FnOnce() -> String,
+    ) -> Result<T, Halt> {
+        match self.handle.timeout(limit, work).await {
+            Ok(done) => done,
+            Err(_) => Err(Halt::Failed(late())),
+        }
+    }
+}
+
+/// Which of two was ready first.
+pub enum First<A, B> {
+    /// The one.
+    One(A),
+    /// The other.
+    Other(B),
+}
+
+/// The first of two to be ready; the one where both are.
+pub async fn first<A, B>(
+    one: impl Future<Output = A>,
+    other: impl Future<Output = B>,
+) -> First<A, B> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = one.as_mut().poll(cx) {
+            return Poll::Ready(First::One(done));
+        }
+        other.as_mut().poll(cx).map(First::Other)
+    })
+    .await
+}
