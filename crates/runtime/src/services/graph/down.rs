@@ -1,0 +1,208 @@
+//! Going down: those who use a service first, then the service, then what it used.
+//! Not for: coming up (`up`).
+
+use super::{Action, Bond, Edge, Graph, NONE, Rule, ServiceId, State};
+
+impl Graph {
+    pub fn queue_leave(&mut self, service: u32) {
+        let id = self.id(service);
+        let slot = &mut self.slots[service];
+        if !slot.leave_queued && !matches!(slot.state, State::Leaving | State::Stopping) {
+            slot.leave_queued = true;
+            self.actions.push_back(Action::Leave(id));
+        }
+    }
+
+    /// Begins to take a service down, after those who use it.
+    pub fn leave(&mut self, id: ServiceId) {
+        let Some(service) = self.find(id) else {
+            return;
+        };
+        let slot = &mut self.slots[service];
+        slot.leave_queued = false;
+        match slot.state {
+            State::Waiting if !slot.wanted => {
+                self.disarm(service);
+                self.rest(service, State::Stopped);
+            }
+            State::Starting => slot.leave_after_start = true,
+            State::Running => self.leave_running(service),
+            state @ (State::Stopped | State::Failed) if slot.removing => self.rest(service, state),
+            _ => {}
+        }
+    }
+
+    fn leave_running(&mut self, service: u32) {
+        self.running
+            .take(&mut self.slots, service, |slot| &mut slot.order);
+        self.slots[service].state = State::Leaving;
+        self.moving += 1;
+        let mut edge = self.slots[service].dependents.first;
+        while edge != NONE {
+            let next = self.edges[edge].by_provider.next;
+            self.send_away(edge);
+            edge = next;
+        }
+        self.stop_if_alone(service);
+    }
+
+    /// Gets the dependent at an edge off its provider, which leaves.
+    fn send_away(&mut self, edge: u32) {
+        self.steps += 1;
+        let Edge {
+            need,
+            dependent,
+            bond,
+            ..
+        } = self.edges[edge];
+        if need == NONE {
+            return self.remove(dependent);
+        }
+        let rule = self.needs[need].rule;
+        match (rule, bond) {
+            (_, Bond::Silent) if self.slots[dependent].state == State::Waiting => {
+                self.slots[dependent].unmet += u32::from(rule == Rule::Required);
+                self.unlink(edge);
+                self.seek(need);
+            }
+            (Rule::Required | Rule::Fixed, _) => self.queue_leave(dependent),
+            (_, Bond::Told) => {
+                self.edges[edge].bond = Bond::Removing;
+                self.actions.push_back(Action::Removed(edge));
+            }
+            (_, Bond::Removing | Bond::Gone) => {}
+            (_, Bond::Silent | Bond::Adding) => {
+                self.unlink(edge);
+                self.seek(need);
+            }
+        }
+    }
+
+    fn stop_if_alone(&mut self, service: u32) {
+        let id = self.id(service);
+        let slot = &self.slots[service];
+        if slot.state == State::Leaving && slot.dependents.is_empty() {
+            self.actions.push_back(Action::Stop(id));
+        }
+    }
+
+    /// Takes an edge out of its lists. Its provider stops when it was the last.
+    pub fn unlink(&mut self, edge: u32) {
+        self.steps += 1;
+        let Edge {
+            need,
+            provider,
+            bond,
+            ..
+        } = self.edges[edge];
+        let dependents = &mut self.slots[provider].dependents;
+        dependents.take(&mut self.edges, edge, |edge| &mut edge.by_provider);
+        if need != NONE {
+            let edges = &mut self.needs[need].edges;
+            edges.take(&mut self.edges, edge, |edge| &mut edge.by_need);
+        }
+        if matches!(bond, Bond::Adding | Bond::Removing) {
+            self.edges[edge].bond = Bond::Gone;
+        } else {
+            self.edges.free(edge);
+        }
+        self.stop_if_alone(provider);
+    }
+
+    /// Takes in hand that a dependent is told of its provider; None where that has
+    /// gone meanwhile.
+    pub fn take_added(&mut self, edge: u32) -> bool {
+        self.take_queued(edge, Bond::Adding)
+    }
+
+    /// Takes in hand that a dependent is told that its provider leaves.
+    pub fn take_removed(&mut self, edge: u32) -> bool {
+        self.take_queued(edge, Bond::Removing)
+    }
+
+    fn take_queued(&mut self, edge: u32, expected: Bond) -> bool {
+        let bond = self.edges[edge].bond;
+        if bond == expected {
+            self.edges[edge].bond = Bond::Told;
+            return true;
+        }
+        if bond == Bond::Gone {
+            self.edges.free(edge);
+        }
+        false
+    }
+
+    /// An optional provider has been taken from its dependent.
+    pub fn removed(&mut self, edge: u32) {
+        let need = self.edges[edge].need;
+        self.unlink(edge);
+        self.seek(need);
+    }
+
+    /// Takes the stop of a service in hand.
+    pub fn begin_stop(&mut self, id: ServiceId) -> Option<u32> {
+        let service = self.find(id)?;
+        let slot = &mut self.slots[service];
+        if slot.state != State::Leaving || !slot.dependents.is_empty() {
+            return None;
+        }
+        slot.state = State::Stopping;
+        Some(service)
+    }
+
+    /// The next provider that a service which has stopped is to be told of leaving,
+    /// and whether it has to be told.
+    pub fn next_bound(&mut self, from: &mut u32) -> Option<(u32, bool)> {
+        while *from != NONE {
+            let edge = self.needs[*from].edges.first;
+            if edge != NONE {
+                let told = matches!(self.edges[edge].bond, Bond::Told | Bond::Removing);
+                return Some((edge, told));
+            }
+            *from = self.needs[*from].next;
+        }
+        None
+    }
+
+    /// Lets no need of a service wait any more, and unbinds those that are bound.
+    fn disarm(&mut self, service: u32) {
+        let mut need = self.slots[service].needs;
+        while need != NONE {
+            self.unlist(need);
+            let mut edge = self.needs[need].edges.first;
+            while edge != NONE {
+                let next = self.edges[edge].by_need.next;
+                self.unlink(edge);
+                edge = next;
+            }
+            need = self.needs[need].next;
+        }
+    }
+
+    /// A start has failed, or a service is down: it waits again where it is wanted,
+    /// and else rests in `state`.
+    pub fn came_down(&mut self, service: u32, state: State) {
+        self.moving -= 1;
+        self.slots[service].leave_after_start = false;
+        self.disarm(service);
+        self.rest(service, state);
+    }
+
+    /// A service that waits cannot be started.
+    pub fn fail_waiting(&mut self, service: u32) {
+        self.disarm(service);
+        self.rest(service, State::Failed);
+    }
+
+    fn rest(&mut self, service: u32, state: State) {
+        let id = self.id(service);
+        let slot = &mut self.slots[service];
+        slot.state = state;
+        if slot.removing {
+            // Nothing else may come before it: it is out of all lists.
+            self.actions.push_back(Action::Free(id));
+        } else if slot.wanted && state == State::Stopped {
+            self.arm(service);
+        }
+    }
+}

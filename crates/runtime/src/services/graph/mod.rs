@@ -1,0 +1,352 @@
+//! Who is bound to whom, and what is to be done next: services, their needs and
+//! offers, and the edges between them, without running any of their code.
+//!
+//! For: `pump`, which asks for the [next](Graph::next) action, does it, and tells
+//! the graph what came of it. Not for: time, futures, user code.
+//!
+//! # How it goes
+//! A service that waits counts its unmet requirements. A provider that comes up
+//! walks the needs that wait for its interface and binds them, each by an edge; the
+//! last one queues the start. A provider that is to leave asks the services at its
+//! edges to leave first; when its last edge is gone, its stop is queued. Each step
+//! touches an edge once, so that all costs O(services + edges). Chains of any
+//! length use the queue, never the stack.
+//!
+//! # Rules
+//! - Only a running provider is bound; a need for one is bound only while exactly
+//!   one provider is *installed* for it, so that timing decides nothing.
+//! - An edge with a queued action outlives its lists, until the action is taken.
+
+mod down;
+mod install;
+mod up;
+
+use std::any::TypeId;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos};
+
+use crate::services::ServiceId;
+use crate::services::definition::{Recipe, Rule};
+use crate::services::index::Index;
+use crate::services::list::{Arena, Links, List, NONE};
+use crate::services::port::{AnyTable, Spec};
+use crate::services::properties::{Filter, Properties, Text};
+use crate::services::state::{Rare, State};
+
+/// A service.
+pub(super) struct Slot {
+    pub generation: u32,
+    pub state: State,
+    /// Its owner wants it to run.
+    pub wanted: bool,
+    pub removing: bool,
+    start_queued: bool,
+    leave_queued: bool,
+    /// It has to stop as soon as its start is over.
+    pub leave_after_start: bool,
+    pub unmet: u32,
+    /// The first of its needs and of its offers, which are chained.
+    pub needs: u32,
+    pub offers: u32,
+    /// Edges to those who use it.
+    pub dependents: List,
+    /// Among those that run, in the order of their starts.
+    order: Links,
+    /// The need for which a factory made it.
+    pub asked_by: u32,
+    /// The edge to the factory that made it.
+    pub factory_edge: u32,
+    pub starts: u32,
+    pub name: Text,
+    pub properties: Properties,
+    pub recipe: Option<Rc<dyn Recipe>>,
+    /// When it came into its state.
+    pub since: Instant,
+    /// How long its last timed start and stop took.
+    pub start_took: Option<Nanos>,
+    pub stop_took: Option<Nanos>,
+    pub rare: Option<Box<Rare>>,
+}
+
+/// Something that a service needs.
+pub(super) struct Need {
+    pub service: u32,
+    pub interface: u32,
+    /// Its number in the recipe.
+    pub which: u32,
+    pub next: u32,
+    pub rule: Rule,
+    /// In a list of its interface, among those that wait.
+    listed: bool,
+    asked: Asked,
+    links: Links,
+    pub edges: List,
+    /// The service that a factory made for it.
+    pub made: u32,
+    /// How often the installed providers had changed when it was bound.
+    version: u32,
+    pub filter: Option<Rc<Filter>>,
+}
+
+/// Whether a factory has been asked for a need.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    No,
+    /// The action is queued.
+    Queued,
+    /// It made nothing of use; it is asked again when the service starts anew.
+    Refused,
+}
+
+/// Something that a service provides.
+pub(super) struct Offer {
+    pub service: u32,
+    pub interface: u32,
+    pub which: u32,
+    pub next: u32,
+    /// Its place in the interface's table.
+    pub place: u32,
+    pub factory: bool,
+    /// Made by a factory for one need, and seen by nobody else.
+    pub private: bool,
+    links: Links,
+}
+
+impl Offer {
+    pub fn new(interface: u32, which: u32, factory: bool, private: bool) -> Offer {
+        Offer {
+            service: NONE,
+            interface,
+            which,
+            next: NONE,
+            place: NONE,
+            factory,
+            private,
+            links: Links::default(),
+        }
+    }
+}
+
+/// A need that is met by a provider; without a need, a service and its factory.
+pub(super) struct Edge {
+    pub need: u32,
+    pub dependent: u32,
+    pub provider: u32,
+    pub offer: u32,
+    pub bond: Bond,
+    by_provider: Links,
+    by_need: Links,
+}
+
+/// How far the dependent knows of its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bond {
+    /// Not told yet: it does not run.
+    Silent,
+    /// To be told; the action is queued.
+    Adding,
+    Told,
+    /// To be told that the provider leaves; the action is queued.
+    Removing,
+    /// Out of all lists; freed when its queued action is taken.
+    Gone,
+}
+
+pub(super) struct Interface {
+    pub type_id: TypeId,
+    pub name: Text,
+    pub table: Rc<dyn AnyTable>,
+    /// All installed providers that anybody may have.
+    pub offers: List,
+    /// Needs that wait, by kind of filter; those for many wait always.
+    plain: List,
+    filtered: List,
+    many: List,
+    index: Index,
+    /// How often `offers` has changed.
+    version: u32,
+    /// Places of the table: those that were used and are free, and their number.
+    free_places: Vec<u32>,
+    places: u32,
+}
+
+impl Interface {
+    fn take_place(&mut self) -> u32 {
+        self.free_places.pop().unwrap_or_else(|| {
+            self.places += 1;
+            self.places - 1
+        })
+    }
+}
+
+/// What is to be done outside of the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Start(ServiceId),
+    Leave(ServiceId),
+    Stop(ServiceId),
+    Free(ServiceId),
+    /// Tell the dependent that runs.
+    Added(u32),
+    Removed(u32),
+    /// Ask the factory for an instance for the need of this service.
+    Make(ServiceId, u32),
+}
+
+/// What a need for one provider finds among those that are installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Candidate {
+    None,
+    One(u32),
+    Ambiguous(u32, u32),
+}
+
+/// A hash of a `TypeId` is one already.
+#[derive(Default)]
+pub(super) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+    fn write_u64(&mut self, id: u64) {
+        self.0 ^= id;
+    }
+}
+
+pub(super) type ById<T> = HashMap<TypeId, T, BuildHasherDefault<IdHasher>>;
+
+#[derive(Default)]
+pub(super) struct Graph {
+    pub slots: Arena<Slot>,
+    pub needs: Arena<Need>,
+    pub offers: Arena<Offer>,
+    pub edges: Arena<Edge>,
+    pub interfaces: Vec<Interface>,
+    by_type: ById<u32>,
+    actions: VecDeque<Action>,
+    /// Those that run, in the order of their starts.
+    pub running: List,
+    /// Services that start, leave or stop at the moment.
+    pub moving: usize,
+    /// How often a need, an offer or an edge was looked at: what work costs.
+    pub steps: u64,
+}
+
+impl Graph {
+    pub fn id(&self, service: u32) -> ServiceId {
+        ServiceId {
+            index: service,
+            generation: self.slots[service].generation,
+        }
+    }
+
+    /// The place of a service that is still there.
+    pub fn find(&self, id: ServiceId) -> Option<u32> {
+        let slot = self.slots.get(id.index)?;
+        (slot.generation == id.generation && slot.recipe.is_some()).then_some(id.index)
+    }
+
+    pub fn next(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// True when nothing is to be done and nobody is being waited for.
+    pub fn is_quiet(&self) -> bool {
+        self.actions.is_empty() && self.moving == 0
+    }
+
+    pub fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
+    }
+
+    pub fn interface(&self, type_id: TypeId) -> Option<u32> {
+        self.by_type.get(&type_id).copied()
+    }
+
+    /// Calls `visit` for the places of all needs of a service, in their order.
+    pub fn needs_of(&self, service: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = Some(self.slots[service].needs).filter(|&need| need != NONE);
+        std::iter::successors(first, |&need| {
+            Some(self.needs[need].next).filter(|&next| next != NONE)
+        })
+    }
+
+    pub fn offers_of(&self, service: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = Some(self.slots[service].offers).filter(|&offer| offer != NONE);
+        std::iter::successors(first, |&offer| {
+            Some(self.offers[offer].next).filter(|&next| next != NONE)
+        })
+    }
+
+    /// All providers of an interface that anybody may have.
+    pub fn installed(&self, interface: u32) -> impl Iterator<Item = u32> + '_ {
+        let first =
+            Some(self.interfaces[interface as usize].offers.first).filter(|&offer| offer != NONE);
+        std::iter::successors(first, |&offer| {
+            Some(self.offers[offer].links.next).filter(|&next| next != NONE)
+        })
+    }
+
+    /// The edges at a need.
+    pub fn edges_of(&self, need: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = Some(self.needs[need].edges.first).filter(|&edge| edge != NONE);
+        std::iter::successors(first, |&edge| {
+            Some(self.edges[edge].by_need.next).filter(|&next| next != NONE)
+        })
+    }
+
+    pub fn accepts(&self, need: &Need, offer: u32) -> bool {
+        let provider = self.offers[offer].service;
+        provider != need.service
+            && need
+                .filter
+                .as_ref()
+                .is_none_or(|filter| filter.accepts(&self.slots[provider].properties))
+            && !(self.offers[offer].factory && self.is_made_by(need.service, provider))
+    }
+
+    /// Whether `factory` made the service, so that it cannot be asked for what the
+    /// service needs itself.
+    fn is_made_by(&self, service: u32, factory: u32) -> bool {
+        let edge = self.slots[service].factory_edge;
+        edge != NONE && self.edges[edge].provider == factory
+    }
+
+    /// The provider for a need of one, decided on what is installed.
+    pub fn candidate(&self, need: u32, steps: &mut u64) -> Candidate {
+        let need = &self.needs[need];
+        let interface = &self.interfaces[need.interface as usize];
+        let equality = need.filter.as_ref().and_then(|filter| filter.equality());
+        let Some((name, value)) = equality else {
+            return self.only(need, self.installed(need.interface), steps);
+        };
+        match interface.index.group(name, value) {
+            Some(group) => self.only(need, group.offers.iter().copied(), steps),
+            None => Candidate::None,
+        }
+    }
+
+    fn only(&self, need: &Need, offers: impl Iterator<Item = u32>, steps: &mut u64) -> Candidate {
+        let mut found = Candidate::None;
+        for offer in offers {
+            *steps += 1;
+            if !self.accepts(need, offer) {
+                continue;
+            }
+            match found {
+                Candidate::One(first) => return Candidate::Ambiguous(first, offer),
+                _ => found = Candidate::One(offer),
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,281 @@
+//! What a service is: its start and its stop, and how they are begun.
+//! Not for: when they are begun (`graph`) and what follows (`pump`).
+//!
+//! Most starts and stops are ready at their first poll, so a task and an
+//! allocation for each would cost more than all the rest. The future is therefore
+//! polled once where it is, in a box that is used again for the next service of the
+//! same type; only one that is not ready goes to the loop, with its box.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use super::context::Context;
+
+/// What can be started and stopped. Both do nothing unless they are written.
+///
+/// ```
+/// use prony_runtime::services::{Context, Failure, Service};
+///
+/// struct Greeter {
+///     greeting: String,
+/// }
+///
+/// impl Service for Greeter {
+///     async fn start(&self, context: &Context) -> Result<(), Failure> {
+///         if self.greeting.is_empty() {
+///             return Err(Failure::new("a greeter needs a greeting"));
+///         }
+///         println!("{}: {}", context.name(), self.greeting);
+///         Ok(())
+///     }
+/// }
+/// ```
+pub trait Service: 'static {
+    /// Makes the service ready for its dependents. It runs once all that is
+    /// required runs. One that fails, panics or takes too long is not stopped
+    /// afterwards: it gives back what it has taken itself, where needed by `Drop`.
+    ///
+    /// # Errors
+    /// Why it cannot start; recorded, and told to those who wait for it.
+    fn start(&self, context: &Context) -> impl Future<Output = Result<(), Failure>> {
+        let _ = context;
+        async { Ok(()) }
+    }
+
+    /// Ends what [`start`](Service::start) began, once for each start that
+    /// succeeded. Nobody who requires this service runs any more; what it
+    /// requires itself still does.
+    ///
+    /// # Errors
+    /// What went wrong; recorded. The service counts as stopped.
+    fn stop(&self, context: &Context) -> impl Future<Output = Result<(), Failure>> {
+        let _ = context;
+        async { Ok(()) }
+    }
+}
+
+/// Why a service could not start or stop: a sentence. Made from any error by `?`.
+pub struct Failure(String);
+
+impl Failure {
+    /// A failure that says this.
+    pub fn new(message: impl Into<String>) -> Failure {
+        Failure(message.into())
+    }
+}
+
+impl<E: std::error::Error> From<E> for Failure {
+    /// The error and what caused it, in one line.
+    fn from(error: E) -> Failure {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Failure(message)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Failure({:?})", self.0)
+    }
+}
+
+/// Which way a service goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Start,
+    Stop,
+}
+
+pub(super) type Going = Pin<Box<dyn Future<Output = Result<(), Failure>>>>;
+
+/// A start or stop that was polled once.
+pub(super) enum Begun {
+    Done(Result<(), Failure>),
+    Panicked(String),
+    Pending(Going),
+}
+
+/// Runs user code; the message of its panic where there was one. The code's own
+/// state may be left half changed, but none of ours: nothing of it is borrowed.
+pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_message(&*panic))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+/// Wraps a future of the user's: its panic becomes a value, and what panics in
+/// its drop is silenced, because the service has failed already.
+pub(super) struct Guarded(Option<Going>);
+
+impl Guarded {
+    pub fn new(future: Going) -> Guarded {
+        Guarded(Some(future))
+    }
+}
+
+impl Future for Guarded {
+    type Output = Result<Result<(), Failure>, String>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        let Some(future) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        match caught(|| future.as_mut().poll(cx)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+            Err(panic) => Poll::Ready(Err(panic)),
+        }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let future = self.0.take();
+        let _ = caught(|| drop(future));
+    }
+}
+
+/// What all services of one type share.
+pub(super) struct Kind<S> {
+    start: Box<dyn Begin<S>>,
+    stop: Box<dyn Begin<S>>,
+    quick: Cell<u8>,
+}
+
+/// Transitions of one type that were quick in a row before only some are timed.
+const QUICK_BEFORE_SAMPLING: u8 = 8;
+/// Then one in this many is.
+const SAMPLED_ONE_IN: u8 = 32;
+
+impl<S: Service> Kind<S> {
+    pub fn new() -> Kind<S> {
+        Kind {
+            start: pool(
+                |service: Rc<S>, context: Context| async move { service.start(&context).await },
+            ),
+            stop: pool(
+                |service: Rc<S>, context: Context| async move { service.stop(&context).await },
+            ),
+            quick: Cell::new(0),
+        }
+    }
+
+    pub fn begin(&self, way: Way, service: Rc<S>, context: Context) -> Begun {
+        match way {
+            Way::Start => self.start.begin(service, context),
+            Way::Stop => self.stop.begin(service, context),
+        }
+    }
+
+    /// Whether the next transition should be timed. The clock costs as much as
+    /// the transitions of a small service, so that of types whose last ones were
+    /// quick only one in [`SAMPLED_ONE_IN`] is.
+    pub fn is_timed(&self) -> bool {
+        let quick = self.quick.get();
+        if quick < QUICK_BEFORE_SAMPLING {
+            return true;
+        }
+        let next = quick + 1;
+        let sampled = next == QUICK_BEFORE_SAMPLING + SAMPLED_ONE_IN;
+        self.quick
+            .set(if sampled { QUICK_BEFORE_SAMPLING } else { next });
+        sampled
+    }
+
+    /// Takes note of a timed transition.
+    pub fn was_quick(&self, quick: bool) {
+        let before = self.quick.get();
+        self.quick.set(match quick {
+            true => before
+                .max(1)
+                .saturating_add(u8::from(before < QUICK_BEFORE_SAMPLING)),
+            false => 0,
+        });
+    }
+}
+
+trait Begin<S> {
+    fn begin(&self, service: Rc<S>, context: Context) -> Begun;
+}
+
+struct Pool<M, F> {
+    make: M,
+    spare: RefCell<Option<Pin<Box<Option<F>>>>>,
+}
+
+fn pool<S, M, F>(make: M) -> Box<dyn Begin<S>>
+where
+    M: Fn(Rc<S>, Context) -> F + 'static,
+    F: Future<Output = Result<(), Failure>> + 'static,
+{
+    Box::new(Pool {
+        make,
+        spare: RefCell::new(None),
+    })
+}
+
+impl<S, M, F> Begin<S> for Pool<M, F>
+where
+    M: Fn(Rc<S>, Context) -> F,
+    F: Future<Output = Result<(), Failure>> + 'static,
+{
+    fn begin(&self, service: Rc<S>, context: Context) -> Begun {
+        let spare = self.spare.borrow_mut().take();
+        let mut place = spare.unwrap_or_else(|| Box::pin(None));
+        place.set(Some((self.make)(service, context)));
+        let polled = caught(|| {
+            // Nobody is to be woken: what is pending is polled again at once, by its task.
+            let mut cx = std::task::Context::from_waker(Waker::noop());
+            let polled = poll_in(&mut place, &mut cx);
+            if polled.is_ready() {
+                place.set(None);
+            }
+            polled
+        });
+        match polled {
+            Ok(Poll::Ready(result)) => {
+                *self.spare.borrow_mut() = Some(place);
+                Begun::Done(result)
+            }
+            Ok(Poll::Pending) => {
+                let again = poll_fn(move |cx| poll_in(&mut place, cx));
+                Begun::Pending(Box::pin(again))
+            }
+            Err(panic) => {
+                let _ = caught(|| drop(place));
+                Begun::Panicked(panic)
+            }
+        }
+    }
+}
+
+fn poll_in<F: Future>(
+    place: &mut Pin<Box<Option<F>>>,
+    cx: &mut std::task::Context<'_>,
+) -> Poll<F::Output> {
+    match place.as_mut().as_pin_mut() {
+        Some(future) => future.poll(cx),
+        None => Poll::Pending,
+    }
+}

@@ -1,0 +1,575 @@
+//! Does what the graph says is to be done: runs constructors, callbacks, starts
+//! and stops, and tells the graph what came of them.
+//! Not for: deciding anything (`graph`).
+//!
+//! One action after another, never one within another: code of a service that asks
+//! for more only queues it. Of very many actions, some thousand are done at a time,
+//! and then the loop gets its turn.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+
+use prony_base::{Instant, Nanos};
+
+use super::context::Request;
+use super::definition::{Blueprint, Link, Recipe};
+use super::graph::{Action, Candidate, Graph};
+use super::life::{Begun, Failure, Going, Guarded, Way, caught};
+use super::registry::{Order, Registry, ServiceId};
+use super::state::{Rare, Reason, State};
+
+/// Actions that are done before the loop gets its turn.
+const ACTIONS_PER_TURN: usize = 4096;
+/// Transitions shorter than this are quick: see `Kind::is_timed`.
+const QUICK: Nanos = Nanos(2_000);
+
+/// Futures that wait for something to become true of the registry.
+#[derive(Default)]
+pub(super) struct Waits(RefCell<Vec<Weak<RefCell<Option<Waker>>>>>);
+
+impl Waits {
+    fn wake_all(&self) {
+        if self.0.borrow().is_empty() {
+            return;
+        }
+        let waits = std::mem::take(&mut *self.0.borrow_mut());
+        for waker in waits.iter().filter_map(|wait| wait.upgrade()?.take()) {
+            waker.wake();
+        }
+    }
+}
+
+impl Registry {
+    /// Waits until `done` says something, which is asked after each change.
+    pub async fn until<T>(&self, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+        let mut wait: Option<Rc<RefCell<Option<Waker>>>> = None;
+        poll_fn(|cx| {
+            self.pump();
+            if let Some(value) = done(&self.graph.borrow()) {
+                return Poll::Ready(value);
+            }
+            let wait = wait.get_or_insert_with(Rc::default);
+            if wait.replace(Some(cx.waker().clone())).is_none() {
+                self.waits.0.borrow_mut().push(Rc::downgrade(wait));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Time, exact to a turn of the loop.
+    pub fn now(&self) -> Instant {
+        let (turn, time) = self.clock.get();
+        if turn == self.shared.handle.turns() {
+            return time;
+        }
+        self.read_clock()
+    }
+
+    fn read_clock(&self) -> Instant {
+        let time = self.shared.handle.now();
+        self.clock.set((self.shared.handle.turns(), time));
+        time
+    }
+
+    /// Lets the loop do what is to be done, soon.
+    pub fn schedule(&self) {
+        if self.scheduled.replace(true) || self.pumping.get() {
+            return;
+        }
+        let registry = self.shared.registry.clone();
+        let handle = self.shared.handle.clone();
+        let work = async move {
+            while let Some(registry) = registry.upgrade() {
+                registry.scheduled.set(false);
+                registry.pump();
+                if !registry.scheduled.get() {
+                    return;
+                }
+                drop(registry);
+                handle.yield_now().await;
+            }
+        };
+        self.shared.handle.spawn(work).detach();
+    }
+
+    /// Does what is to be done, some thousand actions at a time.
+    pub fn pump(&self) {
+        if self.pumping.replace(true) {
+            return;
+        }
+        let mut done = 0;
+        while done < ACTIONS_PER_TURN
+            && let Some(action) = self.next_action()
+        {
+            done += 1;
+            self.perform(action);
+        }
+        self.pumping.set(false);
+        if done == ACTIONS_PER_TURN {
+            self.scheduled.set(false);
+            self.schedule();
+        } else if done > 0 {
+            self.waits.wake_all();
+        }
+    }
+
+    fn next_action(&self) -> Option<Action> {
+        let mut graph = self.graph.borrow_mut();
+        if let Some(action) = graph.next() {
+            return Some(action);
+        }
+        if !self.closing.get() {
+            return None;
+        }
+        let last = graph.running.last;
+        if last != super::list::NONE {
+            graph.slots[last].wanted = false;
+            graph.queue_leave(last);
+        } else if graph.moving == 0 {
+            self.closing.set(false);
+        }
+        graph.next()
+    }
+
+    fn perform(&self, action: Action) {
+        match action {
+            Action::Start(id) => self.start(id),
+            Action::Leave(id) => self.leave(id),
+            Action::Stop(id) => self.stop(id),
+            Action::Free(id) => self.free(id),
+            Action::Added(edge) => self.added(edge),
+            Action::Removed(edge) => self.removed(edge),
+            Action::Make(id, need) => self.make(id, need),
+        }
+    }
+
+    fn start(&self, id: ServiceId) {
+        let mut graph = self.graph.borrow_mut();
+        let Some(service) = graph.begin_start(id) else {
+            return;
+        };
+        let Some(recipe) = graph.slots[service].recipe.clone() else {
+            return;
+        };
+        let timed = recipe.is_timed();
+        let began = if timed { self.read_clock() } else { self.now() };
+        graph.slots[service].since = began;
+        drop(graph);
+        self.note_state(id, State::Starting);
+        let context = self.context(id);
+        let begun = match caught(|| self.hand_over(service, &*recipe, &context)) {
+            Ok(()) => self.in_span(id, Way::Start, || recipe.begin(Way::Start, context)),
+            Err(panic) => Begun::Panicked(panic),
+        };
+        self.begun(id, Way::Start, begun, &*recipe, timed.then_some(began));
+    }
+
+    /// Gives a service all that it needs, makes it, and puts out what it provides.
+    fn hand_over(&self, service: u32, recipe: &dyn Recipe, context: &super::Context) {
+        let mut from = self.graph.borrow().slots[service].needs;
+        loop {
+            let mut graph = self.graph.borrow_mut();
+            let Some(edge) = graph.next_silent(&mut from) else {
+                break;
+            };
+            let (which, link) = link(&graph, edge);
+            drop(graph);
+            recipe.added(which, &link, context);
+        }
+        if recipe.is_constructed() {
+            recipe.make(context);
+            self.publish(service, recipe);
+        }
+    }
+
+    fn stop(&self, id: ServiceId) {
+        let mut graph = self.graph.borrow_mut();
+        let Some(service) = graph.begin_stop(id) else {
+            return;
+        };
+        let Some(recipe) = graph.slots[service].recipe.clone() else {
+            return;
+        };
+        let timed = recipe.is_timed();
+        let began = if timed { self.read_clock() } else { self.now() };
+        graph.slots[service].since = began;
+        drop(graph);
+        self.note_state(id, State::Stopping);
+        let context = self.context(id);
+        let begun = self.in_span(id, Way::Stop, || recipe.begin(Way::Stop, context));
+        self.begun(id, Way::Stop, begun, &*recipe, timed.then_some(began));
+    }
+
+    /// Goes on after the first poll of a start or stop.
+    fn begun(
+        &self,
+        id: ServiceId,
+        way: Way,
+        begun: Begun,
+        recipe: &dyn Recipe,
+        began: Option<Instant>,
+    ) {
+        let outcome = match begun {
+            Begun::Done(Ok(())) => Ok(()),
+            Begun::Done(Err(failure)) => Err(failed(way, &failure)),
+            Begun::Panicked(message) => Err(panicked(way, message)),
+            Begun::Pending(going) => {
+                let began = began.unwrap_or_else(|| self.read_clock());
+                return self.go_on(id, way, going, began);
+            }
+        };
+        let took = began.map(|began| self.read_clock().since(began));
+        if let Some(took) = took {
+            recipe.was_quick(took < QUICK);
+        }
+        self.ended(id, way, outcome, took);
+    }
+
+    /// Lets a start or stop that is not ready go on as a task, for its time.
+    fn go_on(&self, id: ServiceId, way: Way, going: Going, began: Instant) {
+        let limit = self.timeout(id, way);
+        let registry = self.shared.registry.clone();
+        let handle = self.shared.handle.clone();
+        let span = self.span(id, way);
+        let guarded = Guarded::new(Box::pin(tracing::Instrument::instrument(going, span)));
+        let work = async move {
+            let outcome = match handle.timeout(limit, guarded).await {
+                Ok(Ok(Ok(()))) => Ok(()),
+                Ok(Ok(Err(failure))) => Err(failed(way, &failure)),
+                Ok(Err(message)) => Err(panicked(way, message)),
+                Err(_) if way == Way::Start => Err(Reason::StartTimedOut(limit)),
+                Err(_) => Err(Reason::StopTimedOut(limit)),
+            };
+            let Some(registry) = registry.upgrade() else {
+                return;
+            };
+            let task = registry.rare(id, |rare| rare.task.take()).flatten();
+            if let Some(task) = task {
+                task.detach();
+            }
+            let took = registry.read_clock().since(began);
+            registry.ended(id, way, outcome, Some(took));
+            registry.pump();
+        };
+        let task = self.shared.handle.spawn(work);
+        self.rare(id, |rare| rare.task = Some(task));
+    }
+
+    fn timeout(&self, id: ServiceId, way: Way) -> Nanos {
+        let graph = self.graph.borrow();
+        let rare = graph
+            .find(id)
+            .and_then(|service| graph.slots[service].rare.as_ref());
+        match way {
+            Way::Start => rare
+                .and_then(|rare| rare.start_timeout)
+                .unwrap_or(self.options.start_timeout),
+            Way::Stop => rare
+                .and_then(|rare| rare.stop_timeout)
+                .unwrap_or(self.options.stop_timeout),
+        }
+    }
+
+    fn rare<T>(&self, id: ServiceId, work: impl FnOnce(&mut Rare) -> T) -> Option<T> {
+        let mut graph = self.graph.borrow_mut();
+        let service = graph.find(id)?;
+        Some(work(graph.slots[service].rare.get_or_insert_default()))
+    }
+
+    /// A start or stop is over.
+    fn ended(&self, id: ServiceId, way: Way, outcome: Result<(), Reason>, took: Option<Nanos>) {
+        let mut graph = self.graph.borrow_mut();
+        let Some(service) = graph.find(id) else {
+            return;
+        };
+        let slot = &mut graph.slots[service];
+        slot.since = self.now();
+        match way {
+            Way::Start => slot.start_took = took.or(slot.start_took),
+            Way::Stop => slot.stop_took = took.or(slot.stop_took),
+        }
+        match outcome {
+            Ok(()) if way == Way::Start => {
+                if let Some(rare) = &mut slot.rare {
+                    rare.reason = None;
+                }
+                graph.came_up(service);
+                drop(graph);
+                self.note_state(id, State::Running);
+            }
+            Ok(()) => {
+                drop(graph);
+                self.down(id, service, None);
+            }
+            Err(reason) => {
+                drop(graph);
+                self.down(id, service, Some(reason));
+            }
+        }
+    }
+
+    /// Takes back what a service was given, and lets it rest.
+    fn down(&self, id: ServiceId, service: u32, reason: Option<Reason>) {
+        let recipe = self.graph.borrow().slots[service].recipe.clone();
+        let Some(recipe) = recipe else {
+            return;
+        };
+        self.take_back(service, &*recipe);
+        if recipe.is_constructed() {
+            self.withdraw(service);
+            if let Err(panic) = caught(|| recipe.unmake()) {
+                tracing::warn!(panic, %id, "a service panicked when it was dropped");
+            }
+        }
+        let state = match &reason {
+            Some(reason) => {
+                self.note_failed(id, reason);
+                State::Failed
+            }
+            None => State::Stopped,
+        };
+        if let Some(reason) = reason {
+            self.rare(id, |rare| rare.reason = Some(reason));
+        }
+        self.graph.borrow_mut().came_down(service, state);
+        if self.is_heard()
+            && let Some(state) = self.state(id)
+        {
+            self.note_state(id, state);
+        }
+    }
+
+    fn take_back(&self, service: u32, recipe: &dyn Recipe) {
+        let mut from = self.graph.borrow().slots[service].needs;
+        loop {
+            let mut graph = self.graph.borrow_mut();
+            let Some((edge, told)) = graph.next_bound(&mut from) else {
+                return;
+            };
+            if told {
+                let (which, link) = link(&graph, edge);
+                drop(graph);
+                if let Err(panic) = caught(|| recipe.removed(which, &link)) {
+                    tracing::warn!(panic, "a callback of a service panicked");
+                }
+                graph = self.graph.borrow_mut();
+            }
+            graph.unlink(edge);
+        }
+    }
+
+    fn leave(&self, id: ServiceId) {
+        let mut graph = self.graph.borrow_mut();
+        graph.leave(id);
+        drop(graph);
+        if self.is_heard()
+            && let Some(state @ (State::Leaving | State::Stopped)) = self.state(id)
+        {
+            self.note_state(id, state);
+        }
+    }
+
+    pub fn state(&self, id: ServiceId) -> Option<State> {
+        let graph = self.graph.borrow();
+        let service = graph.find(id)?;
+        Some(graph.slots[service].state)
+    }
+
+    fn free(&self, id: ServiceId) {
+        let found = self.graph.borrow().find(id);
+        let Some(service) = found else {
+            return;
+        };
+        let name = self.is_heard().then(|| self.name(id)).flatten();
+        loop {
+            let offer = self.graph.borrow_mut().take_offer(service);
+            let Some((table, place)) = offer else {
+                break;
+            };
+            table.clear(place);
+        }
+        let freed = self.graph.borrow_mut().free(service);
+        if let Err(panic) = caught(|| drop(freed)) {
+            tracing::warn!(panic, %id, "a service panicked when it was dropped");
+        }
+        self.note_removed(id, name);
+    }
+
+    fn added(&self, edge: u32) {
+        self.tell_dependent(edge, Graph::take_added, |recipe, which, link, context| {
+            recipe.added(which, link, context);
+        });
+    }
+
+    fn removed(&self, edge: u32) {
+        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, which, link, _| {
+            recipe.removed(which, link);
+        });
+        if told {
+            self.graph.borrow_mut().removed(edge);
+        }
+    }
+
+    /// Calls a dependent that runs, because of the provider at an edge.
+    fn tell_dependent(
+        &self,
+        edge: u32,
+        take: impl FnOnce(&mut Graph, u32) -> bool,
+        call: impl FnOnce(&dyn Recipe, u32, &Link, &super::Context),
+    ) -> bool {
+        let mut graph = self.graph.borrow_mut();
+        if !take(&mut graph, edge) {
+            return false;
+        }
+        let (which, link) = link(&graph, edge);
+        let dependent = graph.edges[edge].dependent;
+        let context = self.context(graph.id(dependent));
+        let recipe = graph.slots[dependent].recipe.clone();
+        drop(graph);
+        if let Some(recipe) = recipe
+            && let Err(panic) = caught(|| call(&*recipe, which, &link, &context))
+        {
+            tracing::warn!(panic, "a callback of a service panicked");
+        }
+        true
+    }
+
+    /// Asks a factory for what a service needs.
+    fn make(&self, id: ServiceId, need: u32) {
+        let Some((recipe, offer, request, order)) = self.prepare_order(id, need) else {
+            return;
+        };
+        let made = caught(|| recipe.make_for(offer, &request));
+        let factory = self.graph.borrow().slots[order.factory].name.clone();
+        let outcome = match made {
+            Err(panic) => Err(format!("the factory {factory} panicked: {panic}")),
+            Ok(None) => Err(format!("the factory {factory} was not made")),
+            Ok(Some(blueprint)) => self.install_made(blueprint, order, factory.as_str()),
+        };
+        if let Err(why) = outcome {
+            self.not_made(id, need, why);
+        }
+    }
+
+    #[allow(clippy::type_complexity, reason = "used in one place")]
+    fn prepare_order(
+        &self,
+        id: ServiceId,
+        need: u32,
+    ) -> Option<(Rc<dyn Recipe>, u32, Request, Order)> {
+        let mut graph = self.graph.borrow_mut();
+        let service = graph.find(id)?;
+        let mut steps = 0;
+        let candidate = graph.candidate(need, &mut steps);
+        graph.steps += steps;
+        let offer = match candidate {
+            Candidate::One(offer) => &graph.offers[offer],
+            _ => {
+                graph.not_made(need, true);
+                return None;
+            }
+        };
+        let (which, factory) = (offer.which, offer.service);
+        let wanted = matches!(
+            graph.slots[service].state,
+            State::Waiting | State::Starting | State::Running
+        );
+        if !offer.factory || !wanted || graph.slots[factory].state != State::Running {
+            graph.not_made(need, true);
+            return None;
+        }
+        let slot = &graph.slots[service];
+        let request = Request {
+            id,
+            name: slot.name.clone(),
+            properties: slot.properties.clone(),
+        };
+        let order = Order {
+            need,
+            factory,
+            interface: graph.interfaces[graph.needs[need].interface as usize].type_id,
+        };
+        Some((graph.slots[factory].recipe.clone()?, which, request, order))
+    }
+
+    fn install_made(
+        &self,
+        blueprint: Box<dyn Blueprint>,
+        order: Order,
+        factory: &str,
+    ) -> Result<(), String> {
+        if !blueprint.provides(order.interface) {
+            let graph = self.graph.borrow();
+            let interface = &graph.interfaces[graph.needs[order.need].interface as usize].name;
+            return Err(format!(
+                "the factory {factory} made {}, which does not provide {interface}",
+                blueprint.name()
+            ));
+        }
+        let installed = blueprint.install(self, order);
+        installed.map(drop).map_err(|error| error.to_string())
+    }
+
+    fn not_made(&self, id: ServiceId, need: u32, why: String) {
+        let mut graph = self.graph.borrow_mut();
+        graph.not_made(need, false);
+        let service = graph.needs[need].service;
+        let required = graph.needs[need].rule == super::Rule::Required;
+        if !required || graph.slots[service].state != State::Waiting {
+            drop(graph);
+            tracing::warn!(%id, why, "an optional service was not made");
+            return;
+        }
+        graph.fail_waiting(service);
+        drop(graph);
+        let reason = Reason::NotMade(why);
+        self.note_failed(id, &reason);
+        self.rare(id, |rare| rare.reason = Some(reason));
+    }
+
+    fn span(&self, id: ServiceId, way: Way) -> tracing::Span {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return tracing::Span::none();
+        }
+        let name = self.name(id).unwrap_or_else(|| "".into());
+        match way {
+            Way::Start => tracing::debug_span!("start", service = %name, %id),
+            Way::Stop => tracing::debug_span!("stop", service = %name, %id),
+        }
+    }
+
+    fn in_span<T>(&self, id: ServiceId, way: Way, work: impl FnOnce() -> T) -> T {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return work();
+        }
+        self.span(id, way).in_scope(work)
+    }
+}
+
+fn link(graph: &Graph, edge: u32) -> (u32, Link) {
+    let edge = &graph.edges[edge];
+    let offer = &graph.offers[edge.offer];
+    let link = Link {
+        table: graph.interfaces[offer.interface as usize].table.clone(),
+        place: offer.place,
+        properties: graph.slots[edge.provider].properties.clone(),
+    };
+    (graph.needs[edge.need].which, link)
+}
+
+fn failed(way: Way, failure: &Failure) -> Reason {
+    match way {
+        Way::Start => Reason::StartFailed(failure.to_string()),
+        Way::Stop => Reason::StopFailed(failure.to_string()),
+    }
+}
+
+fn panicked(way: Way, message: String) -> Reason {
+    match way {
+        Way::Start => Reason::StartPanicked(message),
+        Way::Stop => Reason::StopPanicked(message),
+    }
+}
