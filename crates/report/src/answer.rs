@@ -23,8 +23,12 @@ pub fn sentences(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> V
     if said.is_empty() {
         return vec![nothing(run, cells)];
     }
-    let measured: Vec<&CellFigures> = cells.iter().filter(|c| c.rate_per_s.is_some()).collect();
-    said.extend(resolution(&measured));
+    // Where lengths of runs are measured, the rate is no figure.
+    let lengths = |c: &&CellFigures| c.program.is_some() && !programs::is_timed(c);
+    let measured = cells
+        .iter()
+        .filter(|c| c.rate_per_s.is_some() && !lengths(c));
+    said.extend(resolution(&measured.collect::<Vec<_>>()));
     said.extend(reservations(cells));
     said
 }

@@ -291,19 +291,19 @@ pub fn ratio(cell: &CellFigures) -> Entry {
     match &cell.ratio {
         None if cell.is_reference => Entry::figure("", Some(1.0), |_| "1".to_owned()),
         None => Entry::text(NOTHING),
-        Some(ratio) => of_ratio("ratio.ratio", ratio),
+        Some(ratio) => of_ratio("ratio.ratio", ratio, numbers::ratio),
     }
 }
 
 /// A ratio with its spread.
-pub fn of_ratio(figure: impl Into<Cow<'static, str>>, ratio: &RatioFigure) -> Entry {
-    let mut entry = Entry::figure(figure, Some(ratio.ratio), numbers::ratio);
+pub fn of_ratio(
+    figure: impl Into<Cow<'static, str>>,
+    ratio: &RatioFigure,
+    show: fn(f64) -> String,
+) -> Entry {
+    let mut entry = Entry::figure(figure, Some(ratio.ratio), show);
     if ratio.blocks > 1 {
-        entry.below = format!(
-            "{}–{}",
-            numbers::ratio(ratio.low),
-            numbers::ratio(ratio.high)
-        );
+        entry.below = format!("{}–{}", show(ratio.low), show(ratio.high));
     }
     if ratio.conclusion == "no-difference-shown" {
         entry.remark = "no difference shown";

@@ -74,10 +74,11 @@ fn other(value: &Value, random: &mut Random) -> Value {
 /// A run whose records contradict themselves and each other.
 fn absurd(seed: u64) -> Run {
     let mut random = Random::new(seed);
-    let mut run = if random.chance(1, 2) {
-        fixture::quick()
-    } else {
-        fixture::failures()
+    let mut run = match random.below(4) {
+        0 => fixture::quick(),
+        1 => fixture::failures(),
+        2 => fixture::programs::realtime(2),
+        _ => some_programs(&mut random),
     };
     run.trials.truncate(random.below(12) as usize + 1);
     let percent = [2, 10, 40][random.below(3) as usize];
@@ -99,6 +100,22 @@ fn absurd(seed: u64) -> Run {
     }
     for histogram in run.histograms.values_mut() {
         *histogram = scrambled(histogram, &mut random, percent);
+    }
+    run
+}
+
+/// A few cells of programs, some of them beside each other in the plan, and one server.
+fn some_programs(random: &mut Random) -> Run {
+    let mut run = fixture::programs::runtime(1);
+    let from = random.below(150) as usize;
+    run.plan.cells = run.plan.cells.split_off(from);
+    run.plan.cells.truncate(24);
+    run.trials = run.trials.split_off(from);
+    if random.chance(1, 3) {
+        let other = fixture::quick();
+        run.plan.cells.extend(other.plan.cells);
+        run.plan.workloads.extend(other.plan.workloads);
+        run.trials.splice(0..0, other.trials);
     }
     run
 }
@@ -151,10 +168,10 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag[start..].split('"').next()
 }
 
-#[test]
-fn every_number_on_the_page_is_that_of_the_summary() {
-    let run = fixture::quick();
-    let rendered = render(&run);
+/// Looks up every number that the page binds to a figure, and gives how many there were.
+#[track_caller]
+fn numbers_of(run: &Run) -> usize {
+    let rendered = render(run);
     let summary: Value = serde_json::from_str(&rendered.summary_json).expect("JSON");
     let cells = summary["cells"].as_array().expect("cells");
     let (mut row, mut compared) = ("", 0);
@@ -167,23 +184,33 @@ fn every_number_on_the_page_is_that_of_the_summary() {
         else {
             continue;
         };
-        let cell = cells
-            .iter()
-            .find(|c| c["cell"] == row)
-            .expect("a cell of the summary");
-        let pointer = format!("/{}", figure.replace('.', "/"));
-        let expected = cell
-            .pointer(&pointer)
-            .and_then(Value::as_f64)
-            .expect("a number");
+        let found = if figure.starts_with('/') {
+            summary.pointer(figure)
+        } else {
+            let cell = cells.iter().find(|c| c["cell"] == row).expect("a cell");
+            cell.pointer(&format!("/{}", figure.replace('.', "/")))
+        };
+        let expected = found.and_then(Value::as_f64).expect("a number");
         let shown: f64 = value.parse().expect("a number");
         // serde_json reads a number to within one unit of its last bit.
         let near = (expected - shown).abs() <= f64::EPSILON * expected.abs();
         assert!(near, "{row} {figure}: {expected} and {shown}");
         compared += 1;
     }
+    compared
+}
+
+#[test]
+fn every_number_on_the_page_is_that_of_the_summary() {
     // 8 rows of 11 figures, but for 2 ratios of the reference; and 8 rows in 3 pictures of 1, 5 and 2.
-    assert_eq!(compared, 8 * 11 - 2 + 8 * 8);
+    assert_eq!(numbers_of(&fixture::quick()), 8 * 11 - 2 + 8 * 8);
+}
+
+#[test]
+fn every_number_of_programs_is_that_of_the_summary() {
+    // 2 rows of 9 figures.
+    assert_eq!(numbers_of(&fixture::programs::realtime(2)), 2 * 9);
+    assert!(numbers_of(&fixture::programs::runtime(2)) > 186 * 7);
 }
 
 #[test]
@@ -203,6 +230,76 @@ fn marks_and_notes_belong_to_each_other() {
         );
     }
     assert!(!document.contains("[^11]"));
+}
+
+/// A run of servers alone says nothing of programs, and one of programs nothing of servers.
+#[test]
+fn a_document_has_only_what_its_run_has() {
+    let servers = render(&fixture::failures());
+    for word in ["program", "--s0", "elapsed", "checksum"] {
+        assert!(!servers.index_html.contains(word), "{word}");
+        assert!(!servers.summary_csv.contains(word), "{word}");
+    }
+    let programs = render(&fixture::programs::faults());
+    for word in ["requests/s", "loopback", "latency", "generator", "Latency"] {
+        assert!(!programs.document_md.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn servers_and_programs_stand_in_one_document() {
+    let mut run = fixture::quick();
+    let programs = fixture::programs::realtime(2);
+    run.plan.workloads.extend(programs.plan.workloads);
+    run.plan.cells.extend(programs.plan.cells);
+    run.plan.settings = programs.plan.settings;
+    run.trials.extend(programs.trials);
+    let document = render(&run).document_md;
+    for heading in ["ping, 400 connections", "realtime, n = 20,000"] {
+        assert!(document.contains(&format!("\n## {heading}\n")), "{heading}");
+    }
+    assert!(document.contains("8 cells were measured") || document.contains("8 of 8 cells"));
+    assert!(document.contains("2 of 2 cells were measured"));
+}
+
+/// One size, however often it is measured, tells nothing of growth; nor do few blocks.
+#[test]
+fn no_complexity_without_a_sweep_and_enough_blocks() {
+    let claims = |run: &Run| {
+        let document = render(run).document_md;
+        document.contains("O(N") || document.contains("grows as")
+    };
+    let swept = fixture::programs::runtime(6);
+    assert!(claims(&swept));
+    let mut one_size = swept.clone();
+    for workload in &mut one_size.plan.workloads {
+        let program = workload.program.as_mut().expect("a program");
+        program.counts.truncate(1);
+    }
+    let other = |count: u64| [30_000, 100_000].contains(&count);
+    one_size
+        .trials
+        .retain(|trial| !trial.cell.contains("n=30000") && !trial.cell.contains("n=100000 "));
+    one_size
+        .plan
+        .cells
+        .retain(|cell| !cell.count.is_some_and(other));
+    assert!(!claims(&one_size));
+    let mut few = swept;
+    few.trials.retain(|trial| trial.block < 5);
+    let seen = render(&few);
+    assert!(!claims(&few));
+    for word in [
+        "faster than it",
+        "slower:",
+        "faster for",
+        "no difference is seen",
+    ] {
+        assert!(
+            !seen.document_md.contains(word),
+            "{word}: nothing is ranked"
+        );
+    }
 }
 
 #[test]

@@ -45,7 +45,8 @@ pub use little::in_flight;
 pub use modes::{TwoModes, two_modes};
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
-    CURVATURE_MIN, Growth, HALF_WIDTH_MAX, SIZES_FACTOR_MIN, SIZES_MIN, Scaling, scaling,
+    CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,
+    scaling,
 };
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{SLICES_MIN, Steadiness, steadiness};

@@ -25,8 +25,9 @@ pub const CURVATURE_MIN: f64 = 0.10;
 /// An interval wider than this to either side holds too much to be called consistent with
 /// anything.
 pub const HALF_WIDTH_MAX: f64 = 0.15;
-/// Distance within which an end of the interval counts as on a whole number: rounding only.
-const ROUNDING: f64 = 1e-9;
+/// Distance within which an end of the interval counts as on a whole number: what two decimals,
+/// as a document shows them, cannot tell.
+pub const RESOLUTION: f64 = 0.005;
 /// Highest whole power that is looked for.
 const DEGREE_MAX: u32 = 4;
 
@@ -64,7 +65,8 @@ pub enum Growth {
     Curved,
     /// The interval holds too much.
     TooWide,
-    /// The interval holds this whole power, and no other: consistent with it, not proof of it.
+    /// The interval holds this whole power (to two decimals) and no other: consistent with it, not
+    /// proof of it.
     Consistent(u32),
     /// The interval is narrow and holds no whole power.
     Between,
@@ -141,7 +143,7 @@ fn usable(block: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
         })
         .collect();
     let (first, last) = (merged.first()?, merged.last()?);
-    let wide = last.0 - first.0 >= libm::log(SIZES_FACTOR_MIN) - ROUNDING;
+    let wide = last.0 - first.0 >= libm::log(SIZES_FACTOR_MIN) - 1e-9;
     (merged.len() >= SIZES_MIN && wide).then_some(merged)
 }
 
@@ -203,14 +205,14 @@ fn is_curved(differences: &[f64], claims: bool) -> bool {
 }
 
 fn growth(spread: &Spread<Exponent>, curved: bool) -> Growth {
-    let (low, high) = (spread.low.0 - ROUNDING, spread.high.0 + ROUNDING);
+    let (low, high) = (spread.low.0 - RESOLUTION, spread.high.0 + RESOLUTION);
     if curved {
         return Growth::Curved;
     }
     if spread.kind == SpreadKind::Range {
         return Growth::NotClaimed;
     }
-    if (high - low) / 2.0 > HALF_WIDTH_MAX {
+    if (spread.high.0 - spread.low.0) / 2.0 > HALF_WIDTH_MAX {
         return Growth::TooWide;
     }
     let holds = |degree: &u32| (low..=high).contains(&f64::from(*degree));

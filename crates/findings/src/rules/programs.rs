@@ -156,14 +156,12 @@ const SAME_PEAK: (&str, &str) = (
     "See that each run is a fresh process that reads its own mark; do not use this figure until then.",
 );
 
-/// P016: a peak of at least 16 MiB that another workload of the same subject has to the byte, in
-/// each of at least 2 blocks.
+/// P016: a peak of at least 16 MiB that another workload of the same subject and settings has to
+/// the byte, in each of at least 2 blocks.
 pub(super) fn same_peak(case: &Case<'_>) -> Vec<Finding> {
     let own = peaks(case);
     let cells = &case.records.plan.cells;
-    let others = cells
-        .iter()
-        .filter(|cell| cell.subject == case.cell.subject && cell.workload != case.cell.workload);
+    let others = cells.iter().filter(|cell| other_work(cell, case.cell));
     for other in others {
         let theirs = peaks(&case.records.case(other));
         let both: Vec<(u32, u64, u64)> = own
@@ -185,6 +183,16 @@ pub(super) fn same_peak(case: &Case<'_>) -> Vec<Finding> {
         return vec![finding(case, Code::P016, blocks, seen)];
     }
     Vec::new()
+}
+
+/// Another workload of the same subject, with no setting that both have and that differs: of
+/// all pairs, some would have the same peak by chance.
+fn other_work(cell: &Cell, own: &Cell) -> bool {
+    let same = |(name, value): (&String, &String)| {
+        let theirs = own.settings.get(name);
+        theirs.is_none_or(|theirs| theirs == value)
+    };
+    cell.subject == own.subject && cell.workload != own.workload && cell.settings.iter().all(same)
 }
 
 fn peaks(case: &Case<'_>) -> BTreeMap<u32, u64> {

@@ -436,14 +436,18 @@ fn order(degree: u32) -> &'static str {
     }
 }
 
-/// An exponent with two decimals, without the zeros that end it: `1.4`, `0.97`.
-pub fn power(exponent: f64) -> String {
-    let text = format!("{exponent:.2}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    text.replace('-', "−")
+/// An exponent with two decimals: `1.40`.
+pub fn decimals(exponent: f64) -> String {
+    format!("{exponent:.2}").replace('-', "−")
 }
 
-/// The values of a setting that a plan does not call usual, as a label has them.
+/// An exponent with two decimals, without the zeros that end it: `1.4`, `0.97`.
+pub fn power(exponent: f64) -> String {
+    let text = decimals(exponent);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Whether every setting but the threads has its first value.
 pub fn is_usual(plan: &Plan, settings: &BTreeMap<String, String>) -> bool {
     settings
         .iter()

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use prony_findings::{Code, Verdict};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 
 use super::across::{
-    Across, Effect, ScalingFigure, THREADS, distinct, is_usual, main_count, power,
+    Across, Effect, ScalingFigure, THREADS, decimals, distinct, is_usual, main_count,
 };
-use super::{Settings, heading, is_timed, with_settings};
+use super::figures::first_value;
+use super::{heading, is_timed, threads_word};
 use crate::Run;
 use crate::answer::listed;
 use crate::figures::{CellFigures, RatioFigure, name_of};
@@ -24,10 +26,13 @@ pub fn sentences(run: &Run, cells: &[&CellFigures], across: &Across) -> Vec<Stri
         return Vec::new();
     }
     let mut said = vec![claim(run, cells, &measured)];
-    let timed: Vec<&CellFigures> = measured.iter().copied().filter(|c| is_timed(c)).collect();
+    // What did other work is compared with nothing.
+    let sound = |c: &&CellFigures| is_timed(c) && c.verdict != Some(Verdict::Invalid);
+    let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     for workload in distinct(&timed, |c| c.workload.as_str()) {
         said.extend(of_workload(run, workload, &timed));
     }
+    said.extend(other_work(run, &measured));
     said.extend(settings(run, across));
     said.extend(growth(run, across));
     said.extend(threads(run, across));
@@ -67,8 +72,24 @@ fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures]) -> String
     }
 }
 
-/// One sentence for each number of threads, on the usual values of the other settings.
-fn of_workload(run: &Run, workload: &str, timed: &[&CellFigures]) -> Vec<String> {
+/// Who printed another checksum.
+fn other_work(run: &Run, measured: &[&CellFigures]) -> Option<String> {
+    let differs = |c: &&CellFigures| c.findings.contains(&Code::P015);
+    let cells: Vec<&CellFigures> = measured.iter().copied().filter(differs).collect();
+    let names = distinct(&cells, |c| {
+        format!("{} on {}", name_of(&run.plan, &c.subject), c.workload)
+    });
+    (!names.is_empty()).then(|| {
+        format!(
+            "Another checksum than that of the others was printed by {}: that is not the same work, and \
+             no sentence here compares it.",
+            listed(&names)
+        )
+    })
+}
+
+/// A paragraph: a sentence for each number of threads, on the usual values of the other settings.
+fn of_workload(run: &Run, workload: &str, timed: &[&CellFigures]) -> Option<String> {
     let count = main_count(timed, workload);
     let own = timed.iter().copied().filter(|c| {
         c.workload == workload
@@ -83,42 +104,53 @@ fn of_workload(run: &Run, workload: &str, timed: &[&CellFigures]) -> Vec<String>
             .iter()
             .copied()
             .filter(|c| c.settings.get(THREADS) == value);
-        let with: Vec<&CellFigures> = with.collect();
-        let place = match value.filter(|_| several) {
-            Some(value) if value == "1" => format!("{}, one thread", heading(workload, count)),
-            Some(value) => format!("{}, {value} threads", heading(workload, count)),
-            None => heading(workload, count),
-        };
-        of_cells(run, &place, &with)
+        let said = of_cells(run, &with.collect::<Vec<_>>())?;
+        Some(match value.filter(|_| several) {
+            Some(value) => format!("With {}, {said}", threads_word(value)),
+            None => said,
+        })
     };
-    threads.into_iter().filter_map(sentence).collect()
+    let sentences: Vec<String> = threads.into_iter().filter_map(sentence).collect();
+    let place = heading(workload, count);
+    (!sentences.is_empty()).then(|| format!("{place}: {}", sentences.join(" ")))
 }
 
-fn of_cells(run: &Run, place: &str, cells: &[&CellFigures]) -> Option<String> {
+fn of_cells(run: &Run, cells: &[&CellFigures]) -> Option<String> {
     let name = |c: &CellFigures| name_of(&run.plan, &c.subject).to_owned();
-    let mut parts = Vec::new();
-    for (conclusion, words) in [
-        ("higher", "higher for"),
-        ("lower", "lower for"),
-        ("no-difference-shown", "not shown to differ for"),
-    ] {
-        let names = cells.iter().filter(|c| !c.is_copy).filter_map(|c| {
+    let with = |conclusion: &str, words: fn(&RatioFigure) -> String| -> Vec<String> {
+        let others = cells.iter().filter(|c| !c.is_copy);
+        let own = others.filter_map(|c| {
             let ratio = c.ratio.as_ref().filter(|r| r.conclusion == conclusion)?;
-            Some(match conclusion {
-                "no-difference-shown" => format!("{} (to within {})", name(c), resolution(ratio)),
-                _ => format!("{} ({})", name(c), ratio_words(ratio)),
-            })
+            Some(format!("{} ({})", name(c), words(ratio)))
         });
-        let names: Vec<String> = names.collect();
-        if !names.is_empty() {
-            parts.push(format!("{words} {}", listed(&names)));
-        }
-    }
+        own.collect()
+    };
+    let parts = [
+        (
+            "faster than it:",
+            with("higher", |r| times(r.ratio, r.low, r.high)),
+        ),
+        (
+            "slower:",
+            with("lower", |r| times(1.0 / r.ratio, 1.0 / r.high, 1.0 / r.low)),
+        ),
+        (
+            "not shown to differ:",
+            with("no-difference-shown", |r| {
+                format!("to within {}", resolution(r))
+            }),
+        ),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(words, names)| format!("{words} {}", listed(&names)))
+        .collect();
     let elapsed = |c: &CellFigures| Some(c.program.as_ref()?.elapsed_ns?.median);
     let reference = cells.iter().find(|c| c.is_reference);
     if let Some(reference) = reference.filter(|_| !parts.is_empty()) {
         return Some(format!(
-            "{place}: {} takes {}, which is {} {}/s; against it the rate is {}.",
+            "{} takes {} ({} {}/s); {}.",
             name(reference),
             numbers::time(elapsed(reference)?),
             numbers::rate(reference.rate_per_s?.median),
@@ -126,21 +158,28 @@ fn of_cells(run: &Run, place: &str, cells: &[&CellFigures]) -> Option<String> {
             parts.join("; "),
         ));
     }
-    let times: Vec<f64> = cells.iter().filter_map(|c| elapsed(c)).collect();
-    let lowest = times.iter().copied().reduce(f64::min)?;
-    let highest = times.iter().copied().reduce(f64::max)?;
-    Some(match times.len() {
-        1 => format!(
-            "{place}: {} took {}.",
-            name(cells[0]),
-            numbers::time(lowest)
-        ),
+    let all: Vec<f64> = cells.iter().filter_map(|c| elapsed(c)).collect();
+    let lowest = all.iter().copied().reduce(f64::min)?;
+    let highest = all.iter().copied().reduce(f64::max)?;
+    Some(match all.len() {
+        1 => format!("{} took {}.", name(cells[0]), numbers::time(lowest)),
         n => format!(
-            "{place}: the medians of the {n} subjects lie between {} and {}.",
+            "the medians of the {n} subjects lie between {} and {}.",
             numbers::time(lowest),
             numbers::time(highest)
         ),
     })
+}
+
+/// `5.96 times, 5.90–6.02`.
+fn times(ratio: f64, low: f64, high: f64) -> String {
+    let decimals = match ratio {
+        _ if ratio < 2.0 => 3,
+        _ if ratio < 10.0 => 2,
+        _ if ratio < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.decimals$} times, {low:.decimals$}–{high:.decimals$}")
 }
 
 fn ratio_words(ratio: &RatioFigure) -> String {
@@ -234,17 +273,23 @@ fn of_setting(run: &Run, change: (&str, &str, &str), effects: &[&Effect]) -> Opt
         // Under six blocks the table has the ranges, and nothing is said.
         return None;
     }
-    Some(format!("{place}, over all works: {}.", parts.join("; ")))
+    let over = match effects.iter().any(|e| e.workload.is_none()) {
+        true => ", over all works",
+        false => "",
+    };
+    Some(format!("{place}{over}: {}.", parts.join("; ")))
 }
 
-/// Which exponent each has, a sentence a workload.
+/// Which exponent each has, a sentence a workload: with the usual values of the settings, and
+/// the first number of threads.
 fn growth(run: &Run, across: &Across) -> Vec<String> {
+    let usual = |f: &&ScalingFigure| {
+        let threads = f.settings.get(THREADS);
+        let first = first_value(&run.plan, THREADS);
+        is_usual(&run.plan, &f.settings) && (threads.is_none() || threads == first)
+    };
     let mut by_workload: Vec<(&str, Vec<&ScalingFigure>)> = Vec::new();
-    for figure in across
-        .scaling
-        .iter()
-        .filter(|f| is_usual(&run.plan, &f.settings))
-    {
+    for figure in across.scaling.iter().filter(usual) {
         match by_workload.iter_mut().find(|(w, _)| *w == figure.workload) {
             Some((_, figures)) => figures.push(figure),
             None => by_workload.push((&figure.workload, vec![figure])),
@@ -253,32 +298,19 @@ fn growth(run: &Run, across: &Across) -> Vec<String> {
     let claimed = |figures: &[&ScalingFigure]| figures.iter().any(|f| f.growth != "not-claimed");
     by_workload.retain(|(_, figures)| claimed(figures));
     let sentence = |(workload, figures): (&str, Vec<&ScalingFigure>)| {
-        let several = |f: &ScalingFigure| {
-            figures
-                .iter()
-                .filter(|other| other.subject == f.subject)
-                .count()
-                > 1
-        };
         let words = figures.iter().map(|f| {
-            let own = if several(f) {
-                f.settings.clone()
-            } else {
-                Settings::new()
-            };
-            let name = with_settings(name_of(&run.plan, &f.subject), &own);
             let spread = match f.spread {
-                "interval" => format!("{}–{}", power(f.low), power(f.high)),
-                _ => format!("blocks from {} to {}", power(f.low), power(f.high)),
+                "interval" => format!("{}–{}", decimals(f.low), decimals(f.high)),
+                _ => format!("blocks from {} to {}", decimals(f.low), decimals(f.high)),
             };
-            format!(
-                "{name} has the exponent {} ({spread}): {}",
-                power(f.exponent),
-                f.says
-            )
+            let name = name_of(&run.plan, &f.subject);
+            format!("{name} {} ({spread}), {}", decimals(f.exponent), f.says)
         });
         let words: Vec<String> = words.collect();
-        format!("Over the sizes of {workload}, {}.", words.join("; "))
+        format!(
+            "The exponents by which the time of {workload} grows with its size: {}.",
+            words.join("; ")
+        )
     };
     by_workload.into_iter().map(sentence).collect()
 }
@@ -320,7 +352,7 @@ fn threads(run: &Run, across: &Across) -> Vec<String> {
             _ => String::new(),
         };
         format!(
-            "{threads} threads reach these parts of {threads} times the rate of one, from the work that gains \
+            "Efficiency of {threads} threads, the rate over {threads} times that of one, from the work that gains \
              least to the one that gains most{bound}: {}.",
             listed(&ordered)
         )

@@ -169,7 +169,7 @@ impl<'a> Context<'a> {
         Part {
             title: heading(workload, count),
             before: self.asked(workload, cells),
-            pictures: vec![pictures::rates(cells, &self.labels(cells))],
+            pictures: vec![pictures::rates(cells, &self.unusual_labels(cells))],
             tables: vec![plain(self.times_table(cells))],
             after: self.absent(workload, count),
             ..Part::default()
@@ -177,7 +177,7 @@ impl<'a> Context<'a> {
     }
 
     /// How long the runs of a job were.
-    fn lengths(&self, workload: &str, count: Option<u64>, cells: &[&CellFigures]) -> Part {
+    fn lengths(&self, workload: &str, count: Option<u64>, cells: &[&'a CellFigures]) -> Part {
         let mut tables = vec![plain(self.lengths_table(cells))];
         let (missed, words) = self.missed_table(cells);
         tables.extend(missed);
@@ -207,16 +207,6 @@ impl<'a> Context<'a> {
             };
             said.push(format!("The work is {}{args}.", program.work));
         }
-        let threaded = cells
-            .iter()
-            .any(|c| c.program.as_ref().is_some_and(|p| p.threads > 1));
-        if threaded {
-            said.push(
-                "Each thread does the whole of it: with k threads, k times the work is done in the \
-                 time shown."
-                    .to_owned(),
-            );
-        }
         let further = cells.iter().filter_map(|c| c.program.as_ref());
         if further.map(|p| p.lines_left_out).max().unwrap_or(0) > 0 {
             said.push(
@@ -234,11 +224,8 @@ impl<'a> Context<'a> {
         for subject in &self.run.plan.subjects {
             let not = not_run(&self.run.plan, &subject.id, workload, count);
             let Some(not) = not else { continue };
-            said.push(format!(
-                "{}: {}.",
-                not.what,
-                not.reason.trim_end_matches('.')
-            ));
+            let name = self.name(&subject.id);
+            said.push(format!("{name}: {}.", not.reason.trim_end_matches('.')));
         }
         if !said.is_empty() {
             let list = said.join(" ");
@@ -261,6 +248,18 @@ impl<'a> Context<'a> {
             let own = cell.settings.iter();
             let own = own.filter(|(name, _)| varying.contains(&name.as_str()));
             let settings: Settings = own.map(|(k, v)| (k.clone(), v.clone())).collect();
+            with_settings(name_of(&self.run.plan, &cell.subject), &settings)
+        };
+        cells.iter().map(label).collect()
+    }
+
+    /// The cells' labels with only those settings that do not have their first value.
+    fn unusual_labels(&self, cells: &[&CellFigures]) -> Vec<String> {
+        let label = |cell: &&CellFigures| {
+            let mut settings = cell.settings.clone();
+            settings.retain(|name, value| {
+                figures::first_value(&self.run.plan, name).is_none_or(|first| first != value)
+            });
             with_settings(name_of(&self.run.plan, &cell.subject), &settings)
         };
         cells.iter().map(label).collect()
@@ -310,6 +309,15 @@ fn heading(workload: &str, count: Option<u64>) -> String {
     match count {
         Some(count) => format!("{workload}, n = {}", numbers::count(count)),
         None => workload.to_owned(),
+    }
+}
+
+/// `1 thread`, `2 threads`, or the value where it is no number.
+fn threads_word(value: &str) -> String {
+    match value {
+        "1" => "1 thread".to_owned(),
+        number if number.parse::<u32>().is_ok() => format!("{number} threads"),
+        other => format!("threads: {other}"),
     }
 }
 

@@ -1,27 +1,29 @@
 //! Pictures of programs: rates of a group, growth over sizes, lengths of runs.
 
 use super::Context;
-use super::across::{ScalingFigure, is_usual};
-use super::figures::DurationFigures;
+use super::across::{ScalingFigure, THREADS, is_usual};
+use super::figures::{DurationFigures, first_value};
 use crate::figures::{CellFigures, name_of};
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
 
 const WIDTH: f64 = 640.0;
-const NAMES: f64 = 260.0;
+/// Width of a picture with long names.
+const WIDE: f64 = 800.0;
+const NAMES: f64 = 370.0;
 const VALUES: f64 = 70.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
 /// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 36;
+const NAME_CHARS: usize = 45;
 /// Height of a picture with two axes.
 const HEIGHT: f64 = 340.0;
 /// Left and right of a picture with two axes.
 const LEFT: f64 = 70.0;
 const LABELS: f64 = 170.0;
 /// Characters of a name that fit at the end of a line.
-const LABEL_CHARS: usize = 23;
+const LABEL_CHARS: usize = 20;
 /// Distance between two labels at the ends of lines.
 const LABEL_STEP: f64 = 15.0;
 /// Bars of a histogram.
@@ -51,9 +53,13 @@ fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
 pub fn rates(cells: &[&CellFigures], labels: &[String]) -> Picture {
     let rates = cells.iter().filter_map(|c| c.rate_per_s);
     let (axis, ticks) = Axis::linear(rates.map(|rate| rate.high).fold(0.0, f64::max));
-    let axis = axis.between(NAMES, WIDTH - VALUES);
+    let axis = axis.between(NAMES, WIDE - VALUES);
     let bottom = TOP + ROW * cells.len() as f64;
-    let mut picture = Picture::new("Rate a second", WIDTH, bottom + AXIS);
+    let mut picture = Picture::new(
+        "Rate a second (settings have their first value unless named)",
+        WIDE,
+        bottom + AXIS,
+    );
     for tick in ticks {
         let x = axis.x(tick);
         picture.line((x, TOP), (x, bottom), "grid");
@@ -107,7 +113,7 @@ fn rate_row(picture: &mut Picture, axis: &Axis, y: f64, cell: &CellFigures, labe
     picture.line((axis.x(rate.low), y), (axis.x(rate.high), y), "spread");
     let figure = data(cell, "rate_per_s.median", rate.median);
     picture.dot((axis.x(rate.median), y), ("circle", look), tip, figure);
-    picture.text((WIDTH - 2.0, y + 4.5), "end", "value", shown);
+    picture.text((WIDE - 2.0, y + 4.5), "end", "value", shown);
 }
 
 /// How a number of an axis is shown.
@@ -122,7 +128,7 @@ fn plane(x: &(Axis, Vec<f64>), y: &(Axis, Vec<f64>), show: (Show, Show)) -> Pict
         let place = x.0.x(tick);
         picture.line((place, top), (place, bottom), "grid");
         let text = short(show.0(tick));
-        picture.text((place, bottom + 17.0), "middle", "tick", text);
+        picture.text((place, bottom + 19.0), "middle", "tick", text);
     }
     for &tick in &y.1 {
         let place = y.0.x(tick);
@@ -134,10 +140,14 @@ fn plane(x: &(Axis, Vec<f64>), y: &(Axis, Vec<f64>), show: (Show, Show)) -> Pict
 }
 
 /// Time over size of one workload, both logarithmic: a line for each subject with the usual
-/// values of its settings.
+/// values of its settings and the first number of threads.
 pub fn growth(context: &Context<'_>, figures: &[(usize, &ScalingFigure)]) -> Picture {
     let plan = &context.run.plan;
-    let usual = figures.iter().filter(|(_, f)| is_usual(plan, &f.settings));
+    let first = first_value(plan, THREADS);
+    let usual = figures.iter().filter(|(_, f)| {
+        let threads = f.settings.get(THREADS);
+        is_usual(plan, &f.settings) && (threads.is_none() || threads == first)
+    });
     let mut shown: Vec<&(usize, &ScalingFigure)> = usual.collect();
     if shown.is_empty() {
         shown = figures.iter().collect();
@@ -158,11 +168,7 @@ pub fn growth(context: &Context<'_>, figures: &[(usize, &ScalingFigure)]) -> Pic
     let mut words = Vec::new();
     for (at, (place, figure)) in shown.iter().enumerate() {
         let class = SERIES[at % SERIES.len()];
-        let of_threads = figure.settings.get(super::THREADS);
-        let label = match of_threads.filter(|_| shared(&shown, figure)) {
-            Some(threads) => format!("{}, threads={threads}", name_of(plan, &figure.subject)),
-            None => name_of(plan, &figure.subject).to_owned(),
-        };
+        let label = name_of(plan, &figure.subject).to_owned();
         let line = Line {
             class,
             label: &label,
@@ -177,15 +183,6 @@ pub fn growth(context: &Context<'_>, figures: &[(usize, &ScalingFigure)]) -> Pic
     label_ends(&mut picture, ends);
     picture.description = words.join("; ");
     picture
-}
-
-/// Whether another line is of the same subject.
-fn shared(shown: &[&(usize, &ScalingFigure)], figure: &ScalingFigure) -> bool {
-    shown
-        .iter()
-        .filter(|(_, f)| f.subject == figure.subject)
-        .count()
-        > 1
 }
 
 /// A line of a picture over sizes.
@@ -258,7 +255,7 @@ pub fn histograms(cells: &[&CellFigures], labels: &[String]) -> Vec<Picture> {
             let (y, y_ticks) = Axis::logarithmic(1.0, most as f64);
             // A single run must be seen: the axis begins below it.
             let y = Axis { low: 0.5, ..y };
-            let x = (x.between(LEFT, WIDTH - 20.0), x_ticks);
+            let x = (x.between(LEFT, WIDTH - 30.0), x_ticks);
             let y = (y.between(HEIGHT - AXIS, TOP), y_ticks);
             let mut picture = plane(&x, &y, (numbers::time, numbers::rate));
             picture.title = format!("Runs by length, both logarithmic: {label}");

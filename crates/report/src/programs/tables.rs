@@ -1,8 +1,11 @@
 //! Tables of programs.
 
-use super::across::{Effect, Efficiency, ScalingFigure, THREADS, distinct, power};
+use super::across::{Effect, Efficiency, ScalingFigure, THREADS, decimals, distinct};
 use super::figures::{DurationFigures, MissedRun, ProgramFigures};
-use super::{Captioned, Context, Part, Settings, heading, not_run, pictures, plain, with_settings};
+use super::{
+    Captioned, Context, Part, Settings, heading, not_run, pictures, plain, threads_word,
+    with_settings,
+};
 use crate::figures::{CellFigures, Figure, RatioFigure, name_of};
 use crate::numbers::{self, NOTHING};
 use crate::table::{self, Column, Entry, Row, Table, row_of};
@@ -124,7 +127,7 @@ impl<'a> Context<'a> {
             let rate = median(program.bytes_per_s);
             entries.push(Entry::figure("program.bytes_per_s.median", rate, megabytes));
         }
-        entries.push(table::ratio(cell));
+        entries.push(ratio(cell));
         for (figure, value) in [
             ("program.wall_ns.median", program.wall_ns),
             ("program.cpu_user_ns.median", program.cpu_user_ns),
@@ -300,9 +303,7 @@ impl<'a> Context<'a> {
                 let found = effects.iter().enumerate().find(fits);
                 found.map_or_else(
                     || Entry::text(NOTHING),
-                    |(at, e)| {
-                        table::of_ratio(format!("/programs/effects/{at}/ratio/ratio"), &e.ratio)
-                    },
+                    |(at, e)| effect_entry(at, &e.ratio),
                 )
             }));
             Row {
@@ -420,55 +421,41 @@ impl<'a> Context<'a> {
     }
 
     fn scaling_table(&self, figures: &[(usize, &ScalingFigure)]) -> Table {
+        let names = self.run.plan.settings.iter().map(|s| s.name.as_str());
+        let differs = |name: &&str| {
+            let first = figures.first().map(|(_, f)| f.settings.get(*name));
+            figures
+                .iter()
+                .any(|(_, f)| Some(f.settings.get(*name)) != first)
+        };
+        let varying: Vec<&str> = names.filter(differs).collect();
         let row = |(at, f): &(usize, &ScalingFigure)| {
-            let path = |figure: &str| format!("/programs/scaling/{at}/{figure}");
-            let mut exponent = Entry::figure(path("exponent"), Some(f.exponent), power);
-            if f.blocks > 1 {
-                exponent.below = format!("{}–{}", power(f.low), power(f.high));
-            }
-            let ends = (f.points.first(), f.points.last());
-            let sizes = match ends {
-                (Some(first), Some(last)) => format!(
-                    "{} from {} to {}",
-                    f.points.len(),
-                    numbers::count(first.0),
-                    numbers::count(last.0)
-                ),
-                _ => NOTHING.to_owned(),
+            let value = |name: &&str| {
+                let value = f.settings.get(*name);
+                Entry::text(value.map_or(NOTHING, String::as_str))
             };
-            let time = |point: Option<&(u64, f64)>| {
-                Entry::text(point.map_or_else(|| NOTHING.to_owned(), |p| numbers::time(p.1)))
-            };
-            let mark = if f.start_up { " ‡" } else { "" };
+            let mut entries = vec![Entry::text(name_of(&self.run.plan, &f.subject))];
+            entries.extend(varying.iter().map(value));
+            entries.extend(scaling_entries(*at, f));
             Row {
-                entries: vec![
-                    Entry::text(with_settings(
-                        name_of(&self.run.plan, &f.subject),
-                        &f.settings,
-                    )),
-                    Entry::text(sizes),
-                    time(ends.0),
-                    time(ends.1),
-                    exponent,
-                    Entry::figure(path("small_end"), Some(f.small_end), power),
-                    Entry::figure(path("large_end"), Some(f.large_end), power),
-                    Entry::text(format!("{}{mark}", f.says)),
-                ],
+                entries,
                 ..Row::default()
             }
         };
         let interval = figures.iter().any(|(_, f)| f.spread == "interval");
+        let mut columns = vec![column("subject", "", false)];
+        columns.extend(varying.iter().map(|name| column(*name, "", false)));
+        columns.extend([
+            column("sizes", "", false),
+            column("time of the smallest", "", true),
+            column("of the largest", "", true),
+            column("exponent", spread_word(interval), true),
+            column("small end", "", true),
+            column("large end", "", true),
+            column("what follows", "", false),
+        ]);
         Table {
-            columns: vec![
-                column("subject", "", false),
-                column("sizes", "", false),
-                column("time of the smallest", "", true),
-                column("of the largest", "", true),
-                column("exponent", spread_word(interval), true),
-                column("small end", "", true),
-                column("large end", "", true),
-                column("what follows", "", false),
-            ],
+            columns,
             rows: figures.iter().map(row).collect(),
         }
     }
@@ -512,46 +499,67 @@ impl<'a> Context<'a> {
     }
 
     /// Every missed deadline, up to a number, and what the table leaves out.
-    pub(super) fn missed_table(&self, cells: &[&CellFigures]) -> (Option<Captioned>, Vec<String>) {
+    pub(super) fn missed_table(
+        &self,
+        cells: &[&'a CellFigures],
+    ) -> (Option<Captioned>, Vec<String>) {
         let labels = self.labels(cells);
-        let mut missed: Vec<(&str, MissedRun, u64)> = Vec::new();
-        let (mut all, mut deadlines) = (0_u64, false);
-        for (cell, label) in cells.iter().zip(&labels) {
-            let durations = cell.program.as_ref().and_then(|p| p.durations.as_ref());
-            let Some(durations) = durations else { continue };
-            all = all.saturating_add(durations.missed_count);
-            deadlines |= durations.deadline_ns > 0;
-            let own = durations.missed.iter();
-            missed.extend(own.map(|run| (label.as_str(), *run, durations.deadline_ns)));
-        }
-        if all == 0 {
-            let said = deadlines.then(|| "No deadline was missed.".to_owned());
+        let durations = |c: &'a CellFigures| c.program.as_ref()?.durations.as_ref();
+        let all: Vec<(&str, &DurationFigures)> = cells
+            .iter()
+            .zip(&labels)
+            .filter_map(|(cell, label)| Some((label.as_str(), durations(cell)?)))
+            .collect();
+        let with: Vec<&(&str, &DurationFigures)> =
+            all.iter().filter(|(_, d)| d.missed_count > 0).collect();
+        if with.is_empty() {
+            let any = all.iter().any(|(_, d)| d.deadline_ns > 0);
+            let said = any.then(|| "No deadline was missed.".to_owned());
             return (None, said.into_iter().collect());
         }
-        let shown = missed.len().min(MISSED_MAX);
-        let mut said = Vec::new();
-        if all > shown as u64 {
-            said.push(format!(
-                "{} deadlines were missed in all; the table has the first {shown}, and summary.json the {} \
-                 that the programs named.",
-                numbers::count(all),
-                numbers::count(missed.len() as u64),
-            ));
+        let each = (MISSED_MAX / with.len()).max(1);
+        let (mut rows, mut said) = (Vec::new(), Vec::new());
+        for (label, durations) in with {
+            let named = durations.missed.len();
+            let shown = named.min(each);
+            rows.extend(
+                durations.missed[..shown]
+                    .iter()
+                    .map(|run| missed_row(label, *run, durations)),
+            );
+            if durations.missed_count > shown as u64 {
+                said.push(format!(
+                    "{label} missed {} in all: the table has {shown}, and summary.json the {} that the program \
+                     named.",
+                    numbers::count(durations.missed_count),
+                    numbers::count(named as u64),
+                ));
+            }
         }
-        let table = missed_rows(&missed[..shown]);
-        (
-            Some(Captioned {
-                caption: "Every missed deadline".to_owned(),
-                table,
-            }),
-            said,
-        )
+        let caption = if said.is_empty() {
+            "Every missed deadline"
+        } else {
+            "Missed deadlines"
+        };
+        let columns = vec![
+            column("subject", "", false),
+            column("block", "", true),
+            column("run", "", true),
+            column("took", "", true),
+            column("over the deadline by", "", true),
+        ];
+        let table = Captioned {
+            caption: caption.to_owned(),
+            table: Table { columns, rows },
+        };
+        (Some(table), said)
     }
 }
 
 const EFFECTS: &str = "Rate with a value of the setting over the rate with its first value, all else equal, in the \
      same block: over 1 is faster. Where other settings vary, too, it is the geometric mean over their \
-     combinations; all together gives each work the same weight.";
+     combinations; all together gives each work the same weight. An interval that holds 1 shows no \
+     difference.";
 const EFFICIENCY: &str = "Efficiency: rate with k threads over k times the rate with one thread, in the same block. At 1, k \
      threads do k times the work in the same time. Where there are fewer cores than threads no more than \
      cores ÷ threads is possible.";
@@ -587,15 +595,6 @@ fn checksum_word(cell: &CellFigures, program: &ProgramFigures) -> &'static str {
     }
 }
 
-/// `1 thread`, `2 threads`, or the value where it is no number.
-fn threads_word(value: &str) -> String {
-    match value {
-        "1" => "1 thread".to_owned(),
-        number if number.parse::<u32>().is_ok() => format!("{number} threads"),
-        other => format!("threads: {other}"),
-    }
-}
-
 fn change_of(effect: &Effect) -> (&str, &str, &str, &str) {
     (
         &effect.setting,
@@ -605,12 +604,74 @@ fn change_of(effect: &Effect) -> (&str, &str, &str, &str) {
     )
 }
 
+/// The ratio to the reference, with three digits where it is small.
+fn ratio(cell: &CellFigures) -> Entry {
+    match &cell.ratio {
+        Some(ratio) => table::of_ratio("ratio.ratio", ratio, digits),
+        None => table::ratio(cell),
+    }
+}
+
+/// Two decimals, and three digits under 1.
+fn digits(ratio: f64) -> String {
+    if ratio < 0.9995 {
+        numbers::three(ratio)
+    } else {
+        numbers::ratio(ratio)
+    }
+}
+
+/// Three decimals: effects of settings are small.
+fn effect_entry(at: usize, ratio: &RatioFigure) -> Entry {
+    let path = format!("/programs/effects/{at}/ratio/ratio");
+    let entry = table::of_ratio(path, ratio, |ratio| format!("{ratio:.3}"));
+    Entry {
+        // What an interval that holds 1 means stands above the table.
+        remark: "",
+        ..entry
+    }
+}
+
 fn efficiency_entry(at: usize, ratio: &RatioFigure) -> Entry {
     let path = format!("/programs/efficiencies/{at}/ratio/ratio");
-    let mut entry = table::of_ratio(path, ratio);
-    // That it is not shown to differ from 1 is the best that can be, and no remark.
-    entry.remark = "";
-    entry
+    let entry = table::of_ratio(path, ratio, numbers::ratio);
+    Entry {
+        // That it is not shown to differ from 1 is the best that can be, and no remark.
+        remark: "",
+        ..entry
+    }
+}
+
+fn scaling_entries(at: usize, f: &ScalingFigure) -> Vec<Entry> {
+    let path = |figure: &str| format!("/programs/scaling/{at}/{figure}");
+    let mut exponent = Entry::figure(path("exponent"), Some(f.exponent), decimals);
+    if f.blocks > 1 {
+        exponent.below = format!("{}–{}", decimals(f.low), decimals(f.high));
+    }
+    let ends = (f.points.first(), f.points.last());
+    let sizes = match ends {
+        (Some(first), Some(last)) => format!(
+            "{} from {} to {}",
+            f.points.len(),
+            numbers::count(first.0),
+            numbers::count(last.0)
+        ),
+        _ => NOTHING.to_owned(),
+    };
+    let time = |place: usize, point: Option<&(u64, f64)>| {
+        let value = point.map(|point| point.1);
+        Entry::figure(path(&format!("points/{place}/1")), value, numbers::time)
+    };
+    let mark = if f.start_up { " ‡" } else { "" };
+    vec![
+        Entry::text(sizes),
+        time(0, ends.0),
+        time(f.points.len().saturating_sub(1), ends.1),
+        exponent,
+        Entry::figure(path("small_end"), Some(f.small_end), decimals),
+        Entry::figure(path("large_end"), Some(f.large_end), decimals),
+        Entry::text(format!("{}{mark}", f.says)),
+    ]
 }
 
 fn lengths_entries(durations: &DurationFigures) -> Vec<Entry> {
@@ -637,28 +698,16 @@ fn lengths_entries(durations: &DurationFigures) -> Vec<Entry> {
     ]
 }
 
-fn missed_rows(missed: &[(&str, MissedRun, u64)]) -> Table {
-    let row = |(label, run, deadline): &(&str, MissedRun, u64)| {
-        let over = run.ns.saturating_sub(*deadline);
-        Row {
-            entries: vec![
-                Entry::text(*label),
-                Entry::text(run.block.to_string()),
-                Entry::text(numbers::count(run.run)),
-                Entry::text(numbers::time(run.ns as f64)),
-                Entry::text(numbers::time(over as f64)),
-            ],
-            ..Row::default()
-        }
-    };
-    Table {
-        columns: vec![
-            column("subject", "", false),
-            column("block", "", true),
-            column("run", "", true),
-            column("took", "", true),
-            column("over the deadline by", "", true),
+fn missed_row(label: &str, run: MissedRun, durations: &DurationFigures) -> Row {
+    let over = run.ns.saturating_sub(durations.deadline_ns);
+    Row {
+        entries: vec![
+            Entry::text(label),
+            Entry::text(run.block.to_string()),
+            Entry::text(numbers::count(run.run)),
+            Entry::text(numbers::time(run.ns as f64)),
+            Entry::text(numbers::time(over as f64)),
         ],
-        rows: missed.iter().map(row).collect(),
+        ..Row::default()
     }
 }

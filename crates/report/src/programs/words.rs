@@ -10,7 +10,15 @@ use crate::sections::NotRunRow;
 
 /// How programs were measured, in some lines.
 pub fn method(run: &Run) -> Vec<String> {
-    vec![apart(&run.plan), clocks().to_owned(), work(&run.plan)]
+    let mut lines = vec![apart(&run.plan), clocks().to_owned(), work(&run.plan)];
+    let repeated = |trial: &prony_record::Trial| {
+        let program = trial.program.as_ref();
+        program.is_some_and(|p| p.lines.iter().any(|line| line.durations.is_some()))
+    };
+    if run.trials.iter().any(repeated) {
+        lines.push(lengths().to_owned());
+    }
+    lines
 }
 
 fn apart(plan: &Plan) -> String {
@@ -34,6 +42,11 @@ fn clocks() -> &'static str {
      waited for: the peak is that of the largest of them, and as the process is fresh, no earlier run's."
 }
 
+fn lengths() -> &'static str {
+    "Where lengths of runs are measured, min, max and the percentiles are those of all runs of all blocks, and \
+     average is the median of the blocks' means. p99.9 with † rests on fewer than ten runs beyond it."
+}
+
 fn work(plan: &Plan) -> String {
     let sweep = plan
         .workloads
@@ -47,7 +60,8 @@ fn work(plan: &Plan) -> String {
         " No complexity is claimed: that needs a sweep over sizes."
     };
     format!(
-        "Rates are what was counted, over all threads, ÷ elapsed. Every program prints a checksum of its results \
+        "Each thread does the whole of the work, so that k threads do k times the work of one; rates are what was counted, \
+         over all threads, ÷ elapsed. Every program prints a checksum of its results \
          where it can, and these are compared: whoever did other work is invalid. Ratios are of rates, with the \
          same settings; a setting that one of the two does not have is taken at its first value.{growth}"
     )
@@ -61,6 +75,9 @@ pub fn limits() -> Vec<String> {
             .to_owned(),
         "A run that does one thing only shares no cache with anything else: in an application the same work \
          costs more."
+            .to_owned(),
+        "Two builds also differ in where their code and data lie in memory, which by itself can move a time by \
+         some percent: a small difference between builds is one between these two, whatever it is called."
             .to_owned(),
     ]
 }
