@@ -84,7 +84,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     run(&Config::default(), |handle| {
         work(handle, count, priorities, &way)
     })??;
-    let took = clock::monotonic().since(began);
+    let (took, cpu) = (clock::monotonic().since(began), clock::process_cpu());
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status
         .lines()
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or("?")
         .trim();
     println!(
-        "{way}, {priorities} priorities: {count} events in {took}, {:.1} M/s, peak {peak}",
+        "{way}, {priorities} priorities: {count} events in {took} ({cpu} of CPU), {:.1} M/s, peak {peak}",
         count as f64 / took.as_micros_f64()
     );
     Ok(())

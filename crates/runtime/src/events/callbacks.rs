@@ -21,6 +21,7 @@ struct Callback<F: ?Sized> {
     panics: Cell<u64>,
     time: Cell<Nanos>,
     time_max: Cell<Nanos>,
+    is_removed: Cell<bool>,
     call: RefCell<Box<F>>,
 }
 
@@ -36,9 +37,9 @@ pub(super) struct Shared {
 /// One that is added during a call is not called in it; one that is removed is not
 /// called any more, and is dropped after the call if it removed itself.
 pub(super) struct Callbacks<F: ?Sized> {
-    list: RefCell<Vec<Option<Rc<Callback<F>>>>>,
+    /// Shared with those who are calling, so that a change meanwhile makes a new one.
+    list: RefCell<Rc<Vec<Rc<Callback<F>>>>>,
     next_id: Cell<u64>,
-    depth: Cell<u32>,
     /// Callbacks alive here and in the lists that share this counter.
     watchers: Rc<Cell<u32>>,
     len: Cell<u32>,
@@ -49,7 +50,6 @@ impl<F: ?Sized + 'static> Callbacks<F> {
         Rc::new(Callbacks {
             list: RefCell::default(),
             next_id: Cell::new(0),
-            depth: Cell::new(0),
             watchers: watchers.clone(),
             len: Cell::new(0),
         })
@@ -72,45 +72,42 @@ impl<F: ?Sized + 'static> Callbacks<F> {
             panics: Cell::new(0),
             time: Cell::default(),
             time_max: Cell::default(),
+            is_removed: Cell::new(false),
             call: RefCell::new(call),
         };
-        self.list.borrow_mut().push(Some(Rc::new(callback)));
+        Rc::make_mut(&mut self.list.borrow_mut()).push(Rc::new(callback));
         self.len.set(self.len.get() + 1);
         self.watchers.set(self.watchers.get() + 1);
         let list: Weak<dyn Removable> = Rc::<Self>::downgrade(self);
         Registration { list, id }
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len.get() == 0
     }
 
     /// Calls each with `visit` until that says false. A panic is counted, logged,
     /// and the rest goes on.
-    pub fn each(&self, shared: &Shared, mut visit: impl FnMut(&mut F) -> bool) {
-        if self.is_empty() {
-            return;
+    #[inline]
+    pub fn each(&self, shared: &Shared, visit: impl FnMut(&mut F) -> bool) {
+        if !self.is_empty() {
+            self.call_each(shared, visit);
         }
-        self.depth.set(self.depth.get() + 1);
-        let count = self.list.borrow().len();
-        for index in 0..count {
-            let callback = self.list.borrow()[index].clone();
-            if let Some(callback) = callback
-                && !callback.visit(shared, &mut visit)
-            {
+    }
+
+    fn call_each(&self, shared: &Shared, mut visit: impl FnMut(&mut F) -> bool) {
+        let list = self.list.borrow().clone();
+        for callback in list.iter() {
+            if !callback.is_removed.get() && !callback.visit(shared, &mut visit) {
                 break;
             }
-        }
-        self.depth.set(self.depth.get() - 1);
-        if self.depth.get() == 0 && self.list.borrow().len() > self.len.get() as usize {
-            self.list.borrow_mut().retain(Option::is_some);
         }
     }
 
     pub fn stats(&self) -> Vec<HandlerStats> {
         let list = self.list.borrow();
         list.iter()
-            .flatten()
             .map(|callback| HandlerStats {
                 kind: callback.kind,
                 registered_at: callback.registered_at.to_string(),
@@ -168,18 +165,13 @@ trait Removable {
 impl<F: ?Sized> Removable for Callbacks<F> {
     fn remove(&self, id: u64) {
         let mut list = self.list.borrow_mut();
-        let found = list
-            .iter()
-            .position(|callback| callback.as_ref().is_some_and(|callback| callback.id == id));
-        let Some(index) = found else {
+        // Numbers rise in the order of registration.
+        let Ok(index) = list.binary_search_by_key(&id, |callback| callback.id) else {
             return;
         };
-        let removed = if self.depth.get() == 0 {
-            list.remove(index)
-        } else {
-            list[index].take()
-        };
+        let removed = Rc::make_mut(&mut list).remove(index);
         drop(list);
+        removed.is_removed.set(true);
         self.len.set(self.len.get() - 1);
         self.watchers.set(self.watchers.get() - 1);
         // What it captured may run any code when dropped, so nothing is borrowed.

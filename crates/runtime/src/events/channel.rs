@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::callbacks::Callbacks;
-use super::lane::{Item, Lane, Spares};
+use super::lane::{Chunk, Item, Lane, Spares};
 use super::levels::{Claim, Levels};
 use super::queue::Core;
 use super::stats::{Counts, PriorityStats, TypeStats};
@@ -30,6 +30,28 @@ struct Lanes<E> {
     spares: Spares<E>,
     /// Counters of lanes that were given up.
     retired: Counts,
+    open: Open<E>,
+}
+
+/// The lane to which events are being added again and again, so far without another
+/// type, priority or originator in between. Its last chunk is here meanwhile, and
+/// neither lane nor level know what was added: half the cost of a push.
+struct Open<E> {
+    priority: u64,
+    originator: u64,
+    slot: u32,
+    chunk: Chunk<E>,
+    /// Events in the chunk when it was opened.
+    before: usize,
+}
+
+impl<E> Open<E> {
+    #[inline]
+    fn takes(&self, priority: Priority, originator: Originator) -> bool {
+        self.priority == priority.0
+            && self.originator == originator.0
+            && self.chunk.len() < self.chunk.capacity()
+    }
 }
 
 /// One type of event in one queue.
@@ -52,6 +74,8 @@ pub(super) trait AnyChannel {
     /// Drops the event that `skip` older ones of the level stand before; yields
     /// its number.
     fn drop_one(&self, slot: u32, skip: usize) -> Option<u64>;
+    /// Closes the open lane; yields its slot and how many events were added.
+    fn close(&self) -> (u32, u64);
     /// The level's slot is given up.
     fn retire(&self, slot: u32);
     fn stats(&self, levels: &Levels) -> TypeStats;
@@ -66,6 +90,13 @@ impl<E: 'static> Channel<E> {
                 by_slot: Vec::new(),
                 spares: Spares::new(),
                 retired: Counts::default(),
+                open: Open {
+                    priority: 0,
+                    originator: 0,
+                    slot: 0,
+                    chunk: Chunk::new(),
+                    before: 0,
+                },
             }),
             before: Callbacks::new(&watchers),
             handlers: Callbacks::new(&watchers),
@@ -86,48 +117,94 @@ impl<E: 'static> Channel<E> {
             make_lane(by_slot, slot);
         }
         if let Some(Some(lane)) = by_slot.get_mut(slot as usize) {
-            lane.counts.pushed += 1;
-            lane.counts.waiting += 1;
-            lane.counts.waiting_peak = lane.counts.waiting_peak.max(lane.counts.waiting);
             lane.push(Item { id, event }, spares);
         }
         is_new
     }
 
-    /// The next event. When nobody watches, it is counted as unhandled at once.
+    /// Adds an event to the open lane, if it is this one's. Only for the channel
+    /// that the queue knows to be open.
     #[inline]
-    fn take(&self, slot: u32, is_watched: bool) -> Option<Item<E>> {
+    pub fn put_open(
+        &self,
+        event: E,
+        id: u64,
+        priority: Priority,
+        originator: Originator,
+    ) -> Result<(), E> {
+        let mut lanes = self.lanes.borrow_mut();
+        if !lanes.open.takes(priority, originator) {
+            return Err(event);
+        }
+        lanes.open.chunk.push_back(Item { id, event });
+        Ok(())
+    }
+
+    /// Opens a lane.
+    pub fn open(&self, slot: u32, priority: Priority, originator: Originator) {
+        let mut lanes = self.lanes.borrow_mut();
+        let Lanes { by_slot, open, .. } = &mut *lanes;
+        if let Some(Some(lane)) = by_slot.get_mut(slot as usize) {
+            let chunk = lane.open();
+            *open = Open {
+                priority: priority.0,
+                originator: originator.0,
+                slot,
+                before: chunk.len(),
+                chunk,
+            };
+        }
+    }
+
+    /// Works on one lane.
+    #[inline]
+    fn with_lane<T>(
+        &self,
+        slot: u32,
+        work: impl FnOnce(&mut Lane<E>, &mut Spares<E>) -> T,
+    ) -> Option<T> {
         let mut lanes = self.lanes.borrow_mut();
         let Lanes {
             by_slot, spares, ..
         } = &mut *lanes;
         let lane = by_slot.get_mut(slot as usize)?.as_mut()?;
-        let item = lane.pop(spares)?;
-        lane.counts.waiting -= 1;
-        lane.counts.dispatched += 1;
-        lane.counts.unhandled += u64::from(!is_watched);
-        Some(item)
+        Some(work(lane, spares))
     }
 
-    fn count(&self, slot: u32, outcome: Outcome) {
-        let mut lanes = self.lanes.borrow_mut();
-        if let Some(Some(lane)) = lanes.by_slot.get_mut(slot as usize) {
-            match outcome {
-                Outcome::Unhandled => lane.counts.unhandled += 1,
-                Outcome::Withheld => {
-                    lane.counts.dispatched -= 1;
-                    lane.counts.withheld += 1;
-                }
-                Outcome::Handled | Outcome::Dropped => {}
+    /// The next event, to be dispatched.
+    #[inline]
+    fn take(&self, slot: u32, is_watched: bool) -> Option<Item<E>> {
+        let taken = self.with_lane(slot, |lane, spares| {
+            lane.note_length();
+            let item = lane.pop(spares)?;
+            lane.note_dispatched(is_watched);
+            Some(item)
+        });
+        taken.flatten()
+    }
+
+    /// Delivers events that nobody watches. No code but ours runs meanwhile, so that
+    /// it is enough to have looked once.
+    fn dispatch_unwatched(&self, core: &Core, claim: &Claim) -> u32 {
+        let mut taken = 0;
+        self.with_lane(claim.slot, |lane, spares| {
+            lane.note_length();
+            while taken < claim.count && lane.pop(spares).is_some() {
+                lane.note_dispatched(false);
+                taken += 1;
             }
-        }
+        });
+        core.note_taken(taken, claim.count - taken);
+        claim.count - taken
     }
 
     /// Shows an event to interceptors and handlers.
     fn deliver(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let awaited = core.completions.begin(meta.id.0);
         let outcome = self.offer(core, event, meta);
-        self.count(slot, outcome);
+        if outcome != Outcome::Handled {
+            self.with_lane(slot, |lane, _| lane.note_outcome(outcome));
+        }
         self.after.each(&core.shared, |after| {
             after(event, meta, outcome);
             true
@@ -188,13 +265,16 @@ fn drop_event<E>(event: E) {
 impl<E: 'static> AnyChannel for Channel<E> {
     fn dispatch(&self, core: &Core, claim: &Claim) -> u32 {
         let mut left = claim.count;
+        if self.watchers.get() + core.watchers.get() == 0 && !std::mem::needs_drop::<E>() {
+            return self.dispatch_unwatched(core, claim);
+        }
         while left > 0 {
             let is_watched = self.watchers.get() + core.watchers.get() > 0;
             let Some(item) = self.take(claim.slot, is_watched) else {
                 break;
             };
             left -= 1;
-            core.note_taken(left);
+            core.note_taken(1, left);
             if is_watched {
                 let meta = Meta {
                     id: EventId(item.id),
@@ -212,17 +292,25 @@ impl<E: 'static> AnyChannel for Channel<E> {
     }
 
     fn drop_one(&self, slot: u32, skip: usize) -> Option<u64> {
-        let mut lanes = self.lanes.borrow_mut();
-        let Lanes {
-            by_slot, spares, ..
-        } = &mut *lanes;
-        let lane = by_slot.get_mut(slot as usize)?.as_mut()?;
-        let item = lane.remove(skip, spares)?;
-        lane.counts.waiting -= 1;
-        lane.counts.dropped += 1;
-        drop(lanes);
+        let dropped = self.with_lane(slot, |lane, spares| {
+            lane.note_length();
+            let item = lane.remove(skip, spares)?;
+            lane.note_outcome(Outcome::Dropped);
+            Some(item)
+        });
+        let item = dropped.flatten()?;
         drop_event(item.event);
         Some(item.id)
+    }
+
+    fn close(&self) -> (u32, u64) {
+        let mut lanes = self.lanes.borrow_mut();
+        let slot = lanes.open.slot;
+        let added = (lanes.open.chunk.len() - lanes.open.before) as u64;
+        let chunk = std::mem::take(&mut lanes.open.chunk);
+        drop(lanes);
+        self.with_lane(slot, |lane, _| lane.close(chunk, added));
+        (slot, added)
     }
 
     fn retire(&self, slot: u32) {
@@ -230,7 +318,7 @@ impl<E: 'static> AnyChannel for Channel<E> {
         if let Some(place) = lanes.by_slot.get_mut(slot as usize)
             && let Some(lane) = place.take()
         {
-            lanes.retired = lanes.retired.plus(&lane.counts);
+            lanes.retired = lanes.retired.plus(&lane.counts());
         }
     }
 
@@ -239,7 +327,7 @@ impl<E: 'static> AnyChannel for Channel<E> {
         let mut by_priority = BTreeMap::new();
         for (slot, lane) in lanes.by_slot.iter().enumerate() {
             if let Some(lane) = lane {
-                by_priority.insert(levels.priority(slot as u32), lane.counts);
+                by_priority.insert(levels.priority(slot as u32), lane.counts());
             }
         }
         let mut priorities: Vec<PriorityStats> = by_priority

@@ -90,6 +90,7 @@ impl Completions {
     }
 
     /// An event is about to be delivered; it is awaited where this yields something.
+    #[inline]
     pub fn begin(&self, id: u64) -> Option<Held> {
         if self.by_id.borrow().is_empty() {
             return None;
@@ -100,6 +101,7 @@ impl Completions {
     }
 
     /// The event was delivered.
+    #[inline]
     pub fn end(&self, held: Option<Held>, outcome: Outcome) {
         if let Some(held) = held {
             held.0.outcome.set(outcome);

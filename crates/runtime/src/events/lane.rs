@@ -6,12 +6,23 @@
 
 use std::collections::VecDeque;
 
-use super::stats::Counts;
+use prony_engine::prefer_huge_pages;
 
-/// Memory of one full chunk. Below glibc's threshold for mapping memory apart.
-const CHUNK_BYTES: usize = 64 << 10;
-/// Emptied chunks that one type keeps for later.
-const SPARES_MAX: usize = 16;
+use super::stats::Counts;
+use super::types::Outcome;
+
+/// Memory of the chunk that a lane begins with, when it has grown.
+const SMALL_BYTES: usize = 64 << 10;
+/// Memory of the largest chunk. Only what is used of it becomes resident.
+const LARGE_BYTES: usize = 16 << 20;
+/// From here on a chunk consists of huge pages where that is allowed: the page
+/// faults of small ones take longer than pushing what they hold.
+const HUGE_BYTES: usize = 4 << 20;
+/// Left out of a chunk for the allocator's own use, so that it maps a multiple of
+/// 2 MiB, which the kernel then aligns.
+const PAGE_BYTES: usize = 4096;
+/// Emptied chunks that one type keeps for later: the largest.
+const SPARES_MAX: usize = 1;
 
 /// One waiting event.
 pub(super) struct Item<E> {
@@ -19,7 +30,8 @@ pub(super) struct Item<E> {
     pub event: E,
 }
 
-type Chunk<E> = VecDeque<Item<E>>;
+/// Events in a row of memory.
+pub(super) type Chunk<E> = VecDeque<Item<E>>;
 
 /// Chunks that were emptied.
 pub(super) struct Spares<E>(Vec<Chunk<E>>);
@@ -29,40 +41,58 @@ impl<E> Spares<E> {
         Spares(Vec::new())
     }
 
-    fn take(&mut self) -> Chunk<E> {
-        self.0
-            .pop()
-            .unwrap_or_else(|| Chunk::with_capacity(Lane::<E>::CHUNK))
+    /// An empty chunk, four times as large as the one before it.
+    fn take(&mut self, before: usize) -> Chunk<E> {
+        if let Some(chunk) = self.0.pop() {
+            return chunk;
+        }
+        let bytes = before.saturating_mul(size_of::<Item<E>>() * 4);
+        let bytes = bytes.clamp(SMALL_BYTES, LARGE_BYTES).next_power_of_two();
+        let mut memory = Vec::with_capacity(chunk_len::<E>(bytes));
+        if bytes >= HUGE_BYTES {
+            prefer_huge_pages(memory.spare_capacity_mut());
+        }
+        Chunk::from(memory)
     }
 
     fn keep(&mut self, chunk: Chunk<E>) {
-        if self.0.len() < SPARES_MAX {
+        let is_large = chunk.capacity() >= chunk_len::<E>(LARGE_BYTES);
+        if self.0.len() < SPARES_MAX && is_large {
             self.0.push(chunk);
         }
     }
 }
 
+/// Events in a chunk of so many bytes; of large events at least eight.
+const fn chunk_len<E>(bytes: usize) -> usize {
+    let len = (bytes - PAGE_BYTES) / size_of::<Item<E>>();
+    if len < 8 { 8 } else { len }
+}
+
 /// A queue of one type's events at one priority.
 pub(super) struct Lane<E> {
-    /// The oldest events; also the youngest while there is no other chunk. The
-    /// first chunk grows from nothing, so that a lane with few events is small.
+    /// The oldest events are taken from here, until it is empty.
     head: Chunk<E>,
-    /// Later chunks, each filled before the next is begun.
-    rest: VecDeque<Chunk<E>>,
-    pub counts: Counts,
+    /// Full chunks between the two.
+    middle: VecDeque<Chunk<E>>,
+    /// The youngest events are put here. It grows from nothing, so that a lane with
+    /// few events is small.
+    tail: Chunk<E>,
+    len: u64,
+    /// All but `pushed` and `waiting`, which follow from the others and the length.
+    counts: Counts,
 }
 
 impl<E> Lane<E> {
-    /// Events in a full chunk.
-    const CHUNK: usize = {
-        let count = CHUNK_BYTES / size_of::<Item<E>>();
-        if count < 8 { 8 } else { count }
-    };
+    /// Events in the chunk that a lane begins with, when it has grown.
+    const SMALL: usize = chunk_len::<E>(SMALL_BYTES);
 
     pub fn new() -> Lane<E> {
         Lane {
             head: Chunk::new(),
-            rest: VecDeque::new(),
+            middle: VecDeque::new(),
+            tail: Chunk::new(),
+            len: 0,
             counts: Counts::default(),
         }
     }
@@ -70,54 +100,108 @@ impl<E> Lane<E> {
     /// Adds the youngest.
     #[inline]
     pub fn push(&mut self, item: Item<E>, spares: &mut Spares<E>) {
-        let tail = self.rest.back_mut().unwrap_or(&mut self.head);
-        if tail.len() < Self::CHUNK {
-            tail.push_back(item);
-            return;
+        if self.tail.len() == self.tail.capacity() {
+            self.make_room(spares);
         }
-        let mut chunk = spares.take();
-        chunk.push_back(item);
-        self.rest.push_back(chunk);
+        self.tail.push_back(item);
+        self.len += 1;
+    }
+
+    #[cold]
+    fn make_room(&mut self, spares: &mut Spares<E>) {
+        let len = self.tail.len();
+        if len < Self::SMALL {
+            self.tail.reserve_exact(len.clamp(4, Self::SMALL - len));
+        } else {
+            let next = spares.take(self.tail.capacity());
+            let full = std::mem::replace(&mut self.tail, next);
+            self.middle.push_back(full);
+        }
+    }
+
+    /// Lends the chunk to which events are added; [`close`](Lane::close) must follow
+    /// before anything else.
+    pub fn open(&mut self) -> Chunk<E> {
+        std::mem::take(&mut self.tail)
+    }
+
+    /// Takes the chunk back, with so many events more.
+    pub fn close(&mut self, chunk: Chunk<E>, added: u64) {
+        self.tail = chunk;
+        self.len += added;
     }
 
     /// Takes the oldest.
     #[inline]
     pub fn pop(&mut self, spares: &mut Spares<E>) -> Option<Item<E>> {
-        match self.head.pop_front() {
-            Some(item) => Some(item),
-            None => self.pop_next_chunk(spares),
-        }
+        let item = match self.head.pop_front() {
+            Some(item) => item,
+            None => self.pop_next_chunk(spares)?,
+        };
+        self.len -= 1;
+        Some(item)
     }
 
-    #[cold]
+    #[inline(never)]
     fn pop_next_chunk(&mut self, spares: &mut Spares<E>) -> Option<Item<E>> {
-        let next = self.rest.pop_front()?;
-        spares.keep(std::mem::replace(&mut self.head, next));
+        match self.middle.pop_front() {
+            Some(next) => spares.keep(std::mem::replace(&mut self.head, next)),
+            None => std::mem::swap(&mut self.head, &mut self.tail),
+        }
         self.head.pop_front()
     }
 
     /// Takes the event that `skip` older ones stand before.
-    pub fn remove(&mut self, skip: usize, spares: &mut Spares<E>) -> Option<Item<E>> {
+    pub fn remove(&mut self, mut skip: usize, spares: &mut Spares<E>) -> Option<Item<E>> {
         if skip == 0 {
             return self.pop(spares);
         }
-        let mut before = self.head.len();
-        if skip < before {
-            return self.head.remove(skip);
-        }
-        for index in 0..self.rest.len() {
-            let chunk = &mut self.rest[index];
-            if skip < before + chunk.len() {
-                let item = chunk.remove(skip - before);
-                if chunk.is_empty() {
-                    // Only the first chunk may be empty.
-                    self.rest.remove(index);
-                }
-                return item;
+        let chunks = [&mut self.head].into_iter().chain(&mut self.middle);
+        for chunk in chunks.chain([&mut self.tail]) {
+            if skip < chunk.len() {
+                self.len -= 1;
+                return chunk.remove(skip);
             }
-            before += chunk.len();
+            skip -= chunk.len();
         }
         None
+    }
+
+    /// An event was taken to be dispatched.
+    #[inline]
+    pub fn note_dispatched(&mut self, is_watched: bool) {
+        self.counts.dispatched += 1;
+        self.counts.unhandled += u64::from(!is_watched);
+    }
+
+    /// What became of a watched event.
+    pub fn note_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Handled => {}
+            Outcome::Unhandled => self.counts.unhandled += 1,
+            Outcome::Withheld => {
+                self.counts.dispatched -= 1;
+                self.counts.withheld += 1;
+            }
+            Outcome::Dropped => self.counts.dropped += 1,
+        }
+    }
+
+    /// Looks at the length, which has only grown since the last look or taking.
+    #[inline]
+    pub fn note_length(&mut self) {
+        self.counts.waiting_peak = self.counts.waiting_peak.max(self.len);
+    }
+
+    /// What happened here.
+    pub fn counts(&self) -> Counts {
+        let gone = self.counts.dispatched + self.counts.withheld + self.counts.dropped;
+        Counts {
+            pushed: gone + self.len,
+            waiting: self.len,
+            waiting_peak: self.counts.waiting_peak.max(self.len),
+            ..self.counts
+        }
     }
 }
 
@@ -125,6 +209,7 @@ impl<E> Lane<E> {
 mod tests {
     use super::*;
 
+    /// Of this size only eight fill the first chunk.
     fn item(id: u64) -> Item<[u64; 1024]> {
         Item {
             id,
@@ -132,36 +217,47 @@ mod tests {
         }
     }
 
-    #[test]
-    fn events_leave_in_the_order_in_which_they_came_across_chunks() {
-        let (mut lane, mut spares) = (Lane::new(), Spares::new());
-        for id in 0..100 {
-            lane.push(item(id), &mut spares);
-        }
-        for id in 0..100 {
-            assert_eq!(lane.pop(&mut spares).map(|item| item.id), Some(id));
-        }
-        assert!(lane.pop(&mut spares).is_none());
-        assert!(spares.0.len() > 10, "emptied chunks are kept");
+    fn ids(lane: &mut Lane<[u64; 1024]>, spares: &mut Spares<[u64; 1024]>) -> Vec<u64> {
+        std::iter::from_fn(|| lane.pop(spares))
+            .map(|item| item.id)
+            .collect()
     }
 
     #[test]
-    fn one_in_the_middle_can_be_taken_and_an_emptied_chunk_is_no_gap() {
+    fn events_leave_in_the_order_in_which_they_came_across_chunks() {
         let (mut lane, mut spares) = (Lane::new(), Spares::new());
-        for id in 0..17 {
+        for id in 0..5_000 {
             lane.push(item(id), &mut spares);
         }
-        // Chunks hold eight: this empties the third, then takes from the second.
-        assert_eq!(lane.remove(16, &mut spares).map(|item| item.id), Some(16));
-        assert_eq!(lane.remove(9, &mut spares).map(|item| item.id), Some(9));
-        assert!(lane.remove(15, &mut spares).is_none());
-        lane.push(item(17), &mut spares);
-        let left: Vec<u64> = std::iter::from_fn(|| lane.pop(&mut spares))
-            .map(|item| item.id)
-            .collect();
-        assert_eq!(
-            left,
-            [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 17]
-        );
+        assert!(lane.middle.len() > 3);
+        assert_eq!(ids(&mut lane, &mut spares), Vec::from_iter(0..5_000));
+        assert_eq!(spares.0.len(), SPARES_MAX, "an emptied chunk is kept");
+    }
+
+    #[test]
+    fn one_in_the_middle_can_be_taken_wherever_it_lies() {
+        let (mut lane, mut spares) = (Lane::new(), Spares::new());
+        for id in 0..50 {
+            lane.push(item(id), &mut spares);
+        }
+        let mut expected = Vec::from_iter(0..50);
+        for skip in [49, 20, 7, 8, 3, 0, 43, 11] {
+            let taken = lane.remove(skip, &mut spares).map(|item| item.id);
+            assert_eq!(taken, Some(expected.remove(skip)));
+        }
+        assert!(lane.remove(42, &mut spares).is_none());
+        assert_eq!(ids(&mut lane, &mut spares), expected);
+    }
+
+    #[test]
+    fn events_added_to_a_lent_chunk_are_counted_when_it_is_back() {
+        let (mut lane, mut spares) = (Lane::new(), Spares::new());
+        lane.push(item(1), &mut spares);
+        let mut chunk = lane.open();
+        chunk.push_back(item(2));
+        lane.close(chunk, 1);
+        assert_eq!(lane.counts().waiting, 2);
+        assert_eq!(ids(&mut lane, &mut spares), [1, 2]);
+        assert_eq!(lane.counts().waiting, 0);
     }
 }

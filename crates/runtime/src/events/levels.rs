@@ -12,17 +12,65 @@ use std::collections::{BTreeMap, VecDeque};
 const EMPTY_LEVELS_MAX: usize = 64;
 
 /// Some events of one type and originator in a row.
+#[derive(Clone, Copy)]
 struct Run {
     channel: u32,
-    count: u32,
     originator: u64,
+    count: u64,
+}
+
+impl Run {
+    const NONE: Run = Run {
+        channel: 0,
+        originator: 0,
+        count: 0,
+    };
+
+    fn is_of(&self, channel: u32, originator: u64) -> bool {
+        self.channel == channel && self.originator == originator
+    }
 }
 
 struct Level {
     priority: u64,
-    runs: VecDeque<Run>,
+    /// All runs but the youngest; none of them is empty.
+    older: VecDeque<Run>,
+    /// The youngest run; empty only when there is none at all.
+    youngest: Run,
     /// The types that ever had an event here.
     users: Vec<u32>,
+}
+
+impl Level {
+    fn is_empty(&self) -> bool {
+        self.youngest.count == 0
+    }
+
+    /// Takes at most `max` events of the oldest run.
+    fn take(&mut self, max: u64) -> Run {
+        let oldest = self.older.front_mut().unwrap_or(&mut self.youngest);
+        let taken = Run {
+            count: oldest.count.min(max),
+            ..*oldest
+        };
+        oldest.count -= taken.count;
+        if self.older.front().is_some_and(|run| run.count == 0) {
+            self.older.pop_front();
+        }
+        taken
+    }
+
+    /// Puts events before all others.
+    fn put_back(&mut self, run: Run) {
+        if self.is_empty() {
+            self.youngest = run;
+            return;
+        }
+        match self.older.front_mut().unwrap_or(&mut self.youngest) {
+            oldest if oldest.is_of(run.channel, run.originator) => oldest.count += run.count,
+            _ => self.older.push_front(run),
+        }
+    }
 }
 
 /// Events that the dispatcher has taken out of the order and is about to deliver.
@@ -47,7 +95,7 @@ pub(super) struct Levels {
     slots: Vec<Level>,
     free: Vec<u32>,
     by_priority: BTreeMap<u64, u32>,
-    /// The level used last, by priority.
+    /// The level used last, by priority; it may not be there any more.
     last: (u64, u32),
     /// The most urgent level with events.
     top: Option<(u64, u32)>,
@@ -72,54 +120,66 @@ impl Levels {
     /// Puts an event of this type behind all others of its priority.
     #[inline]
     pub fn append(&mut self, priority: u64, channel: u32, originator: u64) -> Place {
-        let slot = self.slot(priority);
-        let level = &mut self.slots[slot as usize];
-        match level.runs.back_mut() {
-            Some(run)
-                if run.channel == channel
-                    && run.originator == originator
-                    && run.count < u32::MAX =>
-            {
-                run.count += 1;
-                Place {
-                    slot,
-                    preempts: false,
-                }
-            }
-            _ => self.begin_run(priority, slot, channel, originator),
+        let slot = if self.last.0 == priority {
+            self.last.1
+        } else {
+            self.find(priority)
+        };
+        if let Some(level) = self.slots.get_mut(slot as usize)
+            && level.youngest.is_of(channel, originator)
+            && !level.is_empty()
+        {
+            level.youngest.count += 1;
+            return Place {
+                slot,
+                preempts: false,
+            };
         }
+        self.begin_run(priority, channel, originator)
     }
 
-    fn begin_run(&mut self, priority: u64, slot: u32, channel: u32, originator: u64) -> Place {
-        let level = &mut self.slots[slot as usize];
-        if level.runs.is_empty() {
-            self.empty -= 1;
-            if self.top.is_none_or(|(top, _)| priority < top) {
-                self.top = Some((priority, slot));
-            }
+    /// So many events more were put behind the youngest of a level, and are like it.
+    pub fn extend(&mut self, slot: u32, count: u64) {
+        self.slots[slot as usize].youngest.count += count;
+    }
+
+    fn find(&mut self, priority: u64) -> u32 {
+        let found = self.by_priority.get(&priority);
+        let slot = found.map_or(u32::MAX, |slot| *slot);
+        self.last = (priority, slot);
+        slot
+    }
+
+    #[inline(never)]
+    fn begin_run(&mut self, priority: u64, channel: u32, originator: u64) -> Place {
+        let mut slot = self.find(priority);
+        if slot == u32::MAX {
+            slot = self.add_level(priority);
+            self.last = (priority, slot);
         }
-        level.runs.push_back(Run {
+        let level = &mut self.slots[slot as usize];
+        let begun = Run {
             channel,
-            count: 1,
             originator,
-        });
+            count: 1,
+        };
+        let before = std::mem::replace(&mut level.youngest, begun);
+        if before.count > 0 {
+            level.older.push_back(before);
+        } else {
+            self.note_filled(priority, slot);
+        }
         Place {
             slot,
             preempts: priority < self.claimed,
         }
     }
 
-    #[inline]
-    fn slot(&mut self, priority: u64) -> u32 {
-        if self.last.0 == priority && self.last.1 != u32::MAX {
-            return self.last.1;
+    fn note_filled(&mut self, priority: u64, slot: u32) {
+        self.empty -= 1;
+        if self.top.is_none_or(|(top, _)| priority < top) {
+            self.top = Some((priority, slot));
         }
-        let slot = match self.by_priority.get(&priority) {
-            Some(slot) => *slot,
-            None => self.add_level(priority),
-        };
-        self.last = (priority, slot);
-        slot
     }
 
     fn add_level(&mut self, priority: u64) -> u32 {
@@ -132,7 +192,8 @@ impl Levels {
             None => {
                 self.slots.push(Level {
                     priority,
-                    runs: VecDeque::new(),
+                    older: VecDeque::new(),
+                    youngest: Run::NONE,
                     users: Vec::new(),
                 });
                 (self.slots.len() - 1) as u32
@@ -151,27 +212,21 @@ impl Levels {
     /// `max` (at least one). [`finish`](Levels::finish) must follow.
     pub fn claim(&mut self, max: u32) -> Option<Claim> {
         let (priority, slot) = self.top?;
-        let level = &mut self.slots[slot as usize];
-        let run = level.runs.front_mut()?;
-        let claim = Claim {
+        let run = self.slots[slot as usize].take(u64::from(max));
+        self.note_taken(slot);
+        self.claimed = priority;
+        Some(Claim {
             slot,
             priority,
             channel: run.channel,
             originator: run.originator,
-            count: run.count.min(max),
-        };
-        run.count -= claim.count;
-        if run.count == 0 {
-            level.runs.pop_front();
-            self.note_emptied(slot);
-        }
-        self.claimed = priority;
-        Some(claim)
+            count: run.count as u32,
+        })
     }
 
-    fn note_emptied(&mut self, slot: u32) {
+    fn note_taken(&mut self, slot: u32) {
         let level = &self.slots[slot as usize];
-        if !level.runs.is_empty() {
+        if !level.is_empty() {
             return;
         }
         self.empty += 1;
@@ -179,7 +234,7 @@ impl Levels {
             let later = self.by_priority.range(level.priority..);
             self.top = later
                 .map(|(priority, slot)| (*priority, *slot))
-                .find(|(_, slot)| !self.slots[*slot as usize].runs.is_empty());
+                .find(|(_, slot)| !self.slots[*slot as usize].is_empty());
         }
     }
 
@@ -188,44 +243,28 @@ impl Levels {
     /// given up.
     pub fn finish(&mut self, claim: &Claim, left: u32) -> Option<Vec<u32>> {
         self.claimed = 0;
-        if left > 0 {
-            self.put_back(claim, left);
-        }
         let level = &mut self.slots[claim.slot as usize];
-        if !level.runs.is_empty() || self.empty <= EMPTY_LEVELS_MAX {
+        if left > 0 {
+            let was_empty = level.is_empty();
+            level.put_back(Run {
+                channel: claim.channel,
+                originator: claim.originator,
+                count: u64::from(left),
+            });
+            if was_empty {
+                self.note_filled(claim.priority, claim.slot);
+            }
             return None;
         }
+        if !level.is_empty() || self.empty <= EMPTY_LEVELS_MAX {
+            return None;
+        }
+        let users = std::mem::take(&mut level.users);
         self.empty -= 1;
         self.by_priority.remove(&claim.priority);
         self.free.push(claim.slot);
-        if self.last.1 == claim.slot {
-            self.last.1 = u32::MAX;
-        }
-        Some(std::mem::take(&mut level.users))
-    }
-
-    fn put_back(&mut self, claim: &Claim, left: u32) {
-        let level = &mut self.slots[claim.slot as usize];
-        if level.runs.is_empty() {
-            self.empty -= 1;
-        }
-        match level.runs.front_mut() {
-            Some(run)
-                if run.channel == claim.channel
-                    && run.originator == claim.originator
-                    && run.count <= u32::MAX - left =>
-            {
-                run.count += left;
-            }
-            _ => level.runs.push_front(Run {
-                channel: claim.channel,
-                count: left,
-                originator: claim.originator,
-            }),
-        }
-        if self.top.is_none_or(|(top, _)| claim.priority < top) {
-            self.top = Some((claim.priority, claim.slot));
-        }
+        self.last.1 = u32::MAX;
+        Some(users)
     }
 
     /// The least urgent priority with events.
@@ -238,22 +277,16 @@ impl Levels {
             .iter()
             .rev()
             .map(|(priority, slot)| (*priority, *slot))
-            .find(|(_, slot)| !self.slots[*slot as usize].runs.is_empty())
+            .find(|(_, slot)| !self.slots[*slot as usize].is_empty())
     }
 
     /// Takes the oldest of the least urgent events out of the order; yields slot
     /// and type.
     pub fn drop_oldest(&mut self) -> Option<(u32, u32)> {
         let (_, slot) = self.last_level()?;
-        let level = &mut self.slots[slot as usize];
-        let run = level.runs.front_mut()?;
-        let channel = run.channel;
-        run.count -= 1;
-        if run.count == 0 {
-            level.runs.pop_front();
-            self.note_emptied(slot);
-        }
-        Some((slot, channel))
+        let run = self.slots[slot as usize].take(1);
+        self.note_taken(slot);
+        Some((slot, run.channel))
     }
 
     /// The priority of a slot that is in use.

@@ -3,7 +3,7 @@
 //! Not for: what depends on an event's type (`channel`), nor order (`levels`).
 
 use std::any::{TypeId, type_name};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -52,25 +52,38 @@ struct Table {
     entries: Vec<Entry>,
 }
 
+type BeforeAny = dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict;
+type AfterAny = dyn FnMut(&AnyEvent<'_>, &Meta, Outcome);
+
+/// No channel.
+const NOBODY: u32 = u32::MAX;
+
 /// One queue.
 pub(super) struct Core {
     pub shared: Shared,
     pub options: Options,
     levels: RefCell<Levels>,
     table: RefCell<Table>,
+    /// The number of the youngest event; also how many there were.
     last_id: Cell<u64>,
-    waiting: Cell<u64>,
+    /// Events that wait no longer.
+    gone: Cell<u64>,
+    /// The most that waited when it was last looked at, which is before every taking.
     waiting_peak: Cell<u64>,
     /// Most that may wait now: the option's, or zero when the queue is closed.
     limit: Cell<u64>,
     refused: Cell<u64>,
     /// Interceptors of all types, and events that somebody awaits.
     pub watchers: Rc<Cell<u32>>,
-    pub before_any: Rc<Callbacks<dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict>>,
-    pub after_any: Rc<Callbacks<dyn FnMut(&AnyEvent<'_>, &Meta, Outcome)>>,
+    pub before_any: Rc<Callbacks<BeforeAny>>,
+    pub after_any: Rc<Callbacks<AfterAny>>,
     pub completions: Completions,
     /// Unfinished futures of async handlers.
     running: Cell<u64>,
+    /// The channel that has a lane open, or [`NOBODY`].
+    open: Cell<u32>,
+    /// Channel, priority and originator of the youngest event.
+    youngest: Cell<(u32, u64, u64)>,
     dispatching: Cell<bool>,
     /// The dispatch under way is to stop after this event.
     stop: Cell<bool>,
@@ -101,7 +114,7 @@ impl Core {
             levels: RefCell::new(Levels::new()),
             table: RefCell::default(),
             last_id: Cell::new(0),
-            waiting: Cell::new(0),
+            gone: Cell::new(0),
             waiting_peak: Cell::new(0),
             limit: Cell::new(options.waiting_max),
             refused: Cell::new(0),
@@ -110,6 +123,8 @@ impl Core {
             completions: Completions::new(&watchers),
             watchers,
             running: Cell::new(0),
+            open: Cell::new(NOBODY),
+            youngest: Cell::new((NOBODY, 0, 0)),
             dispatching: Cell::new(false),
             stop: Cell::new(false),
             claimed: Cell::new((0, 0)),
@@ -170,7 +185,7 @@ impl Core {
         priority: Priority,
         originator: Originator,
     ) -> Result<EventId, PushError<E>> {
-        if self.waiting.get() >= self.limit.get()
+        if self.waiting() >= self.limit.get()
             && let Err(refused) = self.make_room(priority)
         {
             return Err(match refused {
@@ -192,32 +207,68 @@ impl Core {
     ) -> EventId {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
-        let waiting = self.waiting.get() + 1;
-        self.waiting.set(waiting);
-        if waiting > self.waiting_peak.get() {
-            self.waiting_peak.set(waiting);
+        let mut event = event;
+        if self.open.get() == channel.index {
+            match channel.put_open(event, id, priority, originator) {
+                Ok(()) => return EventId(id),
+                Err(back) => event = back,
+            }
         }
-        let place = self
-            .levels
-            .borrow_mut()
-            .append(priority.0, channel.index, originator.0);
+        self.insert(channel, event, id, priority, originator);
+        EventId(id)
+    }
+
+    #[inline(never)]
+    fn insert<E: 'static>(
+        &self,
+        channel: &Channel<E>,
+        event: E,
+        id: u64,
+        priority: Priority,
+        originator: Originator,
+    ) {
+        let mut levels = self.levels();
+        let place = levels.append(priority.0, channel.index, originator.0);
         if channel.put(place.slot, id, event) {
-            self.levels.borrow_mut().add_user(place.slot, channel.index);
+            levels.add_user(place.slot, channel.index);
         }
+        drop(levels);
         if place.preempts {
             self.stop.set(true);
         }
-        if waiting == 1 {
+        if id == self.gone.get() + 1 {
             self.wake_dispatcher();
         }
-        EventId(id)
+        let key = (channel.index, priority.0, originator.0);
+        if self.youngest.replace(key) == key && !self.dispatching.get() {
+            channel.open(place.slot, priority, originator);
+            self.open.set(channel.index);
+        }
+    }
+
+    /// The order of all events, the open lane's included, which is closed.
+    #[inline]
+    fn levels(&self) -> RefMut<'_, Levels> {
+        let mut levels = self.levels.borrow_mut();
+        let open = self.open.get();
+        if open != NOBODY {
+            self.close_lane(open, &mut levels);
+        }
+        levels
+    }
+
+    #[inline(never)]
+    fn close_lane(&self, open: u32, levels: &mut Levels) {
+        self.open.set(NOBODY);
+        let (slot, added) = self.any_channel(open).close();
+        levels.extend(slot, added);
     }
 
     #[cold]
     fn make_room(&self, priority: Priority) -> Result<(), Refused> {
         // More than once only where dropping an event pushes another.
-        while self.waiting.get() >= self.limit.get() {
-            let least = self.levels.borrow().least_urgent();
+        while self.waiting() >= self.limit.get() {
+            let least = self.levels().least_urgent();
             let may_drop = self.options.when_full == WhenFull::DropOldest
                 && !self.is_closed()
                 && least.is_some_and(|least| priority.0 <= least);
@@ -235,7 +286,7 @@ impl Core {
     }
 
     fn drop_oldest(&self) {
-        let Some((slot, channel)) = self.levels.borrow_mut().drop_oldest() else {
+        let Some((slot, channel)) = self.levels().drop_oldest() else {
             return;
         };
         // What is claimed is in the lane still, and before all that is not.
@@ -244,19 +295,28 @@ impl Core {
         } else {
             0
         };
-        self.waiting.set(self.waiting.get() - 1);
+        self.note_gone(1);
         if let Some(id) = self.any_channel(channel).drop_one(slot, skip as usize) {
             self.completions.forget(id);
         }
     }
 
+    /// Events that wait.
+    #[inline]
     pub fn waiting(&self) -> u64 {
-        self.waiting.get()
+        self.last_id.get() - self.gone.get()
+    }
+
+    #[inline]
+    fn note_gone(&self, count: u64) {
+        self.waiting_peak
+            .set(self.waiting_peak.get().max(self.waiting()));
+        self.gone.set(self.gone.get() + count);
     }
 
     /// Whether an event of a waiting sender may come in.
     pub fn has_room(&self) -> bool {
-        self.waiting.get() < self.limit.get()
+        self.waiting() < self.limit.get()
     }
 
     pub fn is_closed(&self) -> bool {
@@ -295,7 +355,7 @@ impl Core {
         }
         let mut left = events_max;
         while left > 0 && self.may_run() {
-            let claim = self.levels.borrow_mut().claim(left);
+            let claim = self.levels().claim(left);
             let Some(claim) = claim else {
                 break;
             };
@@ -312,7 +372,7 @@ impl Core {
         self.claimed_left.set(claim.count);
         let undelivered = self.any_channel(claim.channel).dispatch(self, claim);
         self.claimed_left.set(0);
-        let users = self.levels.borrow_mut().finish(claim, undelivered);
+        let users = self.levels().finish(claim, undelivered);
         for user in users.into_iter().flatten() {
             self.any_channel(user).retire(claim.slot);
         }
@@ -320,10 +380,10 @@ impl Core {
         claim.count - undelivered
     }
 
-    /// A channel has taken the next event of the claim, of which `left` remain.
+    /// A channel has taken the next events of the claim, of which `left` remain.
     #[inline]
-    pub fn note_taken(&self, left: u32) {
-        self.waiting.set(self.waiting.get() - 1);
+    pub fn note_taken(&self, count: u32, left: u32) {
+        self.note_gone(u64::from(count));
         self.claimed_left.set(left);
     }
 
@@ -359,7 +419,7 @@ impl Core {
     }
 
     fn is_idle(&self) -> bool {
-        self.waiting.get() == 0 && self.running.get() == 0 && !self.dispatching.get()
+        self.waiting() == 0 && self.running.get() == 0 && !self.dispatching.get()
     }
 
     /// Ready when nothing waits and no handler's future runs.
@@ -417,7 +477,7 @@ async fn dispatcher(core: Weak<Core>, handle: Handle) {
             let Some(core) = core.upgrade() else {
                 return Poll::Ready(false);
             };
-            if core.waiting.get() == 0 || !core.may_run() || core.dispatching.get() {
+            if core.waiting() == 0 || !core.may_run() || core.dispatching.get() {
                 core.dispatcher.set(Some(cx.waker().clone()));
                 return Poll::Pending;
             }
@@ -427,7 +487,7 @@ async fn dispatcher(core: Weak<Core>, handle: Handle) {
         if !goes_on.await {
             return;
         }
-        let more = core.upgrade().is_some_and(|core| core.waiting.get() > 0);
+        let more = core.upgrade().is_some_and(|core| core.waiting() > 0);
         if more {
             handle.yield_now().await;
         }
@@ -436,7 +496,7 @@ async fn dispatcher(core: Weak<Core>, handle: Handle) {
 
 impl Core {
     pub fn stats(&self) -> EventStats {
-        let levels = self.levels.borrow();
+        let levels = self.levels();
         let table = self.table.borrow();
         let types: Vec<_> = table
             .entries
@@ -461,7 +521,7 @@ impl Core {
         interceptors.extend(self.after_any.stats());
         EventStats {
             counts: Counts {
-                waiting_peak: self.waiting_peak.get(),
+                waiting_peak: self.waiting_peak.get().max(self.waiting()),
                 ..all
             },
             refused: self.refused.get(),
@@ -476,6 +536,6 @@ impl Core {
 
 impl std::fmt::Debug for Core {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}({} waiting)", type_name::<Core>(), self.waiting.get())
+        write!(f, "{}({} waiting)", type_name::<Core>(), self.waiting())
     }
 }
