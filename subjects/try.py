@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Builds, starts, checks and stops one subject alone, for whoever writes or mends one.
+"""Builds, starts, checks and stops one subject alone, for whoever writes or mends one. A program is run to its end,
+each of its works and builds once.
 
-    try.py LANGUAGE/NAME [--build DIR] [--threads N] [--prony PATH] [--hold]
+    try.py LANGUAGE/NAME [--build DIR] [--threads N] [--count N] [--prony PATH] [--hold]
 
 Needs Python 3.11 or newer, and nothing else that the subject does not need. It is not the lab: it measures nothing.
 Exit status: 0 all `must` checks hold and it starts and stops as agreed; 1 not so; 2 usage; 3 not run here.
@@ -9,6 +10,7 @@ Exit status: 0 all `must` checks hold and it starts and stops as agreed; 1 not s
 
 import argparse
 import contextlib
+import json
 import os
 import pathlib
 import shlex
@@ -28,6 +30,7 @@ import conformance  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 POLL_S = 0.02
+PROGRAM_TIMEOUT_S = 60
 # Helpers of a runtime, such as Python's resource tracker, end a moment after the process that they belong to.
 STRAGGLERS_S = 1.0
 
@@ -181,6 +184,83 @@ def exercise(subject, values, folder, log, hold):
     return can
 
 
+def measurements(text):
+    """The lines of JSON that say a measure."""
+    found = []
+    for line in text.splitlines():
+        if not line.strip().startswith("{"):
+            continue
+        try:
+            value = json.loads(line)
+        except json.JSONDecodeError as error:
+            if '"measure"' in line:
+                raise Wrong(f"a line is no JSON: {line[:80]}: {error}") from None
+            continue
+        if "measure" in value:
+            found.append(value)
+    return found
+
+
+def check_measurement(line, count, threads):
+    """Raises Wrong unless a line is as CONTRACT.md says."""
+    wanted = {"measure": str, "threads": int, "count": int, "elapsed_ns": int}
+    for name, kind in (wanted | {"bytes": int, "checksum": str}).items():
+        value = line.get(name)
+        if (value is None and name in wanted) or (value is not None and type(value) is not kind):
+            raise Wrong(f"`{name}` is {value!r} in {line}")
+    if not line["measure"] or line["elapsed_ns"] <= 0:
+        raise Wrong(f"no measure or no time in {line}")
+    if (line["threads"], line["count"]) != (threads, count * threads):
+        raise Wrong(f"asked for {count} on each of {threads} threads, got {line}")
+
+
+def run_program(program, values):
+    """Runs a program to its end: its status, its measurements and its standard error."""
+    command = [fill(word, values) for word in program["cmd"]]
+    env = os.environ | {name: fill(value, values) for name, value in program.get("env", {}).items()}
+    process = subprocess.Popen(
+        command, cwd=values["dir"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        output, errors = process.communicate(timeout=PROGRAM_TIMEOUT_S)
+        if names := left_behind(process):
+            raise Wrong(f"left processes behind: {', '.join(names)}")
+    finally:
+        kill_group(process)
+    return process.returncode, output, errors
+
+
+def builds(subject):
+    """Every choice of one value for each variant."""
+    choices = [{}]
+    for name, values in subject.get("variants", {}).items():
+        choices = [choice | {name: value} for choice in choices for value in values]
+    return choices
+
+
+def exercise_program(subject, values, count, threads):
+    """Each work of a program once in each build, and a work that it does not have."""
+    program = subject["program"]
+    if both := set(program["works"]) & set(program.get("not_applicable", {})):
+        raise Wrong(f"works and not applicable at once: {', '.join(both)}")
+    for build_values in builds(subject):
+        sums = values | build_values | {"count": str(count), "threads": str(threads)}
+        for work in program["works"]:
+            status, output, errors = run_program(program, sums | {"work": work})
+            if status != 0:
+                raise Wrong(f"{work}: ended with status {status}: {errors.strip()[-300:]}")
+            lines = [] if "output" in program else measurements(output)
+            if "output" not in program and not lines:
+                raise Wrong(f"{work}: printed no measurement")
+            for line in lines:
+                check_measurement(line, count, threads)
+            print(f"try: {work} {' '.join(build_values.values())} {lines}"[:200])
+        status, output, errors = run_program(program, sums | {"work": "no-such-work"})
+        if len(program["works"]) > 1 and (status == 0 or not errors.strip()):
+            raise Wrong(f"an unknown work: status {status}, and on standard error {errors!r}")
+
+
 def trial(args, folder, scratch):
     subject = tomllib.loads((folder / "subject.toml").read_text())
     if subject["name"] != folder.name:
@@ -194,8 +274,14 @@ def trial(args, folder, scratch):
     print(f"try: {version}")
     if not version or "\n" in version:
         raise Wrong("its version is not one line")
+    if "program" in subject:
+        exercise_program(subject, values, args.count, args.threads)
+    if subject["role"] == "program":
+        print(f"try: {args.subject} ok")
+        return
     work = scratch / "work"
     work.mkdir()
+    values |= {name: offered[0] for name, offered in subject.get("variants", {}).items()}
     values |= {"host": "127.0.0.1", "port": str(free_port()), "threads": str(args.threads), "work": str(work)}
     can = exercise(subject, values, folder, scratch / "log", args.hold)
     print(f"try: {args.subject} ok{'; cannot: ' + ', '.join(can) if can else ''}")
@@ -206,6 +292,7 @@ def main():
     parser.add_argument("subject", help="LANGUAGE/NAME, or the path of a folder with a subject.toml")
     parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--count", type=int, default=1000, help="size of a program's works (default: 1000)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
     parser.add_argument("--hold", action="store_true", help="wait for Enter before the checks")
     args = parser.parse_args()

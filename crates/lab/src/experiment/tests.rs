@@ -19,7 +19,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 4);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -29,6 +29,11 @@ fn the_documented_file_parses_whole() {
     assert_eq!(whole.subjects.len(), 3);
     assert_eq!(whole.run.threads, Some(1));
     assert_eq!(whole.exclude.len(), 1);
+    let programs = parse(blocks[2]).unwrap();
+    assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
+    assert_eq!(programs.quick.count_max, Some(10_000));
+    let ichor = parse(blocks[3]).unwrap();
+    assert_eq!(ichor.subjects[0].works, ["coroutine"]);
 }
 
 #[test]
