@@ -51,7 +51,11 @@ impl Part {
 
     /// The last lines that it printed.
     pub fn tail(&self) -> Vec<String> {
-        self.log.borrow().as_ref().map(Log::tail).unwrap_or_default()
+        self.log
+            .borrow()
+            .as_ref()
+            .map(Log::tail)
+            .unwrap_or_default()
     }
 
     /// The failure that it ended too early, if it did.

@@ -18,9 +18,7 @@ use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle};
-use prony_record::{
-    Canary, CanaryPair, Histogram, Isolation, Outcome, Phase, Role, Source, Trial,
-};
+use prony_record::{Canary, CanaryPair, Histogram, Isolation, Outcome, Phase, Role, Source, Trial};
 use prony_runtime::services::{
     Definition, Options, Reason, Service, ServiceError, ServiceId, Services,
 };
@@ -205,11 +203,10 @@ impl<'a> Running<'a> {
             .stop_timeout(STUCK);
         self.up(children).await?;
         let (stage, watched) = (self.stage.clone(), self.watched.clone());
-        let made = move |children: Rc<Children>| {
-            Sampling::new(stage.clone(), children, watched.clone())
-        };
-        let sampling = Definition::construct("sampling", made)
-            .provides::<Rc<Sampling>>(|sampling| sampling);
+        let made =
+            move |children: Rc<Children>| Sampling::new(stage.clone(), children, watched.clone());
+        let sampling =
+            Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
         self.up(sampling).await
     }
 
@@ -445,7 +442,7 @@ impl<'a> Running<'a> {
             }
             log.close();
         }
-        let sampler = self.stage.sampler.borrow();
+        let sampler = self.stage.sampler.take();
         if sampler.is_full() {
             let full = "not all processes and threads were followed: there were too many";
             trial.notes.push(full.to_owned());
