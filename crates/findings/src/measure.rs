@@ -2,7 +2,7 @@
 //! `None` where the record does not have what a figure needs.
 
 use prony_base::Nanos;
-use prony_record::{LoadReport, ProcessRecord, ProgramLine, ProgramReport, Role, Trial};
+use prony_record::{Cores, LoadReport, ProcessRecord, ProgramLine, ProgramReport, Role, Trial};
 use prony_stats::{Bytes, Rate, Share, Time};
 
 /// Time over which the samplers looked: the window, where they did not say, or a program's
@@ -109,4 +109,13 @@ pub fn program_rate(program: &ProgramReport) -> Option<Rate> {
 /// CPU time of a program and of the children that it waited for.
 pub fn program_cpu(program: &ProgramReport) -> Nanos {
     Nanos(program.user_ns.saturating_add(program.system_ns))
+}
+
+/// Cores that a program's threads are pinned to, one each as far as there are: those of both
+/// sides, since no generator runs beside it. 0: not pinned.
+pub fn program_cores(cores: &Cores) -> usize {
+    let mut all: Vec<u32> = [&cores.subject[..], &cores.generator[..]].concat();
+    all.sort_unstable();
+    all.dedup();
+    all.len()
 }

@@ -275,6 +275,10 @@ const HASH_DIGITS: usize = 12;
 /// The subjects, in the plan's order.
 pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
     let by_setting = programs::only(plan) && plan.settings.iter().any(|s| s.name == THREADS);
+    let threads = |s: &prony_record::PlannedSubject| match s.program_threads {
+        program if program > 0 && programs::only(plan) => program,
+        _ => s.threads,
+    };
     let row = |s: &prony_record::PlannedSubject| SubjectRow {
         id: s.id.clone(),
         summary: s.summary.clone(),
@@ -289,8 +293,8 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         build: s.build_key.chars().take(HASH_DIGITS).collect(),
         threads: if by_setting {
             "as set".to_owned()
-        } else if s.threads > 0 {
-            s.threads.to_string()
+        } else if threads(s) > 0 {
+            threads(s).to_string()
         } else {
             String::new()
         },

@@ -63,8 +63,7 @@ const UNEVEN: (&str, &str) = (
 pub(super) fn not_running(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P014, |_, program| {
         let threads = measure::line(program)?.threads.max(1);
-        let pinned = case.records.plan.cores.subject.len();
-        let cores = match pinned {
+        let cores = match measure::program_cores(&case.records.plan.cores) {
             0 => f64::from(threads),
             pinned => f64::from(threads).min(pinned as f64),
         };

@@ -289,9 +289,9 @@ impl Change<'_> {
     }
 }
 
-/// Cores that the subject's threads have; 0: not known.
+/// Cores that a program's threads have; 0: not known.
 pub fn cores(run: &Run) -> u32 {
-    match run.plan.cores.subject.len() {
+    match measure::program_cores(&run.plan.cores) {
         0 => run.environment.cpus,
         pinned => u32::try_from(pinned).unwrap_or(u32::MAX),
     }

@@ -210,8 +210,8 @@ impl<'a> Context<'a> {
         let further = cells.iter().filter_map(|c| c.program.as_ref());
         if further.map(|p| p.lines_left_out).max().unwrap_or(0) > 0 {
             said.push(
-                "Some programs printed more than one line of figures; those after the first are in \
-                 trials.jsonl and in no figure here."
+                "Some programs printed more than one line of figures: only the first is shown here, and \
+                 memory, wall and CPU time are of all that such a program did."
                     .to_owned(),
             );
         }
@@ -221,11 +221,22 @@ impl<'a> Context<'a> {
     /// Who is not in the table, and why.
     fn absent(&self, workload: &str, count: Option<u64>) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();
-        for subject in &self.run.plan.subjects {
-            let not = not_run(&self.run.plan, &subject.id, workload, count);
-            let Some(not) = not else { continue };
-            let name = self.name(&subject.id);
-            said.push(format!("{name}: {}.", not.reason.trim_end_matches('.')));
+        for not in &self.run.plan.not_run {
+            let subjects = self.run.plan.subjects.iter();
+            let mut rests = subjects.filter_map(|subject| {
+                let rest = concerned(not, &subject.id, workload, count)?;
+                Some((self.name(&subject.id), rest))
+            });
+            let Some((name, rest)) = rests.next() else {
+                continue;
+            };
+            let reason = not.reason.trim_end_matches('.');
+            let rest = if rest.is_empty() {
+                rest
+            } else {
+                format!(", {rest}")
+            };
+            said.push(format!("{name}{rest}: {reason}."));
         }
         if !said.is_empty() {
             let list = said.join(" ");
@@ -330,25 +341,32 @@ fn with_settings(name: &str, settings: &Settings) -> String {
     label
 }
 
-/// Why a subject has no cell of a workload and size, if the plan says so: of the subject as a
-/// whole, of the workload, or of that size.
+/// Why a subject has no cell of a workload and size, if the plan says so.
 fn not_run<'a>(
     plan: &'a Plan,
     subject: &str,
     workload: &str,
     count: Option<u64>,
 ) -> Option<&'a NotRun> {
-    let concerns = |not: &&NotRun| {
-        if not.what == subject {
-            return true;
-        }
-        let Some(rest) = not.what.strip_prefix(&format!("{subject} {workload}")) else {
-            return false;
-        };
-        let mut words = rest.split(' ');
-        let size = words.clone().find_map(|word| word.strip_prefix("n="));
-        words.next() == Some("")
-            && (size.is_none() || size == count.map(|n| n.to_string()).as_deref())
-    };
+    let concerns = |not: &&NotRun| concerned(not, subject, workload, count).is_some();
     plan.not_run.iter().find(concerns)
+}
+
+/// Whether something was not run that concerns a subject in a workload of a size: the subject
+/// as a whole, its workload, or a cell, of which the settings are given.
+fn concerned(not: &NotRun, subject: &str, workload: &str, count: Option<u64>) -> Option<String> {
+    if not.what == subject {
+        return Some(String::new());
+    }
+    let rest = not.what.strip_prefix(subject)?.strip_prefix(' ')?;
+    let rest = rest.strip_prefix(workload)?;
+    if !rest.is_empty() && !rest.starts_with(' ') {
+        return None;
+    }
+    let (sizes, settings): (Vec<&str>, Vec<&str>) = rest
+        .split_whitespace()
+        .partition(|word| word.starts_with("n="));
+    let own = count.map(|count| format!("n={count}"));
+    let fits = sizes.iter().all(|size| Some(*size) == own.as_deref());
+    fits.then(|| settings.join(" "))
 }

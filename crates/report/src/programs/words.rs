@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use prony_record::Plan;
 
-use super::across::THREADS;
 use crate::Run;
 use crate::sections::NotRunRow;
 
@@ -23,11 +22,9 @@ pub fn method(run: &Run) -> Vec<String> {
 
 fn apart(plan: &Plan) -> String {
     let pinned = if plan.cores.subject.is_empty() {
-        "nothing is pinned to cores"
-    } else if plan.settings.iter().any(|s| s.name == THREADS) {
-        "pinned to as many of the subject's cores as it has threads"
+        "on whichever cores the kernel gives it"
     } else {
-        "pinned to the subject's cores"
+        "pinned to as many cores as it has threads, or to all if there are fewer"
     };
     format!(
         "Each trial runs the program once, from a fresh process to its end, {pinned}. Nothing is warmed up: \

@@ -1,0 +1,170 @@
+//! The figures of programs, against what the records were made from.
+
+mod fixture;
+
+use prony_report::{Run, render};
+use serde_json::Value;
+
+fn summary(run: &Run) -> Value {
+    serde_json::from_str(&render(run).summary_json).expect("JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// Of `list` the one whose fields are these.
+#[track_caller]
+fn one<'a>(list: &'a Value, fields: &[(&str, &str)]) -> &'a Value {
+    let list = list.as_array().expect("a list");
+    let fits = |entry: &&Value| fields.iter().all(|(name, value)| entry[*name] == *value);
+    let found: Vec<&Value> = list.iter().filter(fits).collect();
+    assert_eq!(found.len(), 1, "{fields:?}");
+    found[0]
+}
+
+#[test]
+fn a_program_compares_with_the_usual_values_of_settings_that_it_lacks() {
+    let summary = summary(&fixture::programs::runtime(6));
+    let cell = |id: &str| one(&summary["cells"], &[("cell", id)])["ratio"].clone();
+    let without = cell("python/asyncio coroutine n=1000000 threads=2");
+    assert_eq!(
+        without["reference_cell"],
+        "rust/prony coroutine n=1000000 allocator=std hardening=on threads=2"
+    );
+    let with = cell("rust/tokio coroutine n=1000000 allocator=mimalloc threads=1");
+    assert_eq!(
+        with["reference_cell"],
+        "rust/prony coroutine n=1000000 allocator=mimalloc hardening=on threads=1"
+    );
+    // 21.4 ms and 95.4 ms but for the noise.
+    assert!((number(&with["ratio"]) - 21.4 / 95.4).abs() < 0.01);
+    assert_eq!(with["conclusion"], "lower");
+}
+
+#[test]
+fn a_setting_does_what_the_records_say() {
+    let summary = summary(&fixture::programs::runtime(6));
+    let effects = &summary["programs"]["effects"];
+    let of = |subject: &str, setting: &str| {
+        let all = [("subject", subject), ("setting", setting)];
+        let list = effects.as_array().expect("a list").iter();
+        let whole = list.filter(|e| e["workload"].is_null());
+        let whole: Value = whole.cloned().collect();
+        one(&whole, &all)["ratio"].clone()
+    };
+    let faster = of("cpp/coroutines", "allocator");
+    assert!((number(&faster["ratio"]) - 1.0 / 0.78).abs() < 0.01);
+    assert_eq!(faster["conclusion"], "higher");
+    let nothing = of("cpp/coroutines", "hardening");
+    assert_eq!(nothing["conclusion"], "no-difference-shown");
+    assert!((number(&nothing["ratio"]) - 1.0).abs() < 0.01);
+    // What a subject does not have is not shown of it.
+    let list = effects.as_array().expect("a list");
+    let lacks = |e: &&Value| e["subject"] == "rust/tokio" && e["setting"] == "hardening";
+    assert_eq!(list.iter().filter(lacks).count(), 0);
+    assert!(list.iter().all(|e| e["setting"] != "threads"));
+}
+
+#[test]
+fn two_threads_are_measured_against_twice_one() {
+    let run = fixture::programs::runtime(6);
+    let mut more = run.clone();
+    more.plan.cores.subject = vec![0];
+    for (run, most) in [(run, 1.0), (more, 0.5)] {
+        let summary = summary(&run);
+        let fields = [
+            ("subject", "python/asyncio"),
+            ("workload", "coroutine"),
+            ("cell", "python/asyncio coroutine n=1000000 threads=2"),
+        ];
+        let seen = one(&summary["programs"]["efficiencies"], &fields);
+        assert!((number(&seen["ratio"]["ratio"]) - 1.0 / 1.04).abs() < 0.01);
+        assert_eq!(number(&seen["most"]), most);
+    }
+}
+
+#[test]
+fn exponents_are_those_that_the_times_were_made_with() {
+    let summary = summary(&fixture::programs::runtime(6));
+    let scaling = summary["programs"]["scaling"].as_array().expect("a list");
+    assert!(scaling.iter().all(|f| f["workload"] == "start"));
+    for (subject, exponent, growth) in [
+        ("cpp/coroutines", 2.0, "consistent"),
+        ("rust/tokio", 1.4, "between"),
+    ] {
+        for figure in scaling.iter().filter(|f| f["subject"] == subject) {
+            assert!((number(&figure["exponent"]) - exponent).abs() < 0.02);
+            assert_eq!(figure["growth"], growth);
+            assert_eq!(figure["start_up"], false);
+        }
+    }
+}
+
+/// A constant of a second before the work: the small end is flat, and no power is named.
+#[test]
+fn a_start_that_dwarfs_the_work_is_a_curve() {
+    let mut run = fixture::programs::runtime(6);
+    for trial in &mut run.trials {
+        let report = trial.program.as_mut().expect("a program");
+        report.lines[0].elapsed_ns += 100_000_000;
+    }
+    let summary = summary(&run);
+    let scaling = summary["programs"]["scaling"].as_array().expect("a list");
+    let mut own = scaling.iter().filter(|f| f["subject"] == "rust/prony");
+    assert!(own.all(|f| f["growth"] == "curved"));
+    let document = render(&run).document_md;
+    assert!(document.contains("no single power: N^"));
+}
+
+#[test]
+fn a_checksum_that_differs_makes_a_cell_invalid_and_no_sentence_compares_it() {
+    let mut run = fixture::programs::runtime(6);
+    let wrong = |cell: &str| cell.starts_with("rust/tokio coroutine");
+    for trial in run.trials.iter_mut().filter(|t| wrong(&t.cell)) {
+        trial.program.as_mut().expect("a program").lines[0].checksum = "0".to_owned();
+    }
+    let rendered = render(&run);
+    let answer = rendered
+        .document_md
+        .split("\n## ")
+        .nth(1)
+        .expect("an answer");
+    let coroutine = answer
+        .lines()
+        .find(|l| l.starts_with("coroutine,"))
+        .expect("one");
+    assert!(!coroutine.contains("tokio") && coroutine.contains("asyncio"));
+    assert!(
+        answer
+            .contains("Another checksum than that of the others was printed by tokio on coroutine")
+    );
+    assert!(rendered.document_md.contains("differs[^"));
+}
+
+#[test]
+fn what_was_not_run_is_named_where_it_is_missed() {
+    let mut run = fixture::programs::realtime(2);
+    let gone = "rust/prony realtime n=20000 throttle=-1";
+    run.plan.cells.retain(|cell| cell.id != gone);
+    run.trials.retain(|trial| trial.cell != gone);
+    run.plan.not_run = vec![prony_record::NotRun {
+        what: gone.to_owned(),
+        reason: "kernel.sched_rt_runtime_us may not be written".to_owned(),
+        remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
+    }];
+    let document = render(&run).document_md;
+    let expected = "Not in the table: prony, throttle=-1: kernel.sched";
+    assert!(document.contains(expected), "{document}");
+    assert!(document.contains("`sysctl -w kernel.sched_rt_runtime_us=-1`"));
+}
+
+#[test]
+fn no_deadline_missed_is_said() {
+    let mut run = fixture::programs::realtime(2);
+    run.trials
+        .retain(|trial| trial.cell.ends_with("throttle=-1"));
+    let document = render(&run).document_md;
+    assert!(document.contains("No deadline was missed."));
+    assert!(!document.contains("**Missed deadlines**"));
+}
