@@ -22,10 +22,14 @@ const IMPURE: [&str; 9] = [
     "println!",
 ];
 /// Tests that may sleep, each with the reason; no other does.
-const SLEEPERS: [(&str, &str); 3] = [
+const SLEEPERS: [(&str, &str); 4] = [
     (
         "crates/cli/tests/endings.rs",
         "ends runs at seeded moments, which is what it tests",
+    ),
+    (
+        "crates/lab/tests/faults/killed.rs",
+        "kills at seeded moments, which is what it tests",
     ),
     (
         "crates/lab/tests/faults/stage.rs",

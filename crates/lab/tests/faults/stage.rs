@@ -89,8 +89,8 @@ impl Stage {
         self.read()
     }
 
-    /// Processes with this test's mark in their environment.
-    fn left(&self) -> Vec<String> {
+    /// Processes with this test's mark in their environment: number and command.
+    pub fn left(&self) -> Vec<(u32, String)> {
         let mark = format!("{MARK}={}\0", self.mark);
         let folders = std::fs::read_dir("/proc").expect("/proc").flatten();
         let marked = folders.filter(|folder| {
@@ -99,15 +99,12 @@ impl Stage {
                 .windows(mark.len())
                 .any(|window| window == mark.as_bytes())
         });
-        let name = |folder: std::fs::DirEntry| {
+        let named = |folder: std::fs::DirEntry| {
             let command = std::fs::read(folder.path().join("cmdline")).unwrap_or_default();
-            format!(
-                "{:?} {}",
-                folder.file_name(),
-                String::from_utf8_lossy(&command).replace('\0', " ")
-            )
+            let number = folder.file_name().to_str()?.parse().ok()?;
+            Some((number, String::from_utf8_lossy(&command).replace('\0', " ")))
         };
-        marked.map(name).collect()
+        marked.filter_map(named).collect()
     }
 
     /// Nothing that this test started is left, within the time that killing takes.

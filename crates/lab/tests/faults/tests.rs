@@ -13,8 +13,8 @@ use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
-use crate::programs;
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
+use crate::{killed, programs};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -67,6 +67,10 @@ pub fn all() -> ExitCode {
         add(
             "killed_at_any_moment_nothing_is_left_and_nothing_finished_is_lost",
             killed_at_any_moment,
+        );
+        add(
+            "any_process_killed_at_any_moment_leaves_a_result_and_nobody_else",
+            killed::any_process,
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
         for (name, test) in programs::TESTS {
