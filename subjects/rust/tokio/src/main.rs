@@ -4,14 +4,13 @@ mod registry;
 mod services;
 mod works;
 
-use std::process::ExitCode;
 use std::thread;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
 
-#[derive(Parser, Clone)]
+#[derive(Parser)]
 pub struct Options {
     #[arg(long)]
     work: Work,
@@ -90,25 +89,21 @@ fn run(options: &Options) -> Outcome {
     })
 }
 
-fn main() -> ExitCode {
+fn main() {
     let options = Options::parse();
     let begun = Instant::now();
-    let outcomes = if options.threads == 1 {
+    let outcomes: Vec<Outcome> = if options.threads == 1 {
         vec![run(&options)]
     } else {
-        let threads: Vec<_> = (0..options.threads)
-            .map(|_| {
-                thread::spawn({
-                    let options = options.clone();
-                    move || run(&options)
-                })
-            })
-            .collect();
-        let ended: Result<Vec<_>, _> = threads.into_iter().map(thread::JoinHandle::join).collect();
-        match ended {
-            Ok(outcomes) => outcomes,
-            Err(_) => return ExitCode::FAILURE, // the panic has been printed
-        }
+        thread::scope(|scope| {
+            let threads: Vec<_> = (0..options.threads)
+                .map(|_| scope.spawn(|| run(&options)))
+                .collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            ended
+                .map(|outcome| outcome.expect("a panic ends the process"))
+                .collect()
+        })
     };
     let elapsed = begun.elapsed();
     let line = Line {
@@ -126,5 +121,4 @@ fn main() -> ExitCode {
         "{}",
         serde_json::to_string(&line).expect("a line of numbers")
     );
-    ExitCode::SUCCESS
 }
