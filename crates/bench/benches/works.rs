@@ -10,11 +10,18 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let large = words.iter().any(|word| word == "--bench");
     let named = |work: &Work| {
-        let mut names = words.iter().filter(|word| !word.starts_with('-')).peekable();
+        let mut names = words
+            .iter()
+            .filter(|word| !word.starts_with('-'))
+            .peekable();
         names.peek().is_none() || names.any(|name| name == work.name())
     };
     for work in Work::ALL.into_iter().filter(named) {
-        for priorities in if work == Work::Event { &[1, 8][..] } else { &[1] } {
+        for priorities in if work == Work::Event {
+            &[1, 8][..]
+        } else {
+            &[1]
+        } {
             let order = Order {
                 count: if large { work.count() } else { 10 },
                 priorities: *priorities,
@@ -27,7 +34,12 @@ fn main() {
 
 fn compare(work: Work, order: &Order, rounds: usize) {
     let mut nanos: Vec<u64> = (0..rounds)
-        .map(|_| run(work, order).expect("a work that is done").line.elapsed_ns)
+        .map(|_| {
+            run(work, order)
+                .expect("a work that is done")
+                .line
+                .elapsed_ns
+        })
         .collect();
     nanos.sort_unstable();
     let (best, median) = (nanos[0], nanos[nanos.len() / 2]);

@@ -22,6 +22,8 @@ mod crew;
 mod event;
 mod realtime;
 mod serializer;
+mod start;
+mod start_stop;
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,6 +43,10 @@ pub enum Work {
     Coroutine,
     /// Events pushed, all of them, and then dispatched.
     Event,
+    /// Services and a logger for each, added, started and stopped.
+    Start,
+    /// A service that is stopped and started, with one that requires it.
+    StartStop,
     /// A message to JSON and back, compared.
     Serializer,
     /// A job with a deadline, each run scheduled by the one before.
@@ -49,9 +55,11 @@ pub enum Work {
 
 impl Work {
     /// All of them.
-    pub const ALL: [Work; 4] = [
+    pub const ALL: [Work; 6] = [
         Work::Coroutine,
         Work::Event,
+        Work::Start,
+        Work::StartStop,
         Work::Serializer,
         Work::Realtime,
     ];
@@ -61,6 +69,8 @@ impl Work {
         match self {
             Work::Coroutine => "coroutine",
             Work::Event => "event",
+            Work::Start => "start",
+            Work::StartStop => "start-stop",
             Work::Serializer => "serializer",
             Work::Realtime => "realtime",
         }
@@ -73,6 +83,8 @@ impl Work {
                 "a coroutine awaits an event, which a second one that it spawns sets"
             }
             Work::Event => "events are pushed, all of them before the first is dispatched",
+            Work::Start => "services and a logger for each are added, started and stopped",
+            Work::StartStop => "A requires B: B is stopped and started, A goes and comes with it",
             Work::Serializer => {
                 "a message to JSON in a fresh buffer, read back, both fields compared"
             }
@@ -86,6 +98,8 @@ impl Work {
     pub fn count(self) -> u64 {
         match self {
             Work::Coroutine | Work::Event | Work::Serializer => 5_000_000,
+            Work::Start => 10_000,
+            Work::StartStop => 1_000_000,
             Work::Realtime => 5_000,
         }
     }
@@ -210,6 +224,8 @@ pub fn run(work: Work, order: &Order) -> Result<Done, BenchError> {
     match work {
         Work::Coroutine => coroutine::run(order),
         Work::Event => event::run(order),
+        Work::Start => start::run(order),
+        Work::StartStop => start_stop::run(order),
         Work::Serializer => serializer::run(order),
         Work::Realtime => realtime::run(order),
     }
