@@ -1,6 +1,7 @@
 //! The handle by which tasks reach their loop, and what waits on time.
 //! Not for: streams and listeners themselves (`stream`).
 
+use std::any::Any;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -17,7 +18,7 @@ use crate::driver::{Coalescing, Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
 use crate::stream::{Accepted, Listener, Stream, connect_on};
-use crate::tasks::{Task, TaskId, Waiter};
+use crate::tasks::{Task, TaskCounts, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
 /// A loop, as its tasks see it. Cheap to clone; stays on its thread.
@@ -54,10 +55,28 @@ impl Handle {
         self.core.now()
     }
 
-    /// Starts a task on this loop.
+    /// Starts a task on this loop. Should it panic, the loop does.
     #[inline(always)]
     pub fn spawn<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Task<T> {
-        self.core.tasks.spawn_on(self.loop_id, work)
+        self.core.tasks.spawn_on(self.loop_id, work, false)
+    }
+
+    /// Starts a task on this loop whose panic is its result and leaves the loop alone:
+    /// see [`Task::poll_outcome`].
+    #[inline(always)]
+    pub fn spawn_caught<T: 'static>(&self, work: impl Future<Output = T> + 'static) -> Task<T> {
+        self.core.tasks.spawn_on(self.loop_id, work, true)
+    }
+
+    /// From now on `tell` gets what a panic carried, of tasks that were
+    /// [spawned](Handle::spawn_caught) so and whose results nobody takes.
+    pub fn on_unseen_panic(&self, tell: fn(Box<dyn Any + Send>)) {
+        self.core.tasks.on_unseen_panic(tell);
+    }
+
+    /// What the tasks of this loop have come to so far.
+    pub fn task_counts(&self) -> TaskCounts {
+        self.core.tasks.counts()
     }
 
     /// Drops the future of a task of this loop: now, or, for the task that calls

@@ -12,14 +12,16 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use self::raw::{Listing, Outcome, Pieces, Share};
-use self::table::Table;
+pub use self::raw::Outcome;
+use self::raw::{Listing, Payload, Pieces, Share};
 pub use self::table::TaskId;
+use self::table::{Table, Taken};
 pub use self::waker::TaskWaker;
 use crate::remote;
 
@@ -60,22 +62,25 @@ impl RunQueue {
 
 thread_local! {
     /// The loop whose tasks this thread polls now, and its tasks.
-    static POLLING: Cell<(u16, *const Tasks)> = const { Cell::new((0, ptr::null())) };
+    static POLLING: Cell<(u32, *const Tasks)> = const { Cell::new((NO_LOOP, ptr::null())) };
 }
+
+/// No loop has this number.
+const NO_LOOP: u32 = u32::MAX;
 
 /// Marks a loop as the one whose tasks are polled on this thread, until dropped.
 ///
-/// INVARIANT: the pointer in `POLLING` is null, or that of tasks which a `Polling` on
-/// this thread borrows.
+/// INVARIANT: the pointer in `POLLING` is that of tasks which a `Polling` on this thread
+/// borrows, unless the number is [`NO_LOOP`].
 struct Polling<'a> {
-    before: (u16, *const Tasks),
+    before: (u32, *const Tasks),
     _tasks: &'a Tasks,
 }
 
 impl Polling<'_> {
     fn new(tasks: &Tasks) -> Polling<'_> {
         Polling {
-            before: POLLING.replace((tasks.loop_id, tasks)),
+            before: POLLING.replace((tasks.loop_id.into(), tasks)),
             _tasks: tasks,
         }
     }
@@ -98,12 +103,12 @@ impl Drop for Polling<'_> {
 #[inline(always)]
 unsafe fn here<'a>(loop_id: u16) -> Option<&'a Tasks> {
     let (polled, tasks) = POLLING.get();
-    if polled != loop_id {
+    if polled != u32::from(loop_id) {
         return None;
     }
     // SAFETY: by the invariant of `Polling` they are alive as long as they stand there,
     // which is until that poll ends.
-    unsafe { tasks.as_ref() }
+    Some(unsafe { &*tasks })
 }
 
 /// Wakes a task of the loop whose tasks this thread polls now, which is the way that
@@ -158,12 +163,47 @@ impl<'a> Main<'a> {
     }
 }
 
+/// What the tasks of a loop have come to so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskCounts {
+    /// Tasks that were started.
+    pub spawned: u64,
+    /// Tasks that ran to their end.
+    pub finished: u64,
+    /// Tasks that panicked, and were spawned so that this is a result.
+    pub panicked: u64,
+    /// Tasks that were cancelled.
+    pub cancelled: u64,
+    /// Times that a task was polled, the main task too.
+    pub polls: u64,
+}
+
 /// All tasks of one loop.
 pub(crate) struct Tasks {
     pub loop_id: u16,
     pub queue: Rc<RunQueue>,
     pieces: Pieces,
+    spawned: Cell<u64>,
+    finished: Cell<u64>,
+    panicked: Cell<u64>,
+    cancelled: Cell<u64>,
     polls: Cell<u64>,
+    /// A task whose panic is under way to become its result.
+    fallen: Cell<Option<Listing>>,
+    /// What is done with the panic of a task that nobody asks about.
+    on_unseen_panic: Cell<fn(Payload)>,
+}
+
+#[inline(always)]
+fn add_one(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+/// Who wants to know of panics that nobody asks about says so; the panic hook has
+/// printed them in any case.
+fn forget_panic(payload: Payload) {
+    // A payload may panic itself when it is dropped.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
 }
 
 impl Tasks {
@@ -177,7 +217,13 @@ impl Tasks {
             loop_id,
             queue: Rc::new(queue),
             pieces: Pieces::new(),
-            polls: Cell::new(0),
+            spawned: Cell::default(),
+            finished: Cell::default(),
+            panicked: Cell::default(),
+            cancelled: Cell::default(),
+            polls: Cell::default(),
+            fallen: Cell::default(),
+            on_unseen_panic: Cell::new(forget_panic),
         })
     }
 
@@ -188,10 +234,12 @@ impl Tasks {
         self: &Rc<Tasks>,
         loop_id: u16,
         work: impl Future<Output = T> + 'static,
+        catches: bool,
     ) -> Task<T> {
         // SAFETY: it is not used after this function, which the poll waits for.
         let tasks = unsafe { here(loop_id) }.unwrap_or(self);
-        let (listing, share) = raw::task(work, &tasks.pieces);
+        add_one(&tasks.spawned);
+        let (listing, share) = raw::task(work, catches, &tasks.pieces);
         Task {
             share: ManuallyDrop::new(share),
             id: tasks.queue.table.add(listing),
@@ -201,7 +249,7 @@ impl Tasks {
 
     #[cfg(test)]
     fn spawn<T: 'static>(self: &Rc<Tasks>, work: impl Future<Output = T> + 'static) -> Task<T> {
-        self.spawn_on(self.loop_id, work)
+        self.spawn_on(self.loop_id, work, false)
     }
 
     /// Polls due tasks, at most `polls_max` of them, so that a task that always
@@ -210,17 +258,31 @@ impl Tasks {
     pub fn run(&self, main: &mut Main<'_>, polls_max: usize) {
         let _polling = Polling::new(self);
         self.queue.wake_later_ones();
-        for _ in 0..polls_max {
-            let Some((index, listing)) = self.queue.table.next() else {
+        let end = self.polls.get() + polls_max as u64;
+        // Panics are caught once for many polls: that costs nothing where none is.
+        while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.poll_due(main, end))) {
+            match self.fallen.take() {
+                Some(listing) => self.fail(listing, payload),
+                None => resume_unwind(payload),
+            }
+        }
+    }
+
+    /// Polls until nothing is due, or so many polls were made in all.
+    fn poll_due(&self, main: &mut Main<'_>, end: u64) {
+        let table = &self.queue.table;
+        let loop_id = self.loop_id;
+        while self.polls.get() < end {
+            let Some((taken, listing)) = table.next() else {
                 return;
             };
-            self.polls.set(self.polls.get() + 1);
+            add_one(&self.polls);
             // Dropping a waker of a loop does nothing, and is left out.
-            let waker = ManuallyDrop::new(remote::waker(self.loop_id, index));
+            let waker = ManuallyDrop::new(remote::waker(loop_id, taken.index()));
             let mut cx = Context::from_waker(&waker);
             if let Some(listing) = listing {
-                self.poll(index, listing, &mut cx);
-            } else if index == MAIN {
+                self.poll(table, taken, listing, &mut cx);
+            } else if taken.index() == MAIN {
                 main.poll(&mut cx);
                 if main.is_finished() {
                     return;
@@ -229,22 +291,62 @@ impl Tasks {
         }
     }
 
-    #[inline]
-    fn poll(&self, index: u32, mut listing: Listing, cx: &mut Context<'_>) {
-        let table = &self.queue.table;
-        let vacate = VacateOnPanic { table, index };
-        let polled = listing.poll(cx);
-        std::mem::forget(vacate);
-        let ended = match polled {
-            Poll::Pending => table.put_back(index, listing),
-            Poll::Ready(()) => {
-                table.vacate(index);
-                Some(listing)
-            }
+    #[inline(always)]
+    fn poll(&self, table: &Table, taken: Taken, listing: Listing, cx: &mut Context<'_>) {
+        let mut polled = Polled {
+            tasks: self,
+            taken,
+            listing: ManuallyDrop::new(listing),
         };
-        if let Some(listing) = ended {
-            // This may drop a future, which runs its owner's code: nothing is borrowed.
-            listing.recycle(&self.pieces);
+        // SAFETY: what is in the table was not ready before: see below; and what
+        // panicked is not put back.
+        let is_ready = unsafe { polled.listing.poll(cx) }.is_ready();
+        let listing = polled.done();
+        if is_ready {
+            table.vacate(taken);
+            add_one(&self.finished);
+            listing.recycle_finished(&self.pieces);
+        } else if let Some(cancelled) = table.put_back(taken, listing) {
+            self.end_cancelled(cancelled);
+        }
+    }
+
+    #[cold]
+    fn fail(&self, listing: Listing, payload: Payload) {
+        add_one(&self.panicked);
+        if let Some(unseen) = listing.fail(payload, &self.pieces) {
+            self.on_unseen_panic.get()(unseen);
+        }
+    }
+
+    /// This drops a future, which runs its owner's code: nothing may be borrowed.
+    #[cold]
+    fn end_cancelled(&self, listing: Listing) {
+        add_one(&self.cancelled);
+        listing.recycle(&self.pieces);
+    }
+
+    #[inline(always)]
+    fn let_go<T>(&self, share: Share<T>) {
+        if share.is_finished()
+            && let Some(unseen) = share.unseen_panic()
+        {
+            self.on_unseen_panic.get()(unseen);
+        }
+        share.recycle(&self.pieces);
+    }
+
+    pub fn on_unseen_panic(&self, tell: fn(Payload)) {
+        self.on_unseen_panic.set(tell);
+    }
+
+    pub fn counts(&self) -> TaskCounts {
+        TaskCounts {
+            spawned: self.spawned.get(),
+            finished: self.finished.get(),
+            panicked: self.panicked.get(),
+            cancelled: self.cancelled.get(),
+            polls: self.polls.get(),
         }
     }
 
@@ -252,7 +354,7 @@ impl Tasks {
     pub fn cancel(&self, id: TaskId) -> bool {
         let (found, listing) = self.queue.table.cancel(id);
         if let Some(listing) = listing {
-            listing.recycle(&self.pieces);
+            self.end_cancelled(listing);
         }
         found
     }
@@ -277,15 +379,32 @@ impl Tasks {
     }
 }
 
-/// Gives a task's place free when the task panics.
-struct VacateOnPanic<'a> {
-    table: &'a Table,
-    index: u32,
+/// A task while it is polled. Should it panic, its place is given free, and it is put
+/// where the panic can become its result, or else dropped.
+struct Polled<'a> {
+    tasks: &'a Tasks,
+    taken: Taken,
+    listing: ManuallyDrop<Listing>,
 }
 
-impl Drop for VacateOnPanic<'_> {
+impl Polled<'_> {
+    #[inline(always)]
+    fn done(self) -> Listing {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: nobody uses it after this, nor drops it again.
+        unsafe { ManuallyDrop::take(&mut this.listing) }
+    }
+}
+
+impl Drop for Polled<'_> {
+    #[cold]
     fn drop(&mut self) {
-        self.table.vacate(self.index);
+        self.tasks.queue.table.vacate(self.taken);
+        // SAFETY: nobody uses it after this, nor drops it again.
+        let listing = unsafe { ManuallyDrop::take(&mut self.listing) };
+        if listing.catches() {
+            self.tasks.fallen.set(Some(listing));
+        }
     }
 }
 
@@ -301,9 +420,16 @@ pub struct Task<T> {
 
 impl<T> Task<T> {
     /// Lets the task run to its end, its result unseen.
-    pub fn detach(mut self) {
-        // The drop below then cancels nothing.
-        self.id = TaskId::NONE;
+    #[inline(always)]
+    pub fn detach(self) {
+        // What is left of dropping it when nothing is to be cancelled.
+        let mut detached = ManuallyDrop::new(self);
+        // SAFETY: nobody uses them after this, nor drops them again.
+        let (share, tasks) = unsafe {
+            let share = ManuallyDrop::take(&mut detached.share);
+            (share, ptr::read(&detached.tasks))
+        };
+        tasks.let_go(share);
     }
 
     /// True when the result is there (or was taken).
@@ -323,21 +449,19 @@ impl<T> Task<T> {
         self.tasks.cancel(self.id);
     }
 
-    /// As awaiting it, but None once the task was cancelled, by whomever (or when the
-    /// result was taken before).
+    /// As awaiting it, but tells of a panic or a cancellation too.
     #[inline]
-    pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Option<T>> {
-        match self.share.poll(Some(cx.waker())) {
-            Outcome::Waiting => Poll::Pending,
-            Outcome::Value(value) => Poll::Ready(Some(value)),
-            Outcome::Nothing => Poll::Ready(None),
+    pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Outcome<T>> {
+        match self.share.poll(cx.waker()) {
+            Some(outcome) => Poll::Ready(outcome),
+            None => Poll::Pending,
         }
     }
 
     #[cfg(test)]
     fn take(&self) -> Option<T> {
-        match self.share.poll(None) {
-            Outcome::Value(value) => Some(value),
+        match self.share.poll(Waker::noop()) {
+            Some(Outcome::Value(value)) => Some(value),
             _ => None,
         }
     }
@@ -350,12 +474,13 @@ impl<T> Future for Task<T> {
     type Output = T;
 
     /// Polled again after it was ready, or polled after the task was cancelled, it
-    /// stays pending for ever.
+    /// stays pending for ever. A panic that is a result goes on here.
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         match self.poll_outcome(cx) {
-            Poll::Ready(Some(value)) => Poll::Ready(value),
-            _ => Poll::Pending,
+            Poll::Ready(Outcome::Value(value)) => Poll::Ready(value),
+            Poll::Ready(Outcome::Panicked(payload)) => resume_unwind(payload),
+            Poll::Ready(Outcome::Cancelled) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -363,12 +488,12 @@ impl<T> Future for Task<T> {
 impl<T> Drop for Task<T> {
     #[inline]
     fn drop(&mut self) {
-        if self.id != TaskId::NONE && !self.share.is_finished() {
+        if !self.share.is_finished() {
             self.tasks.cancel(self.id);
         }
         // SAFETY: this is the only place that takes it, and it is the last.
         let share = unsafe { ManuallyDrop::take(&mut self.share) };
-        share.recycle(&self.tasks.pieces);
+        self.tasks.let_go(share);
     }
 }
 

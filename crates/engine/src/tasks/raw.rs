@@ -12,12 +12,16 @@
 //! `cargo +nightly miri test -p prony-engine --lib tasks::`.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{self, NonNull, null_mut};
 use std::task::{Context, Poll, Waker};
+
+use super::TaskWaker;
 
 /// Sizes are rounded up to multiples of this, so that different futures share
 /// pieces: a line of the cache.
@@ -35,32 +39,42 @@ const SIZES: usize = KEPT_PIECE_MAX / PIECE_STEP;
 enum Room {
     Future,
     Value,
+    Panic,
     Nothing,
 }
 
 /// How to treat a task whose future's type is not known any more.
 struct Kind {
     layout: Layout,
+    /// The list of kept pieces of this size; [`SIZES`] where they are not kept.
+    size: usize,
     /// Where in the piece the room begins.
     room_offset: usize,
     poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
+    /// Drops what the room holds.
     empty: unsafe fn(NonNull<Header>),
 }
 
 struct Header {
     kind: &'static Kind,
     /// Who awaits the task.
-    waiter: Cell<Option<Waker>>,
+    waiter: Cell<TaskWaker>,
     room: Cell<Room>,
     is_listed: Cell<bool>,
     is_shared: Cell<bool>,
     is_finished: Cell<bool>,
+    /// A panic is the task's result.
+    catches: bool,
 }
+
+/// What a panic carries.
+pub(super) type Payload = Box<dyn Any + Send>;
 
 #[repr(C)]
 union Contents<F, T> {
     future: ManuallyDrop<F>,
     value: ManuallyDrop<T>,
+    panic: ManuallyDrop<Payload>,
 }
 
 #[repr(C)]
@@ -83,6 +97,7 @@ struct Pointer(NonNull<Header>);
 impl<F: Future> Piece<F, F::Output> {
     const KIND: &'static Kind = &Kind {
         layout: rounded(Layout::new::<Self>()),
+        size: size_of_layout(rounded(Layout::new::<Self>())),
         room_offset: offset_of!(Self, contents),
         poll: Self::poll,
         empty: Self::empty,
@@ -106,6 +121,7 @@ impl<F: Future> Piece<F, F::Output> {
         unsafe { Self::empty(header) };
         // SAFETY: the piece is alive: the caller's share of it is.
         let shared = unsafe { header.as_ref() };
+        shared.is_finished.set(true);
         if shared.is_shared.get() {
             // SAFETY: the room is empty, and large enough for a value.
             unsafe { (&raw mut (*piece).contents.value).write(ManuallyDrop::new(value)) };
@@ -127,6 +143,8 @@ impl<F: Future> Piece<F, F::Output> {
             Room::Future => unsafe { ManuallyDrop::drop(&mut (*piece).contents.future) },
             // SAFETY: the room held it, and says so no more.
             Room::Value => unsafe { ManuallyDrop::drop(&mut (*piece).contents.value) },
+            // SAFETY: the room held it, and says so no more.
+            Room::Panic => unsafe { ManuallyDrop::drop(&mut (*piece).contents.panic) },
             Room::Nothing => {}
         }
     }
@@ -147,31 +165,31 @@ const fn rounded(layout: Layout) -> Layout {
 }
 
 /// The list that pieces of this layout are kept on.
-const fn size_index(layout: Layout) -> Option<usize> {
-    let fits = layout.size() <= KEPT_PIECE_MAX && layout.align() == KEPT_ALIGN;
-    if fits {
-        Some(layout.size() / PIECE_STEP - 1)
+const fn size_of_layout(layout: Layout) -> usize {
+    if layout.size() <= KEPT_PIECE_MAX && layout.align() == KEPT_ALIGN {
+        layout.size() / PIECE_STEP - 1
     } else {
-        None
+        SIZES
     }
 }
 
 /// Makes a task of `future`: the loop's share and the spawner's.
 #[inline(always)]
-pub(super) fn task<F>(future: F, pieces: &Pieces) -> (Listing, Share<F::Output>)
+pub(super) fn task<F>(future: F, catches: bool, pieces: &Pieces) -> (Listing, Share<F::Output>)
 where
     F: Future + 'static,
     F::Output: 'static,
 {
     let kind = Piece::<F, F::Output>::KIND;
-    let memory = pieces.allocate(kind.layout);
+    let memory = pieces.allocate(kind);
     let header = Header {
         kind,
-        waiter: Cell::new(None),
+        waiter: Cell::default(),
         room: Cell::new(Room::Future),
         is_listed: Cell::new(true),
         is_shared: Cell::new(true),
         is_finished: Cell::new(false),
+        catches,
     };
     let piece: *mut Piece<F, F::Output> = memory.as_ptr().cast();
     // SAFETY: the memory is new, aligned and large enough for the piece.
@@ -184,25 +202,34 @@ where
 }
 
 impl Pointer {
+    #[inline(always)]
     fn header(&self) -> &Header {
         // SAFETY: by the invariant it is alive: who holds a pointer holds a share.
         unsafe { self.0.as_ref() }
     }
 
-    /// Frees the piece when both shares are gone.
-    fn let_go(self, pieces: Option<&Pieces>) {
-        let header = self.header();
-        if header.is_listed.get() || header.is_shared.get() {
-            return;
-        }
-        let layout = header.kind.layout;
-        drop(header.waiter.take());
+    /// Where what comes after the header begins.
+    fn room<R>(self) -> *mut R {
+        let offset = self.header().kind.room_offset;
+        // SAFETY: the room lies in the piece, which is alive.
+        unsafe { self.0.as_ptr().byte_add(offset).cast() }
+    }
+
+    /// Frees the piece.
+    ///
+    /// # Safety
+    /// Both shares are gone.
+    #[inline(always)]
+    unsafe fn free(self, pieces: Option<&Pieces>) {
+        let kind = self.header().kind;
+        // SAFETY: nobody uses the header any more.
+        unsafe { ptr::drop_in_place(&raw mut (*self.0.as_ptr()).waiter) };
         match pieces {
             // SAFETY: no share is left, so nobody uses the piece any more; it was
-            // allocated with this layout.
-            Some(pieces) => unsafe { pieces.keep(self.0.cast(), layout) },
+            // allocated for this kind.
+            Some(pieces) => unsafe { pieces.keep(self.0.cast(), kind) },
             // SAFETY: as above.
-            None => unsafe { dealloc(self.0.as_ptr().cast(), layout) },
+            None => unsafe { dealloc(self.0.as_ptr().cast(), kind.layout) },
         }
     }
 }
@@ -212,23 +239,61 @@ pub(super) struct Listing(Pointer);
 
 impl Listing {
     /// Polls the future. Once ready, the result is there for the other share, and
-    /// the future is dropped. Only to be called until it is ready.
-    #[inline]
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// the future is dropped.
+    ///
+    /// # Safety
+    /// No poll before was ready or panicked.
+    #[inline(always)]
+    pub unsafe fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let header = self.0.header();
-        if header.room.get() != Room::Future {
-            return Poll::Ready(());
-        }
         // SAFETY: the room holds the future; there is one listing, borrowed mutably,
         // so that nobody else polls.
-        if unsafe { (header.kind.poll)(self.0.0, cx) }.is_pending() {
-            return Poll::Pending;
+        unsafe { (header.kind.poll)(self.0.0, cx) }
+    }
+
+    /// As dropping it after a poll was ready, but the memory is kept.
+    #[inline(always)]
+    pub fn recycle_finished(self, pieces: &Pieces) {
+        let this = ManuallyDrop::new(self);
+        let header = this.0.header();
+        if header.is_shared.get() {
+            // Woken while this share still keeps the piece alive.
+            header.waiter.take().wake();
         }
+        header.is_listed.set(false);
+        if !header.is_shared.get() {
+            // SAFETY: there was this share, and now there is none.
+            unsafe { this.0.free(Some(pieces)) };
+        }
+    }
+
+    /// Whether a panic is the task's result.
+    pub fn catches(&self) -> bool {
+        self.0.header().catches
+    }
+
+    /// Ends the task after a panic, which becomes its result; or comes back, where
+    /// nobody will ask for it. What is left of the future is dropped, and a further
+    /// panic in that tells nothing new.
+    #[cold]
+    pub fn fail(self, payload: Payload, pieces: &Pieces) -> Option<Payload> {
+        let header = self.0.header();
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: what the room holds is the listing's, because it is not finished
+            // or its result has not been seen: this is the poll that would show it.
+            unsafe { (header.kind.empty)(self.0.0) };
+        }));
         header.is_finished.set(true);
-        if let Some(waiter) = header.waiter.take() {
-            waiter.wake();
-        }
-        Poll::Ready(())
+        let unseen = if header.is_shared.get() {
+            // SAFETY: the room is empty, and large enough for a payload.
+            unsafe { self.0.room::<Payload>().write(payload) };
+            header.room.set(Room::Panic);
+            None
+        } else {
+            Some(payload)
+        };
+        self.recycle_finished(pieces);
+        unseen
     }
 
     /// As dropping it, but the memory is kept.
@@ -240,17 +305,24 @@ impl Listing {
         let header = self.0.header();
         if header.room.get() == Room::Future {
             // SAFETY: the room holds the future, which is the listing's alone.
-            unsafe { (header.kind.empty)(self.0.0) };
+            let drop_future = || unsafe { (header.kind.empty)(self.0.0) };
+            if header.catches {
+                // It is cancelled either way, and says so.
+                let _ = catch_unwind(AssertUnwindSafe(drop_future));
+            } else {
+                drop_future();
+            }
         }
-        // Cancelled: who awaits it hears of it, when the task is gone for good.
-        let waiter = match header.is_finished.get() {
-            true => None,
-            false => header.waiter.take(),
-        };
+        // Who awaits it hears that it was cancelled, once this share is gone.
+        let is_awaited = header.is_shared.get();
+        let waiter = header.waiter.take();
         // After the future was dropped, because its owner's code may drop the share.
         header.is_listed.set(false);
-        self.0.let_go(pieces);
-        if let Some(waiter) = waiter {
+        if !header.is_shared.get() {
+            // SAFETY: there was this share, and now there is none.
+            unsafe { self.0.free(pieces) };
+        }
+        if is_awaited {
             waiter.wake();
         }
     }
@@ -262,68 +334,89 @@ impl Drop for Listing {
     }
 }
 
-/// What a task came to, as its share sees it.
-pub(super) enum Outcome<T> {
-    Waiting,
+/// What a task came to.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    /// It ran to its end.
     Value(T),
-    /// Cancelled, or taken before.
-    Nothing,
+    /// It panicked, and was [spawned](crate::Handle::spawn_caught) so that this is a
+    /// result. This is what the panic carried.
+    Panicked(Box<dyn Any + Send>),
+    /// It was cancelled, by whomever; or its result was taken before.
+    Cancelled,
 }
 
 /// The spawner's share of a task: takes its result.
 pub(super) struct Share<T>(Pointer, PhantomData<T>);
 
 impl<T> Share<T> {
+    /// The payload of a panic that nobody has seen.
+    #[inline(always)]
+    pub fn unseen_panic(&self) -> Option<Payload> {
+        let header = self.0.header();
+        if header.room.get() != Room::Panic {
+            return None;
+        }
+        header.room.set(Room::Nothing);
+        // SAFETY: the room held a payload, and says so no more; only the share touches
+        // it.
+        Some(unsafe { self.0.room::<Payload>().read() })
+    }
+
     /// True when the task has run to its end.
     pub fn is_finished(&self) -> bool {
         self.0.header().is_finished.get()
     }
 
-    /// The result; else `waker` is woken once it is there.
+    /// The result; None while it is not there, and `waker` is woken once it is.
     #[inline]
-    pub fn poll(&self, waker: Option<&Waker>) -> Outcome<T> {
+    pub fn poll(&self, waker: &Waker) -> Option<Outcome<T>> {
         let header = self.0.header();
-        if header.room.get() == Room::Value {
-            header.room.set(Room::Nothing);
-            // SAFETY: the room held a value of this task's output, which is T, and
-            // says so no more; only the share touches it.
-            return Outcome::Value(unsafe { self.value().read() });
+        match header.room.get() {
+            Room::Value => {
+                header.room.set(Room::Nothing);
+                // SAFETY: the room held a value of this task's output, which is T, and
+                // says so no more; only the share touches it.
+                return Some(Outcome::Value(unsafe { self.0.room::<T>().read() }));
+            }
+            Room::Panic => {
+                header.room.set(Room::Nothing);
+                // SAFETY: the room held a payload, and says so no more; only the share
+                // touches it.
+                return Some(Outcome::Panicked(unsafe {
+                    self.0.room::<Payload>().read()
+                }));
+            }
+            Room::Future | Room::Nothing => {}
         }
         if !header.is_listed.get() || header.is_finished.get() {
-            return Outcome::Nothing;
+            return Some(Outcome::Cancelled);
         }
-        if let Some(waker) = waker {
-            let before = header.waiter.replace(None);
-            let after = match before {
-                Some(before) if before.will_wake(waker) => before,
-                _ => waker.clone(),
-            };
-            header.waiter.set(Some(after));
-        }
-        Outcome::Waiting
-    }
-
-    fn value(&self) -> *mut T {
-        let offset = self.0.header().kind.room_offset;
-        // SAFETY: the room lies in the piece, which is alive.
-        unsafe { self.0.0.as_ptr().byte_add(offset).cast() }
+        drop(header.waiter.replace(TaskWaker::of(waker)));
+        None
     }
 
     /// As dropping it, but the memory is kept.
-    #[inline]
+    #[inline(always)]
     pub fn recycle(self, pieces: &Pieces) {
         ManuallyDrop::new(self).leave(Some(pieces));
     }
 
-    #[inline]
+    #[inline(always)]
     fn leave(&self, pieces: Option<&Pieces>) {
         let header = self.0.header();
-        if header.room.get() == Room::Value {
-            // SAFETY: the room holds the value, which is the share's alone.
-            unsafe { (header.kind.empty)(self.0.0) };
+        if header.room.get() == Room::Future {
+            // So it is listed, and the listing frees the piece.
+            header.is_shared.set(false);
+            return;
         }
+        // SAFETY: what the room holds is the share's alone.
+        unsafe { (header.kind.empty)(self.0.0) };
         header.is_shared.set(false);
-        self.0.let_go(pieces);
+        if !header.is_listed.get() {
+            // SAFETY: there was this share, and now there is none.
+            unsafe { self.0.free(pieces) };
+        }
     }
 }
 
@@ -336,14 +429,15 @@ impl<T> Drop for Share<T> {
 /// Memory of ended tasks, kept for the next ones: a list for each size.
 ///
 /// INVARIANT: each list links pieces that [`allocate`](Pieces::allocate) made for its
-/// size and that nobody uses, `kept` of them.
+/// size and that nobody uses.
 pub(super) struct Pieces {
     lists: [FreeList; SIZES],
 }
 
 struct FreeList {
     first: Cell<*mut Free>,
-    kept: Cell<usize>,
+    /// How many more may be kept.
+    room: Cell<usize>,
 }
 
 struct Free {
@@ -353,48 +447,60 @@ struct Free {
 impl Pieces {
     pub fn new() -> Pieces {
         Pieces {
-            lists: std::array::from_fn(|_| FreeList {
+            lists: std::array::from_fn(|size| FreeList {
                 first: Cell::new(null_mut()),
-                kept: Cell::new(0),
+                room: Cell::new(KEPT_BYTES_MAX / bytes_of(size)),
             }),
         }
     }
 
-    #[inline]
-    fn allocate(&self, layout: Layout) -> NonNull<u8> {
-        if let Some(size) = size_index(layout)
-            && let Some(first) = NonNull::new(self.lists[size].first.get())
+    #[inline(always)]
+    fn allocate(&self, kind: &Kind) -> NonNull<u8> {
+        if let Some(list) = self.lists.get(kind.size)
+            && let Some(first) = NonNull::new(list.first.get())
         {
-            let list = &self.lists[size];
             // SAFETY: what is on the list is a live, unused piece with a link in it.
             list.first.set(unsafe { first.as_ref() }.next);
-            list.kept.set(list.kept.get() - 1);
+            list.room.set(list.room.get() + 1);
             return first.cast();
         }
-        allocate(layout)
+        allocate(kind.layout)
     }
 
     /// Takes a piece back.
     ///
     /// # Safety
-    /// It was allocated with this layout, and nobody uses it any more.
-    #[inline]
-    unsafe fn keep(&self, piece: NonNull<u8>, layout: Layout) {
-        if let Some(size) = size_index(layout)
-            && self.lists[size].kept.get() * layout.size() < KEPT_BYTES_MAX
+    /// It was allocated for this kind, and nobody uses it any more.
+    #[inline(always)]
+    unsafe fn keep(&self, piece: NonNull<u8>, kind: &Kind) {
+        if let Some(list) = self.lists.get(kind.size)
+            && let Some(room) = list.room.get().checked_sub(1)
         {
-            let list = &self.lists[size];
             let free = piece.cast::<Free>();
             let next = list.first.get();
             // SAFETY: the piece is unused, and large and aligned enough for a link.
             unsafe { free.write(Free { next }) };
             list.first.set(free.as_ptr());
-            list.kept.set(list.kept.get() + 1);
+            list.room.set(room);
             return;
         }
         // SAFETY: as the caller says.
-        unsafe { dealloc(piece.as_ptr(), layout) };
+        unsafe { deallocate(piece, kind.layout) };
     }
+}
+
+/// Size, in bytes, of the pieces on a list.
+fn bytes_of(size: usize) -> usize {
+    (size + 1) * PIECE_STEP
+}
+
+/// # Safety
+/// As that of `dealloc`.
+#[cold]
+#[inline(never)]
+unsafe fn deallocate(piece: NonNull<u8>, layout: Layout) {
+    // SAFETY: as the caller says.
+    unsafe { dealloc(piece.as_ptr(), layout) };
 }
 
 #[cold]
@@ -408,8 +514,8 @@ fn allocate(layout: Layout) -> NonNull<u8> {
 impl Drop for Pieces {
     fn drop(&mut self) {
         for (size, list) in self.lists.iter().enumerate() {
-            let bytes = (size + 1) * PIECE_STEP;
-            let layout = Layout::from_size_align(bytes, KEPT_ALIGN).expect("sizes are small");
+            let layout = Layout::from_size_align(bytes_of(size), KEPT_ALIGN);
+            let layout = layout.expect("sizes are small");
             while let Some(first) = NonNull::new(list.first.get()) {
                 // SAFETY: what is on the list is a live, unused piece with a link in it.
                 list.first.set(unsafe { first.as_ref() }.next);

@@ -16,12 +16,8 @@ pub struct TaskId {
     generation: u32,
 }
 
-impl TaskId {
-    pub(super) const NONE: TaskId = TaskId {
-        index: u32::MAX,
-        generation: 0,
-    };
-}
+/// Most places, so that the ring's size fits its counters.
+const PLACES_MAX: u32 = 1 << 31;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
@@ -40,16 +36,20 @@ struct Place {
     is_due: bool,
 }
 
-/// INVARIANT: `due` has a power of two of entries, and at least as many as there
-/// are places. A place's number stands between `first` and `end` exactly when it is
-/// marked due, and then once; so the ring never runs over.
+/// INVARIANT: `due` has a power of two of entries, `mask` + 1, and at least as many as
+/// there are places. A place's number stands between `first` and `end` exactly when it
+/// is marked due, and then once; so the ring never runs over, and what is on it names
+/// places. There are never fewer places than before.
 struct Lists {
     places: Vec<Place>,
     free: Vec<u32>,
     due: Vec<u32>,
+    mask: u32,
     first: u32,
     end: u32,
 }
+
+const DUE_AT_FIRST: u32 = 64;
 
 /// INVARIANT: `lists` is reached through `with` only, whose closures stand in this
 /// file and run nobody else's code: they drop no task, and wake nobody. So there is
@@ -61,20 +61,18 @@ pub(super) struct Table {
 impl Table {
     /// One place, for the main task.
     pub fn new() -> Table {
-        let main = Place {
-            task: None,
-            generation: 0,
-            used: Use::Taken,
-            is_due: false,
+        let mut lists = Lists {
+            places: Vec::new(),
+            free: Vec::new(),
+            due: vec![0; DUE_AT_FIRST as usize],
+            mask: DUE_AT_FIRST - 1,
+            first: 0,
+            end: 0,
         };
+        let main = lists.grow();
+        lists.places[main as usize].used = Use::Taken;
         Table {
-            lists: UnsafeCell::new(Lists {
-                places: vec![main],
-                free: Vec::new(),
-                due: vec![0; 64],
-                first: 0,
-                end: 0,
-            }),
+            lists: UnsafeCell::new(lists),
         }
     }
 
@@ -84,10 +82,15 @@ impl Table {
         change(unsafe { &mut *self.lists.get() })
     }
 
-    /// Makes a task due.
-    #[inline]
+    /// Makes a task due. One that is not there is skipped later.
+    #[inline(always)]
     pub fn wake(&self, index: u32) {
-        self.with(|lists| lists.wake(index));
+        self.with(|lists| {
+            if (index as usize) < lists.places.len() {
+                // SAFETY: there is such a place.
+                unsafe { lists.wake(index) };
+            }
+        });
     }
 
     pub fn is_any_due(&self) -> bool {
@@ -95,59 +98,64 @@ impl Table {
     }
 
     /// Takes a task in, due at once.
-    #[inline]
+    #[inline(always)]
     pub fn add(&self, task: Listing) -> TaskId {
         self.with(|lists| {
             let index = match lists.free.pop() {
                 Some(index) => index,
                 None => lists.grow(),
             };
-            let place = &mut lists.places[index as usize];
+            // SAFETY: what is free, or has just been made, is a place.
+            let place = unsafe { lists.place(index) };
             // Forgotten, not dropped: a free place holds none.
             std::mem::forget(place.task.replace(task));
             place.used = Use::Taken;
             let generation = place.generation;
-            lists.wake(index);
+            // SAFETY: as above.
+            unsafe { lists.wake(index) };
             TaskId { index, generation }
         })
     }
 
     /// The first place that is due, and its task, taken out to be polled. None for
     /// the main task, and where the task has ended.
-    #[inline]
-    pub fn next(&self) -> Option<(u32, Option<Listing>)> {
+    #[inline(always)]
+    pub fn next(&self) -> Option<(Taken, Option<Listing>)> {
         self.with(|lists| {
             if lists.first == lists.end {
                 return None;
             }
-            let mask = lists.due.len() - 1;
-            let index = lists.due[lists.first as usize & mask];
+            let at = (lists.first & lists.mask) as usize;
+            // SAFETY: by the invariant the ring has `mask` + 1 entries.
+            let index = unsafe { *lists.due.get_unchecked(at) };
             lists.first = lists.first.wrapping_add(1);
-            let place = &mut lists.places[index as usize];
+            // SAFETY: by the invariant what is due is a place.
+            let place = unsafe { lists.place(index) };
             place.is_due = false;
-            Some((index, place.task.take()))
+            Some((Taken(index), place.task.take()))
         })
     }
 
     /// Puts a task back after a poll; or gives it back, when it was cancelled, and
     /// its place free.
-    #[inline]
-    pub fn put_back(&self, index: u32, task: Listing) -> Option<Listing> {
+    #[inline(always)]
+    pub fn put_back(&self, taken: Taken, task: Listing) -> Option<Listing> {
         self.with(|lists| {
-            let place = &mut lists.places[index as usize];
+            // SAFETY: who has a `Taken` of this table names a place.
+            let place = unsafe { lists.place(taken.0) };
             if place.used == Use::Taken {
                 std::mem::forget(place.task.replace(task));
                 return None;
             }
-            lists.vacate(index);
+            lists.vacate(taken.0);
             Some(task)
         })
     }
 
     /// Gives the place of a task that was taken out free.
-    #[inline]
-    pub fn vacate(&self, index: u32) {
-        self.with(|lists| lists.vacate(index));
+    #[inline(always)]
+    pub fn vacate(&self, taken: Taken) {
+        self.with(|lists| lists.vacate(taken.0));
     }
 
     /// Whether there is such a task; and the task, unless it is being polled.
@@ -188,22 +196,45 @@ impl Table {
     }
 }
 
+/// The place of a task that was taken out to be polled.
+///
+/// INVARIANT: of the table that it is given back to; made by `next` only.
+#[derive(Clone, Copy)]
+pub(super) struct Taken(u32);
+
+impl Taken {
+    pub fn index(self) -> u32 {
+        self.0
+    }
+}
+
 impl Lists {
-    #[inline]
-    fn wake(&mut self, index: u32) {
-        let Some(place) = self.places.get_mut(index as usize) else {
-            return;
-        };
+    /// # Safety
+    /// There is such a place.
+    #[inline(always)]
+    unsafe fn place(&mut self, index: u32) -> &mut Place {
+        debug_assert!((index as usize) < self.places.len());
+        // SAFETY: as the caller says.
+        unsafe { self.places.get_unchecked_mut(index as usize) }
+    }
+
+    /// # Safety
+    /// There is such a place.
+    #[inline(always)]
+    unsafe fn wake(&mut self, index: u32) {
+        // SAFETY: as the caller says.
+        let place = unsafe { self.place(index) };
         if place.is_due {
             return;
         }
         place.is_due = true;
-        let mask = self.due.len() - 1;
-        self.due[self.end as usize & mask] = index;
+        let at = (self.end & self.mask) as usize;
+        // SAFETY: by the invariant the ring has `mask` + 1 entries.
+        unsafe { *self.due.get_unchecked_mut(at) = index };
         self.end = self.end.wrapping_add(1);
     }
 
-    #[inline]
+    #[inline(always)]
     fn vacate(&mut self, index: u32) {
         let place = &mut self.places[index as usize];
         place.used = Use::Free;
@@ -213,28 +244,31 @@ impl Lists {
 
     /// A new place.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) -> u32 {
-        let index = u32::try_from(self.places.len()).expect("a loop has under 2^32 tasks");
+        let index = u32::try_from(self.places.len())
+            .ok()
+            .filter(|&index| index < PLACES_MAX)
+            .expect("a loop has at most 2^31 tasks");
+        if self.places.len() == self.due.len() {
+            self.grow_ring();
+        }
         self.places.push(Place {
             task: None,
             generation: 0,
             used: Use::Free,
             is_due: false,
         });
-        if self.places.len() > self.due.len() {
-            self.grow_ring();
-        }
         index
     }
 
     /// Doubles the ring; what is due keeps its order.
     fn grow_ring(&mut self) {
-        let mask = self.due.len() - 1;
         let waiting = self.end.wrapping_sub(self.first);
-        let mut due: Vec<u32> = (0..waiting)
-            .map(|n| self.due[self.first.wrapping_add(n) as usize & mask])
-            .collect();
+        let entry = |n: u32| self.due[(self.first.wrapping_add(n) & self.mask) as usize];
+        let mut due: Vec<u32> = (0..waiting).map(entry).collect();
         due.resize(self.due.len() * 2, 0);
+        self.mask = self.mask * 2 + 1;
         (self.due, self.first, self.end) = (due, 0, waiting);
     }
 }

@@ -76,7 +76,7 @@ impl TaskWaker {
     }
 
     /// As [`Waker::wake`].
-    #[inline]
+    #[inline(always)]
     pub fn wake(self) {
         if self.number == NO_TASK {
             return self.wake_stranger();
