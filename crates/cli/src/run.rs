@@ -133,7 +133,8 @@ fn plan(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Plan>> {
     let path = env::var("PATH").unwrap_or_default();
-    let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace);
+    let facts =
+        Facts::gather(subjects, &path, offer.isolation.network_namespace).with_kernel(experiment);
     let options = plan::Options {
         quick: words.quick,
         only: words.only.clone(),

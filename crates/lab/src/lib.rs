@@ -19,6 +19,7 @@ pub mod run;
 pub mod sample;
 pub mod store;
 pub mod supervise;
+pub mod sysctl;
 pub mod target;
 pub mod trial;
 pub mod verify;

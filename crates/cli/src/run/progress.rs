@@ -81,6 +81,7 @@ impl<'a> Bar<'a> {
         self.count(done, total);
         let figure = match (&trial.outcome, &trial.load) {
             (Outcome::Measured, Some(load)) => format!("{:.0} requests/s", load.rate_per_s),
+            (Outcome::Measured, None) => speed(trial),
             (Outcome::Failed { reason, .. }, _) => format!("failed: {reason}"),
             _ => "interrupted".to_owned(),
         };
@@ -110,6 +111,17 @@ impl<'a> Bar<'a> {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// What a program did, by its first line: `2.000e7 coroutines/s in 0.250 s`.
+fn speed(trial: &Trial) -> String {
+    let line = trial.program.as_ref().and_then(|p| p.lines.first());
+    let Some(line) = line.filter(|line| line.elapsed_ns > 0) else {
+        return "done".to_owned();
+    };
+    let seconds = line.elapsed_ns as f64 / 1e9;
+    let rate = line.count as f64 / seconds;
+    format!("{rate:.3e} {}/s in {seconds:.3} s", line.measure)
 }
 
 fn title(cell: &Cell, block: u32, generator: &str) -> String {
@@ -146,7 +158,25 @@ fn minutes(length: Nanos) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::{ProgramLine, ProgramReport};
+
     use super::*;
+
+    #[test]
+    fn a_program_is_told_by_its_rate() {
+        let mut trial = Trial::default();
+        assert_eq!(speed(&trial), "done");
+        trial.program = Some(ProgramReport {
+            lines: vec![ProgramLine {
+                measure: "coroutines".to_owned(),
+                count: 5_000_000,
+                elapsed_ns: 250_000_000,
+                ..ProgramLine::default()
+            }],
+            ..ProgramReport::default()
+        });
+        assert_eq!(speed(&trial), "2.000e7 coroutines/s in 0.250 s");
+    }
 
     #[test]
     fn time_left_reads_as_people_say_it() {

@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::cap::Limits;
+use crate::experiment::Experiment;
 use crate::subject::{Needs, Subject};
+use crate::sysctl;
 
 /// Facts about a machine.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -25,6 +27,17 @@ pub struct Facts {
     pub files: BTreeSet<String>,
     /// Limits on connections.
     pub limits: Limits,
+    /// Of the kernel settings that the experiment varies, those that are there.
+    pub kernel: BTreeMap<String, KernelSetting>,
+}
+
+/// A kernel setting.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct KernelSetting {
+    /// Its present value.
+    pub value: String,
+    /// Whether Prony may write it.
+    pub writable: bool,
 }
 
 impl Facts {
@@ -48,7 +61,21 @@ impl Facts {
                 .cloned()
                 .collect(),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
+            kernel: BTreeMap::new(),
         }
+    }
+
+    /// The same with the kernel settings that `experiment` varies.
+    #[must_use]
+    pub fn with_kernel(mut self, experiment: &Experiment) -> Facts {
+        let names = experiment.settings.iter().filter_map(|s| s.sysctl.clone());
+        let found = |name: String| {
+            let writable = sysctl::is_writable(&name);
+            let value = sysctl::read(&name).ok()?;
+            Some((name, KernelSetting { value, writable }))
+        };
+        self.kernel = names.filter_map(found).collect();
+        self
     }
 
     /// What of `needs` is not there, each as a message names it.

@@ -41,7 +41,7 @@ use crate::cap;
 use crate::experiment::{Connections, Exclusion, Experiment, Setting, THREADS, Workload};
 use crate::subject::{self, Subject};
 
-pub use facts::{Facts, on_path};
+pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
 pub use settle::settle;
 
@@ -139,13 +139,15 @@ pub fn plan(
     }
     let selected = select_only(&all, &options.only)?;
     let mut not_run = missing(subjects, &selected, facts);
-    if not_run.len() == subjects_of(&selected).count() {
+    not_run.extend(program::unwritable(experiment, &selected, facts));
+    let gone = |cell: &Cell| {
+        let mut gone = not_run.iter();
+        gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
+    };
+    let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
+    if cells.is_empty() {
         return Err(PlanError::NothingRuns { not_run });
     }
-    let cells: Vec<Cell> = selected
-        .into_iter()
-        .filter(|cell| not_run.iter().all(|gone| gone.what != cell.subject))
-        .collect();
     not_run.extend(program::undone(experiment, subjects, &options.only));
     let named = not_run.clone();
     let unreached = not_applicable(experiment, subjects, &all, &options.only);

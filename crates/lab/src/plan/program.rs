@@ -1,8 +1,9 @@
 //! The part of a plan that is about programs: which work in which sizes, which threads
 //! and builds, and what no program of a subject does. Pure.
 
-use prony_record::{Cores, NotRun, PlannedProgram};
+use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 
+use super::facts::Facts;
 use super::select;
 use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
 use crate::subject::Subject;
@@ -151,4 +152,34 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
         }
     }
     undone
+}
+
+/// Cells with a value of a kernel setting that may not be written and is another one now.
+pub fn unwritable(experiment: &Experiment, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
+    let mut gone: Vec<NotRun> = Vec::new();
+    for setting in &experiment.settings {
+        let Some(name) = &setting.sysctl else {
+            continue;
+        };
+        let here = facts.kernel.get(name);
+        for cell in cells {
+            let Some(value) = cell.settings.get(setting.name.get_ref()) else {
+                continue;
+            };
+            let reason = match here {
+                None => format!("the kernel has no setting {name}"),
+                Some(here) if here.writable || here.value == *value => continue,
+                Some(here) => format!("{name} is {} and may not be written", here.value),
+            };
+            if gone.iter().all(|other| other.what != cell.id) {
+                let remedy = here.map_or_else(String::new, |_| format!("sysctl -w {name}={value}"));
+                gone.push(NotRun {
+                    what: cell.id.clone(),
+                    reason,
+                    remedy,
+                });
+            }
+        }
+    }
+    gone
 }

@@ -23,6 +23,7 @@ fn machine(subjects: &[Subject]) -> Facts {
         files: needs().flat_map(|n| n.files.clone()).collect(),
         elsewhere: BTreeMap::new(),
         limits: Limits::example(),
+        kernel: BTreeMap::new(),
     }
 }
 

@@ -48,6 +48,7 @@ use crate::store::{self, Journal, StoreError};
 use crate::supervise::{
     Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
 };
+use crate::sysctl::{self, Note};
 use pace::Pace;
 use work::WorkFolder;
 
@@ -136,8 +137,8 @@ pub enum RunError {
     /// The supervisors cannot be started at all.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// The folder for the trials' files.
-    #[error("the folder for the trials' files: {0}")]
+    /// The folder for the trials' files, or a kernel setting that cannot be put back.
+    #[error("the folder for the trials' files, or a kernel setting: {0}")]
     Work(#[from] io::Error),
     /// The plan names what it does not hold.
     #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
@@ -217,12 +218,16 @@ struct Task<'a> {
     generator: Generator,
 }
 
+fn name_of(generator: &Generator) -> &'static str {
+    match generator {
+        Generator::Prony => "prony",
+        Generator::Wrk { .. } => "wrk",
+    }
+}
+
 impl Task<'_> {
     fn generator_name(&self) -> &'static str {
-        match self.generator {
-            Generator::Prony => "prony",
-            Generator::Wrk { .. } => "wrk",
-        }
+        name_of(&self.generator)
     }
 
     /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
@@ -268,6 +273,9 @@ pub fn run(
         Journal::create(&options.dir, plan, &environment)?
     };
     let dir = options.dir.canonicalize()?;
+    if let Some(left) = Note::left_in(&dir) {
+        left.settle()?;
+    }
     let mut runner = Runner {
         plan,
         options,
@@ -489,7 +497,9 @@ impl Runner<'_> {
         let mut wanted = self.options.wanted;
         // A server that already runs is reached over the host's network only.
         wanted.network &= !matches!(order.subject.source, Source::Url { .. });
-        let mut record = unfinished(&order, task.generator_name());
+        let mut record = unfinished(&order);
+        let values = sysctl::wanted(&order.cell, &order.settings);
+        let note = Note::of(&self.dir, &values)?;
         let supervisor = Supervisor::start(&self.options.prony, wanted, Order::Trial(order))?;
         let mut watch = Watch {
             supervisor,
@@ -498,7 +508,13 @@ impl Runner<'_> {
             interrupted: false,
             phase: Phase::Prepare,
         };
-        match watch.result(stop, progress) {
+        let result = watch.result(stop, progress);
+        if result.is_err() {
+            watch.supervisor.end();
+        }
+        // Whatever became of the supervisor, the kernel is as it was before.
+        note.map_or(Ok(()), Note::settle)?;
+        match result {
             Ok(result) => return Ok(result),
             Err(_) if watch.interrupted => record.outcome = Outcome::Interrupted,
             Err(reason) => {
@@ -508,7 +524,6 @@ impl Runner<'_> {
                 };
             }
         }
-        watch.supervisor.end();
         Ok((record, None))
     }
 
@@ -547,14 +562,14 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The record of a trial whose supervisor did not give one.
-fn unfinished(order: &TrialOrder, generator: &str) -> Trial {
+pub(crate) fn unfinished(order: &TrialOrder) -> Trial {
     Trial {
         schema: prony_record::SCHEMA,
         cell: order.cell.id.clone(),
         block: order.block,
         position: order.position,
         seed: order.seed,
-        generator: generator.to_owned(),
+        generator: name_of(&order.generator).to_owned(),
         started_unix_ms: clock::unix_nanos() / 1_000_000,
         ..Trial::default()
     }

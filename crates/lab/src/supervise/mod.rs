@@ -39,11 +39,12 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prony_record::{Fact, Isolation};
+use prony_record::{Fact, Isolation, Outcome, Phase};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
+use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
 pub use order::{
@@ -300,6 +301,7 @@ fn watch(rest: Lines, interrupt: &Interrupt, alone: bool) {
     if !alone {
         launch::kill_descendants(KILL_ROUNDS_MAX);
     }
+    sysctl::put_back();
     std::process::exit(1);
 }
 
@@ -319,7 +321,16 @@ fn carry_out(
                 // A reader that is gone ends this process through its input.
                 let _ = print(output, &Report::Phase { phase });
             };
+            let wanted = sysctl::wanted(&order.cell, &order.settings);
+            if let Err(reason) = sysctl::change(&wanted) {
+                let mut trial = crate::run::unfinished(&order);
+                let phase = Phase::Prepare;
+                trial.outcome = Outcome::Failed { phase, reason };
+                let histogram = None;
+                return Report::Trial { trial, histogram };
+            }
             let (trial, histogram) = crate::trial::run(&order, isolation, interrupt, &mut began);
+            sysctl::put_back();
             Report::Trial { trial, histogram }
         }
         Order::Command(order) => command::run(&order, interrupt),

@@ -44,6 +44,8 @@ const KILL_ROUNDS_MAX: u32 = 5_000;
 /// What the loader says of a library that it was to preload and could not: it then goes on
 /// without, and another program would be measured than the one that was named.
 const NOT_PRELOADED: &str = "cannot be preloaded";
+/// What a program prints beside its measurement when it was refused a realtime priority.
+const NOT_REALTIME: &str = "\"realtime\":false";
 
 /// Runs a trial to its end. `began` is told of each phase.
 ///
@@ -364,6 +366,10 @@ impl<'a> Running<'a> {
             detail: lines.as_ref().err().cloned().unwrap_or_default(),
         });
         let lines = lines.map_err(Halt::Failed)?;
+        if text.contains(NOT_REALTIME) {
+            let note = "the program says that it was not allowed to be scheduled in real time";
+            self.trial.notes.push(note.to_owned());
+        }
         if let Some(ran) = &mut self.ran {
             ran.usage.lines = lines;
             self.trial.window_ns = ran.usage.wall_ns;

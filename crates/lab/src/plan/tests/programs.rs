@@ -219,6 +219,46 @@ fn a_build_that_fails_takes_its_sizes_along() {
     assert_eq!(ids(&plan), ["test/a more n=5", "test/a more n=6"]);
 }
 
+#[test]
+fn a_kernel_setting_that_may_not_be_written_leaves_out_its_other_values() {
+    let text = "subject = [{ ref = './a' }]
+        workload = [{ work = 'start', count = 5 }]
+        setting = [{ name = 'throttle', values = [950000, -1], sysctl = 'kernel.sched_rt_runtime_us' }]";
+    let (experiment, subjects) = read(text);
+    let planned = |value: &str, writable| {
+        let mut facts = machine(&subjects);
+        let setting = KernelSetting {
+            value: value.to_owned(),
+            writable,
+        };
+        let name = "kernel.sched_rt_runtime_us".to_owned();
+        facts.kernel.insert(name, setting);
+        plan(&experiment, &subjects, &facts, &Options::default()).unwrap()
+    };
+    assert_eq!(ids(&planned("950000", true)).len(), 2);
+    let fixed = planned("950000", false);
+    assert_eq!(ids(&fixed), ["test/a start n=5 throttle=950000"]);
+    let gone = &fixed.not_run[0];
+    assert_eq!(gone.what, "test/a start n=5 throttle=-1");
+    assert_eq!(
+        gone.reason,
+        "kernel.sched_rt_runtime_us is 950000 and may not be written"
+    );
+    assert_eq!(gone.remedy, "sysctl -w kernel.sched_rt_runtime_us=-1");
+    let without = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    );
+    assert!(
+        without
+            .unwrap_err()
+            .to_string()
+            .contains("the kernel has no setting")
+    );
+}
+
 proptest! {
     /// Whatever the sizes and settings: every cell once, each of a subject that does the
     /// work, with exactly the settings that concern it, and each block runs all.
