@@ -76,5 +76,5 @@ pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pages::prefer_huge_pages;
 pub use stream::{Accepted, Listener, PostLimit, Stream};
-pub use tasks::{Task, TaskId, TaskWaker};
+pub use tasks::{Outcome, Task, TaskCounts, TaskId, TaskWaker};
 pub use turn::run;

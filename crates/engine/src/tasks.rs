@@ -534,7 +534,13 @@ impl Waiter {
 }
 
 #[cfg(test)]
+mod random_tests;
+
+#[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     struct YieldOnce(bool);
@@ -616,5 +622,151 @@ mod tests {
         });
         run(&tasks);
         assert!((998..=1_000).contains(&tasks.polls()));
+    }
+
+    /// Not known when this is compiled, so that the panic carries a `String`.
+    fn tasks_of() -> String {
+        "two".to_owned()
+    }
+
+    #[test]
+    fn a_caught_panic_is_the_result_of_its_task_and_the_others_go_on() {
+        let tasks = Tasks::new(40_005);
+        let mut failing =
+            tasks.spawn_on(tasks.loop_id, async { panic!("of {}", tasks_of()) }, true);
+        let other = tasks.spawn(async { 7 });
+        run(&tasks);
+        assert_eq!(other.take(), Some(7));
+        assert_eq!(tasks.len(), 0);
+        assert!(failing.is_finished());
+        let outcome = failing.poll_outcome(&Context::from_waker(Waker::noop()));
+        let Poll::Ready(Outcome::<()>::Panicked(payload)) = outcome else {
+            panic!("{outcome:?} is not a panic");
+        };
+        assert_eq!(
+            payload.downcast_ref::<String>().map(String::as_str),
+            Some("of two")
+        );
+        let counts = tasks.counts();
+        assert_eq!(
+            (counts.spawned, counts.finished, counts.panicked),
+            (2, 1, 1)
+        );
+    }
+
+    #[test]
+    fn a_caught_panic_that_nobody_asks_about_is_told() {
+        thread_local!(static TOLD: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) });
+        let tasks = Tasks::new(40_006);
+        tasks.on_unseen_panic(|payload| {
+            let text = payload.downcast_ref::<&str>().copied().unwrap_or_default();
+            TOLD.with_borrow_mut(|told| told.push(text));
+        });
+        let fail = |text: &'static str| {
+            tasks.spawn_on(
+                tasks.loop_id,
+                async move { std::panic::panic_any(text) },
+                true,
+            )
+        };
+        fail("detached").detach();
+        let kept: Task<()> = fail("dropped");
+        run(&tasks);
+        assert_eq!(TOLD.take(), ["detached"]);
+        drop(kept);
+        assert_eq!(TOLD.take(), ["dropped"]);
+    }
+
+    #[test]
+    fn a_panic_that_is_not_caught_goes_on_and_leaves_no_place_taken() {
+        let tasks = Tasks::new(40_007);
+        let failing: Task<()> = tasks.spawn(async { panic!("on") });
+        let gone = catch_unwind(AssertUnwindSafe(|| run(&tasks)));
+        assert!(gone.is_err());
+        assert_eq!(tasks.len(), 0);
+        assert!(!failing.is_finished());
+        tasks.cancel_all();
+    }
+
+    #[test]
+    fn a_cancelled_task_tells_who_awaits_it() {
+        let tasks = Tasks::new(40_008);
+        let mut endless = tasks.spawn(std::future::pending::<()>());
+        let id = endless.id();
+        let awaiting = tasks.spawn(std::future::poll_fn(move |cx| {
+            endless
+                .poll_outcome(cx)
+                .map(|outcome| matches!(outcome, Outcome::Cancelled))
+        }));
+        run(&tasks);
+        assert_eq!(awaiting.take(), None);
+        {
+            let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+            assert!(tasks.cancel(id));
+        }
+        run(&tasks);
+        assert_eq!(awaiting.take(), Some(true));
+        assert!(!tasks.cancel(id), "it is gone");
+    }
+
+    #[test]
+    fn a_caught_task_may_panic_while_it_is_cancelled() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("in a drop");
+            }
+        }
+        let tasks = Tasks::new(40_009);
+        let work = async {
+            let _bomb = Bomb;
+            std::future::pending::<()>().await;
+        };
+        let task = tasks.spawn_on(tasks.loop_id, work, true);
+        run(&tasks);
+        drop(task);
+        assert_eq!((tasks.len(), tasks.counts().cancelled), (0, 1));
+    }
+
+    #[derive(Default)]
+    struct Flag(AtomicBool);
+
+    impl std::task::Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_waker_kept_as_a_number_wakes_its_task_and_another_wakes_itself() {
+        let tasks = Tasks::new(40_010);
+        let kept: Rc<RefCell<Option<TaskWaker>>> = Rc::default();
+        let (theirs, mut polls) = (kept.clone(), 0);
+        let task = tasks.spawn(std::future::poll_fn(move |cx| {
+            polls += 1;
+            *theirs.borrow_mut() = Some(TaskWaker::of(cx.waker()));
+            if polls == 2 {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        }));
+        run(&tasks);
+        assert!(!task.is_finished());
+        let waker = kept.take();
+        {
+            let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+            waker.into_iter().for_each(TaskWaker::wake);
+        }
+        run(&tasks);
+        assert!(task.is_finished());
+        let flag = Arc::new(Flag::default());
+        let waker = Waker::from(flag.clone());
+        let stranger = TaskWaker::of(&waker);
+        assert!(stranger.will_wake(&waker));
+        stranger.wake();
+        assert!(flag.0.load(Ordering::Relaxed));
+        assert!(!TaskWaker::default().will_wake(Waker::noop()));
+        TaskWaker::default().wake();
     }
 }

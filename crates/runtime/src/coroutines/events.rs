@@ -92,7 +92,7 @@ pub struct AutoWait<'a>(Enter<'a>);
 impl Future for AutoWait<'_> {
     type Output = ();
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         // The gate of an event is never closed, so this is no error.
         Pin::new(&mut self.0).poll(cx).map(|_| ())

@@ -116,7 +116,7 @@ impl Enter<'_> {
 impl Future for Enter<'_> {
     type Output = Result<(), Closed>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         let Some(ticket) = self.ticket else {
             if self.gate.is_closed() || self.gate.try_enter() {

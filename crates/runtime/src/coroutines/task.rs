@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use prony_engine::{Handle, Task, TaskId};
+use prony_engine::{Handle, Outcome, Task, TaskId};
 use serde::Serialize;
 
 /// Most living tasks whose names are kept; further ones are counted, and nameless.
@@ -43,15 +43,10 @@ pub struct Coroutines {
 
 #[derive(Default)]
 struct Registry {
-    spawned: Cell<u64>,
-    finished: Cell<u64>,
+    /// Watched tasks that panicked: to the engine they have finished.
     panicked: Cell<u64>,
-    cancelled: Cell<u64>,
     named: RefCell<BTreeMap<u64, Rc<str>>>,
-}
-
-fn add_one(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
+    last_name: Cell<u64>,
 }
 
 /// What a loop's tasks are doing and have done, at one moment.
@@ -65,16 +60,16 @@ pub struct Tasks {
     pub panicked: u64,
     /// Tasks that were cancelled.
     pub cancelled: u64,
-    /// Times that any task of the loop was polled, also of those that were started
-    /// without these counters.
+    /// Times that a task was polled.
     pub polls: u64,
     /// The names of the living tasks that have one, oldest first.
     pub names: Vec<String>,
 }
 
 impl Coroutines {
-    /// Tasks of this loop, counted from zero.
+    /// The tasks of this loop. Panics that nobody asks about are logged from now on.
     pub fn new(handle: &Handle) -> Coroutines {
+        handle.on_unseen_panic(|payload| log_unseen("(no name)", &message_of(payload)));
         Coroutines {
             handle: handle.clone(),
             registry: Rc::default(),
@@ -93,7 +88,7 @@ impl Coroutines {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.start(work, None)
+        Join(Kind::Plain(self.handle.spawn_caught(work)))
     }
 
     /// Starts a task that has a name in [`snapshot`](Coroutines::snapshot) and in
@@ -103,49 +98,44 @@ impl Coroutines {
         F: Future + 'static,
         F::Output: 'static,
     {
-        self.start(work, Some(Box::new(Extra::named(Some(name.into())))))
+        self.spawn_watched(work, Some(name.into()), None)
     }
 
-    #[inline(always)]
-    pub(super) fn start<F>(&self, work: F, mut extra: Option<Box<Extra>>) -> Join<F::Output>
+    /// Starts a task of which `on_end` is told how it ended, once its future is gone.
+    pub(super) fn spawn_watched<F>(
+        &self,
+        work: F,
+        name: Option<Rc<str>>,
+        on_end: Option<Box<dyn FnOnce(How)>>,
+    ) -> Join<F::Output>
     where
         F: Future + 'static,
         F::Output: 'static,
     {
-        let number = self.registry.spawned.get();
-        self.registry.spawned.set(number + 1);
-        if let Some(extra) = &mut extra {
-            self.registry.keep_name(number, extra);
-        }
-        let guarded = Guarded {
-            work: Some(work),
-            ending: Ending {
-                registry: self.registry.clone(),
-                number,
-                extra,
-                is_over: false,
-            },
+        let ending = Ending {
+            number: self.registry.keep_name(name.as_ref()),
+            registry: self.registry.clone(),
+            name,
+            on_end,
+            is_over: false,
         };
-        Join {
-            task: Some(self.handle.spawn(guarded)),
-        }
+        let work = Some(work);
+        Join(Kind::Watched(self.handle.spawn(Watched { work, ending })))
     }
 
-    /// What the tasks are doing and have done.
+    /// What the tasks of the loop are doing and have done, with the names of those
+    /// that were started through this and its clones.
     pub fn snapshot(&self) -> Tasks {
-        let registry = &*self.registry;
-        let (finished, panicked, cancelled) = (
-            registry.finished.get(),
-            registry.panicked.get(),
-            registry.cancelled.get(),
-        );
-        let names = registry.named.borrow();
+        let counts = self.handle.task_counts();
+        let watched = self.registry.panicked.get();
+        let ended = counts.finished + counts.panicked + counts.cancelled;
+        let names = self.registry.named.borrow();
         Tasks {
-            alive: registry.spawned.get() - finished - panicked - cancelled,
-            finished,
-            panicked,
-            cancelled,
-            polls: self.handle.stats().polls,
+            alive: counts.spawned - ended,
+            finished: counts.finished - watched,
+            panicked: counts.panicked + watched,
+            cancelled: counts.cancelled,
+            polls: counts.polls,
             names: names.values().map(|name| name.to_string()).collect(),
         }
     }
@@ -158,26 +148,16 @@ impl fmt::Debug for Coroutines {
 }
 
 impl Registry {
-    fn keep_name(&self, number: u64, extra: &mut Extra) {
+    /// Keeps the name of a living task; yields under which number.
+    fn keep_name(&self, name: Option<&Rc<str>>) -> Option<u64> {
         let mut named = self.named.borrow_mut();
-        if let Some(name) = &extra.name
-            && named.len() < NAMES_MAX
-        {
-            named.insert(number, name.clone());
+        if named.len() >= NAMES_MAX {
+            return None;
         }
-    }
-}
-
-/// What only some tasks have.
-pub(super) struct Extra {
-    pub name: Option<Rc<str>>,
-    /// Told how the task ended, once its future is gone.
-    pub on_end: Option<Box<dyn FnOnce(How)>>,
-}
-
-impl Extra {
-    pub fn named(name: Option<Rc<str>>) -> Extra {
-        Extra { name, on_end: None }
+        let number = self.last_name.get() + 1;
+        self.last_name.set(number);
+        named.insert(number, name?.clone());
+        Some(number)
     }
 }
 
@@ -189,81 +169,67 @@ pub(super) enum How {
     Cancelled,
 }
 
-/// Counts the end of a task, once, whatever it is.
+/// Tells of the end of a task, once, whatever it is.
 struct Ending {
     registry: Rc<Registry>,
-    number: u64,
-    extra: Option<Box<Extra>>,
+    number: Option<u64>,
+    name: Option<Rc<str>>,
+    on_end: Option<Box<dyn FnOnce(How)>>,
     is_over: bool,
 }
 
 impl Ending {
-    fn name(&self) -> Option<Rc<str>> {
-        self.extra.as_ref()?.name.clone()
-    }
-
-    #[inline]
-    fn finished(&mut self) {
-        self.is_over = true;
-        add_one(&self.registry.finished);
-        if self.extra.is_some() {
-            self.tell(How::Finished);
-        }
-    }
-
-    #[cold]
-    fn panicked(&mut self, message: &str) {
-        self.is_over = true;
-        add_one(&self.registry.panicked);
-        self.tell(How::Panicked(message.to_owned()));
-    }
-
-    #[cold]
-    fn cancelled(&mut self) {
-        self.is_over = true;
-        add_one(&self.registry.cancelled);
-        self.tell(How::Cancelled);
-    }
-
     fn tell(&mut self, how: How) {
-        let Some(mut extra) = self.extra.take() else {
-            return;
-        };
-        if extra.name.is_some() {
-            self.registry.named.borrow_mut().remove(&self.number);
+        self.is_over = true;
+        if let Some(number) = self.number {
+            self.registry.named.borrow_mut().remove(&number);
         }
-        if let Some(on_end) = extra.on_end.take() {
+        if let Some(on_end) = self.on_end.take() {
             on_end(how);
+        }
+    }
+
+    fn panicked(&mut self, payload: Box<dyn Any + Send>) -> Panicked {
+        let count = &self.registry.panicked;
+        count.set(count.get() + 1);
+        let message = message_of(payload);
+        self.tell(How::Panicked(message.clone()));
+        Panicked {
+            name: self.name.clone(),
+            message: Some(message),
         }
     }
 }
 
 pin_project! {
-    /// A task's future with its panics caught: while it runs, and while it is dropped.
-    struct Guarded<F> {
+    /// The future of a task of which somebody is told how it ended, whether it panics
+    /// while it runs or while it is dropped.
+    struct Watched<F> {
         #[pin]
         work: Option<F>,
         ending: Ending,
     }
 
-    impl<F> PinnedDrop for Guarded<F> {
+    impl<F> PinnedDrop for Watched<F> {
         fn drop(this: Pin<&mut Self>) {
             let mut this = this.project();
             if this.ending.is_over {
                 return;
             }
-            match catch_unwind(AssertUnwindSafe(|| this.work.set(None))) {
-                Ok(()) => this.ending.cancelled(),
-                Err(payload) => drop(Panicked::new(this.ending, payload)),
+            // Cancelled. A panic in that is told in the log only.
+            let dropped = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
+            if let Err(payload) = dropped {
+                let name = this.ending.name.as_deref().unwrap_or("(no name)");
+                log_unseen(name, &message_of(payload));
             }
+            this.ending.tell(How::Cancelled);
         }
     }
 }
 
-impl<F: Future> Future for Guarded<F> {
+impl<F: Future> Future for Watched<F> {
     type Output = Result<F::Output, Panicked>;
 
-    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -278,13 +244,13 @@ impl<F: Future> Future for Guarded<F> {
         match polled {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(value)) => {
-                this.ending.finished();
+                this.ending.tell(How::Finished);
                 Poll::Ready(Ok(value))
             }
             Err(payload) => {
                 // What is left of the future; a second panic tells nothing new.
                 let _ = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
-                Poll::Ready(Err(Panicked::new(this.ending, payload)))
+                Poll::Ready(Err(this.ending.panicked(payload)))
             }
         }
     }
@@ -296,26 +262,16 @@ struct Panicked {
     message: Option<String>,
 }
 
-impl Panicked {
-    #[cold]
-    fn new(ending: &mut Ending, payload: Box<dyn Any + Send>) -> Panicked {
-        let name = ending.name();
-        let message = message_of(payload);
-        ending.panicked(&message);
-        Panicked {
-            name,
-            message: Some(message),
+impl Drop for Panicked {
+    fn drop(&mut self) {
+        if let Some(message) = self.message.take() {
+            log_unseen(self.name.as_deref().unwrap_or("(no name)"), &message);
         }
     }
 }
 
-impl Drop for Panicked {
-    fn drop(&mut self) {
-        if let Some(message) = self.message.take() {
-            let task = self.name.as_deref().unwrap_or("(no name)");
-            tracing::error!(task, message, "a task panicked, and nobody awaits it");
-        }
-    }
+fn log_unseen(task: &str, message: &str) {
+    tracing::error!(task, message, "a task panicked, and nobody awaits it");
 }
 
 /// What a panic says. A payload that is no text is only named as such.
@@ -356,39 +312,55 @@ impl std::error::Error for TaskError {}
 /// A task that was started: await it for its result; drop it to cancel the task;
 /// [`detach`](Join::detach) it to let the task run on its own. See [`Coroutines`].
 #[must_use = "dropping a Join cancels its task: await it, keep it or detach it"]
-pub struct Join<T> {
-    /// None when it was never started, because its scope had ended.
-    task: Option<Task<Result<T, Panicked>>>,
+pub struct Join<T>(Kind<T>);
+
+enum Kind<T> {
+    Plain(Task<T>),
+    Watched(Task<Result<T, Panicked>>),
+    /// Its scope had ended.
+    NeverStarted,
 }
 
 impl<T> Join<T> {
     pub(super) fn never_started() -> Join<T> {
-        Join { task: None }
+        Join(Kind::NeverStarted)
     }
 
     pub(super) fn id(&self) -> Option<TaskId> {
-        self.task.as_ref().map(Task::id)
+        match &self.0 {
+            Kind::Plain(task) => Some(task.id()),
+            Kind::Watched(task) => Some(task.id()),
+            Kind::NeverStarted => None,
+        }
     }
 
     /// Ends the task: its future is dropped now, or, when it calls this itself, after
     /// the poll that it is in. Awaiting it then gives [`TaskError::Cancelled`], unless
     /// it had ended before.
     pub fn cancel(&self) {
-        if let Some(task) = &self.task {
-            task.cancel();
+        match &self.0 {
+            Kind::Plain(task) => task.cancel(),
+            Kind::Watched(task) => task.cancel(),
+            Kind::NeverStarted => {}
         }
     }
 
     /// True when the task ran to its end or panicked.
     pub fn is_finished(&self) -> bool {
-        self.task.as_ref().is_some_and(Task::is_finished)
+        match &self.0 {
+            Kind::Plain(task) => task.is_finished(),
+            Kind::Watched(task) => task.is_finished(),
+            Kind::NeverStarted => false,
+        }
     }
 
     /// Lets the task run on its own. Should it panic, that is counted and logged.
-    #[inline]
+    #[inline(always)]
     pub fn detach(self) {
-        if let Some(task) = self.task {
-            task.detach();
+        match self.0 {
+            Kind::Plain(task) => task.detach(),
+            Kind::Watched(task) => task.detach(),
+            Kind::NeverStarted => {}
         }
     }
 }
@@ -396,17 +368,24 @@ impl<T> Join<T> {
 impl<T> Future for Join<T> {
     type Output = Result<T, TaskError>;
 
+    /// Asked again after its result, it gives [`TaskError::Cancelled`].
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(task) = &mut self.task else {
-            return Poll::Ready(Err(TaskError::Cancelled));
-        };
-        task.poll_outcome(cx).map(|outcome| match outcome {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(mut panicked)) => {
-                let message = panicked.message.take().unwrap_or_default();
-                Err(TaskError::Panicked(message))
-            }
-            None => Err(TaskError::Cancelled),
-        })
+        match &mut self.0 {
+            Kind::Plain(task) => task.poll_outcome(cx).map(|outcome| match outcome {
+                Outcome::Value(value) => Ok(value),
+                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                Outcome::Cancelled => Err(TaskError::Cancelled),
+            }),
+            Kind::Watched(task) => task.poll_outcome(cx).map(|outcome| match outcome {
+                Outcome::Value(Ok(value)) => Ok(value),
+                Outcome::Value(Err(mut panicked)) => {
+                    let message = panicked.message.take().unwrap_or_default();
+                    Err(TaskError::Panicked(message))
+                }
+                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                Outcome::Cancelled => Err(TaskError::Cancelled),
+            }),
+            Kind::NeverStarted => Poll::Ready(Err(TaskError::Cancelled)),
+        }
     }
 }

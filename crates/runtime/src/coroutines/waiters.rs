@@ -57,7 +57,7 @@ impl Waiters {
     }
 
     /// Waits behind all others.
-    #[inline]
+    #[inline(always)]
     pub fn join(&self, waker: &Waker) -> Ticket {
         let waker = TaskWaker::of(waker);
         if self.state.get() != State::Free || self.listed.get() > 0 {
@@ -94,7 +94,7 @@ impl Waiters {
 
     /// True, and the place is free, when who holds the ticket was let go on. Else it
     /// waits on with this waker.
-    #[inline]
+    #[inline(always)]
     pub fn ask(&self, ticket: Ticket, waker: &Waker) -> bool {
         if ticket != SINGLE {
             return self.ask_list(ticket, waker);
