@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::figures::{CellFigures, Figure};
 use crate::notes::{Note, Seen};
 use crate::plots::{Picture, Plot, picture};
-use crate::programs::{Part, across::Across, figures::DurationFigures};
+use crate::programs::{self, Part, across::Across, figures::DurationFigures};
 use crate::view::{self, Reckoned, View};
 use crate::{Rendered, Run, answer, escape, markdown};
 
@@ -29,7 +29,8 @@ pub fn render(run: &Run) -> Rendered {
 }
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
-/// (workload and connections) with the most figures, the first of equals. Empty where the plan has no cell.
+/// (workload and connections, or size of a program's work) with the most figures, the first of
+/// equals. Empty where the plan has no cell; of programs alone there is only [`Plot::Rate`].
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
@@ -45,7 +46,8 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
         }
     }
     let Some((_, own, group)) = best else {
-        return String::new();
+        let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
+        return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };
     let mut picture = picture(plot, "alone", &own);
     picture.title = format!("{}: {group}", picture.title);

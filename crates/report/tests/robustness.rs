@@ -308,6 +308,10 @@ fn a_single_picture_carries_its_own_style() {
     assert!(svg.contains("<style>") && svg.contains("prefers-color-scheme: dark"));
     insta::assert_snapshot!(svg);
     assert_eq!(plot_svg(&Run::default(), Plot::Cpu), "");
+    let programs = fixture::programs::runtime(1);
+    let svg = plot_svg(&programs, Plot::Rate);
+    assert!(svg.contains("start, n = 10,000") && svg.contains("<style>"));
+    assert_eq!(plot_svg(&programs, Plot::Latency), "");
 }
 
 #[test]

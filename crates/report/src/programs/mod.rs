@@ -83,6 +83,27 @@ pub fn only(plan: &Plan) -> bool {
     any(plan) && plan.workloads.iter().all(|w| w.program.is_some())
 }
 
+/// The picture of the rates of the workload and size with the most figures, the first of equals.
+pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
+    let (across, notes) = (Across::default(), Notes::default());
+    let context = Context::new(run, cells, &across, &notes);
+    let keys = context.keys().into_iter();
+    let groups = keys.map(|key| (key, context.group(key.0, key.1)));
+    let measured = |cells: &[&CellFigures]| cells.iter().filter(|c| c.rate_per_s.is_some()).count();
+    let best = groups.reduce(|best, other| {
+        if measured(&other.1) > measured(&best.1) {
+            other
+        } else {
+            best
+        }
+    });
+    let ((workload, count), own) = best?;
+    let mut picture = pictures::rates(&own, &context.unusual_labels(&own));
+    picture.id = "rate-alone".to_owned();
+    picture.title = format!("{}: {}", picture.title, heading(workload, count));
+    Some(picture)
+}
+
 impl<'a> Context<'a> {
     /// Of the `cells` those that are programs'.
     pub fn new(
@@ -148,10 +169,16 @@ impl<'a> Context<'a> {
         self.cells.iter().filter(own).copied().collect()
     }
 
+    /// The workloads and sizes, in the plan's order.
+    fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
+        distinct(&self.cells, |c| {
+            (c.workload.as_str(), c.program.as_ref().map(|p| p.count))
+        })
+    }
+
     /// A table for each workload and size, as the plan has them.
     fn groups(&self) -> Vec<Part> {
-        let key = |c: &'a CellFigures| (c.workload.as_str(), c.program.as_ref().map(|p| p.count));
-        let groups = distinct(&self.cells, key).into_iter();
+        let groups = self.keys().into_iter();
         groups
             .map(|(workload, count)| {
                 let cells = self.group(workload, count);

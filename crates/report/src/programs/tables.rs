@@ -565,7 +565,7 @@ const EFFICIENCY: &str = "Efficiency: rate with k threads over k times the rate 
      cores ÷ threads is possible.";
 const SCALING: &str = "The exponent p of time = constant × N^p: in each block the slope of the logarithms over all sizes, and \
      the interval over the blocks' slopes. What follows is said of the sizes measured and of no others.";
-const START_UP: &str = "‡ The smallest size takes less than 10 ms: what a process does once shows in it and makes growth look \
+const START_UP: &str = "‡ The smallest size takes less than 10 ms: what a process does once shows in it, so that growth may look \
      slower at that end than it is.";
 
 fn rate_title(programs: &[&ProgramFigures]) -> String {
