@@ -49,15 +49,20 @@ macro_rules! subjects {
 subjects! {
     c_nginx: "c/nginx",
     cpp_beast: "cpp/beast",
+    cpp_coroutines: "cpp/coroutines",
     cpp_drogon: "cpp/drogon",
     go_fasthttp: "go/fasthttp",
+    go_goroutines: "go/goroutines",
     go_net_http: "go/net-http",
+    node_eventloop: "node/eventloop",
     node_express: "node/express",
     node_fastify: "node/fastify",
+    python_asyncio: "python/asyncio",
     python_fastapi: "python/fastapi",
     rust_actix_web: "rust/actix-web",
     rust_axum: "rust/axum",
     rust_prony: "rust/prony",
+    rust_tokio: "rust/tokio",
 }
 
 #[test]
