@@ -219,6 +219,25 @@ fn p010_a_run_that_failed() {
 }
 
 #[test]
+fn p012_other_bytes_for_each_thing_counted() {
+    let bytes = |own: u64| {
+        let plan = plan();
+        let of_block = |block| plan.cells.iter().map(move |c| good(&c.id, block));
+        let mut trials: Vec<Trial> = (0..2).flat_map(of_block).collect();
+        for trial in &mut trials {
+            let each = if trial.cell == "a event" { own } else { 100 };
+            let program = trial.program.as_mut().expect("a program");
+            program.lines[0].bytes = each * COUNT;
+        }
+        findings(&Records::new(&plan, &trials))
+    };
+    let finding = only(Code::P012, Severity::Info, &bytes(121));
+    assert_eq!(finding.evidence[0].what, "bytes for each counted");
+    none(&bytes(120));
+    only(Code::P012, Severity::Info, &bytes(83));
+}
+
+#[test]
 fn p013_too_short() {
     let short = |ns: u64| found("a event", line(move |l| l.elapsed_ns = ns));
     let finding = only(Code::P013, Severity::Suspect, &short(5 * MS - 1));

@@ -197,10 +197,14 @@ fn reckoned(run: &Run) -> String {
         ),
         None => "The experiment declares no reference, so there are no ratios".to_owned(),
     };
+    let (exponents, times) = match programs::any(&run.plan) {
+        true => (" and exponents", " and times"),
+        false => ("", ""),
+    };
     format!(
         "Figures are medians over the blocks; max is the largest of all. {reference}. Under 6 blocks a \
-         spread is the range of the blocks; from 6 ratios and from 10 rates have 95 % intervals, each by \
-         itself. Failed trials are in no figure."
+         spread is the range of the blocks; from 6 ratios{exponents} and from 10 rates{times} have 95 % intervals, \
+         each by itself. Failed trials are in no figure."
     )
 }
 

@@ -16,8 +16,15 @@ const OTHER_WORK: (&str, &str) = (
      in mind.",
 );
 
-/// P012: bytes an answer differ by over 20 % from those of the reference in the same workload,
-/// connections and settings, or, without one, from the median of the cells there.
+const OTHER_BYTES: (&str, &str) = (
+    "It works through more or fewer bytes for each thing that it counts than what it is compared with: \
+     bytes a second and counts a second do not rank alike.",
+    "Compare what each reads and writes, and make it alike, or keep the difference in mind.",
+);
+
+/// P012: bytes an answer, or for each thing that a program counts, differ by over 20 % from those
+/// of the reference in the same workload, size and settings, or, without one, from the median of
+/// the cells there.
 pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
     let Some(own) = bytes(case) else {
         return Vec::new();
@@ -29,22 +36,26 @@ pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
     if ratio <= limits::BYTES_RATIO && ratio * limits::BYTES_RATIO >= 1.0 {
         return Vec::new();
     }
+    let (what, text) = match case.is_program() {
+        true => ("bytes for each counted", OTHER_BYTES),
+        false => ("bytes an answer", OTHER_WORK),
+    };
     let evidence = vec![
-        Evidence::number("bytes an answer", own, Unit::Bytes),
+        Evidence::number(what, own, Unit::Bytes),
         Evidence::number(whose, other, Unit::Bytes),
     ];
-    let blocks = case.measured().map(|trial| trial.block).collect();
-    let seen = Seen::suspect(0.0, OTHER_WORK, evidence).severity(Severity::Info);
+    let blocks = case.complete().map(|trial| trial.block).collect();
+    let seen = Seen::suspect(0.0, text, evidence).severity(Severity::Info);
     vec![finding(case, Code::P012, blocks, seen)]
 }
 
-/// Median over the blocks of the bytes an answer.
+/// Median over the blocks of the bytes an answer, or for each thing counted.
 fn bytes(case: &Case<'_>) -> Option<f64> {
     let loads = case.measured().filter_map(|trial| trial.load.as_ref());
-    let sizes: Vec<f64> = loads
-        .filter_map(measure::bytes_per_answer)
-        .map(|b| b.0)
-        .collect();
+    let of_answers = loads.filter_map(measure::bytes_per_answer).map(|b| b.0);
+    let lines = case.runs().filter_map(|(_, run)| measure::line(run));
+    let of_lines = lines.map(|line| line.bytes as f64 / line.count as f64);
+    let sizes: Vec<f64> = of_answers.chain(of_lines).collect();
     median(&sizes).filter(|&size| size > 0.0)
 }
 
@@ -53,6 +64,7 @@ fn compared_with(case: &Case<'_>) -> Option<(String, f64)> {
     let alike = |other: &&Cell| {
         other.workload == case.cell.workload
             && other.connections == case.cell.connections
+            && other.count == case.cell.count
             && other.settings == case.cell.settings
     };
     if let Some(reference) = &case.records.plan.reference {

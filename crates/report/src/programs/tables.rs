@@ -15,7 +15,7 @@ use prony_findings::Code;
 const MISSED_MAX: usize = 50;
 
 /// Codes of the findings that are footnotes on a column.
-const ON_SUBJECT: &[Code] = &[Code::P010, Code::P017];
+const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P017];
 const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P009, Code::P013, Code::P014];
 const ON_MEMORY: &[Code] = &[Code::P016];
 const ON_CHECKSUM: &[Code] = &[Code::P015];
