@@ -286,14 +286,17 @@ fn collect(of: libc::pid_t, options: libc::c_int) -> Option<Ended> {
     })
 }
 
-/// Lets `command` be started by `fork`, not by `vfork` as is usual: a child that borrows
-/// its parent's memory until it executes its program takes the parent's peak resident set
-/// for its own, and the kernel keeps the larger of both as its peak. A forked child has
-/// only what the parent wrote to, which is little in a process that has just begun.
+/// Lets `command` be started by `fork`, not by `vfork` as is usual, and be killed when the
+/// thread that starts it ends.
+///
+/// A child that borrows its parent's memory until it executes its program takes the
+/// parent's peak resident set for its own, and the kernel keeps the larger of both as its
+/// peak. A forked child has only what the parent wrote to, which is little in a process
+/// that has just begun.
 pub fn by_fork(command: &mut std::process::Command) {
-    // SAFETY: the closure does nothing, so that it is sound between fork and exec; that
-    // there is one is what makes the standard library fork.
-    unsafe { command.pre_exec(|| Ok(())) };
+    // SAFETY: the closure makes one system call, which is sound between fork and exec; that
+    // there is a closure is what makes the standard library fork.
+    unsafe { command.pre_exec(die_with_parent) };
 }
 
 /// CPU time of a process, all its threads, those that ended too; exact to the

@@ -20,7 +20,7 @@ const MIB: u64 = 1 << 20;
 type Named = (&'static str, fn(Isolation));
 
 /// The tests of this module.
-pub const TESTS: [Named; 8] = [
+pub const TESTS: [Named; 10] = [
     (
         "a_program_is_measured_to_its_end",
         a_program_is_measured_to_its_end,
@@ -50,6 +50,14 @@ pub const TESTS: [Named; 8] = [
         threads_builds_and_environment_of_a_value_reach_the_program,
     ),
     ("memory_is_the_programs_own", memory_is_the_programs_own),
+    (
+        "the_loss_of_any_process_above_a_program_is_recorded",
+        the_loss_of_any_process_above_a_program_is_recorded,
+    ),
+    (
+        "a_kernel_setting_is_put_back_whatever_happens",
+        a_kernel_setting_is_put_back_whatever_happens,
+    ),
 ];
 
 const REASONS: [&str; 10] = [
@@ -409,4 +417,84 @@ fn memory_is_the_programs_own(isolation: Isolation) {
     assert!(tiny.peak_bytes < 8 * MIB, "{}", tiny.peak_bytes);
     let grown = large.peak_bytes - small.peak_bytes;
     assert!(grown.abs_diff(50 * MIB) < MIB, "{grown}");
+}
+
+/// Kills what of the run's own processes `is_victim` names, without the run itself.
+fn kill(stage: &Stage, run: u32, is_victim: impl Fn(&str) -> bool) {
+    let victims: Vec<u32> = stage
+        .left()
+        .into_iter()
+        .filter(|(pid, command)| *pid != run && is_victim(command))
+        .map(|(pid, _)| pid)
+        .collect();
+    assert!(!victims.is_empty(), "{:?}", stage.left());
+    for pid in victims {
+        prony_lab::launch::signal(pid, rustix::process::Signal::KILL);
+    }
+}
+
+fn the_loss_of_any_process_above_a_program_is_recorded(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let plan = plan(vec![script("waits", "exec sleep 600")], 1, 60_000);
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    // Guard, supervisor and the program's parent.
+    kill(&stage, child.id(), |command| {
+        command.contains("__supervise")
+    });
+    assert!(child.wait().expect("it ends").success());
+    stage.none_left();
+    let (phase, reason) = failure(&stage.read().trials, "waits");
+    assert_eq!(phase, Phase::Measure, "{reason}");
+}
+
+/// A kernel setting of no consequence, but the whole machine's.
+const SETTING: &str = "kernel.printk_ratelimit_burst";
+
+fn a_kernel_setting_is_put_back_whatever_happens(isolation: Isolation) {
+    if !prony_lab::sysctl::is_writable(SETTING) {
+        eprintln!("skipped: {SETTING} may not be written here");
+        return;
+    }
+    let before = prony_lab::sysctl::read(SETTING).expect("it is there");
+    let stage = Stage::new(isolation);
+    let text = "echo \"{\\\"measure\\\":\\\"things\\\",\\\"threads\\\":1,\\\"count\\\":10,\\\"elapsed_ns\\\":7,\
+                \\\"checksum\\\":\\\"$(cat /proc/sys/kernel/printk_ratelimit_burst)\\\"}\"; [ -e $stop ] || exec sleep 600";
+    let mut subject = script("reads", text);
+    let stop = stage.folder.join("stop");
+    subject
+        .program_env
+        .insert("stop".to_owned(), stop.display().to_string());
+    let mut plan = plan(vec![subject], 1, 60_000);
+    plan.settings = vec![PlannedSetting {
+        name: "burst".to_owned(),
+        values: words(&["17"]),
+        sysctl: Some(SETTING.to_owned()),
+        ..PlannedSetting::default()
+    }];
+    plan.cells[0]
+        .settings
+        .insert("burst".to_owned(), "17".to_owned());
+    let now = || prony_lab::sysctl::read(SETTING).expect("it is there");
+    // The supervisor is killed: the run puts it back.
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    assert_eq!(now(), "17");
+    kill(&stage, child.id(), |command| {
+        command.contains("__supervise")
+    });
+    child.wait().expect("it ends");
+    stage.none_left();
+    assert_eq!(now(), before);
+    std::fs::remove_dir_all(stage.dir()).expect("a run directory");
+    // The run is killed: resuming puts it back at the latest, also for its own trial.
+    let mut child = stage.start(&plan, &[]);
+    wait_line(&mut child, "phase Measure");
+    child.kill().expect("it can be killed");
+    child.wait().expect("it ends");
+    stage.none_left();
+    std::fs::write(&stop, "").expect("a file");
+    let run = stage.run(&plan, &["resume"]);
+    assert_eq!(checksum(run.trials.last().expect("a trial")), "17");
+    assert_eq!(now(), before);
 }
