@@ -168,3 +168,22 @@ fn no_deadline_missed_is_said() {
     assert!(document.contains("No deadline was missed."));
     assert!(!document.contains("**Missed deadlines**"));
 }
+
+/// The machine's drift is a footnote on the lengths of runs, too.
+#[test]
+fn every_finding_has_its_mark_in_a_table() {
+    let mut run = fixture::programs::realtime(2);
+    for trial in &mut run.trials {
+        trial.canary.as_mut().expect("a canary").after.compute_ns *= 2;
+    }
+    let document = render(&run).document_md;
+    let rows = document
+        .lines()
+        .filter(|line| line.starts_with("| prony (reference)"));
+    let drifted = document
+        .lines()
+        .find(|line| line.contains("| P009 |"))
+        .expect("the note");
+    let mark = drifted.split(' ').nth(1).expect("its mark");
+    assert_eq!(rows.filter(|row| row.contains(mark)).count(), 2);
+}

@@ -485,7 +485,8 @@ impl<'a> Context<'a> {
             let entries = match durations {
                 Some(durations) => {
                     let mut entries = head;
-                    entries.extend(lengths_entries(durations));
+                    let marks = self.notes.marks(&cell.cell, ON_ELAPSED);
+                    entries.extend(lengths_entries(durations, marks));
                     entries.push(self.memory(cell));
                     entries.push(Entry::text(table::verdict_text(cell)));
                     entries
@@ -674,7 +675,7 @@ fn scaling_entries(at: usize, f: &ScalingFigure) -> Vec<Entry> {
     ]
 }
 
-fn lengths_entries(durations: &DurationFigures) -> Vec<Entry> {
+fn lengths_entries(durations: &DurationFigures, marks: Vec<usize>) -> Vec<Entry> {
     let time = |figure: &'static str, ns: Option<u64>| {
         Entry::figure(figure, ns.map(|ns| ns as f64), numbers::time)
     };
@@ -689,7 +690,10 @@ fn lengths_entries(durations: &DurationFigures) -> Vec<Entry> {
     vec![
         count("program.durations.runs", durations.runs),
         time("program.durations.min_ns", Some(durations.min_ns)),
-        Entry::figure("program.durations.mean_ns.median", mean, numbers::time),
+        Entry {
+            marks,
+            ..Entry::figure("program.durations.mean_ns.median", mean, numbers::time)
+        },
         time("program.durations.p99_ns", durations.p99_ns),
         p99_9,
         time("program.durations.max_ns", Some(durations.max_ns)),
