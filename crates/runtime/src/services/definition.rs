@@ -8,15 +8,17 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use prony_base::Nanos;
+use serde::Serialize;
 
 use super::context::{Context, Request};
 use super::inject::{Constructor, Source};
-use super::life::{Begun, Kind, Service, Way};
+use super::life::{Begun, Failure, Kind, Service, Way};
 use super::port::{AnyTable, Port, Spec, Table, short_type_name, spec};
 use super::properties::{Filter, Properties, Property, Text, Value};
 
 /// How many providers a need has, and what happens when they come and go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// One; without it the service does not run.
     Required,
@@ -237,11 +239,11 @@ impl<S: Service> Parts<S> {
 /// A service whose type is not known any more. Nothing of the registry is
 /// borrowed while one of these runs, because user code runs in most of them.
 pub(super) trait Recipe {
-    /// Hands a provider to need number `which`; makes the instance first where
+    /// Hands a provider to a need; makes the instance first where
     /// that is told of it.
-    fn added(&self, which: u32, link: &Link, context: &Context);
+    fn added(&self, link: &Link, context: &Context);
     /// Takes it back.
-    fn removed(&self, which: u32, link: &Link);
+    fn removed(&self, link: &Link);
     /// True when the instance is made for each start.
     fn is_constructed(&self) -> bool;
     /// Makes the instance unless it is there.
@@ -261,6 +263,8 @@ pub(super) trait Recipe {
 
 /// A provider as it is handed to a dependent.
 pub struct Link {
+    /// The number of the need.
+    pub(super) which: u32,
     pub(super) table: Rc<dyn AnyTable>,
     pub(super) place: u32,
     pub(super) properties: Properties,
@@ -279,12 +283,12 @@ impl<S: Service> Typed<S> {
 }
 
 impl<S: Service> Recipe for Typed<S> {
-    fn added(&self, which: u32, link: &Link, context: &Context) {
+    fn added(&self, link: &Link, context: &Context) {
         let arguments = self.parts.arguments();
-        match (which as usize).checked_sub(arguments) {
+        match (link.which as usize).checked_sub(arguments) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.added(which as usize, link);
+                    source.added(link.which as usize, link);
                 }
             }
             Some(need) => {
@@ -296,12 +300,12 @@ impl<S: Service> Recipe for Typed<S> {
         }
     }
 
-    fn removed(&self, which: u32, link: &Link) {
+    fn removed(&self, link: &Link) {
         let arguments = self.parts.arguments();
-        match (which as usize).checked_sub(arguments) {
+        match (link.which as usize).checked_sub(arguments) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.removed(which as usize, link);
+                    source.removed(link.which as usize, link);
                 }
             }
             Some(need) => {
@@ -351,7 +355,7 @@ impl<S: Service> Recipe for Typed<S> {
     fn begin(&self, way: Way, context: Context) -> Begun {
         match self.current() {
             Some(service) => self.kind.begin(way, service, context),
-            None => Begun::Panicked("the service was not made".to_owned()),
+            None => Begun::Panicked(Failure::new("the service was not made")),
         }
     }
 

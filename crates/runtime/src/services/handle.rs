@@ -15,6 +15,7 @@ use super::port::{Port, Table};
 use super::problems::{Asking, Problems};
 use super::properties::{Properties, Text};
 use super::registry::{AddError, Options, Registry, ServiceId};
+use super::snapshot::Snapshot;
 use super::state::{Reason, State};
 
 /// The services of one loop. Cheap to clone; stays on its thread. When the last
@@ -105,7 +106,7 @@ impl Services {
     }
 
     /// Stops a service after those that require it, which then wait for it; ready
-    /// when it has stopped.
+    /// when it has stopped. One that does not run stays as it is.
     ///
     /// # Errors
     /// [`ServiceError`]: its stop failed. It does not run any more even so.
@@ -114,6 +115,9 @@ impl Services {
             let mut graph = self.0.graph.borrow_mut();
             let service = graph.find(id).ok_or(ServiceError::Unknown(id))?;
             graph.slots[service].wanted = false;
+            if matches!(graph.slots[service].state, State::Stopped | State::Failed) {
+                return Ok(());
+            }
             graph.queue_leave(service);
         }
         let stopped = |graph: &Graph| {
@@ -300,6 +304,12 @@ impl Services {
     /// returns is dropped. An observer may call everything here.
     pub fn observe(&self, observer: impl Fn(&Change) + 'static) -> Observation {
         self.0.observe(Rc::new(observer))
+    }
+
+    /// How all services stand. O(services + edges).
+    pub fn snapshot(&self) -> Snapshot {
+        let at = self.0.shared.handle.now();
+        self.0.graph.borrow().snapshot(at)
     }
 
     /// The loop.

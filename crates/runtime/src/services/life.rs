@@ -61,12 +61,17 @@ pub trait Service: 'static {
 }
 
 /// Why a service could not start or stop: a sentence. Made from any error by `?`.
-pub struct Failure(String);
+///
+/// It is one word, so that a result of a start is one, which the compiler hands
+/// over in a register.
+pub struct Failure(Box<Message>);
+
+struct Message(String);
 
 impl Failure {
     /// A failure that says this.
     pub fn new(message: impl Into<String>) -> Failure {
-        Failure(message.into())
+        Failure(Box::new(Message(message.into())))
     }
 }
 
@@ -80,19 +85,19 @@ impl<E: std::error::Error> From<E> for Failure {
             message.push_str(&error.to_string());
             cause = error.source();
         }
-        Failure(message)
+        Failure::new(message)
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.0.0)
     }
 }
 
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Failure({:?})", self.0)
+        write!(f, "Failure({:?})", self.0.0)
     }
 }
 
@@ -108,20 +113,22 @@ pub(super) type Going = Pin<Box<dyn Future<Output = Result<(), Failure>>>>;
 /// A start or stop that was polled once.
 pub(super) enum Begun {
     Done(Result<(), Failure>),
-    Panicked(String),
+    Panicked(Failure),
     Pending(Going),
 }
 
 /// Runs user code; the message of its panic where there was one. The code's own
 /// state may be left half changed, but none of ours: nothing of it is borrowed.
-pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+#[inline]
+pub(super) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panic_message(&*panic))
 }
 
-fn panic_message(panic: &(dyn Any + Send)) -> String {
+#[cold]
+fn panic_message(panic: &(dyn Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    Failure::new(text.unwrap_or_else(|| "a panic without a message".to_owned()))
 }
 
 /// Wraps a future of the user's: its panic becomes a value, and what panics in
@@ -135,7 +142,7 @@ impl Guarded {
 }
 
 impl Future for Guarded {
-    type Output = Result<Result<(), Failure>, String>;
+    type Output = Result<Result<(), Failure>, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Self::Output> {
         let Some(future) = &mut self.0 else {

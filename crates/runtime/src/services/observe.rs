@@ -70,10 +70,16 @@ impl Observers {
         let observers = self.list.borrow().clone();
         for (_, observer) in observers {
             if let Err(panic) = caught(|| observer(change)) {
-                tracing::warn!(panic, "an observer of services panicked");
+                tracing::warn!(%panic, "an observer of services panicked");
             }
         }
     }
+}
+
+/// Whether a subscriber of `tracing` may want to hear of life cycles.
+#[inline]
+pub(super) fn is_traced() -> bool {
+    tracing::level_filters::LevelFilter::current() >= tracing::Level::DEBUG
 }
 
 /// Hears of changes until it is dropped.
@@ -99,18 +105,21 @@ impl Registry {
         }
     }
 
+    #[inline]
     pub fn note_added(&self, id: ServiceId) {
         if self.is_heard() {
             self.tell(id, None, What::Added);
         }
     }
 
+    #[inline]
     pub fn note_state(&self, id: ServiceId, state: State) {
         if self.is_heard() {
             self.tell(id, None, What::State(state));
         }
     }
 
+    #[inline]
     pub fn note_removed(&self, id: ServiceId, name: Option<Text>) {
         if self.is_heard() {
             self.tell(id, name, What::Removed);
@@ -127,8 +136,9 @@ impl Registry {
 
     /// Whether anybody listens: most of the time nobody does, and then a change
     /// costs this look.
+    #[inline]
     pub fn is_heard(&self) -> bool {
-        self.observers.any.get() || tracing::enabled!(tracing::Level::DEBUG)
+        self.observers.any.get() || is_traced()
     }
 
     #[cold]

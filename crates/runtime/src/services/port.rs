@@ -39,7 +39,7 @@ pub(super) fn short_type_name<T: ?Sized>() -> String {
     for c in full.chars() {
         match c {
             ':' => word.clear(),
-            c if c.is_alphanumeric() || c == '_' => word.push(c),
+            c if c.is_alphanumeric() || "_{}#".contains(c) => word.push(c),
             c => {
                 short.push_str(&std::mem::take(&mut word));
                 short.push(c);
@@ -121,7 +121,7 @@ mod tests {
 
     trait Logger {}
     trait Of<T> {
-        fn get(&self) -> T;
+        type Kind: From<T>;
     }
 
     #[test]
@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(<Arc<dyn Logger + Send + Sync>>::name(), "shared dyn Logger");
         assert_eq!(<Rc<String>>::name(), "String");
         assert_eq!(
-            <Rc<dyn Of<Vec<Option<String>>>>>::name(),
-            "dyn Of<Vec<Option<String>>>"
+            <Rc<dyn Of<Vec<u8>, Kind = Box<[u8]>>>>::name(),
+            "dyn Of<Vec<u8>, Kind = Box<[u8]>>"
         );
     }
 }

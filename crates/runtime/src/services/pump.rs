@@ -15,8 +15,9 @@ use prony_base::{Instant, Nanos};
 
 use super::context::Request;
 use super::definition::{Blueprint, Link, Recipe};
-use super::graph::{Action, Candidate, Graph};
+use super::graph::{Action, Candidate, Graph, Work};
 use super::life::{Begun, Failure, Going, Guarded, Way, caught};
+use super::observe::is_traced;
 use super::registry::{Order, Registry, ServiceId};
 use super::state::{Rare, Reason, State};
 
@@ -24,6 +25,9 @@ use super::state::{Rare, Reason, State};
 const ACTIONS_PER_TURN: usize = 4096;
 /// Transitions shorter than this are quick: see `Kind::is_timed`.
 const QUICK: Nanos = Nanos(2_000);
+
+/// A factory, the number of its offer, who asks, and for what.
+type Errand = (Rc<dyn Recipe>, u32, Request, Order);
 
 /// Futures that wait for something to become true of the registry.
 #[derive(Default)]
@@ -135,14 +139,14 @@ impl Registry {
     }
 
     fn perform(&self, action: Action) {
-        match action {
-            Action::Start(id) => self.start(id),
-            Action::Leave(id) => self.leave(id),
-            Action::Stop(id) => self.stop(id),
-            Action::Free(id) => self.free(id),
-            Action::Added(edge) => self.added(edge),
-            Action::Removed(edge) => self.removed(edge),
-            Action::Make(id, need) => self.make(id, need),
+        match action.what {
+            Work::Start => self.start(action.service()),
+            Work::Leave => self.leave(action.service()),
+            Work::Stop => self.stop(action.service()),
+            Work::Free => self.free(action.service()),
+            Work::Added => self.added(action.place()),
+            Work::Removed => self.removed(action.place()),
+            Work::Make => self.make(action.place()),
         }
     }
 
@@ -161,25 +165,28 @@ impl Registry {
         self.note_state(id, State::Starting);
         let context = self.context(id);
         let begun = match caught(|| self.hand_over(service, &*recipe, &context)) {
-            Ok(()) => self.in_span(id, Way::Start, || recipe.begin(Way::Start, context)),
+            Ok(()) => {
+                let _entered = self.enter(id, Way::Start);
+                recipe.begin(Way::Start, context)
+            }
             Err(panic) => Begun::Panicked(panic),
         };
-        self.begun(id, Way::Start, begun, &*recipe, timed.then_some(began));
+        self.begun(id, Way::Start, begun, &recipe, timed.then_some(began));
     }
 
     /// Gives a service all that it needs, makes it, and puts out what it provides.
     fn hand_over(&self, service: u32, recipe: &dyn Recipe, context: &super::Context) {
-        let mut from = self.graph.borrow().slots[service].needs;
-        loop {
-            let mut graph = self.graph.borrow_mut();
-            let Some(edge) = graph.next_silent(&mut from) else {
-                break;
-            };
-            let (which, link) = link(&graph, edge);
+        let mut graph = self.graph.borrow_mut();
+        let mut from = graph.slots[service].needs;
+        while let Some(edge) = graph.next_silent(&mut from) {
+            let link = link(&graph, edge);
             drop(graph);
-            recipe.added(which, &link, context);
+            recipe.added(&link, context);
+            graph = self.graph.borrow_mut();
         }
-        if recipe.is_constructed() {
+        let constructed = graph.slots[service].constructed;
+        drop(graph);
+        if constructed {
             recipe.make(context);
             self.publish(service, recipe);
         }
@@ -199,8 +206,10 @@ impl Registry {
         drop(graph);
         self.note_state(id, State::Stopping);
         let context = self.context(id);
-        let begun = self.in_span(id, Way::Stop, || recipe.begin(Way::Stop, context));
-        self.begun(id, Way::Stop, begun, &*recipe, timed.then_some(began));
+        let entered = self.enter(id, Way::Stop);
+        let begun = recipe.begin(Way::Stop, context);
+        drop(entered);
+        self.begun(id, Way::Stop, begun, &recipe, timed.then_some(began));
     }
 
     /// Goes on after the first poll of a start or stop.
@@ -209,27 +218,27 @@ impl Registry {
         id: ServiceId,
         way: Way,
         begun: Begun,
-        recipe: &dyn Recipe,
+        recipe: &Rc<dyn Recipe>,
         began: Option<Instant>,
     ) {
         let outcome = match begun {
             Begun::Done(Ok(())) => Ok(()),
             Begun::Done(Err(failure)) => Err(failed(way, &failure)),
-            Begun::Panicked(message) => Err(panicked(way, message)),
+            Begun::Panicked(message) => Err(panicked(way, &message)),
             Begun::Pending(going) => {
                 let began = began.unwrap_or_else(|| self.read_clock());
-                return self.go_on(id, way, going, began);
+                return self.go_on(id, way, going, began, recipe.clone());
             }
         };
         let took = began.map(|began| self.read_clock().since(began));
         if let Some(took) = took {
             recipe.was_quick(took < QUICK);
         }
-        self.ended(id, way, outcome, took);
+        self.ended(id, way, outcome, took, &**recipe);
     }
 
     /// Lets a start or stop that is not ready go on as a task, for its time.
-    fn go_on(&self, id: ServiceId, way: Way, going: Going, began: Instant) {
+    fn go_on(&self, id: ServiceId, way: Way, going: Going, began: Instant, recipe: Rc<dyn Recipe>) {
         let limit = self.timeout(id, way);
         let registry = self.shared.registry.clone();
         let handle = self.shared.handle.clone();
@@ -239,9 +248,9 @@ impl Registry {
             let outcome = match handle.timeout(limit, guarded).await {
                 Ok(Ok(Ok(()))) => Ok(()),
                 Ok(Ok(Err(failure))) => Err(failed(way, &failure)),
-                Ok(Err(message)) => Err(panicked(way, message)),
-                Err(_) if way == Way::Start => Err(Reason::StartTimedOut(limit)),
-                Err(_) => Err(Reason::StopTimedOut(limit)),
+                Ok(Err(message)) => Err(panicked(way, &message)),
+                Err(_) if way == Way::Start => Err(Box::new(Reason::StartTimedOut(limit))),
+                Err(_) => Err(Box::new(Reason::StopTimedOut(limit))),
             };
             let Some(registry) = registry.upgrade() else {
                 return;
@@ -251,8 +260,10 @@ impl Registry {
                 task.detach();
             }
             let took = registry.read_clock().since(began);
-            registry.ended(id, way, outcome, Some(took));
+            registry.ended(id, way, outcome, Some(took), &*recipe);
             registry.pump();
+            // Nothing may have been left to do, and yet this is what somebody waits for.
+            registry.waits.wake_all();
         };
         let task = self.shared.handle.spawn(work);
         self.rare(id, |rare| rare.task = Some(task));
@@ -280,7 +291,14 @@ impl Registry {
     }
 
     /// A start or stop is over.
-    fn ended(&self, id: ServiceId, way: Way, outcome: Result<(), Reason>, took: Option<Nanos>) {
+    fn ended(
+        &self,
+        id: ServiceId,
+        way: Way,
+        outcome: Result<(), Box<Reason>>,
+        took: Option<Nanos>,
+        recipe: &dyn Recipe,
+    ) {
         let mut graph = self.graph.borrow_mut();
         let Some(service) = graph.find(id) else {
             return;
@@ -302,26 +320,21 @@ impl Registry {
             }
             Ok(()) => {
                 drop(graph);
-                self.down(id, service, None);
+                self.down(id, service, None, recipe);
             }
             Err(reason) => {
                 drop(graph);
-                self.down(id, service, Some(reason));
+                self.down(id, service, Some(reason), recipe);
             }
         }
     }
 
     /// Takes back what a service was given, and lets it rest.
-    fn down(&self, id: ServiceId, service: u32, reason: Option<Reason>) {
-        let recipe = self.graph.borrow().slots[service].recipe.clone();
-        let Some(recipe) = recipe else {
-            return;
-        };
-        self.take_back(service, &*recipe);
-        if recipe.is_constructed() {
+    fn down(&self, id: ServiceId, service: u32, reason: Option<Box<Reason>>, recipe: &dyn Recipe) {
+        if self.take_back(service, recipe) {
             self.withdraw(service);
             if let Err(panic) = caught(|| recipe.unmake()) {
-                tracing::warn!(panic, %id, "a service panicked when it was dropped");
+                tracing::warn!(%panic, %id, "a service panicked when it was dropped");
             }
         }
         let state = match &reason {
@@ -332,7 +345,7 @@ impl Registry {
             None => State::Stopped,
         };
         if let Some(reason) = reason {
-            self.rare(id, |rare| rare.reason = Some(reason));
+            self.rare(id, |rare| rare.reason = Some(*reason));
         }
         self.graph.borrow_mut().came_down(service, state);
         if self.is_heard()
@@ -342,32 +355,32 @@ impl Registry {
         }
     }
 
-    fn take_back(&self, service: u32, recipe: &dyn Recipe) {
-        let mut from = self.graph.borrow().slots[service].needs;
-        loop {
-            let mut graph = self.graph.borrow_mut();
-            let Some((edge, told)) = graph.next_bound(&mut from) else {
-                return;
-            };
+    /// Takes back what a service was given; true where its instance was made for
+    /// this start.
+    fn take_back(&self, service: u32, recipe: &dyn Recipe) -> bool {
+        let mut graph = self.graph.borrow_mut();
+        let mut from = graph.slots[service].needs;
+        while let Some((edge, told)) = graph.next_bound(&mut from) {
             if told {
-                let (which, link) = link(&graph, edge);
+                let link = link(&graph, edge);
                 drop(graph);
-                if let Err(panic) = caught(|| recipe.removed(which, &link)) {
-                    tracing::warn!(panic, "a callback of a service panicked");
+                if let Err(panic) = caught(|| recipe.removed(&link)) {
+                    tracing::warn!(%panic, "a callback of a service panicked");
                 }
                 graph = self.graph.borrow_mut();
             }
             graph.unlink(edge);
         }
+        graph.slots[service].constructed
     }
 
     fn leave(&self, id: ServiceId) {
-        let mut graph = self.graph.borrow_mut();
-        graph.leave(id);
-        drop(graph);
-        if self.is_heard()
-            && let Some(state @ (State::Leaving | State::Stopped)) = self.state(id)
-        {
+        if !self.is_heard() {
+            return self.graph.borrow_mut().leave(id);
+        }
+        let before = self.state(id);
+        self.graph.borrow_mut().leave(id);
+        if let Some(state) = self.state(id).filter(|&after| before != Some(after)) {
             self.note_state(id, state);
         }
     }
@@ -393,20 +406,20 @@ impl Registry {
         }
         let freed = self.graph.borrow_mut().free(service);
         if let Err(panic) = caught(|| drop(freed)) {
-            tracing::warn!(panic, %id, "a service panicked when it was dropped");
+            tracing::warn!(%panic, %id, "a service panicked when it was dropped");
         }
         self.note_removed(id, name);
     }
 
     fn added(&self, edge: u32) {
-        self.tell_dependent(edge, Graph::take_added, |recipe, which, link, context| {
-            recipe.added(which, link, context);
+        self.tell_dependent(edge, Graph::take_added, |recipe, link, context| {
+            recipe.added(link, context);
         });
     }
 
     fn removed(&self, edge: u32) {
-        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, which, link, _| {
-            recipe.removed(which, link);
+        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, link, _| {
+            recipe.removed(link);
         });
         if told {
             self.graph.borrow_mut().removed(edge);
@@ -418,28 +431,28 @@ impl Registry {
         &self,
         edge: u32,
         take: impl FnOnce(&mut Graph, u32) -> bool,
-        call: impl FnOnce(&dyn Recipe, u32, &Link, &super::Context),
+        call: impl FnOnce(&dyn Recipe, &Link, &super::Context),
     ) -> bool {
         let mut graph = self.graph.borrow_mut();
         if !take(&mut graph, edge) {
             return false;
         }
-        let (which, link) = link(&graph, edge);
+        let link = link(&graph, edge);
         let dependent = graph.edges[edge].dependent;
         let context = self.context(graph.id(dependent));
         let recipe = graph.slots[dependent].recipe.clone();
         drop(graph);
         if let Some(recipe) = recipe
-            && let Err(panic) = caught(|| call(&*recipe, which, &link, &context))
+            && let Err(panic) = caught(|| call(&*recipe, &link, &context))
         {
-            tracing::warn!(panic, "a callback of a service panicked");
+            tracing::warn!(%panic, "a callback of a service panicked");
         }
         true
     }
 
     /// Asks a factory for what a service needs.
-    fn make(&self, id: ServiceId, need: u32) {
-        let Some((recipe, offer, request, order)) = self.prepare_order(id, need) else {
+    fn make(&self, need: u32) {
+        let Some((recipe, offer, request, order)) = self.prepare_order(need) else {
             return;
         };
         let made = caught(|| recipe.make_for(offer, &request));
@@ -450,18 +463,14 @@ impl Registry {
             Ok(Some(blueprint)) => self.install_made(blueprint, order, factory.as_str()),
         };
         if let Err(why) = outcome {
-            self.not_made(id, need, why);
+            self.not_made(request.id(), need, why);
         }
     }
 
-    #[allow(clippy::type_complexity, reason = "used in one place")]
-    fn prepare_order(
-        &self,
-        id: ServiceId,
-        need: u32,
-    ) -> Option<(Rc<dyn Recipe>, u32, Request, Order)> {
+    fn prepare_order(&self, need: u32) -> Option<Errand> {
         let mut graph = self.graph.borrow_mut();
-        let service = graph.find(id)?;
+        let service = graph.take_make(need)?;
+        let id = graph.id(service);
         let mut steps = 0;
         let candidate = graph.candidate(need, &mut steps);
         graph.steps += steps;
@@ -531,7 +540,7 @@ impl Registry {
     }
 
     fn span(&self, id: ServiceId, way: Way) -> tracing::Span {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
+        if !is_traced() {
             return tracing::Span::none();
         }
         let name = self.name(id).unwrap_or_else(|| "".into());
@@ -541,35 +550,34 @@ impl Registry {
         }
     }
 
-    fn in_span<T>(&self, id: ServiceId, way: Way, work: impl FnOnce() -> T) -> T {
-        if !tracing::enabled!(tracing::Level::DEBUG) {
-            return work();
-        }
-        self.span(id, way).in_scope(work)
+    /// The span of a start or stop, where anybody listens.
+    fn enter(&self, id: ServiceId, way: Way) -> Option<tracing::span::EnteredSpan> {
+        is_traced().then(|| self.span(id, way).entered())
     }
 }
 
-fn link(graph: &Graph, edge: u32) -> (u32, Link) {
+#[inline]
+fn link(graph: &Graph, edge: u32) -> Link {
     let edge = &graph.edges[edge];
     let offer = &graph.offers[edge.offer];
-    let link = Link {
+    Link {
+        which: graph.needs[edge.need].which,
         table: graph.interfaces[offer.interface as usize].table.clone(),
         place: offer.place,
         properties: graph.slots[edge.provider].properties.clone(),
-    };
-    (graph.needs[edge.need].which, link)
+    }
 }
 
-fn failed(way: Way, failure: &Failure) -> Reason {
-    match way {
+fn failed(way: Way, failure: &Failure) -> Box<Reason> {
+    Box::new(match way {
         Way::Start => Reason::StartFailed(failure.to_string()),
         Way::Stop => Reason::StopFailed(failure.to_string()),
-    }
+    })
 }
 
-fn panicked(way: Way, message: String) -> Reason {
-    match way {
-        Way::Start => Reason::StartPanicked(message),
-        Way::Stop => Reason::StopPanicked(message),
-    }
+fn panicked(way: Way, message: &Failure) -> Box<Reason> {
+    Box::new(match way {
+        Way::Start => Reason::StartPanicked(message.to_string()),
+        Way::Stop => Reason::StopPanicked(message.to_string()),
+    })
 }

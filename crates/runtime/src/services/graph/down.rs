@@ -1,7 +1,7 @@
 //! Going down: those who use a service first, then the service, then what it used.
 //! Not for: coming up (`up`).
 
-use super::{Action, Bond, Edge, Graph, NONE, Rule, ServiceId, State};
+use super::{Action, Bond, Edge, Graph, NONE, Rule, ServiceId, State, Work};
 
 impl Graph {
     pub fn queue_leave(&mut self, service: u32) {
@@ -9,7 +9,7 @@ impl Graph {
         let slot = &mut self.slots[service];
         if !slot.leave_queued && !matches!(slot.state, State::Leaving | State::Stopping) {
             slot.leave_queued = true;
-            self.actions.push_back(Action::Leave(id));
+            self.actions.push_back(Action::on(Work::Leave, id));
         }
     }
 
@@ -68,7 +68,7 @@ impl Graph {
             (Rule::Required | Rule::Fixed, _) => self.queue_leave(dependent),
             (_, Bond::Told) => {
                 self.edges[edge].bond = Bond::Removing;
-                self.actions.push_back(Action::Removed(edge));
+                self.actions.push_back(Action::at(Work::Removed, edge));
             }
             (_, Bond::Removing | Bond::Gone) => {}
             (_, Bond::Silent | Bond::Adding) => {
@@ -82,7 +82,7 @@ impl Graph {
         let id = self.id(service);
         let slot = &self.slots[service];
         if slot.state == State::Leaving && slot.dependents.is_empty() {
-            self.actions.push_back(Action::Stop(id));
+            self.actions.push_back(Action::on(Work::Stop, id));
         }
     }
 
@@ -200,7 +200,7 @@ impl Graph {
         slot.state = state;
         if slot.removing {
             // Nothing else may come before it: it is out of all lists.
-            self.actions.push_back(Action::Free(id));
+            self.actions.push_back(Action::on(Work::Free, id));
         } else if slot.wanted && state == State::Stopped {
             self.arm(service);
         }

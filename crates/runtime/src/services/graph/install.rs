@@ -10,6 +10,9 @@ use super::{
     Properties, Rare, Recipe, Rule, Slot, Spec, State, Text,
 };
 
+/// What a freed service held, to be dropped when nothing is borrowed.
+pub(in crate::services) type Freed = (Rc<dyn Recipe>, Option<Box<Rare>>);
+
 impl Graph {
     /// The number of an interface, which is new or known.
     pub fn intern(&mut self, spec: &Spec) -> u32 {
@@ -44,6 +47,7 @@ impl Graph {
             state: State::Stopped,
             wanted: true,
             removing: false,
+            constructed: recipe.is_constructed(),
             start_queued: false,
             leave_queued: false,
             leave_after_start: false,
@@ -186,7 +190,7 @@ impl Graph {
 
     /// Frees a service that has stopped and has no offers any more; its recipe is
     /// to be dropped when nothing is borrowed.
-    pub fn free(&mut self, service: u32) -> Option<(Rc<dyn Recipe>, Option<Box<Rare>>)> {
+    pub fn free(&mut self, service: u32) -> Option<Freed> {
         let mut need = self.slots[service].needs;
         while need != NONE {
             let made = self.needs[need].made;
@@ -196,7 +200,11 @@ impl Graph {
             }
             let next = self.needs[need].next;
             self.needs[need].filter = None;
-            self.needs.free(need);
+            if self.needs[need].asked == Asked::Queued {
+                self.needs[need].asked = Asked::Gone;
+            } else {
+                self.needs.free(need);
+            }
             need = next;
         }
         let slot = &mut self.slots[service];

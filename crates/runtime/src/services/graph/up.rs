@@ -4,6 +4,7 @@
 
 use super::{
     Action, Asked, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Rule, ServiceId, State,
+    Work,
 };
 
 impl Graph {
@@ -12,7 +13,7 @@ impl Graph {
         let slot = &mut self.slots[service];
         if slot.state == State::Waiting && slot.wanted && slot.unmet == 0 && !slot.start_queued {
             slot.start_queued = true;
-            self.actions.push_back(Action::Start(id));
+            self.actions.push_back(Action::on(Work::Start, id));
         }
     }
 
@@ -137,8 +138,16 @@ impl Graph {
     fn ask_factory(&mut self, need: u32) {
         self.unlist(need);
         self.needs[need].asked = Asked::Queued;
-        let id = self.id(self.needs[need].service);
-        self.actions.push_back(Action::Make(id, need));
+        self.actions.push_back(Action::at(Work::Make, need));
+    }
+
+    /// The service for whose need a factory is to be asked; None where it has gone.
+    pub fn take_make(&mut self, need: u32) -> Option<u32> {
+        if self.needs[need].asked == Asked::Gone {
+            self.needs.free(need);
+            return None;
+        }
+        Some(self.needs[need].service)
     }
 
     /// A factory has not made what it was asked for. `again` where it may be asked
@@ -182,7 +191,7 @@ impl Graph {
             (Rule::Fixed, State::Starting | State::Running) => self.queue_leave(service),
             (_, State::Starting | State::Running) => {
                 self.edges[edge].bond = Bond::Adding;
-                self.actions.push_back(Action::Added(edge));
+                self.actions.push_back(Action::at(Work::Added, edge));
             }
             _ => {}
         }
