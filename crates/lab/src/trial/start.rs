@@ -186,7 +186,94 @@ pub fn fill<N: AsRef<str>>(text: &str, values: &[(N, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use prony_record::{Cell, PlannedSetting, PlannedSubject, PlannedWorkload};
+
     use super::*;
+    use crate::supervise::Generator;
+
+    fn texts(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|&text| text.to_owned()).collect()
+    }
+
+    /// An order of a subject that is both server and program, with these settings.
+    fn order(settings: &[(&str, &str)]) -> TrialOrder {
+        let pair = |&(name, value): &(&str, &str)| (name.to_owned(), value.to_owned());
+        let offered = texts(&["on", "off"]);
+        let setting = |name: &str| PlannedSetting {
+            name: name.to_owned(),
+            ..PlannedSetting::default()
+        };
+        let mut allocator = setting("allocator");
+        allocator.args = texts(&["--allocator={value}"]);
+        allocator.env = [pair(&("ALL", "{value} {threads}"))].into();
+        let preloaded = [pair(&("LD_PRELOAD", "{dir}/lib{value}.so"))].into();
+        allocator.env_of = [("mimalloc".to_owned(), preloaded)].into();
+        TrialOrder {
+            cell: Cell {
+                count: Some(7),
+                settings: settings.iter().map(pair).collect(),
+                ..Cell::default()
+            },
+            subject: PlannedSubject {
+                source: Source::Folder {
+                    dir: "/s".to_owned(),
+                },
+                start: texts(&["{build}/{hardening}", "{threads}", "{work}", "{port}"]),
+                threads: 3,
+                program: texts(&["{build}/{hardening}", "{threads}", "{work}", "{count}"]),
+                build_dir: "/b".to_owned(),
+                variants: [("hardening".to_owned(), offered)].into(),
+                ..PlannedSubject::default()
+            },
+            workload: PlannedWorkload::default(),
+            settings: vec![setting("hardening"), setting(THREADS), allocator],
+            cores: Default::default(),
+            warmup_ns: 0,
+            duration_ns: 0,
+            block: 0,
+            position: 0,
+            seed: 0,
+            generator: Generator::Prony,
+            driver: String::new(),
+            prony: "/prony".into(),
+            work_dir: "/w".into(),
+            run_dir: "/r".into(),
+            file_stem: String::new(),
+        }
+    }
+
+    #[test]
+    fn server_and_program_are_told_builds_threads_and_settings() {
+        let place = Place {
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 81),
+            authority: String::new(),
+        };
+        let asked = PlannedProgram {
+            work: "start".to_owned(),
+            args: texts(&["-x", "{count}"]),
+            ..PlannedProgram::default()
+        };
+        let usual = order(&[]);
+        let server = resolve(&usual, &place);
+        assert_eq!(server.command, ["/b/on", "3", "/w", "81"]);
+        let program = resolve_program(&usual, &asked, 1);
+        assert_eq!(program.command, ["/b/on", "1", "start", "7", "-x", "7"]);
+        assert!(program.env.is_empty() && program.dir == "/s");
+        let chosen = order(&[
+            ("hardening", "off"),
+            ("threads", "9"),
+            ("allocator", "mimalloc"),
+        ]);
+        let server = resolve(&chosen, &place);
+        assert_eq!(
+            server.command,
+            ["/b/off", "9", "/w", "81", "--allocator=mimalloc"]
+        );
+        assert_eq!(server.env["ALL"], "mimalloc 9");
+        assert_eq!(server.env["LD_PRELOAD"], "/s/libmimalloc.so");
+        let std = resolve(&order(&[("allocator", "std")]), &place);
+        assert!(!std.env.contains_key("LD_PRELOAD"));
+    }
 
     #[test]
     fn a_value_that_looks_like_a_placeholder_is_not_filled_again() {
