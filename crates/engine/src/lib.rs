@@ -63,6 +63,7 @@ pub mod sim;
 
 mod slab;
 mod stream;
+mod sync;
 mod tasks;
 pub mod thread;
 mod turn;

@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Poll, Waker};
+
+use crate::sync::{Arc, Mutex, MutexGuard};
 
 struct Shared<T> {
     queue: VecDeque<T>,
@@ -156,5 +158,65 @@ impl<T> Drop for Receiver<T> {
         drop(shared);
         // Values may run any code when dropped, so not under the lock.
         drop(left);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests {
+    use super::*;
+    use loom::future::block_on;
+    use loom::thread;
+
+    #[test]
+    fn loom_values_arrive_once_and_in_order_and_then_the_end() {
+        loom::model(|| {
+            let (sender, mut receiver) = mailbox(2);
+            let other = thread::spawn(move || {
+                sender.send(1).unwrap();
+                sender.send(2).unwrap();
+            });
+            block_on(async move {
+                assert_eq!(receiver.recv().await, Some(1));
+                assert_eq!(receiver.recv().await, Some(2));
+                assert_eq!(receiver.recv().await, None);
+            });
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_two_senders_lose_nothing() {
+        loom::model(|| {
+            let (sender, mut receiver) = mailbox(2);
+            let theirs = sender.clone();
+            let other = thread::spawn(move || theirs.send(1).unwrap());
+            sender.send(2).unwrap();
+            drop(sender);
+            let mut got = block_on(async {
+                let both = (receiver.recv().await, receiver.recv().await);
+                assert_eq!(receiver.recv().await, None);
+                [both.0.unwrap(), both.1.unwrap()]
+            });
+            other.join().unwrap();
+            got.sort_unstable();
+            assert_eq!(got, [1, 2]);
+        });
+    }
+
+    #[test]
+    fn loom_a_value_for_a_receiver_that_goes_comes_back_or_is_dropped_once() {
+        loom::model(|| {
+            let token = Arc::new(());
+            let (sender, receiver) = mailbox(1);
+            let theirs = token.clone();
+            let other = thread::spawn(move || match sender.send(theirs) {
+                Ok(()) => {}
+                Err(SendError::Closed(value)) => drop(value),
+                Err(SendError::Full(_)) => panic!("it holds one"),
+            });
+            drop(receiver);
+            other.join().unwrap();
+            assert_eq!(Arc::strong_count(&token), 1);
+        });
     }
 }

@@ -21,6 +21,11 @@ use crate::slab::Key;
 use crate::tasks::{Main, Tasks, Waiter};
 use crate::wheel::Wheel;
 
+/// Looks for what other threads want before a loop that spins asks the kernel: some
+/// microseconds.
+const SPINS_MAX: u32 = 128;
+/// Turns in a row in which a loop that spins need not ask the kernel.
+const SKIPS_MAX: u32 = 16;
 /// Polls in one turn before the kernel is asked again.
 const POLLS_MAX: usize = 1024;
 
@@ -45,6 +50,11 @@ pub(crate) struct Core {
     alarms: RefCell<Vec<Alarm>>,
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
+    spin: bool,
+    /// Turns since the kernel was asked.
+    skipped: Cell<u32>,
+    /// The last turn brought wakes from other threads.
+    remote_lately: Cell<bool>,
     _registration: Registration,
 }
 
@@ -79,8 +89,14 @@ impl Core {
             net.flush(&mut **driver, &mut done);
         }
         self.start_linger_timers(&mut net, &**driver);
-        let wait = self.shorten(wait);
+        if self.spin && wait != Wait::Not && self.spins(&mut **driver) {
+            return Ok(());
+        }
+        let wait = self.fall_asleep(self.shorten(wait));
         let turned = driver.turn(wait, &mut done);
+        if wait != Wait::Not && !self.spin {
+            self.remote.wake_up();
+        }
         net.complete(&mut done);
         turned.map_err(|cause| Error::System {
             call: "waiting for events",
@@ -97,6 +113,40 @@ impl Core {
             (Wait::Until(limit), Some(next)) => Wait::Until(limit.min(next)),
             _ => wait,
         }
+    }
+
+    /// From here on another thread that wakes a task ends the wait.
+    fn fall_asleep(&self, wait: Wait) -> Wait {
+        match wait {
+            Wait::Until(_) if !self.spin && !self.remote.fall_asleep() => Wait::Not,
+            _ => wait,
+        }
+    }
+
+    /// Waits for what needs no kernel: a task that is due, or woken by another thread.
+    /// False when the kernel is to be asked: it has something or may have, or it is
+    /// time to.
+    fn spins(&self, driver: &mut dyn Driver) -> bool {
+        let skipped = self.skipped.replace(0);
+        // Where the driver cannot tell, other threads are listened to alone for a
+        // while after they have said something.
+        let is_blind = self.remote_lately.get();
+        if skipped >= SKIPS_MAX {
+            return false;
+        }
+        for _ in 0..SPINS_MAX {
+            match driver.has_news() {
+                Some(true) => return false,
+                None if !is_blind => return false,
+                _ => {}
+            }
+            if !self.tasks.queue.is_empty() || self.remote.is_pending() {
+                self.skipped.set(skipped + 1);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 
     fn expire_timers(&self) {
@@ -126,7 +176,8 @@ impl Core {
     }
 
     fn take_remote_wakes(&self) {
-        if self.remote.is_pending() {
+        self.remote_lately.set(self.remote.is_pending());
+        if self.remote_lately.get() {
             let mut woken = self.remote_woken.borrow_mut();
             self.remote.drain(&mut woken);
             for task in woken.drain(..) {
@@ -304,6 +355,9 @@ impl Core {
             alarms: RefCell::default(),
             remote_woken: RefCell::default(),
             turns: Cell::new(0),
+            spin: config.spin,
+            skipped: Cell::new(0),
+            remote_lately: Cell::new(false),
             _registration: registration,
         }))
     }

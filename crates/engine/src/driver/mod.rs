@@ -193,6 +193,12 @@ pub(crate) trait Driver {
     /// `done`. May return early with nothing.
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()>;
 
+    /// Whether a turn would bring or hand over something, where that can be told
+    /// without a system call.
+    fn has_news(&mut self) -> Option<bool> {
+        None
+    }
+
     /// Now, on the clock of this driver.
     fn now(&self) -> Instant;
 

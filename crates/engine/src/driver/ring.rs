@@ -211,7 +211,7 @@ impl Ring {
             let more = cqueue::more(entry.flags());
             self.outstanding -= usize::from(!more);
             if token == WAKER {
-                self.remote.clear_event();
+                // Not read: each write is told once, readable or not before.
                 waker_ended |= !more;
                 continue;
             }
@@ -233,6 +233,7 @@ impl Ring {
             });
         }
         if waker_ended && !self.ending {
+            self.remote.clear_event();
             self.watch_waker(done);
         }
     }
@@ -306,7 +307,12 @@ fn build(config: &Config) -> io::Result<IoUring> {
     // Room for a burst on every connection; what does not fit waits in the kernel.
     let completions = config.connections_hint.saturating_mul(4);
     let least = config.submissions_max.next_power_of_two() * 2;
-    IoUring::builder()
+    let mut builder = IoUring::builder();
+    if config.spin {
+        // The kernel says in shared memory when there is something to ask it for.
+        builder.setup_taskrun_flag();
+    }
+    builder
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_submit_all()
@@ -366,6 +372,16 @@ impl Driver for Ring {
         let result = self.enter(wait);
         self.reap(done);
         result
+    }
+
+    fn has_news(&mut self) -> Option<bool> {
+        if !self.spin {
+            return None;
+        }
+        let queue = self.ring.submission();
+        let is_quiet = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+        drop(queue);
+        Some(!is_quiet || !self.ring.completion().is_empty())
     }
 
     fn now(&self) -> Instant {
