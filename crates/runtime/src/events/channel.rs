@@ -68,12 +68,10 @@ pub(super) struct Channel<E> {
 
 /// What a queue asks of a channel without knowing its type.
 pub(super) trait AnyChannel {
-    /// Delivers claimed events until something more urgent is there; yields how
-    /// many were left.
-    fn dispatch(&self, core: &Core, claim: &Claim) -> u32;
-    /// Drops the event that `skip` older ones of the level stand before; yields
-    /// its number.
-    fn drop_one(&self, slot: u32, skip: usize) -> Option<u64>;
+    /// Delivers claimed events until something more urgent is there.
+    fn dispatch(&self, core: &Core, claim: &Claim);
+    /// Drops the oldest event of a level; yields its number.
+    fn drop_oldest(&self, slot: u32) -> Option<u64>;
     /// Closes the open lane; yields its slot and how many events were added.
     fn close(&self) -> (u32, u64);
     /// The level's slot is given up.
@@ -185,7 +183,7 @@ impl<E: 'static> Channel<E> {
 
     /// Delivers events that nobody watches. No code but ours runs meanwhile, so that
     /// it is enough to have looked once.
-    fn dispatch_unwatched(&self, core: &Core, claim: &Claim) -> u32 {
+    fn dispatch_unwatched(&self, core: &Core, claim: &Claim) {
         let mut taken = 0;
         self.with_lane(claim.slot, |lane, spares| {
             lane.note_length();
@@ -194,8 +192,7 @@ impl<E: 'static> Channel<E> {
                 taken += 1;
             }
         });
-        core.note_taken(taken, claim.count - taken);
-        claim.count - taken
+        core.note_taken(taken);
     }
 
     /// Shows an event to interceptors and handlers.
@@ -263,18 +260,16 @@ fn drop_event<E>(event: E) {
 }
 
 impl<E: 'static> AnyChannel for Channel<E> {
-    fn dispatch(&self, core: &Core, claim: &Claim) -> u32 {
-        let mut left = claim.count;
+    fn dispatch(&self, core: &Core, claim: &Claim) {
         if self.watchers.get() + core.watchers.get() == 0 && !std::mem::needs_drop::<E>() {
             return self.dispatch_unwatched(core, claim);
         }
-        while left > 0 {
+        while core.claim_left() > 0 {
             let is_watched = self.watchers.get() + core.watchers.get() > 0;
             let Some(item) = self.take(claim.slot, is_watched) else {
                 break;
             };
-            left -= 1;
-            core.note_taken(1, left);
+            core.note_taken(1);
             if is_watched {
                 let meta = Meta {
                     id: EventId(item.id),
@@ -288,13 +283,12 @@ impl<E: 'static> AnyChannel for Channel<E> {
                 break;
             }
         }
-        left
     }
 
-    fn drop_one(&self, slot: u32, skip: usize) -> Option<u64> {
+    fn drop_oldest(&self, slot: u32) -> Option<u64> {
         let dropped = self.with_lane(slot, |lane, spares| {
             lane.note_length();
-            let item = lane.remove(skip, spares)?;
+            let item = lane.pop(spares)?;
             lane.note_outcome(Outcome::Dropped);
             Some(item)
         });

@@ -151,22 +151,6 @@ impl<E> Lane<E> {
         self.head.pop_front()
     }
 
-    /// Takes the event that `skip` older ones stand before.
-    pub fn remove(&mut self, mut skip: usize, spares: &mut Spares<E>) -> Option<Item<E>> {
-        if skip == 0 {
-            return self.pop(spares);
-        }
-        let chunks = [&mut self.head].into_iter().chain(&mut self.middle);
-        for chunk in chunks.chain([&mut self.tail]) {
-            if skip < chunk.len() {
-                self.len -= 1;
-                return chunk.remove(skip);
-            }
-            skip -= chunk.len();
-        }
-        None
-    }
-
     /// An event was taken to be dispatched.
     #[inline]
     pub fn note_dispatched(&mut self, is_watched: bool) {
@@ -226,27 +210,12 @@ mod tests {
     #[test]
     fn events_leave_in_the_order_in_which_they_came_across_chunks() {
         let (mut lane, mut spares) = (Lane::new(), Spares::new());
-        for id in 0..5_000 {
+        for id in 0..7_000 {
             lane.push(item(id), &mut spares);
         }
         assert!(lane.middle.len() > 3);
-        assert_eq!(ids(&mut lane, &mut spares), Vec::from_iter(0..5_000));
+        assert_eq!(ids(&mut lane, &mut spares), Vec::from_iter(0..7_000));
         assert_eq!(spares.0.len(), SPARES_MAX, "an emptied chunk is kept");
-    }
-
-    #[test]
-    fn one_in_the_middle_can_be_taken_wherever_it_lies() {
-        let (mut lane, mut spares) = (Lane::new(), Spares::new());
-        for id in 0..50 {
-            lane.push(item(id), &mut spares);
-        }
-        let mut expected = Vec::from_iter(0..50);
-        for skip in [49, 20, 7, 8, 3, 0, 43, 11] {
-            let taken = lane.remove(skip, &mut spares).map(|item| item.id);
-            assert_eq!(taken, Some(expected.remove(skip)));
-        }
-        assert!(lane.remove(42, &mut spares).is_none());
-        assert_eq!(ids(&mut lane, &mut spares), expected);
     }
 
     #[test]

@@ -230,11 +230,17 @@ impl Events {
         poll_fn(|cx| self.core.poll_idle(cx)).await;
     }
 
+    /// Waits until no other thread can send any more: every [`Inlet`] is gone, and what
+    /// they sent waits in the queue or was dispatched.
+    pub async fn inlets_gone(&self) {
+        poll_fn(|cx| self.core.poll_inlets_gone(cx)).await;
+    }
+
     /// Ends the queue in good order: inlets are closed, and what they hold comes in;
     /// then pushes are refused; then it drains.
     pub async fn close(&self) {
         self.core.close_inlets();
-        poll_fn(|cx| self.core.poll_inlets_gone(cx)).await;
+        self.inlets_gone().await;
         self.core.close();
         self.drain().await;
     }

@@ -87,9 +87,11 @@ pub(super) struct Core {
     dispatching: Cell<bool>,
     /// The dispatch under way is to stop after this event.
     stop: Cell<bool>,
-    /// Slot and channel of the claim under way, and its events not yet taken.
-    claimed: Cell<(u32, u32)>,
-    claimed_left: Cell<u32>,
+    /// The claim under way, and its events not yet taken.
+    claim: Cell<Option<Claim>>,
+    claim_left: Cell<u32>,
+    /// Events of the last claim that were delivered.
+    delivered: Cell<u32>,
     dispatcher: Cell<Option<Waker>>,
     /// Senders that wait for room.
     pub room: RefCell<Line>,
@@ -127,8 +129,9 @@ impl Core {
             youngest: Cell::new((NOBODY, 0, 0)),
             dispatching: Cell::new(false),
             stop: Cell::new(false),
-            claimed: Cell::new((0, 0)),
-            claimed_left: Cell::new(0),
+            claim: Cell::new(None),
+            claim_left: Cell::new(0),
+            delivered: Cell::new(0),
             dispatcher: Cell::new(None),
             room: RefCell::default(),
             inlets: RefCell::default(),
@@ -268,6 +271,8 @@ impl Core {
     fn make_room(&self, priority: Priority) -> Result<(), Refused> {
         // More than once only where dropping an event pushes another.
         while self.waiting() >= self.limit.get() {
+            // What is claimed waits as well as the rest.
+            self.end_claim();
             let least = self.levels().least_urgent();
             let may_drop = self.options.when_full == WhenFull::DropOldest
                 && !self.is_closed()
@@ -289,14 +294,8 @@ impl Core {
         let Some((slot, channel)) = self.levels().drop_oldest() else {
             return;
         };
-        // What is claimed is in the lane still, and before all that is not.
-        let skip = if self.claimed.get() == (slot, channel) {
-            self.claimed_left.get()
-        } else {
-            0
-        };
         self.note_gone(1);
-        if let Some(id) = self.any_channel(channel).drop_one(slot, skip as usize) {
+        if let Some(id) = self.any_channel(channel).drop_oldest(slot) {
             self.completions.forget(id);
         }
     }
@@ -368,23 +367,38 @@ impl Core {
 
     fn deliver(&self, claim: &Claim) -> u32 {
         self.stop.set(false);
-        self.claimed.set((claim.slot, claim.channel));
-        self.claimed_left.set(claim.count);
-        let undelivered = self.any_channel(claim.channel).dispatch(self, claim);
-        self.claimed_left.set(0);
-        let users = self.levels().finish(claim, undelivered);
+        self.claim.set(Some(*claim));
+        self.claim_left.set(claim.count);
+        self.any_channel(claim.channel).dispatch(self, claim);
+        self.end_claim();
+        self.wake_next_sender();
+        self.delivered.get()
+    }
+
+    /// Puts back what is claimed and was not taken.
+    fn end_claim(&self) {
+        let Some(claim) = self.claim.take() else {
+            return;
+        };
+        let left = self.claim_left.replace(0);
+        self.delivered.set(claim.count - left);
+        let users = self.levels().finish(&claim, left);
         for user in users.into_iter().flatten() {
             self.any_channel(user).retire(claim.slot);
         }
-        self.wake_next_sender();
-        claim.count - undelivered
     }
 
-    /// A channel has taken the next events of the claim, of which `left` remain.
+    /// Events of the claim under way that are still to be taken.
     #[inline]
-    pub fn note_taken(&self, count: u32, left: u32) {
+    pub fn claim_left(&self) -> u32 {
+        self.claim_left.get()
+    }
+
+    /// A channel has taken the next events of the claim.
+    #[inline]
+    pub fn note_taken(&self, count: u32) {
         self.note_gone(u64::from(count));
-        self.claimed_left.set(left);
+        self.claim_left.set(self.claim_left.get() - count);
     }
 
     /// Whether the dispatch under way is to stop after this event.
