@@ -1,4 +1,167 @@
 //! Typed events with priorities: a queue, its handlers and interceptors.
+//!
+//! For what happens in an application and concerns others: any `'static` type is an
+//! event, and who pushes one need not know who handles it. One queue belongs to one
+//! loop; threads send each other events through [inlets](Events::inlet). Not for
+//! calling a service whose answer is wanted (call it), nor for values between two
+//! tasks (`coroutines` has channels).
+//!
+//! # Pushing and handling
+//! A queue dispatches by itself, as a task of the loop: the most urgent events first
+//! (the lowest [`Priority`]; 1000 by default), among equals in the order in which they
+//! were pushed, whatever their types. A handler stays until its [`Registration`] is
+//! dropped; it gets the event and its [`Meta`]: number, originator, priority.
+//!
+//! ```
+//! use std::{cell::RefCell, rc::Rc};
+//! use prony_engine::{Config, run};
+//! use prony_runtime::events::{Events, Originator, Priority};
+//!
+//! struct Said(&'static str);
+//!
+//! run(&Config::default(), async |handle| {
+//!     let events = Events::new(&handle);
+//!     let heard = Rc::new(RefCell::new(Vec::new()));
+//!     let list = heard.clone();
+//!     let listener = events.on(move |said: &Said, meta| {
+//!         list.borrow_mut().push((said.0, meta.originator.0));
+//!     });
+//!     events.push(Said("later")).unwrap();
+//!     // An emitter looks the type up once, and speaks in somebody's name.
+//!     let emitter = events.emitter().from(Originator(7));
+//!     emitter.push_at(Priority(1), Said("first")).unwrap();
+//!     events.drain().await;
+//!     assert_eq!(*heard.borrow(), [("first", 7), ("later", 0)]);
+//!     drop(listener);
+//! }).unwrap();
+//! ```
+//!
+//! A handler may push, and may add and take out handlers, itself included. It may
+//! return [`Flow::Stop`] to keep the event from those after it. One that panics is
+//! counted and logged; the rest goes on. A handler that owns the queue ([`Events`] or
+//! an [`Emitter`]) keeps it alive for as long as it is registered.
+//!
+//! # Handlers that wait
+//! [`Events::on_async`] makes a future of each event, which becomes a task. Dropping
+//! the registration cancels those that have not finished. With
+//! [`Events::push_and_wait`] one awaits that an event was handled, futures included.
+//!
+//! ```
+//! use prony_engine::{Config, run};
+//! use prony_base::Nanos;
+//! use prony_runtime::events::{Events, Outcome};
+//!
+//! struct Save;
+//!
+//! run(&Config::default(), async |handle| {
+//!     let events = Events::new(&handle);
+//!     let clock = handle.clone();
+//!     let _saver = events.on_async(move |_: &Save, _| {
+//!         let clock = clock.clone();
+//!         async move { clock.sleep(Nanos::from_micros(10)).await }
+//!     });
+//!     let saved = events.push_and_wait(Save).unwrap();
+//!     assert_eq!(saved.await, Outcome::Handled);
+//! }).unwrap();
+//! ```
+//!
+//! # Events as values
+//! A coroutine awaits the [next](Events::next) event of a type, or a
+//! [stream](Events::stream) of copies; a stream holds so many unread, and counts what
+//! it missed.
+//!
+//! ```
+//! use prony_engine::{Config, run};
+//! use prony_runtime::events::Events;
+//!
+//! #[derive(Clone)]
+//! struct Click(u32);
+//!
+//! run(&Config::default(), async |handle| {
+//!     let events = Events::new(&handle);
+//!     let mut clicks = events.stream::<Click>(16);
+//!     events.push(Click(3)).unwrap();
+//!     let (click, _) = clicks.next().await;
+//!     assert_eq!(click.0, 3);
+//! }).unwrap();
+//! ```
+//!
+//! # Interceptors
+//! One [before](Events::before) handlers may withhold an event; one
+//! [after](Events::after) sees what became of it. Both also for
+//! [all](Events::before_any) [types](Events::after_any).
+//!
+//! ```
+//! use prony_engine::{Config, run};
+//! use prony_runtime::events::{Events, Outcome, Verdict};
+//!
+//! struct Order { euros: u32 }
+//!
+//! run(&Config::default(), async |handle| {
+//!     let events = Events::new(&handle);
+//!     let _limit = events.before(|order: &Order, _| match order.euros {
+//!         0..=100 => Verdict::Pass,
+//!         _ => Verdict::Withhold,
+//!     });
+//!     let _log = events.after_any(|any, meta, outcome| {
+//!         println!("{} {:?}: {outcome:?}", any.name, meta.id);
+//!     });
+//!     let dear = events.push_and_wait(Order { euros: 500 }).unwrap();
+//!     assert_eq!(dear.await, Outcome::Withheld);
+//! }).unwrap();
+//! ```
+//!
+//! # Limits and back-pressure
+//! So many events may wait ([`Options::waiting_max`]; a million or so by default).
+//! Beyond that a push gives the event back, or the oldest of the least urgent is
+//! dropped ([`WhenFull`]). [`Events::push_wait`] waits for room, first come first served.
+//!
+//! ```
+//! use prony_engine::{Config, run};
+//! use prony_runtime::events::{Events, Options};
+//!
+//! run(&Config::default(), async |handle| {
+//!     let options = Options { waiting_max: 1, ..Options::default() };
+//!     let events = Events::with_options(&handle, options);
+//!     events.push("one").unwrap();
+//!     assert_eq!(events.push("two").unwrap_err().into_event(), "two");
+//!     events.push_wait("two").await.unwrap();
+//! }).unwrap();
+//! ```
+//!
+//! # Between threads
+//! An [`Inlet`] goes to any thread, and holds at most what it was given as its limit.
+//! Many events in a row cost one system call, and none while the loop is awake. Those
+//! of one sender arrive in order.
+//!
+//! ```
+//! use prony_engine::{Config, run};
+//! use prony_runtime::events::Events;
+//!
+//! run(&Config::default(), async |handle| {
+//!     let events = Events::new(&handle);
+//!     let inlet = events.inlet::<u64>(64);
+//!     let sender = std::thread::spawn(move || inlet.send(41));
+//!     let (number, _) = events.next::<u64>().await;
+//!     assert_eq!(number, 41);
+//!     sender.join().unwrap().unwrap();
+//!     // Closes inlets, takes in what they hold, refuses the rest, and drains.
+//!     events.close().await;
+//! }).unwrap();
+//! ```
+//! (`next` counts from its call, before which the loop has taken in nothing.)
+//!
+//! # What it counts
+//! [`Events::stats`] is a snapshot by type and priority, and of every handler; it
+//! serialises. [`Events::set_timing`] adds the time that handlers take.
+//!
+//! # How it goes
+//! `levels` keeps the order as runs: so many of one type in a row. `channel` has, for
+//! one type, a `lane` for each priority, where events lie one behind the other in
+//! chunks: nothing is boxed, nothing locked. The dispatcher (`queue`) claims a run, and
+//! the channel delivers it, an event at a time, until something more urgent is pushed.
+//! `cargo run --release -p prony-runtime --example events` measures it, `--example
+//! event_ping` the way to another thread and back.
 
 mod callbacks;
 mod channel;
