@@ -184,7 +184,6 @@ pub(crate) struct Tasks {
     pub queue: Rc<RunQueue>,
     pieces: Pieces,
     spawned: Cell<u64>,
-    finished: Cell<u64>,
     panicked: Cell<u64>,
     cancelled: Cell<u64>,
     polls: Cell<u64>,
@@ -218,7 +217,6 @@ impl Tasks {
             queue: Rc::new(queue),
             pieces: Pieces::new(),
             spawned: Cell::default(),
-            finished: Cell::default(),
             panicked: Cell::default(),
             cancelled: Cell::default(),
             polls: Cell::default(),
@@ -304,10 +302,22 @@ impl Tasks {
         let listing = polled.done();
         if is_ready {
             table.vacate(taken);
-            add_one(&self.finished);
             listing.recycle_finished(&self.pieces);
-        } else if let Some(cancelled) = table.put_back(taken, listing) {
-            self.end_cancelled(cancelled);
+        } else if table.is_wanted(taken) {
+            table.put_back(taken, listing);
+        } else {
+            table.vacate(taken);
+            self.end_cancelled(listing);
+        }
+    }
+
+    /// The task panicked, and that is on its way up.
+    #[cold]
+    #[inline(never)]
+    fn fell(&self, taken: Taken, listing: Listing) {
+        self.queue.table.vacate(taken);
+        if listing.catches() {
+            self.fallen.set(Some(listing));
         }
     }
 
@@ -326,11 +336,9 @@ impl Tasks {
         listing.recycle(&self.pieces);
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn let_go<T>(&self, share: Share<T>) {
-        if share.is_finished()
-            && let Some(unseen) = share.unseen_panic()
-        {
+        if let Some(unseen) = share.unseen_panic() {
             self.on_unseen_panic.get()(unseen);
         }
         share.recycle(&self.pieces);
@@ -341,9 +349,10 @@ impl Tasks {
     }
 
     pub fn counts(&self) -> TaskCounts {
+        let others = self.panicked.get() + self.cancelled.get() + self.len() as u64;
         TaskCounts {
             spawned: self.spawned.get(),
-            finished: self.finished.get(),
+            finished: self.spawned.get() - others,
             panicked: self.panicked.get(),
             cancelled: self.cancelled.get(),
             polls: self.polls.get(),
@@ -397,14 +406,12 @@ impl Polled<'_> {
 }
 
 impl Drop for Polled<'_> {
-    #[cold]
+    // Inlined, so that nothing of it lies in memory where no task panics.
+    #[inline(always)]
     fn drop(&mut self) {
-        self.tasks.queue.table.vacate(self.taken);
         // SAFETY: nobody uses it after this, nor drops it again.
         let listing = unsafe { ManuallyDrop::take(&mut self.listing) };
-        if listing.catches() {
-            self.tasks.fallen.set(Some(listing));
-        }
+        self.tasks.fell(self.taken, listing);
     }
 }
 
@@ -422,14 +429,17 @@ impl<T> Task<T> {
     /// Lets the task run to its end, its result unseen.
     #[inline(always)]
     pub fn detach(self) {
-        // What is left of dropping it when nothing is to be cancelled.
         let mut detached = ManuallyDrop::new(self);
         // SAFETY: nobody uses them after this, nor drops them again.
         let (share, tasks) = unsafe {
             let share = ManuallyDrop::take(&mut detached.share);
             (share, ptr::read(&detached.tasks))
         };
-        tasks.let_go(share);
+        match share.leave_running() {
+            // The common case: nothing is to be freed or told.
+            None => drop(tasks),
+            Some(share) => tasks.let_go(share),
+        }
     }
 
     /// True when the result is there (or was taken).

@@ -38,6 +38,8 @@ const BUFFERS_AT_START: usize = 64;
 const QUIESCE_TURNS: usize = 1_000;
 /// A turn without a deadline returns after this, and the next one begins.
 const LEFT_MAX: Nanos = Nanos::from_secs(3_600);
+/// Turns in a row that may go without the kernel.
+const FREE_TURNS_MAX: u32 = 16;
 const ENTER_GETEVENTS: u32 = 1;
 const ENTER_EXT_ARG: u32 = 1 << 3;
 /// The token of the poll on the descriptor by which other threads wake us.
@@ -71,6 +73,8 @@ pub(crate) struct Ring {
     /// The loop has ended: nothing is started again.
     ending: bool,
     enters: u64,
+    /// Turns in a row that went without the kernel.
+    free_turns: u32,
     spin: bool,
     /// The kernel can wait for several completions for a limited time (Linux 6.12).
     can_coalesce: bool,
@@ -99,6 +103,7 @@ impl Ring {
             starved: false,
             ending: false,
             enters: 0,
+            free_turns: 0,
             spin: config.spin,
         };
         while driver.pool.len() < BUFFERS_AT_START && driver.pool.grow() {}
@@ -307,14 +312,11 @@ fn build(config: &Config) -> io::Result<IoUring> {
     // Room for a burst on every connection; what does not fit waits in the kernel.
     let completions = config.connections_hint.saturating_mul(4);
     let least = config.submissions_max.next_power_of_two() * 2;
-    let mut builder = IoUring::builder();
-    if config.spin {
-        // The kernel says in shared memory when there is something to ask it for.
-        builder.setup_taskrun_flag();
-    }
-    builder
+    IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
+        // The kernel says in shared memory when there is something to ask it for.
+        .setup_taskrun_flag()
         .setup_submit_all()
         .setup_clamp()
         .setup_cqsize(completions.clamp(least, 65_536).next_power_of_two())
@@ -369,15 +371,20 @@ impl Driver for Ring {
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
         self.refill();
+        // While tasks are due, a turn with nothing to tell and nothing to hear costs
+        // nothing; but not for ever, should the kernel not say what it has.
+        let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
+        if is_free && self.has_news() == Some(false) {
+            self.free_turns += 1;
+            return Ok(());
+        }
+        self.free_turns = 0;
         let result = self.enter(wait);
         self.reap(done);
         result
     }
 
     fn has_news(&mut self) -> Option<bool> {
-        if !self.spin {
-            return None;
-        }
         let queue = self.ring.submission();
         let is_quiet = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
         drop(queue);

@@ -8,8 +8,10 @@
 //! bytes are kept in [`Pieces`] for the next task, so that a steady state allocates
 //! nothing.
 //!
-//! Its tests are to be run under Miri as well:
-//! `cargo +nightly miri test -p prony-engine --lib tasks::`.
+//! After a change here, run the tests of tasks, `random_tests` above all, with something
+//! that sees a wrong access: `cargo +nightly miri test -p prony-engine --lib tasks::`, or
+//! `RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p prony-engine --lib --target
+//! x86_64-unknown-linux-gnu tasks::`.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::Any;
@@ -116,11 +118,12 @@ impl<F: Future> Piece<F, F::Output> {
         let Poll::Ready(value) = future.poll(cx) else {
             return Poll::Pending;
         };
-        // SAFETY: the future was there, is used no more, and the room is marked empty
-        // before its owner's code runs, so that it is not dropped twice.
-        unsafe { Self::empty(header) };
         // SAFETY: the piece is alive: the caller's share of it is.
         let shared = unsafe { header.as_ref() };
+        shared.room.set(Room::Nothing);
+        // SAFETY: the future was there, is used no more, and the room is marked empty
+        // before its owner's code runs, so that it is not dropped twice.
+        unsafe { ManuallyDrop::drop(&mut (*piece).contents.future) };
         shared.is_finished.set(true);
         if shared.is_shared.get() {
             // SAFETY: the room is empty, and large enough for a value.
@@ -259,12 +262,13 @@ impl Listing {
         if header.is_shared.get() {
             // Woken while this share still keeps the piece alive.
             header.waiter.take().wake();
+            header.is_listed.set(false);
+            if header.is_shared.get() {
+                return;
+            }
         }
-        header.is_listed.set(false);
-        if !header.is_shared.get() {
-            // SAFETY: there was this share, and now there is none.
-            unsafe { this.0.free(Some(pieces)) };
-        }
+        // SAFETY: there was this share, and now there is none.
+        unsafe { this.0.free(Some(pieces)) };
     }
 
     /// Whether a panic is the task's result.
@@ -393,6 +397,17 @@ impl<T> Share<T> {
             return Some(Outcome::Cancelled);
         }
         drop(header.waiter.replace(TaskWaker::of(waker)));
+        None
+    }
+
+    /// Drops it, if the future is still there: then the listing frees the piece.
+    #[inline(always)]
+    pub fn leave_running(self) -> Option<Share<T>> {
+        let header = self.0.header();
+        if header.room.get() != Room::Future {
+            return Some(self);
+        }
+        ManuallyDrop::new(self).0.header().is_shared.set(false);
         None
     }
 

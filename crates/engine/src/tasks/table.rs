@@ -5,6 +5,8 @@
 //! [`TaskId`] kept for too long names nothing instead of a stranger.
 
 use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
+use std::ptr;
 
 use super::MAIN;
 use super::raw::Listing;
@@ -100,7 +102,7 @@ impl Table {
     /// Takes a task in, due at once.
     #[inline(always)]
     pub fn add(&self, task: Listing) -> TaskId {
-        self.with(|lists| {
+        self.with(move |lists| {
             let index = match lists.free.pop() {
                 Some(index) => index,
                 None => lists.grow(),
@@ -136,26 +138,34 @@ impl Table {
         })
     }
 
-    /// Puts a task back after a poll; or gives it back, when it was cancelled, and
-    /// its place free.
+    /// Whether a task that was taken out has its place still, and was not cancelled.
     #[inline(always)]
-    pub fn put_back(&self, taken: Taken, task: Listing) -> Option<Listing> {
+    pub fn is_wanted(&self, taken: Taken) -> bool {
+        // SAFETY: who has a `Taken` of this table names a place.
+        self.with(|lists| unsafe { lists.place(taken.0) }.used == Use::Taken)
+    }
+
+    /// Puts a task back after a poll.
+    #[inline(always)]
+    pub fn put_back(&self, taken: Taken, task: Listing) {
+        let task = ManuallyDrop::new(Some(task));
         self.with(|lists| {
-            // SAFETY: who has a `Taken` of this table names a place.
-            let place = unsafe { lists.place(taken.0) };
-            if place.used == Use::Taken {
-                std::mem::forget(place.task.replace(task));
-                return None;
-            }
-            lists.vacate(taken.0);
-            Some(task)
-        })
+            // SAFETY: who has a `Taken` of this table names a place; nothing is there to
+            // be dropped, because what was there was taken out.
+            unsafe {
+                ptr::write(
+                    &mut lists.place(taken.0).task,
+                    ManuallyDrop::into_inner(task),
+                )
+            };
+        });
     }
 
     /// Gives the place of a task that was taken out free.
     #[inline(always)]
     pub fn vacate(&self, taken: Taken) {
-        self.with(|lists| lists.vacate(taken.0));
+        // SAFETY: who has a `Taken` of this table names a place.
+        self.with(move |lists| unsafe { lists.vacate(taken.0) });
     }
 
     /// Whether there is such a task; and the task, unless it is being polled.
@@ -170,7 +180,8 @@ impl Table {
             }
             let task = place.task.take();
             match task {
-                Some(_) => lists.vacate(id.index),
+                // SAFETY: it was just looked at.
+                Some(_) => unsafe { lists.vacate(id.index) },
                 None => place.used = Use::Cancelled,
             }
             (true, task)
@@ -234,9 +245,12 @@ impl Lists {
         self.end = self.end.wrapping_add(1);
     }
 
+    /// # Safety
+    /// There is such a place.
     #[inline(always)]
-    fn vacate(&mut self, index: u32) {
-        let place = &mut self.places[index as usize];
+    unsafe fn vacate(&mut self, index: u32) {
+        // SAFETY: as the caller says.
+        let place = unsafe { self.place(index) };
         place.used = Use::Free;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);

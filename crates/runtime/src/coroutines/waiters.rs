@@ -64,7 +64,8 @@ impl Waiters {
             return self.join_list(waker);
         }
         self.state.set(State::Waiting);
-        self.single.set(waker);
+        // Forgotten, not dropped: a free place holds none.
+        std::mem::forget(self.single.replace(waker));
         SINGLE
     }
 
