@@ -50,6 +50,11 @@ impl Handle {
         self.core.fallback.as_deref()
     }
 
+    /// True when this loop [polls without sleeping](crate::Config::spin).
+    pub fn spins(&self) -> bool {
+        self.core.spin
+    }
+
     /// Now, read from the driver's clock: `CLOCK_MONOTONIC`, or virtual time.
     pub fn now(&self) -> Instant {
         self.core.now()

@@ -24,8 +24,10 @@ use crate::wheel::Wheel;
 /// Looks for what other threads want before a loop that spins asks the kernel: some
 /// microseconds.
 const SPINS_MAX: u32 = 128;
-/// Turns in a row in which a loop that spins need not ask the kernel.
-const SKIPS_MAX: u32 = 16;
+/// Turns in a row in which a loop that spins need not ask the kernel: where the driver
+/// cannot tell whether there is news, and where it can.
+const BLIND_SKIPS_MAX: u32 = 16;
+const SKIPS_MAX: u32 = 1024;
 /// Polls in one turn before the kernel is asked again.
 const POLLS_MAX: usize = 1024;
 
@@ -50,7 +52,7 @@ pub(crate) struct Core {
     alarms: RefCell<Vec<Alarm>>,
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
-    spin: bool,
+    pub spin: bool,
     /// Turns since the kernel was asked.
     skipped: Cell<u32>,
     /// The last turn brought wakes from other threads.
@@ -131,14 +133,15 @@ impl Core {
         // Where the driver cannot tell, other threads are listened to alone for a
         // while after they have said something.
         let is_blind = self.remote_lately.get();
-        if skipped >= SKIPS_MAX {
-            return false;
-        }
         for _ in 0..SPINS_MAX {
-            match driver.has_news() {
-                Some(true) => return false,
-                None if !is_blind => return false,
-                _ => {}
+            let skips_max = match driver.has_news() {
+                Some(true) => 0,
+                Some(false) => SKIPS_MAX,
+                None if is_blind => BLIND_SKIPS_MAX,
+                None => 0,
+            };
+            if skipped >= skips_max {
+                return false;
             }
             if !self.tasks.queue.is_empty() || self.remote.is_pending() {
                 self.skipped.set(skipped + 1);

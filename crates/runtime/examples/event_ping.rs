@@ -47,7 +47,7 @@ fn answer(
             .expect("the other side is there");
         let back = answers.recv().expect("the other side is there");
         events
-            .on(move |ping: &Ping, _| drop(back.send(*ping)))
+            .on(move |ping: &Ping, _| back.send(*ping).expect("there is room"))
             .forever();
         events.inlets_gone().await;
     })

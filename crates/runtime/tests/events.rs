@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::thread;
 
-use prony_engine::{Config, Handle, run};
+use prony_engine::{Config, DriverChoice, Handle, run};
 use prony_runtime::events::{
     Events, Flow, Options, Originator, Outcome, Priority, PushError, Verdict, WhenFull,
 };
@@ -16,6 +16,19 @@ struct Other;
 
 fn with_loop<T, F: Future<Output = T>>(work: impl FnOnce(Handle) -> F) -> T {
     run(&Config::default(), work).expect("a loop")
+}
+
+/// Loops that wait in each of the ways that there are.
+fn configs() -> Vec<Config> {
+    let both = [DriverChoice::Auto, DriverChoice::Epoll].into_iter();
+    both.flat_map(|driver| {
+        [false, true].map(|spin| Config {
+            driver,
+            spin,
+            ..Config::default()
+        })
+    })
+    .collect()
 }
 
 type Log<T> = Rc<RefCell<Vec<T>>>;
@@ -453,31 +466,40 @@ fn send_all(inlet: &prony_runtime::events::Inlet<Sent>, sender: usize, count: u6
 fn many_threads_into_one_inlet_lose_and_double_nothing_and_keep_their_order() {
     const SENDERS: usize = 4;
     const EACH: u64 = 5_000;
-    with_loop(async |handle| {
-        // Smaller than the inlet, so that the inlet itself has to wait for room.
-        let events = bounded(&handle, 16, WhenFull::Refuse);
-        let next: Rc<RefCell<Vec<u64>>> = Rc::new(RefCell::new(vec![0; SENDERS]));
-        let seen = next.clone();
-        let _handler = events.on(move |sent: &Sent, _| {
-            let expected = &mut seen.borrow_mut()[sent.sender];
-            assert_eq!(sent.number, *expected);
-            *expected += 1;
-        });
-        let inlet = events.inlet(64);
-        let threads: Vec<_> = (0..SENDERS)
-            .map(|sender| {
-                let inlet = inlet.clone();
-                thread::spawn(move || send_all(&inlet, sender, EACH, sender % 2 == 0))
-            })
-            .collect();
-        drop(inlet);
-        events.inlets_gone().await;
-        events.drain().await;
-        for thread in threads {
-            thread.join().unwrap();
-        }
-        assert_eq!(*next.borrow(), [EACH; SENDERS]);
-        let stats = events.stats();
-        assert_eq!((stats.counts.dispatched, stats.panics), (20_000, 0));
+    for config in configs() {
+        run(&config, async |handle| {
+            receive_all(handle, SENDERS, EACH).await
+        })
+        .expect("a loop");
+    }
+}
+
+/// Receives what so many threads send through one inlet.
+async fn receive_all(handle: Handle, senders: usize, each: u64) {
+    // Smaller than the inlet, so that the inlet itself has to wait for room.
+    let events = bounded(&handle, 16, WhenFull::Refuse);
+    let next: Rc<RefCell<Vec<u64>>> = Rc::new(RefCell::new(vec![0; senders]));
+    let seen = next.clone();
+    let _handler = events.on(move |sent: &Sent, _| {
+        let expected = &mut seen.borrow_mut()[sent.sender];
+        assert_eq!(sent.number, *expected);
+        *expected += 1;
     });
+    let inlet = events.inlet(64);
+    let threads: Vec<_> = (0..senders)
+        .map(|sender| {
+            let inlet = inlet.clone();
+            thread::spawn(move || send_all(&inlet, sender, each, sender % 2 == 0))
+        })
+        .collect();
+    drop(inlet);
+    events.inlets_gone().await;
+    events.drain().await;
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(*next.borrow(), vec![each; senders]);
+    let stats = events.stats();
+    assert_eq!(stats.counts.dispatched, each * senders as u64);
+    assert_eq!(stats.panics, 0);
 }
