@@ -248,9 +248,7 @@ impl Events {
         priority: Priority,
         event: E,
     ) -> Result<EventId, PushError<E>> {
-        let channel = self.core.channel();
-        self.core
-            .push(&channel, event, priority, Originator::default())
+        self.core.push_by_type(event, priority)
     }
 
     /// Waits for room, behind those that wait already, then pushes.

@@ -50,6 +50,24 @@ impl Hasher for TypeHasher {
 struct Table {
     by_type: HashMap<TypeId, u32, BuildHasherDefault<TypeHasher>>,
     entries: Vec<Entry>,
+    /// The type that was found last, and where.
+    last: Cell<Option<(TypeId, u32)>>,
+}
+
+impl Table {
+    #[inline]
+    fn find<E: 'static>(&self) -> Option<&Entry> {
+        let wanted = TypeId::of::<E>();
+        let index = match self.last.get() {
+            Some((found, index)) if found == wanted => index,
+            _ => {
+                let index = *self.by_type.get(&wanted)?;
+                self.last.set(Some((wanted, index)));
+                index
+            }
+        };
+        self.entries.get(index as usize)
+    }
 }
 
 type BeforeAny = dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict;
@@ -154,8 +172,8 @@ impl Core {
     #[inline]
     pub fn channel<E: 'static>(&self) -> Rc<Channel<E>> {
         let table = self.table.borrow();
-        if let Some(index) = table.by_type.get(&TypeId::of::<E>())
-            && let Ok(channel) = table.entries[*index as usize].any.clone().downcast()
+        if let Some(entry) = table.find::<E>()
+            && let Ok(channel) = entry.any.clone().downcast()
         {
             return channel;
         }
@@ -180,6 +198,23 @@ impl Core {
 
 /// Events in.
 impl Core {
+    /// Pushes without a channel at hand.
+    #[inline]
+    pub fn push_by_type<E: 'static>(
+        &self,
+        event: E,
+        priority: Priority,
+    ) -> Result<EventId, PushError<E>> {
+        if self.has_room() {
+            // Where there is room no code of others runs, and the table may be lent.
+            let table = self.table.borrow();
+            if let Some(channel) = table.find::<E>().and_then(|it| it.any.downcast_ref()) {
+                return Ok(self.accept(channel, event, priority, Originator::default()));
+            }
+        }
+        self.push(&self.channel(), event, priority, Originator::default())
+    }
+
     #[inline]
     pub fn push<E: 'static>(
         &self,
