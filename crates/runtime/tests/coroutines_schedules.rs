@@ -1,14 +1,16 @@
 //! Random schedules of waiting, setting and giving up, each compared with a simple
 //! model: no wake-up is lost, none comes twice, and the order is that of coming.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use prony_runtime::coroutines::{AutoEvent, ManualEvent, Semaphore, TrySendError, channel};
+use prony_runtime::coroutines::{AutoEvent, ManualEvent, Mutex, Semaphore, TrySendError, channel};
 use proptest::prelude::*;
 
 #[derive(Default)]
@@ -357,4 +359,41 @@ fn a_receiver_is_woken_by_a_value_and_by_the_last_sender() {
     drop(other);
     assert_eq!(second.woken(), 1);
     assert_eq!(second.poll(), Poll::Ready(None));
+}
+
+thread_local! {
+    static LOCKING: RefCell<Option<Pin<Box<dyn Future<Output = u32>>>>> = RefCell::default();
+}
+
+/// Polls what is in `LOCKING` as soon as it is woken, inside of whatever wakes it.
+struct PollsAtOnce;
+
+impl Wake for PollsAtOnce {
+    fn wake(self: Arc<Self>) {
+        let mut locking = LOCKING.take().expect("it waits");
+        let polled = locking
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(7));
+    }
+}
+
+#[test]
+fn a_mutex_is_free_already_when_the_next_one_is_woken() {
+    let mutex = Rc::new(Mutex::new(7));
+    let held = mutex.try_lock().expect("nobody holds it");
+    let theirs = mutex.clone();
+    let mut locking: Pin<Box<dyn Future<Output = u32>>> =
+        Box::pin(async move { *theirs.lock().await });
+    let waker = Waker::from(Arc::new(PollsAtOnce));
+    assert!(
+        locking
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    LOCKING.set(Some(locking));
+    drop(held);
+    assert!(LOCKING.take().is_none(), "it was polled");
+    assert!(mutex.try_lock().is_some());
 }

@@ -58,7 +58,7 @@ pub struct Tasks {
     pub finished: u64,
     /// Tasks that panicked.
     pub panicked: u64,
-    /// Tasks that were cancelled.
+    /// Tasks that were cancelled; the timer of a scope's deadline is a task too.
     pub cancelled: u64,
     /// Times that a task was polled.
     pub polls: u64,
