@@ -337,6 +337,21 @@ fn nobody_waits_for_nothing(services: &Services, board: &Board) {
     }
 }
 
+/// Everybody is wanted at the end, and then nobody rests who has not failed.
+async fn want_all(services: &Services, board: &Board, ids: &RefCell<[Option<ServiceId>; NODES]>) {
+    let factory = services.find("loggers");
+    let installed: Vec<ServiceId> = ids.borrow().iter().flatten().copied().collect();
+    for id in factory.into_iter().chain(installed) {
+        drop(services.start(id).await);
+    }
+    let _ = services.settle().await;
+    for service in services.snapshot().services {
+        let goes = service.state != State::Stopped;
+        board.expect(goes, || format!("{} is wanted and rests", service.name));
+    }
+    nobody_waits_for_nothing(services, board);
+}
+
 fn play(seed: u64, steps: usize) {
     let board = Rc::new(Board::default());
     board.requires.borrow_mut().resize(NODES, Vec::new());
@@ -359,13 +374,20 @@ fn play(seed: u64, steps: usize) {
         for task in tasks {
             task.await;
         }
-        let _ = services.settle().await;
+        want_all(&services, &theirs, &ids).await;
         services.stop_all().await;
         theirs.expect(services.running() == 0, || "some run after all".to_owned());
         for service in services.snapshot().services {
             let rests = matches!(service.state, State::Stopped | State::Failed);
             theirs.expect(rests, || format!("{} is {}", service.name, service.state));
         }
+        let installed = ids.take();
+        for id in installed.into_iter().flatten() {
+            drop(services.remove(id).await);
+        }
+        let _ = services.settle().await;
+        let left = services.len();
+        theirs.expect(left == 1, || format!("{left} are left, with the factory"));
     });
     world.run(Nanos::from_secs(3_600)).expect("it ends");
     assert!(outcome.take().is_some());

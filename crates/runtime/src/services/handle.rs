@@ -91,18 +91,33 @@ impl Services {
         }
         let running = |graph: &Graph| {
             let Some(service) = graph.find(id) else {
-                return Some(Err(ServiceError::Unknown(id)));
+                return Some(false);
             };
             match graph.slots[service].state {
-                State::Running => Some(Ok(())),
-                State::Failed => Some(Err(failure(graph, service))),
-                State::Waiting | State::Stopped if graph.is_quiet() => {
-                    Some(Err(waiting(graph, service)))
-                }
+                State::Running => Some(true),
+                State::Failed => Some(false),
+                State::Waiting | State::Stopped if graph.is_quiet() => Some(false),
                 _ => None,
             }
         };
-        self.0.until(running).await
+        match self.0.until(running).await {
+            true => Ok(()),
+            false => Err(self.not_started(id)),
+        }
+    }
+
+    // The errors are made outside of the waiting: they are large, and results that
+    // have room for them would be carried through it.
+    #[cold]
+    fn not_started(&self, id: ServiceId) -> ServiceError {
+        let graph = self.0.graph.borrow();
+        match graph.find(id) {
+            None => ServiceError::Unknown(id),
+            Some(service) if graph.slots[service].state == State::Failed => {
+                failure(&graph, service)
+            }
+            Some(service) => waiting(&graph, service),
+        }
     }
 
     /// Stops a service after those that require it, which then wait for it; ready
@@ -122,17 +137,37 @@ impl Services {
         }
         let stopped = |graph: &Graph| {
             let Some(service) = graph.find(id) else {
-                return Some(Ok(()));
+                return Some(true);
             };
             match graph.slots[service].state {
-                State::Stopped => Some(Ok(())),
-                State::Failed => Some(stop_failure(graph, service)),
+                State::Stopped => Some(true),
+                State::Failed => Some(false),
                 // Somebody wants it again meanwhile.
-                _ if graph.slots[service].wanted => Some(Ok(())),
+                _ if graph.slots[service].wanted => Some(true),
                 _ => None,
             }
         };
-        self.0.until(stopped).await
+        match self.0.until(stopped).await {
+            true => Ok(()),
+            false => self.not_stopped(id),
+        }
+    }
+
+    /// A service that failed to start is stopped as well as one can be.
+    #[cold]
+    fn not_stopped(&self, id: ServiceId) -> Result<(), ServiceError> {
+        let graph = self.0.graph.borrow();
+        let error = graph.find(id).map(|service| failure(&graph, service));
+        match error {
+            Some(
+                error @ ServiceError::Failed {
+                    reason:
+                        Reason::StopFailed(_) | Reason::StopPanicked(_) | Reason::StopTimedOut(_),
+                    ..
+                },
+            ) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Stops a service and starts it again; those that require it go and come with it.
@@ -333,16 +368,5 @@ fn waiting(graph: &Graph, service: u32) -> ServiceError {
     ServiceError::Waiting {
         service: graph.slots[service].name.to_string(),
         why: problem.unwrap_or_else(|| graph.why_not_running(service)),
-    }
-}
-
-/// A service that failed to start is stopped as well as one can be.
-fn stop_failure(graph: &Graph, service: u32) -> Result<(), ServiceError> {
-    match failure(graph, service) {
-        error @ ServiceError::Failed {
-            reason: Reason::StopFailed(_) | Reason::StopPanicked(_) | Reason::StopTimedOut(_),
-            ..
-        } => Err(error),
-        _ => Ok(()),
     }
 }

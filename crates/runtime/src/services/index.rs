@@ -18,6 +18,10 @@ pub(super) struct Group {
 pub(super) struct Index(HashMap<Text, HashMap<Value, Group>>);
 
 impl Index {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub fn knows(&self, name: &Text) -> bool {
         self.0.contains_key(name)
     }

@@ -6,7 +6,7 @@
 //! for more only queues it. Of very many actions, some thousand are done at a time,
 //! and then the loop gets its turn.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
@@ -152,26 +152,41 @@ impl Registry {
 
     fn start(&self, id: ServiceId) {
         let mut graph = self.graph.borrow_mut();
-        let Some(service) = graph.begin_start(id) else {
+        let Some((service, recipe)) = graph.begin_start(id) else {
             return;
         };
-        let Some(recipe) = graph.slots[service].recipe.clone() else {
-            return;
-        };
-        let timed = recipe.is_timed();
-        let began = if timed { self.read_clock() } else { self.now() };
-        graph.slots[service].since = began;
+        let began = self.begin_timing(&*recipe);
+        graph.slots[service].since = self.now();
         drop(graph);
-        self.note_state(id, State::Starting);
+        let heard = self.is_heard();
+        if heard {
+            self.note_state(id, State::Starting);
+        }
         let context = self.context(id);
         let begun = match caught(|| self.hand_over(service, &*recipe, &context)) {
-            Ok(()) => {
-                let _entered = self.enter(id, Way::Start);
-                recipe.begin(Way::Start, context)
-            }
+            Ok(()) if heard => self.begin_in_span(id, Way::Start, &*recipe, context),
+            Ok(()) => recipe.begin(Way::Start, context),
             Err(panic) => Begun::Panicked(panic),
         };
-        self.begun(id, Way::Start, begun, &recipe, timed.then_some(began));
+        if matches!(begun, Begun::Done(Ok(()))) {
+            let took = self.end_timing(&*recipe, began);
+            return self.up(id, service, took);
+        }
+        self.begun(id, Way::Start, begun, &recipe, began);
+    }
+
+    /// When a transition began, where it is to be timed.
+    #[inline]
+    fn begin_timing(&self, recipe: &dyn Recipe) -> Option<Instant> {
+        recipe.is_timed().then(|| self.read_clock())
+    }
+
+    #[inline]
+    fn end_timing(&self, recipe: &dyn Recipe, began: Option<Instant>) -> Option<Nanos> {
+        let began = began?;
+        let took = self.read_clock().since(began);
+        recipe.was_quick(took < QUICK);
+        Some(took)
     }
 
     /// Gives a service all that it needs, makes it, and puts out what it provides.
@@ -194,25 +209,39 @@ impl Registry {
 
     fn stop(&self, id: ServiceId) {
         let mut graph = self.graph.borrow_mut();
-        let Some(service) = graph.begin_stop(id) else {
+        let Some((service, recipe)) = graph.begin_stop(id) else {
             return;
         };
-        let Some(recipe) = graph.slots[service].recipe.clone() else {
-            return;
-        };
-        let timed = recipe.is_timed();
-        let began = if timed { self.read_clock() } else { self.now() };
-        graph.slots[service].since = began;
+        let began = self.begin_timing(&*recipe);
+        graph.slots[service].since = self.now();
         drop(graph);
-        self.note_state(id, State::Stopping);
         let context = self.context(id);
-        let entered = self.enter(id, Way::Stop);
-        let begun = recipe.begin(Way::Stop, context);
-        drop(entered);
-        self.begun(id, Way::Stop, begun, &recipe, timed.then_some(began));
+        let begun = if self.is_heard() {
+            self.note_state(id, State::Stopping);
+            self.begin_in_span(id, Way::Stop, &*recipe, context)
+        } else {
+            recipe.begin(Way::Stop, context)
+        };
+        if matches!(begun, Begun::Done(Ok(()))) {
+            let took = self.end_timing(&*recipe, began);
+            return self.down(id, service, None, took, &*recipe);
+        }
+        self.begun(id, Way::Stop, begun, &recipe, began);
     }
 
-    /// Goes on after the first poll of a start or stop.
+    #[cold]
+    fn begin_in_span(
+        &self,
+        id: ServiceId,
+        way: Way,
+        recipe: &dyn Recipe,
+        context: super::Context,
+    ) -> Begun {
+        self.span(id, way).in_scope(|| recipe.begin(way, context))
+    }
+
+    /// Goes on after the first poll of a start or stop that did not just succeed.
+    #[cold]
     fn begun(
         &self,
         id: ServiceId,
@@ -230,10 +259,7 @@ impl Registry {
                 return self.go_on(id, way, going, began, recipe.clone());
             }
         };
-        let took = began.map(|began| self.read_clock().since(began));
-        if let Some(took) = took {
-            recipe.was_quick(took < QUICK);
-        }
+        let took = self.end_timing(&**recipe, began);
         self.ended(id, way, outcome, took, &**recipe);
     }
 
@@ -299,55 +325,80 @@ impl Registry {
         took: Option<Nanos>,
         recipe: &dyn Recipe,
     ) {
-        let mut graph = self.graph.borrow_mut();
-        let Some(service) = graph.find(id) else {
+        let found = self.graph.borrow().find(id);
+        let Some(service) = found else {
             return;
         };
-        let slot = &mut graph.slots[service];
-        slot.since = self.now();
-        match way {
-            Way::Start => slot.start_took = took.or(slot.start_took),
-            Way::Stop => slot.stop_took = took.or(slot.stop_took),
-        }
-        match outcome {
-            Ok(()) if way == Way::Start => {
-                if let Some(rare) = &mut slot.rare {
-                    rare.reason = None;
-                }
-                graph.came_up(service);
-                drop(graph);
-                self.note_state(id, State::Running);
+        match (way, outcome) {
+            (Way::Start, Ok(())) => self.up(id, service, took),
+            (Way::Stop, Ok(())) => self.down(id, service, None, took, recipe),
+            (Way::Start, Err(reason)) => {
+                self.graph.borrow_mut().slots[service].start_took = took;
+                self.down(id, service, Some(reason), None, recipe);
             }
-            Ok(()) => {
-                drop(graph);
-                self.down(id, service, None, recipe);
-            }
-            Err(reason) => {
-                drop(graph);
-                self.down(id, service, Some(reason), recipe);
-            }
+            (Way::Stop, Err(reason)) => self.down(id, service, Some(reason), took, recipe),
         }
     }
 
-    /// Takes back what a service was given, and lets it rest.
-    fn down(&self, id: ServiceId, service: u32, reason: Option<Box<Reason>>, recipe: &dyn Recipe) {
-        if self.take_back(service, recipe) {
+    /// A start has succeeded.
+    fn up(&self, id: ServiceId, service: u32, took: Option<Nanos>) {
+        let mut graph = self.graph.borrow_mut();
+        let slot = &mut graph.slots[service];
+        slot.since = self.now();
+        if took.is_some() {
+            slot.start_took = took;
+        }
+        if let Some(rare) = &mut slot.rare {
+            rare.reason = None;
+        }
+        graph.came_up(service);
+        drop(graph);
+        self.note_state(id, State::Running);
+    }
+
+    /// A service is down, or has failed to come up: takes back what it was given,
+    /// and lets it rest.
+    fn down(
+        &self,
+        id: ServiceId,
+        service: u32,
+        reason: Option<Box<Reason>>,
+        stop_took: Option<Nanos>,
+        recipe: &dyn Recipe,
+    ) {
+        let mut graph = self.take_back(service, recipe);
+        let slot = &mut graph.slots[service];
+        slot.since = self.now();
+        if stop_took.is_some() {
+            slot.stop_took = stop_took;
+        }
+        if slot.constructed {
+            drop(graph);
             self.withdraw(service);
             if let Err(panic) = caught(|| recipe.unmake()) {
                 tracing::warn!(%panic, %id, "a service panicked when it was dropped");
             }
+            graph = self.graph.borrow_mut();
         }
-        let state = match &reason {
-            Some(reason) => {
-                self.note_failed(id, reason);
-                State::Failed
-            }
-            None => State::Stopped,
-        };
         if let Some(reason) = reason {
-            self.rare(id, |rare| rare.reason = Some(*reason));
+            drop(graph);
+            return self.failed(id, service, *reason);
         }
-        self.graph.borrow_mut().came_down(service, state);
+        graph.came_down(service, State::Stopped);
+        drop(graph);
+        self.note_whatever_state(id);
+    }
+
+    #[cold]
+    fn failed(&self, id: ServiceId, service: u32, reason: Reason) {
+        self.note_failed(id, &reason);
+        self.rare(id, |rare| rare.reason = Some(reason));
+        self.graph.borrow_mut().came_down(service, State::Failed);
+        self.note_whatever_state(id);
+    }
+
+    #[inline]
+    fn note_whatever_state(&self, id: ServiceId) {
         if self.is_heard()
             && let Some(state) = self.state(id)
         {
@@ -355,9 +406,8 @@ impl Registry {
         }
     }
 
-    /// Takes back what a service was given; true where its instance was made for
-    /// this start.
-    fn take_back(&self, service: u32, recipe: &dyn Recipe) -> bool {
+    /// Takes back what a service was given.
+    fn take_back(&self, service: u32, recipe: &dyn Recipe) -> RefMut<'_, Graph> {
         let mut graph = self.graph.borrow_mut();
         let mut from = graph.slots[service].needs;
         while let Some((edge, told)) = graph.next_bound(&mut from) {
@@ -371,17 +421,19 @@ impl Registry {
             }
             graph.unlink(edge);
         }
-        graph.slots[service].constructed
+        graph
     }
 
     fn leave(&self, id: ServiceId) {
-        if !self.is_heard() {
-            return self.graph.borrow_mut().leave(id);
-        }
-        let before = self.state(id);
-        self.graph.borrow_mut().leave(id);
-        if let Some(state) = self.state(id).filter(|&after| before != Some(after)) {
+        let before = self.is_heard().then(|| self.state(id));
+        let stop = self.graph.borrow_mut().leave(id);
+        if let Some(before) = before
+            && let Some(state) = self.state(id).filter(|&after| before != Some(after))
+        {
             self.note_state(id, state);
+        }
+        if stop {
+            self.stop(id);
         }
     }
 
@@ -548,11 +600,6 @@ impl Registry {
             Way::Start => tracing::debug_span!("start", service = %name, %id),
             Way::Stop => tracing::debug_span!("stop", service = %name, %id),
         }
-    }
-
-    /// The span of a start or stop, where anybody listens.
-    fn enter(&self, id: ServiceId, way: Way) -> Option<tracing::span::EnteredSpan> {
-        is_traced().then(|| self.span(id, way).entered())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Going down: those who use a service first, then the service, then what it used.
 //! Not for: coming up (`up`).
 
-use super::{Action, Bond, Edge, Graph, NONE, Rule, ServiceId, State, Work};
+use std::rc::Rc;
+
+use super::{Action, Bond, Edge, Graph, NONE, Recipe, Rule, ServiceId, State, Work};
 
 impl Graph {
     pub fn queue_leave(&mut self, service: u32) {
@@ -13,10 +15,11 @@ impl Graph {
         }
     }
 
-    /// Begins to take a service down, after those who use it.
-    pub fn leave(&mut self, id: ServiceId) {
+    /// Begins to take a service down, after those who use it. True where nobody
+    /// does, and it is to be stopped at once.
+    pub fn leave(&mut self, id: ServiceId) -> bool {
         let Some(service) = self.find(id) else {
-            return;
+            return false;
         };
         let slot = &mut self.slots[service];
         slot.leave_queued = false;
@@ -26,24 +29,28 @@ impl Graph {
                 self.rest(service, State::Stopped);
             }
             State::Starting => slot.leave_after_start = true,
-            State::Running => self.leave_running(service),
+            State::Running => return self.leave_running(service),
             state @ (State::Stopped | State::Failed) if slot.removing => self.rest(service, state),
             _ => {}
         }
+        false
     }
 
-    fn leave_running(&mut self, service: u32) {
+    fn leave_running(&mut self, service: u32) -> bool {
         self.running
             .take(&mut self.slots, service, |slot| &mut slot.order);
         self.slots[service].state = State::Leaving;
         self.moving += 1;
         let mut edge = self.slots[service].dependents.first;
+        if edge == NONE {
+            return true;
+        }
         while edge != NONE {
             let next = self.edges[edge].by_provider.next;
             self.send_away(edge);
             edge = next;
         }
-        self.stop_if_alone(service);
+        false
     }
 
     /// Gets the dependent at an edge off its provider, which leaves.
@@ -140,14 +147,14 @@ impl Graph {
     }
 
     /// Takes the stop of a service in hand.
-    pub fn begin_stop(&mut self, id: ServiceId) -> Option<u32> {
+    pub fn begin_stop(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
         let service = self.find(id)?;
         let slot = &mut self.slots[service];
         if slot.state != State::Leaving || !slot.dependents.is_empty() {
             return None;
         }
         slot.state = State::Stopping;
-        Some(service)
+        Some((service, slot.recipe.clone()?))
     }
 
     /// The next provider that a service which has stopped is to be told of leaving,

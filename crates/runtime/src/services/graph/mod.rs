@@ -358,11 +358,26 @@ impl Graph {
         let interface = &self.interfaces[need.interface as usize];
         let equality = need.filter.as_ref().and_then(|filter| filter.equality());
         let Some((name, value)) = equality else {
+            if need.filter.is_none() && interface.offers.len == 1 {
+                return self.sole(need, interface.offers.first, steps);
+            }
             return self.only(need, self.installed(need.interface), steps);
         };
         match interface.index.group(name, value) {
             Some(group) => self.only(need, group.offers.iter().copied(), steps),
             None => Candidate::None,
+        }
+    }
+
+    /// The common case: one provider, and no filter.
+    #[inline]
+    fn sole(&self, need: &Need, offer: u32, steps: &mut u64) -> Candidate {
+        *steps += 1;
+        let at = &self.offers[offer];
+        let made = at.factory && self.is_made_by(need.service, at.service);
+        match at.service == need.service || made {
+            true => Candidate::None,
+            false => Candidate::One(offer),
         }
     }
 

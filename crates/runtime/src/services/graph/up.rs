@@ -2,9 +2,11 @@
 //! requires is started.
 //! Not for: installing (`install`) and going down (`down`).
 
+use std::rc::Rc;
+
 use super::{
-    Action, Asked, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Rule, ServiceId, State,
-    Work,
+    Action, Asked, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Recipe, Rule, ServiceId,
+    State, Work,
 };
 
 impl Graph {
@@ -236,7 +238,7 @@ impl Graph {
     }
 
     /// Takes the start of a service in hand; None where it is not to start after all.
-    pub fn begin_start(&mut self, id: ServiceId) -> Option<u32> {
+    pub fn begin_start(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
         let service = self.find(id)?;
         let slot = &mut self.slots[service];
         slot.start_queued = false;
@@ -246,9 +248,10 @@ impl Graph {
         if self.has_become_ambiguous(service) {
             return None;
         }
-        self.slots[service].state = State::Starting;
+        let slot = &mut self.slots[service];
+        slot.state = State::Starting;
         self.moving += 1;
-        Some(service)
+        Some((service, slot.recipe.clone()?))
     }
 
     /// Unbinds what has got a second candidate before its dependent was started.
@@ -328,11 +331,14 @@ impl Graph {
         let (filtered, many) = (interface.filtered, interface.many);
         // Of three or more, nobody without a filter can have the only one; of two,
         // a service that provides one of them can have the other.
+        let (plain, indexed) = (interface.plain, !interface.index.is_empty());
         if interface.offers.len <= 2 {
-            self.seek_all(interface.plain);
+            self.seek_all(plain);
         }
         self.seek_all(filtered);
-        self.seek_indexed(number, service);
+        if indexed {
+            self.seek_indexed(number, service);
+        }
         let mut need = many.first;
         while need != NONE {
             let next = self.needs[need].links.next;
