@@ -43,7 +43,10 @@ pub struct Config {
     /// How long a dropped stream may take to get its posted bytes out before it
     /// is reset; also the longest that the end of the loop waits for them.
     pub linger: Nanos,
-    /// Poll without sleeping: lower latency at few connections, one core busy.
+    /// Poll without sleeping: lower latency at few connections, one core busy. What
+    /// other threads want is then seen in memory, and costs them no system call; the
+    /// kernel is asked every few microseconds, or when it says in memory that it has
+    /// something (io_uring).
     pub spin: bool,
 }
 

@@ -314,7 +314,7 @@ fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chos
             Err(error) => fallback = Some(error.to_string()),
         }
     }
-    let epoll = Epoll::new(pool.clone(), remote.clone(), config.spin);
+    let epoll = Epoll::new(pool.clone(), remote, config.spin);
     let epoll = epoll.map_err(|cause| Error::System {
         call: "epoll_create1",
         cause,

@@ -398,6 +398,18 @@ fn statistics_by_type_and_priority_add_up() {
 }
 
 #[test]
+fn statistics_can_be_written_as_json() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        events.push_at(Priority(3), Other).unwrap();
+        let json = serde_json::to_value(events.stats()).unwrap();
+        assert_eq!(json["counts"]["waiting"], 1);
+        assert_eq!(json["types"][0]["priorities"][0]["priority"], 3);
+        assert_eq!(json["types"][0]["counts"]["waiting_peak"], 1);
+    });
+}
+
+#[test]
 fn closing_brings_in_what_was_sent_and_refuses_the_rest() {
     with_loop(async |handle| {
         let events = Events::new(&handle);

@@ -188,6 +188,17 @@ fn send(inlet: &Inlet<Sent>, count: u64, alive: &Arc<AtomicU64>) {
 
 /// Pushes so many events, a tenth of them from another thread; yields the statistics.
 fn soak(count: u64, seed: u64, when_full: WhenFull) -> EventStats {
+    soak_with(count, seed, when_full, async |_| ())
+}
+
+/// The same, with something else that is done after every round of a few thousand
+/// events: the place for what other parts of the runtime do meanwhile.
+fn soak_with(
+    count: u64,
+    seed: u64,
+    when_full: WhenFull,
+    mut meanwhile: impl AsyncFnMut(&mut Soak),
+) -> EventStats {
     let alive: Arc<AtomicU64> = Arc::default();
     let stats = run(&Config::default(), async |handle| {
         let options = Options {
@@ -215,6 +226,7 @@ fn soak(count: u64, seed: u64, when_full: WhenFull) -> EventStats {
         };
         while soak.pushed < count - sent {
             soak.round().await;
+            meanwhile(&mut soak).await;
         }
         events.inlets_gone().await;
         soak.handlers.clear();

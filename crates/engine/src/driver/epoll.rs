@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use prony_base::{Instant, Nanos, clock};
 use rustix::event::{Timespec, epoll};
@@ -70,7 +69,6 @@ impl Entry {
 pub(crate) struct Epoll {
     epoll: OwnedFd,
     pool: Rc<Pool>,
-    remote: Arc<Remote>,
     /// By descriptor.
     entries: Vec<Entry>,
     events: Vec<epoll::Event>,
@@ -80,16 +78,17 @@ pub(crate) struct Epoll {
 }
 
 impl Epoll {
-    pub fn new(pool: Rc<Pool>, remote: Arc<Remote>, spin: bool) -> io::Result<Epoll> {
+    pub fn new(pool: Rc<Pool>, remote: &Remote, spin: bool) -> io::Result<Epoll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(event) = remote.event() {
             let data = epoll::EventData::new_u64(WAKER);
-            epoll::add(&epoll, event, data, epoll::EventFlags::IN)?;
+            // At the edge: each write is told once, so that it need not be read.
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&epoll, event, data, flags)?;
         }
         Ok(Epoll {
             epoll,
             pool,
-            remote,
             entries: Vec::new(),
             events: Vec::with_capacity(EVENTS_MAX),
             enters: 0,
@@ -394,7 +393,7 @@ impl Driver for Epoll {
         let events = std::mem::take(&mut self.events);
         for event in &events {
             match event.data.u64() {
-                WAKER => self.remote.clear_event(),
+                WAKER => {}
                 fd => self.ready(fd as RawFd, event.flags, done),
             }
         }
