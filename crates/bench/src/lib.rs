@@ -20,6 +20,7 @@
 mod coroutine;
 mod crew;
 mod event;
+pub mod ping;
 mod realtime;
 mod serializer;
 mod start;

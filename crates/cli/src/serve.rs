@@ -4,6 +4,7 @@
 //! each connection to the loop with the fewest open.
 
 mod app;
+mod services;
 mod stall;
 
 use std::future::Future;
@@ -52,6 +53,10 @@ pub struct ServeOptions {
     /// Close a connection that rests for this long; 0 for never
     #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
     idle_timeout: Nanos,
+    /// Put the server together from services (settings, loggers, http) of the runtime; it
+    /// then answers /ping and /hello only
+    #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
+    services: String,
     /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<DriverChoice>,
@@ -62,6 +67,9 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
     let setting = options.resolve()?;
     let signals = signals()?;
     raise_descriptor_limit();
+    if options.services == "on" {
+        return services::run(&setting, &signals, streams);
+    }
     let board = Arc::new(Board::default());
     let (orders, receivers) = (0..setting.threads).map(|_| mailbox(ORDERS_MAX)).unzip();
     let mut crew = Crew::hire(&setting, &board, orders, receivers)?;

@@ -1,0 +1,134 @@
+//! The reference server as an application of services: a variant that answers `/ping` and
+//! `/hello` only, and shows what putting a server together so costs.
+//!
+//! Each loop has services of its own; the first one accepts for all.
+
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context as _, anyhow, bail};
+use prony_bench::ping::{self, Fixed};
+use prony_engine::{Accepted, Handle, Receiver, mailbox};
+use prony_http::{Counters, ServerOptions, Source, Taker, share_out};
+use prony_runtime::services::Failure;
+
+use super::{HANDED_OVER_MAX, Setting, explain, stopped};
+use crate::{Ending, Streams};
+
+/// Serves until a signal.
+pub fn run(
+    setting: &Setting,
+    signals: &UnixStream,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let mut takers = Vec::new();
+    let mut workers = Vec::new();
+    for _ in 1..setting.threads {
+        let (sender, connections) = mailbox(HANDED_OVER_MAX);
+        let (worker, counters) = hire(setting, connections)?;
+        workers.push(worker);
+        takers.push((sender, counters));
+    }
+    let served = prony_engine::run(&setting.config, |handle| async move {
+        let listener = setting.listen(&handle)?;
+        let address = listener.local_addr();
+        let mut announced = Ok(());
+        let mut announce = || {
+            writeln!(streams.out, "listening on http://{address}")?;
+            streams.out.flush()
+        };
+        let stop = stopped(&handle, signals);
+        if takers.is_empty() {
+            let source = Source::Listener(listener);
+            let started = |_| announced = announce();
+            let settings = fixed(setting.server.clone());
+            let served = ping::serve(&handle, settings, source, stop, started).await;
+            served.map_err(failed)?;
+            return Ok(announced?);
+        }
+        let (sender, connections) = mailbox(HANDED_OVER_MAX);
+        let (tell, mut told) = mailbox(1);
+        let (own, server) = (handle.clone(), setting.server.clone());
+        let serving = handle.spawn(async move {
+            one_loop(&own, server, connections, |counters| {
+                drop(tell.send(counters))
+            })
+            .await
+        });
+        let Some(counters) = told.recv().await else {
+            return serving.await;
+        };
+        takers.push((sender, counters));
+        let takers = takers.into_iter();
+        let takers = takers
+            .map(|(sender, counters)| Taker::new(sender, counters))
+            .collect();
+        announce()?;
+        share_out(&handle, listener, takers, stop).await;
+        serving.await
+    });
+    served.map_err(explain)??;
+    for worker in workers {
+        worker
+            .join()
+            .map_err(|_| anyhow!("a thread of the server panicked"))??;
+    }
+    Ok(Ending::Done)
+}
+
+fn fixed(server: ServerOptions) -> Fixed {
+    Fixed {
+        server,
+        ..Fixed::default()
+    }
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow!("{failure}")
+}
+
+/// Serves the connections that the first loop hands over, until it does so no more.
+async fn one_loop(
+    handle: &Handle,
+    server: ServerOptions,
+    connections: Receiver<Accepted>,
+    started: impl FnOnce(Arc<Counters>),
+) -> anyhow::Result<()> {
+    let source = Source::HandedOver(connections);
+    let never = std::future::pending();
+    let served = ping::serve(handle, fixed(server), source, never, started).await;
+    served.map_err(failed)
+}
+
+type Hired = JoinHandle<anyhow::Result<()>>;
+
+/// Starts a thread for a loop, and waits until it serves.
+fn hire(
+    setting: &Setting,
+    connections: Receiver<Accepted>,
+) -> anyhow::Result<(Hired, Arc<Counters>)> {
+    let (tell, told) = mpsc::channel();
+    let (config, server) = (setting.config.clone(), setting.server.clone());
+    let work = move || {
+        let ran = prony_engine::run(&config, |handle| async move {
+            // Whoever asked has gone only when the server ends anyway.
+            one_loop(&handle, server, connections, |counters| {
+                drop(tell.send(counters))
+            })
+            .await
+        });
+        ran.map_err(explain)?
+    };
+    let worker = thread::Builder::new()
+        .name("prony-serve".to_owned())
+        .spawn(work);
+    let worker = worker.context("cannot start a thread")?;
+    match told.recv() {
+        Ok(counters) => Ok((worker, counters)),
+        Err(_) => match worker.join() {
+            Ok(Err(error)) => Err(error),
+            _ => bail!("a thread of the server ended before it served"),
+        },
+    }
+}
