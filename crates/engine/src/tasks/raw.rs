@@ -52,6 +52,8 @@ struct Kind {
     size: usize,
     /// Where in the piece the room begins.
     room_offset: usize,
+    /// A panic is the task's result.
+    catches: bool,
     poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Drops what the room holds.
     empty: unsafe fn(NonNull<Header>),
@@ -65,8 +67,6 @@ struct Header {
     is_listed: Cell<bool>,
     is_shared: Cell<bool>,
     is_finished: Cell<bool>,
-    /// A panic is the task's result.
-    catches: bool,
 }
 
 /// What a panic carries.
@@ -97,13 +97,19 @@ struct Piece<F, T> {
 struct Pointer(NonNull<Header>);
 
 impl<F: Future> Piece<F, F::Output> {
-    const KIND: &'static Kind = &Kind {
-        layout: rounded(Layout::new::<Self>()),
-        size: size_of_layout(rounded(Layout::new::<Self>())),
-        room_offset: offset_of!(Self, contents),
-        poll: Self::poll,
-        empty: Self::empty,
-    };
+    const PLAIN: &'static Kind = &Self::kind(false);
+    const CAUGHT: &'static Kind = &Self::kind(true);
+
+    const fn kind(catches: bool) -> Kind {
+        Kind {
+            layout: rounded(Layout::new::<Self>()),
+            size: size_of_layout(rounded(Layout::new::<Self>())),
+            room_offset: offset_of!(Self, contents),
+            catches,
+            poll: Self::poll,
+            empty: Self::empty,
+        }
+    }
 
     /// # Safety
     /// `header` is that of a live `Self`, whose room holds the future, and which
@@ -183,7 +189,10 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let kind = Piece::<F, F::Output>::KIND;
+    let kind = match catches {
+        true => Piece::<F, F::Output>::CAUGHT,
+        false => Piece::<F, F::Output>::PLAIN,
+    };
     let memory = pieces.allocate(kind);
     let header = Header {
         kind,
@@ -192,7 +201,6 @@ where
         is_listed: Cell::new(true),
         is_shared: Cell::new(true),
         is_finished: Cell::new(false),
-        catches,
     };
     let piece: *mut Piece<F, F::Output> = memory.as_ptr().cast();
     // SAFETY: the memory is new, aligned and large enough for the piece.
@@ -273,7 +281,7 @@ impl Listing {
 
     /// Whether a panic is the task's result.
     pub fn catches(&self) -> bool {
-        self.0.header().catches
+        self.0.header().kind.catches
     }
 
     /// Ends the task after a panic, which becomes its result; or comes back, where
@@ -310,7 +318,7 @@ impl Listing {
         if header.room.get() == Room::Future {
             // SAFETY: the room holds the future, which is the listing's alone.
             let drop_future = || unsafe { (header.kind.empty)(self.0.0) };
-            if header.catches {
+            if header.kind.catches {
                 // It is cancelled either way, and says so.
                 let _ = catch_unwind(AssertUnwindSafe(drop_future));
             } else {
@@ -479,7 +487,9 @@ impl Pieces {
             list.room.set(list.room.get() + 1);
             return first.cast();
         }
-        allocate(kind.layout)
+        let memory = allocate(kind.layout.size(), kind.layout.align());
+        // SAFETY: where there is no memory it does not return.
+        unsafe { NonNull::new_unchecked(memory) }
     }
 
     /// Takes a piece back.
@@ -518,12 +528,20 @@ unsafe fn deallocate(piece: NonNull<u8>, layout: Layout) {
     unsafe { dealloc(piece.as_ptr(), layout) };
 }
 
+/// By the C convention because nothing is to unwind from here: a future that is about to
+/// be put into this memory then needs no second place, from which it would be dropped.
 #[cold]
 #[inline(never)]
-fn allocate(layout: Layout) -> NonNull<u8> {
+extern "C" fn allocate(bytes: usize, align: usize) -> *mut u8 {
+    let Ok(layout) = Layout::from_size_align(bytes, align) else {
+        std::process::abort();
+    };
     // SAFETY: no layout here is of size zero: a header is in each.
     let memory = unsafe { alloc(layout) };
-    NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    memory
 }
 
 impl Drop for Pieces {

@@ -256,10 +256,11 @@ impl Lists {
         self.free.push(index);
     }
 
-    /// A new place.
+    /// A new place. By the C convention because nothing is to unwind from here, into who
+    /// holds a task: no memory and too many tasks end the process.
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) -> u32 {
+    extern "C" fn grow(&mut self) -> u32 {
         let index = u32::try_from(self.places.len())
             .ok()
             .filter(|&index| index < PLACES_MAX)
