@@ -198,6 +198,7 @@ impl<S: Service> Kind<S> {
     /// Whether the next transition should be timed. The clock costs as much as
     /// the transitions of a small service, so that of types whose last ones were
     /// quick only one in [`SAMPLED_ONE_IN`] is.
+    #[inline]
     pub fn is_timed(&self) -> bool {
         let quick = self.quick.get();
         if quick < QUICK_BEFORE_SAMPLING {

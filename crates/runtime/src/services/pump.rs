@@ -34,6 +34,7 @@ type Errand = (Rc<dyn Recipe>, u32, Request, Order);
 pub(super) struct Waits(RefCell<Vec<Weak<RefCell<Option<Waker>>>>>);
 
 impl Waits {
+    #[inline]
     fn wake_all(&self) {
         if self.0.borrow().is_empty() {
             return;
@@ -64,6 +65,7 @@ impl Registry {
     }
 
     /// Time, exact to a turn of the loop.
+    #[inline]
     pub fn now(&self) -> Instant {
         let (turn, time) = self.clock.get();
         if turn == self.shared.handle.turns() {
@@ -120,6 +122,7 @@ impl Registry {
         }
     }
 
+    #[inline]
     fn next_action(&self) -> Option<Action> {
         let mut graph = self.graph.borrow_mut();
         if let Some(action) = graph.next() {
@@ -190,6 +193,7 @@ impl Registry {
     }
 
     /// Gives a service all that it needs, makes it, and puts out what it provides.
+    #[inline]
     fn hand_over(&self, service: u32, recipe: &dyn Recipe, context: &super::Context) {
         let mut graph = self.graph.borrow_mut();
         let mut from = graph.slots[service].needs;
@@ -341,6 +345,7 @@ impl Registry {
     }
 
     /// A start has succeeded.
+    #[inline]
     fn up(&self, id: ServiceId, service: u32, took: Option<Nanos>) {
         let mut graph = self.graph.borrow_mut();
         let slot = &mut graph.slots[service];
@@ -407,6 +412,7 @@ impl Registry {
     }
 
     /// Takes back what a service was given.
+    #[inline]
     fn take_back(&self, service: u32, recipe: &dyn Recipe) -> RefMut<'_, Graph> {
         let mut graph = self.graph.borrow_mut();
         let mut from = graph.slots[service].needs;

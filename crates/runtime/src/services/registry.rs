@@ -228,6 +228,7 @@ impl Registry {
         })
     }
 
+    #[inline]
     pub fn context(&self, id: ServiceId) -> Context {
         Context {
             shared: self.shared.clone(),

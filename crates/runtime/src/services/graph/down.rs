@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::{Action, Bond, Edge, Graph, NONE, Recipe, Rule, ServiceId, State, Work};
 
 impl Graph {
+    #[inline]
     pub fn queue_leave(&mut self, service: u32) {
         let id = self.id(service);
         let slot = &mut self.slots[service];
@@ -17,6 +18,7 @@ impl Graph {
 
     /// Begins to take a service down, after those who use it. True where nobody
     /// does, and it is to be stopped at once.
+    #[inline]
     pub fn leave(&mut self, id: ServiceId) -> bool {
         let Some(service) = self.find(id) else {
             return false;
@@ -36,6 +38,7 @@ impl Graph {
         false
     }
 
+    #[inline]
     fn leave_running(&mut self, service: u32) -> bool {
         self.running
             .take(&mut self.slots, service, |slot| &mut slot.order);
@@ -54,6 +57,7 @@ impl Graph {
     }
 
     /// Gets the dependent at an edge off its provider, which leaves.
+    #[inline]
     fn send_away(&mut self, edge: u32) {
         self.steps += 1;
         let Edge {
@@ -85,6 +89,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     fn stop_if_alone(&mut self, service: u32) {
         let id = self.id(service);
         let slot = &self.slots[service];
@@ -94,6 +99,7 @@ impl Graph {
     }
 
     /// Takes an edge out of its lists. Its provider stops when it was the last.
+    #[inline]
     pub fn unlink(&mut self, edge: u32) {
         self.steps += 1;
         let Edge {
@@ -147,6 +153,7 @@ impl Graph {
     }
 
     /// Takes the stop of a service in hand.
+    #[inline]
     pub fn begin_stop(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
         let service = self.find(id)?;
         let slot = &mut self.slots[service];
@@ -159,6 +166,7 @@ impl Graph {
 
     /// The next provider that a service which has stopped is to be told of leaving,
     /// and whether it has to be told.
+    #[inline]
     pub fn next_bound(&mut self, from: &mut u32) -> Option<(u32, bool)> {
         while *from != NONE {
             let edge = self.needs[*from].edges.first;
@@ -172,6 +180,7 @@ impl Graph {
     }
 
     /// Lets no need of a service wait any more, and unbinds those that are bound.
+    #[inline]
     fn disarm(&mut self, service: u32) {
         let mut need = self.slots[service].needs;
         while need != NONE {
@@ -188,6 +197,7 @@ impl Graph {
 
     /// A start has failed, or a service is down: it waits again where it is wanted,
     /// and else rests in `state`.
+    #[inline]
     pub fn came_down(&mut self, service: u32, state: State) {
         self.moving -= 1;
         self.slots[service].leave_after_start = false;
@@ -201,6 +211,7 @@ impl Graph {
         self.rest(service, State::Failed);
     }
 
+    #[inline]
     fn rest(&mut self, service: u32, state: State) {
         let id = self.id(service);
         let slot = &mut self.slots[service];

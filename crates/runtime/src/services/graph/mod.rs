@@ -280,21 +280,25 @@ pub(super) struct Graph {
 }
 
 impl Graph {
+    #[inline]
     pub fn id(&self, service: u32) -> ServiceId {
         ServiceId::new(service, self.slots[service].generation)
     }
 
     /// The place of a service that is still there.
+    #[inline]
     pub fn find(&self, id: ServiceId) -> Option<u32> {
         let slot = self.slots.get(id.index())?;
         (slot.generation == id.generation() && slot.recipe.is_some()).then_some(id.index())
     }
 
+    #[inline]
     pub fn next(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
     /// True when nothing is to be done and nobody is being waited for.
+    #[inline]
     pub fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.moving == 0
     }
@@ -353,6 +357,7 @@ impl Graph {
     }
 
     /// The provider for a need of one, decided on what is installed.
+    #[inline]
     pub fn candidate(&self, need: u32, steps: &mut u64) -> Candidate {
         let need = &self.needs[need];
         let interface = &self.interfaces[need.interface as usize];

@@ -10,6 +10,7 @@ use super::{
 };
 
 impl Graph {
+    #[inline]
     pub(super) fn queue_start(&mut self, service: u32) {
         let id = self.id(service);
         let slot = &mut self.slots[service];
@@ -20,6 +21,7 @@ impl Graph {
     }
 
     /// Lets a service that does not run wait for what it needs.
+    #[inline]
     pub fn arm(&mut self, service: u32) {
         let slot = &mut self.slots[service];
         (slot.state, slot.unmet) = (State::Waiting, 0);
@@ -44,6 +46,7 @@ impl Graph {
     }
 
     /// Wants a service to run.
+    #[inline]
     pub fn want(&mut self, service: u32) {
         let slot = &mut self.slots[service];
         if slot.removing {
@@ -55,6 +58,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     fn is_armed(&self, service: u32) -> bool {
         matches!(
             self.slots[service].state,
@@ -63,6 +67,7 @@ impl Graph {
     }
 
     /// Binds a need that waits where that is possible; else lets it wait.
+    #[inline]
     pub(super) fn seek(&mut self, need: u32) {
         self.steps += 1;
         let at = &self.needs[need];
@@ -159,6 +164,7 @@ impl Graph {
         self.seek(need);
     }
 
+    #[inline]
     fn bind(&mut self, need: u32, offer: u32) {
         self.steps += 1;
         let Need {
@@ -199,6 +205,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     pub(super) fn list(&mut self, need: u32) {
         if self.needs[need].listed {
             return;
@@ -218,6 +225,7 @@ impl Graph {
         list.push(&mut self.needs, need, |need| &mut need.links);
     }
 
+    #[inline]
     pub(super) fn unlist(&mut self, need: u32) {
         if !self.needs[need].listed {
             return;
@@ -238,6 +246,7 @@ impl Graph {
     }
 
     /// Takes the start of a service in hand; None where it is not to start after all.
+    #[inline]
     pub fn begin_start(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
         let service = self.find(id)?;
         let slot = &mut self.slots[service];
@@ -255,6 +264,7 @@ impl Graph {
     }
 
     /// Unbinds what has got a second candidate before its dependent was started.
+    #[inline]
     fn has_become_ambiguous(&mut self, service: u32) -> bool {
         let mut need = self.slots[service].needs;
         let mut changed = false;
@@ -285,6 +295,7 @@ impl Graph {
 
     /// The next provider that a starting service has to be told of, and the need
     /// for it; `from` is the need to go on from.
+    #[inline]
     pub fn next_silent(&mut self, from: &mut u32) -> Option<u32> {
         while *from != NONE {
             let mut edge = self.needs[*from].edges.first;
@@ -301,6 +312,7 @@ impl Graph {
     }
 
     /// A service has started: whoever waits for it is bound.
+    #[inline]
     pub fn came_up(&mut self, service: u32) {
         let slot = &mut self.slots[service];
         slot.state = State::Running;
@@ -325,6 +337,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     fn offer_to_waiting(&mut self, offer: u32) {
         let (service, number) = (self.offers[offer].service, self.offers[offer].interface);
         let interface = &self.interfaces[number as usize];
@@ -347,6 +360,7 @@ impl Graph {
         }
     }
 
+    #[inline]
     pub(super) fn seek_all(&mut self, list: List) {
         let mut need = list.first;
         while need != NONE {
