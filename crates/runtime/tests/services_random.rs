@@ -22,6 +22,8 @@ struct Board {
     /// By node: those that it requires.
     requires: RefCell<Vec<Vec<usize>>>,
     needs_logger: RefCell<Vec<bool>>,
+    /// Those that are wanted for certain; not while one is being restarted.
+    wanted: [Cell<bool>; NODES],
     starts: Cell<u64>,
     stops: Cell<u64>,
     /// Providers that were handed out and not taken back.
@@ -274,6 +276,7 @@ async fn step(
     let id = ids.borrow()[number];
     match (random.below(8), id) {
         (0..=3, None) => {
+            board.wanted[number].set(true);
             let definition = define(number, board, random);
             ids.borrow_mut()[number] = Some(services.add(definition).expect("there is room"));
         }
@@ -289,9 +292,13 @@ async fn step(
             }
             ids.borrow_mut()[number] = None;
         }
-        (1, Some(id)) => drop(services.stop(id).await),
+        (1, Some(id)) => {
+            board.wanted[number].set(false);
+            drop(services.stop(id).await);
+        }
         (2, Some(id)) => drop(services.start(id).await),
         (3, Some(id)) => {
+            board.wanted[number].set(false);
             let theirs = services.clone();
             let restart = async move { drop(theirs.restart(id).await) };
             tasks.push(services.handle().spawn(restart));
@@ -320,17 +327,22 @@ fn nobody_waits_for_nothing(services: &Services, board: &Board) {
             .properties
             .first()
             .and_then(|(_, value)| value.as_int());
-        let Some(number) = number.filter(|_| service.state == State::Waiting) else {
+        let Some(number) = number.map(|number| number as usize) else {
             continue;
         };
-        let number = number as usize;
+        let goes = service.state != State::Stopped || !board.wanted[number].get();
+        board.expect(goes, || format!("{number} is wanted and rests"));
+        if service.state != State::Waiting {
+            continue;
+        }
         let lacks = service.needs.iter().any(|need| {
             need.rule == prony_runtime::services::Rule::Required && need.bound_to.is_empty()
         });
         board.expect(lacks, || format!("{number} waits for nothing"));
         let rests = |&required: &usize| !board.running[required].get();
+        let factory = services.find("loggers").and_then(|id| services.state(id));
         let reason = board.requires.borrow()[number].iter().any(rests)
-            || board.needs_logger.borrow()[number];
+            || (board.needs_logger.borrow()[number] && factory != Some(State::Running));
         board.expect(reason, || {
             format!("{number} waits though all that it requires runs")
         });
@@ -350,6 +362,16 @@ async fn want_all(services: &Services, board: &Board, ids: &RefCell<[Option<Serv
         board.expect(goes, || format!("{} is wanted and rests", service.name));
     }
     nobody_waits_for_nothing(services, board);
+}
+
+async fn remove_all(services: &Services, board: &Board, ids: &RefCell<[Option<ServiceId>; NODES]>) {
+    let installed = ids.take();
+    for id in installed.into_iter().flatten() {
+        drop(services.remove(id).await);
+    }
+    let _ = services.settle().await;
+    let left = services.len();
+    board.expect(left == 1, || format!("{left} are left, with the factory"));
 }
 
 fn play(seed: u64, steps: usize) {
@@ -375,19 +397,17 @@ fn play(seed: u64, steps: usize) {
             task.await;
         }
         want_all(&services, &theirs, &ids).await;
+        // Removed from under a factory that runs, or after all has stopped.
+        if random.chance(1, 2) {
+            remove_all(&services, &theirs, &ids).await;
+        }
         services.stop_all().await;
         theirs.expect(services.running() == 0, || "some run after all".to_owned());
         for service in services.snapshot().services {
             let rests = matches!(service.state, State::Stopped | State::Failed);
             theirs.expect(rests, || format!("{} is {}", service.name, service.state));
         }
-        let installed = ids.take();
-        for id in installed.into_iter().flatten() {
-            drop(services.remove(id).await);
-        }
-        let _ = services.settle().await;
-        let left = services.len();
-        theirs.expect(left == 1, || format!("{left} are left, with the factory"));
+        remove_all(&services, &theirs, &ids).await;
     });
     world.run(Nanos::from_secs(3_600)).expect("it ends");
     assert!(outcome.take().is_some());
