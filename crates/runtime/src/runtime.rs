@@ -43,7 +43,7 @@ pub fn run<T, F: Future<Output = T>>(
     prony_engine::run(&options.engine, |handle| async move {
         let runtime = Runtime {
             coroutines: Coroutines::new(&handle),
-            events: Events::with_options(&handle, options.events.clone()),
+            events: Events::with_options(&handle, options.events),
             services: Services::new(&handle, options.services.clone()),
             handle,
         };
