@@ -7,29 +7,49 @@ use std::rc::Rc;
 use prony_runtime::coroutines::{AutoEvent, Coroutines};
 
 use crate::crew::{Share, at_once};
-use crate::{BenchError, Done, Order};
+use crate::{BenchError, Done, Order, Work};
 
 pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "coroutines", resumes)
+}
+
+/// What the two coroutines of a round share.
+#[derive(Default)]
+struct Shared {
+    event: AutoEvent,
+    sum: Cell<u64>,
+}
+
+impl Shared {
+    fn add(&self, number: u64) {
+        self.sum.set(self.sum.get().wrapping_add(number));
+    }
 }
 
 fn resumes(order: &Order) -> Result<Share, BenchError> {
     let count = order.count;
     let checksum = prony_engine::run(&order.config(), |handle| async move {
         let coroutines = Coroutines::new(&handle);
-        let event = Rc::new(AutoEvent::new());
-        let sum = Rc::new(Cell::new(0_u64));
-        for round in 0..count {
-            let (event_theirs, sum_theirs) = (event.clone(), sum.clone());
-            let second = async move {
-                sum_theirs.set(sum_theirs.get().wrapping_add(round));
-                event_theirs.set();
-            };
-            coroutines.spawn(second).detach();
-            event.wait().await;
-            sum.set(sum.get().wrapping_add(1));
-        }
-        sum.get()
+        let own = coroutines.clone();
+        let first = coroutines.spawn(async move {
+            let shared = Rc::new(Shared::default());
+            for round in 0..count {
+                let theirs = shared.clone();
+                let second = async move {
+                    theirs.add(round);
+                    theirs.event.set();
+                };
+                own.spawn(second).detach();
+                shared.event.wait().await;
+                shared.add(1);
+            }
+            shared.sum.get()
+        });
+        first.await
+    })?;
+    let checksum = checksum.map_err(|error| BenchError::Wrong {
+        work: Work::Coroutine,
+        wrong: error.to_string(),
     })?;
     Ok(Share { bytes: 0, checksum })
 }
