@@ -145,7 +145,7 @@ impl Ground {
             count: |tally| &mut tally.dropped,
         };
         let handle = self.coroutines.handle();
-        match self.below(24) {
+        match self.below(16) {
             0 => {
                 fate.count = |tally| &mut tally.panicked;
                 // Without the hook's message: there are many.
@@ -312,7 +312,7 @@ impl Life {
 
     /// Some random things.
     pub async fn step(&mut self, soak: &mut Soak) {
-        for _ in 0..soak.random.below(30) {
+        for _ in 0..soak.random.below(60) {
             self.change_services(&mut soak.random).await;
             self.change_coroutines(&mut soak.random).await;
         }

@@ -48,7 +48,9 @@ fn a_long_random_life_loses_doubles_and_leaks_nothing() {
     println!("refusing: {:?}\n  {first:?}", counts.0);
     println!("dropping: {:?}\n  {second:?}", counts.1);
     println!("heap: {before} bytes before, {after} after");
-    have_seen_everything(&[first, second]);
+    if count >= 200_000 {
+        have_seen_everything(&[first, second]);
+    }
     assert!(
         (after - before).abs() < 1_024,
         "heap: {before} before, {after} after"
