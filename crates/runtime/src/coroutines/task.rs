@@ -271,7 +271,11 @@ impl Drop for Panicked {
 }
 
 fn log_unseen(task: &str, message: &str) {
-    tracing::error!(task, message, "a task panicked, and nobody awaits it");
+    tracing::error!(
+        task,
+        panic = message,
+        "a task panicked, and nobody awaits it"
+    );
 }
 
 /// What a panic says. A payload that is no text is only named as such.
