@@ -22,6 +22,7 @@ mod crew;
 mod event;
 pub mod ping;
 mod realtime;
+mod requests;
 mod serializer;
 mod start;
 mod start_stop;
@@ -52,17 +53,20 @@ pub enum Work {
     Serializer,
     /// A job with a deadline, each run scheduled by the one before.
     Realtime,
+    /// Requests to the ping service over loopback.
+    Ping,
 }
 
 impl Work {
     /// All of them.
-    pub const ALL: [Work; 6] = [
+    pub const ALL: [Work; 7] = [
         Work::Coroutine,
         Work::Event,
         Work::Start,
         Work::StartStop,
         Work::Serializer,
         Work::Realtime,
+        Work::Ping,
     ];
 
     /// Its name, as typed.
@@ -74,6 +78,7 @@ impl Work {
             Work::StartStop => "start-stop",
             Work::Serializer => "serializer",
             Work::Realtime => "realtime",
+            Work::Ping => "ping",
         }
     }
 
@@ -92,6 +97,7 @@ impl Work {
             Work::Realtime => {
                 "a job of about 150 us, each run scheduled by the one before; SCHED_FIFO, pinned"
             }
+            Work::Ping => "requests to the ping service over loopback, two connections a thread",
         }
     }
 
@@ -102,6 +108,7 @@ impl Work {
             Work::Start => 10_000,
             Work::StartStop => 1_000_000,
             Work::Realtime => 5_000,
+            Work::Ping => 200_000,
         }
     }
 }
@@ -157,6 +164,14 @@ impl Order {
         Config {
             driver: self.driver,
             ..Config::default()
+        }
+    }
+
+    fn driver_name(&self) -> &'static str {
+        match self.driver {
+            DriverChoice::Auto => "auto",
+            DriverChoice::Ring => "ring",
+            DriverChoice::Epoll => "epoll",
         }
     }
 }
@@ -229,5 +244,6 @@ pub fn run(work: Work, order: &Order) -> Result<Done, BenchError> {
         Work::StartStop => start_stop::run(order),
         Work::Serializer => serializer::run(order),
         Work::Realtime => realtime::run(order),
+        Work::Ping => requests::run(order),
     }
 }
