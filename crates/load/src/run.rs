@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
@@ -75,21 +76,38 @@ struct Tried {
     go: Sender<Arc<Window>>,
 }
 
+/// Counts a thread's end, however it comes, and wakes who waits for it: the thread itself
+/// counts as finished only a little later.
+struct AtEnd<'a> {
+    ended: &'a AtomicUsize,
+    caller: Thread,
+}
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.ended.fetch_add(1, Release);
+        self.caller.unpark();
+    }
+}
+
 /// Runs `spec` to its end. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     let shares = shares(spec)?;
     let shared = Arc::new(Shared::default());
+    let ended = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (said, hear) = mpsc::channel::<Tried>();
         let threads: Vec<_> = shares
             .iter()
             .map(|share| {
                 let (said, shared) = (said.clone(), Arc::clone(&shared));
-                let caller = thread::current();
+                let at_end = AtEnd {
+                    ended: &ended,
+                    caller: thread::current(),
+                };
                 let body = move || {
-                    let ended = one_thread(spec, share.clone(), said, shared);
-                    caller.unpark();
-                    ended
+                    let _at_end = at_end;
+                    one_thread(spec, share.clone(), said, shared)
                 };
                 let named = thread::Builder::new().name(format!("load-{}", share.thread));
                 named
@@ -105,7 +123,7 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, Load
             .map(|first| (first.driver, first.fallback.clone()));
         drop(tried);
         let mut interrupted = false;
-        while begun.is_ok() && !threads.iter().all(|thread| thread.is_finished()) {
+        while begun.is_ok() && ended.load(Acquire) < threads.len() {
             thread::park_timeout(PROGRESS_EVERY);
             let (completed, failed) = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
             if !interrupted && !observer.progress(completed, failed) {
