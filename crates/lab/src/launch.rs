@@ -23,10 +23,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
 
 use prony_base::Nanos;
+use prony_engine::thread::{self, Urgency};
 use prony_record::Exit;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
-use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet, UnshareFlags};
+use rustix::thread::{CapabilitySet, CapabilitySets, UnshareFlags};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -379,33 +380,18 @@ pub fn on_cores<T>(cores: &[u32], action: impl FnOnce() -> T) -> io::Result<T> {
 
 /// Keeps the calling thread, and what it starts from now on, to `cores`.
 pub fn pin(cores: &[u32]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for &core in cores.iter().filter(|&&core| core < CpuSet::MAX_CPU as u32) {
-        set.set(core as usize);
-    }
-    Ok(rustix::thread::sched_setaffinity(None, &set)?)
+    thread::pin(cores)
 }
 
 /// Lets the calling thread run as soon as it wakes, or as others do again. What it
 /// starts is never urgent. Only for work of microseconds: it pushes others aside.
 /// Errors: an ordinary user may not.
 pub fn urgent(on: bool) -> io::Result<()> {
-    let (policy, priority) = if on {
-        (libc::SCHED_RR, 1)
+    thread::set_urgency(if on {
+        Urgency::Fifo(1)
     } else {
-        (libc::SCHED_OTHER, 0)
-    };
-    // SAFETY: an all-zero sched_param is a valid one: integers only.
-    let mut parameter: libc::sched_param = unsafe { MaybeUninit::zeroed().assume_init() };
-    parameter.sched_priority = priority;
-    // SAFETY: the call reads one sched_param, which lives across it; 0 is the calling thread.
-    let result = unsafe {
-        libc::sched_setscheduler(0, policy | libc::SCHED_RESET_ON_FORK, &raw const parameter)
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+        Urgency::Ordinary
+    })
 }
 
 /// Every descendant of process `root`, from `/proc`, without `root`.
