@@ -174,6 +174,9 @@ pub struct StopRule {
 pub struct PlannedWorkload {
     /// Its name.
     pub name: String,
+    /// What headings call it; empty: its name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
     /// The request; `{random}` in path and body stands for a random number.
     pub request: RequestTemplate,
     /// Status that an answer must have.
@@ -191,6 +194,17 @@ pub struct PlannedWorkload {
     /// The work of a program that is run to its end; `None`: requests to a server.
     #[serde(default)]
     pub program: Option<PlannedProgram>,
+}
+
+impl PlannedWorkload {
+    /// What a reader is told: the title, or the name where there is none.
+    pub fn heading(&self) -> &str {
+        if self.title.is_empty() {
+            &self.name
+        } else {
+            &self.title
+        }
+    }
 }
 
 /// What a program is asked to do.

@@ -178,6 +178,8 @@ pub enum From {
 pub struct Workload {
     /// Its name.
     pub name: Spanned<String>,
+    /// What headings call it; empty: its name.
+    pub title: String,
     /// The work; what this type says of requests means nothing then.
     pub work: Option<Work>,
     /// The request.

@@ -376,6 +376,12 @@ pub fn read_name(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned
     Some(name)
 }
 
+/// What headings call a workload; empty where it is not said.
+pub fn read_title(table: &mut Fields<'_, '_>, p: &mut Problems) -> String {
+    let title = table.text("title", p);
+    title.map_or_else(String::new, Spanned::into_inner)
+}
+
 fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload> {
     let name = read_name(&mut table, p);
     if table.has("work") {
@@ -405,12 +411,14 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     let expect = table.table("expect", "expect = {…}", p);
     let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
     let span = table.span.clone();
+    let title = read_title(&mut table, p);
     work::refuse_without_work(&mut table, p);
     table.finish(&UNSUPPORTED_WORKLOAD, p);
     let request = request?;
     check_random(&request, body.as_ref(), p);
     Some(Workload {
         name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
+        title,
         work: None,
         request,
         expect_status: status,

@@ -60,10 +60,12 @@ pub fn read_workload(
     subject::check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
     let timeout = timeout(&mut table, p);
     let subjects = table.texts("subjects", p);
+    let title = read::read_title(&mut table, p);
     table.finish(&[], p);
     let work = work?;
     Some(Workload {
         name: name.unwrap_or_else(|| work.clone()),
+        title,
         work: Some(Work {
             work: work.into_inner(),
             counts: counts?,

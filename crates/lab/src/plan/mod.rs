@@ -640,6 +640,7 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
         }
         planned.push(PlannedWorkload {
             name: name.clone(),
+            title: workload.title.clone(),
             request: workload.request.clone(),
             expect_status: workload.expect_status,
             expect_content_type: workload.expect_content_type.clone(),

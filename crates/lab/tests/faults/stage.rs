@@ -187,6 +187,7 @@ pub fn good() -> PlannedSubject {
 fn workload() -> PlannedWorkload {
     PlannedWorkload {
         name: "ping".to_owned(),
+        title: String::new(),
         request: RequestTemplate {
             method: "POST".to_owned(),
             path: "/ping".to_owned(),

@@ -59,6 +59,22 @@ fn planned(text: &str, options: &Options) -> Plan {
 }
 
 #[test]
+fn a_workload_has_a_title_where_the_file_gives_one() {
+    let text = format!(
+        "{TWO}workload = [
+          {{ work = 'start', title = 'Start, all', count = 5 }},
+          {{ name = 'event', work = 'event', count = 5 }},
+        ]"
+    );
+    let plan = planned(&text, &Options::default());
+    let headings: Vec<&str> = plan.workloads.iter().map(|w| w.heading()).collect();
+    assert_eq!(headings, ["Start, all", "event"]);
+    let json = serde_json::to_value(&plan.workloads).unwrap();
+    assert_eq!(json[0]["title"], "Start, all");
+    assert!(json[1].get("title").is_none());
+}
+
+#[test]
 fn works_sizes_builds_and_threads_multiply_and_what_is_not_done_is_named() {
     let text = format!(
         "{TWO}
