@@ -45,10 +45,18 @@ pub struct Definition<S> {
 
 /// What of a definition lives on as the service's recipe.
 pub(super) struct Parts<S> {
-    instance: RefCell<Option<Rc<S>>>,
+    instance: Instance<S>,
     source: Option<Box<dyn Source<S>>>,
     needs: Vec<(Rule, Box<dyn Binder<S>>)>,
     pub offers: Vec<Offer<S>>,
+}
+
+/// The service itself.
+enum Instance<S> {
+    /// There from the beginning.
+    Given(Rc<S>),
+    /// Made for each start.
+    Made(RefCell<Option<Rc<S>>>),
 }
 
 /// What a service provides.
@@ -65,7 +73,7 @@ pub(super) enum How<S> {
 impl<S: Service> Definition<S> {
     fn empty(
         name: Text,
-        instance: Option<Rc<S>>,
+        instance: Instance<S>,
         source: Option<Box<dyn Source<S>>>,
     ) -> Definition<S> {
         Definition {
@@ -76,7 +84,7 @@ impl<S: Service> Definition<S> {
             stop_timeout: None,
             wanted: true,
             parts: Parts {
-                instance: RefCell::new(instance),
+                instance,
                 source,
                 needs: Vec::new(),
                 offers: Vec::new(),
@@ -92,7 +100,7 @@ impl<S: Service> Definition<S> {
 
     /// Like [`new`](Definition::new), for a service that others hold too.
     pub fn shared(name: impl Into<Text>, instance: Rc<S>) -> Definition<S> {
-        Definition::empty(name.into(), Some(instance), None)
+        Definition::empty(name.into(), Instance::Given(instance), None)
     }
 
     /// A service that `constructor` makes for each start, from what it needs, and
@@ -102,7 +110,8 @@ impl<S: Service> Definition<S> {
         name: impl Into<Text>,
         constructor: impl Constructor<A, Made = S>,
     ) -> Definition<S> {
-        Definition::empty(name.into(), None, Some(constructor.into_source()))
+        let instance = Instance::Made(RefCell::new(None));
+        Definition::empty(name.into(), instance, Some(constructor.into_source()))
     }
 
     /// Sets a property; an earlier one of this name is replaced.
@@ -255,8 +264,6 @@ pub(super) trait Recipe {
     /// Calls the factory at offer number `which`.
     fn make_for(&self, which: u32, request: &Request) -> Option<Box<dyn Blueprint>>;
     fn begin(&self, way: Way, context: Context) -> Begun;
-    fn is_timed(&self) -> bool;
-    fn was_quick(&self, quick: bool);
     fn instance(&self) -> Option<Rc<dyn Any>>;
     fn type_name(&self) -> String;
 }
@@ -271,18 +278,37 @@ pub struct Link {
 }
 
 /// The recipe of a service of a known type.
-pub(super) struct Typed<S> {
+pub(super) struct Typed<S, K> {
     pub parts: Parts<S>,
-    pub kind: Rc<Kind<S>>,
+    pub kind: Rc<K>,
 }
 
-impl<S: Service> Typed<S> {
+impl<S: Service, K> Typed<S, K> {
+    #[inline]
     fn current(&self) -> Option<Rc<S>> {
-        self.parts.instance.borrow().clone()
+        match &self.parts.instance {
+            Instance::Given(service) => Some(service.clone()),
+            Instance::Made(service) => service.borrow().clone(),
+        }
+    }
+
+    /// Lets `work` have the service, where it is there. One that was given stays
+    /// there, and is not counted.
+    #[inline]
+    fn with(&self, work: impl FnOnce(&S)) {
+        match &self.parts.instance {
+            Instance::Given(service) => work(service),
+            Instance::Made(service) => {
+                let service = service.borrow().clone();
+                if let Some(service) = service {
+                    work(&service);
+                }
+            }
+        }
     }
 }
 
-impl<S: Service> Recipe for Typed<S> {
+impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
     fn added(&self, link: &Link, context: &Context) {
         let arguments = self.parts.arguments();
         match (link.which as usize).checked_sub(arguments) {
@@ -293,9 +319,7 @@ impl<S: Service> Recipe for Typed<S> {
             }
             Some(need) => {
                 self.make(context);
-                if let Some(service) = self.current() {
-                    self.parts.needs[need].1.added(&service, link);
-                }
+                self.with(|service| self.parts.needs[need].1.added(service, link));
             }
         }
     }
@@ -309,9 +333,7 @@ impl<S: Service> Recipe for Typed<S> {
                 }
             }
             Some(need) => {
-                if let Some(service) = self.current() {
-                    self.parts.needs[need].1.removed(&service, link);
-                }
+                self.with(|service| self.parts.needs[need].1.removed(service, link));
             }
         }
     }
@@ -321,18 +343,17 @@ impl<S: Service> Recipe for Typed<S> {
     }
 
     fn make(&self, context: &Context) {
-        let Some(source) = &self.parts.source else {
-            return;
-        };
-        if self.parts.instance.borrow().is_none() {
+        if let (Some(source), Instance::Made(instance)) = (&self.parts.source, &self.parts.instance)
+            && instance.borrow().is_none()
+        {
             let made = source.make(context);
-            *self.parts.instance.borrow_mut() = Some(Rc::new(made));
+            *instance.borrow_mut() = Some(Rc::new(made));
         }
     }
 
     fn unmake(&self) {
-        if self.parts.source.is_some() {
-            let instance = self.parts.instance.borrow_mut().take();
+        if let Instance::Made(instance) = &self.parts.instance {
+            let instance = instance.borrow_mut().take();
             drop(instance);
         }
     }
@@ -357,14 +378,6 @@ impl<S: Service> Recipe for Typed<S> {
             Some(service) => self.kind.begin(way, service, context),
             None => Begun::Panicked(Failure::new("the service was not made")),
         }
-    }
-
-    fn is_timed(&self) -> bool {
-        self.kind.is_timed()
-    }
-
-    fn was_quick(&self, quick: bool) {
-        self.kind.was_quick(quick);
     }
 
     fn instance(&self) -> Option<Rc<dyn Any>> {

@@ -7,7 +7,7 @@
 //! same type; only one that is not ready goes to the loop, with its box.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -163,94 +163,102 @@ impl Drop for Guarded {
     }
 }
 
-/// What all services of one type share.
-pub(super) struct Kind<S> {
-    start: Box<dyn Begin<S>>,
-    stop: Box<dyn Begin<S>>,
-    quick: Cell<u8>,
+/// What all services of one type share: how they are begun. Its type is known to
+/// the recipe, so that a start is one call through a pointer and not three.
+pub(super) trait Kind<S>: 'static {
+    fn begin(&self, way: Way, service: Rc<S>, context: Context) -> Begun;
 }
+
+/// The kind of a type of services; always of the same type for the same services.
+pub(super) fn kind<S: Service>() -> impl Kind<S> + use<S> {
+    Ways {
+        start: Pool::new(|service: Rc<S>, context: Context| async move {
+            service.start(&context).await
+        }),
+        stop: Pool::new(
+            |service: Rc<S>, context: Context| async move { service.stop(&context).await },
+        ),
+    }
+}
+
+struct Ways<A, B> {
+    start: A,
+    stop: B,
+}
+
+impl<S: 'static, M, F, N, G> Kind<S> for Ways<Pool<M, F>, Pool<N, G>>
+where
+    M: Fn(Rc<S>, Context) -> F + 'static,
+    N: Fn(Rc<S>, Context) -> G + 'static,
+    F: Future<Output = Result<(), Failure>> + 'static,
+    G: Future<Output = Result<(), Failure>> + 'static,
+{
+    #[inline]
+    fn begin(&self, way: Way, service: Rc<S>, context: Context) -> Begun {
+        match way {
+            Way::Start => self.start.begin(service, context),
+            Way::Stop => self.stop.begin(service, context),
+        }
+    }
+}
+
+/// Which transitions of a kind are timed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sampling(u8);
 
 /// Transitions of one type that were quick in a row before only some are timed.
 const QUICK_BEFORE_SAMPLING: u8 = 8;
 /// Then one in this many is.
 const SAMPLED_ONE_IN: u8 = 32;
 
-impl<S: Service> Kind<S> {
-    pub fn new() -> Kind<S> {
-        Kind {
-            start: pool(
-                |service: Rc<S>, context: Context| async move { service.start(&context).await },
-            ),
-            stop: pool(
-                |service: Rc<S>, context: Context| async move { service.stop(&context).await },
-            ),
-            quick: Cell::new(0),
-        }
-    }
-
-    pub fn begin(&self, way: Way, service: Rc<S>, context: Context) -> Begun {
-        match way {
-            Way::Start => self.start.begin(service, context),
-            Way::Stop => self.stop.begin(service, context),
-        }
-    }
-
+impl Sampling {
     /// Whether the next transition should be timed. The clock costs as much as
     /// the transitions of a small service, so that of types whose last ones were
     /// quick only one in [`SAMPLED_ONE_IN`] is.
     #[inline]
-    pub fn is_timed(&self) -> bool {
-        let quick = self.quick.get();
-        if quick < QUICK_BEFORE_SAMPLING {
+    pub fn is_due(&mut self) -> bool {
+        if self.0 < QUICK_BEFORE_SAMPLING {
             return true;
         }
-        let next = quick + 1;
-        let sampled = next == QUICK_BEFORE_SAMPLING + SAMPLED_ONE_IN;
-        self.quick
-            .set(if sampled { QUICK_BEFORE_SAMPLING } else { next });
-        sampled
+        self.0 += 1;
+        let is_due = self.0 == QUICK_BEFORE_SAMPLING + SAMPLED_ONE_IN;
+        if is_due {
+            self.0 = QUICK_BEFORE_SAMPLING;
+        }
+        is_due
     }
 
     /// Takes note of a timed transition.
-    pub fn was_quick(&self, quick: bool) {
-        let before = self.quick.get();
-        self.quick.set(match quick {
+    pub fn was_quick(&mut self, quick: bool) {
+        let before = self.0;
+        self.0 = match quick {
             true => before
                 .max(1)
                 .saturating_add(u8::from(before < QUICK_BEFORE_SAMPLING)),
             false => 0,
-        });
+        };
     }
-}
-
-trait Begin<S> {
-    fn begin(&self, service: Rc<S>, context: Context) -> Begun;
 }
 
 struct Pool<M, F> {
     make: M,
-    spare: RefCell<Option<Pin<Box<Option<F>>>>>,
+    spare: Cell<Option<Pin<Box<Option<F>>>>>,
 }
 
-fn pool<S, M, F>(make: M) -> Box<dyn Begin<S>>
-where
-    M: Fn(Rc<S>, Context) -> F + 'static,
-    F: Future<Output = Result<(), Failure>> + 'static,
-{
-    Box::new(Pool {
-        make,
-        spare: RefCell::new(None),
-    })
-}
+impl<M, F: Future<Output = Result<(), Failure>> + 'static> Pool<M, F> {
+    fn new(make: M) -> Pool<M, F> {
+        Pool {
+            make,
+            spare: Cell::new(None),
+        }
+    }
 
-impl<S, M, F> Begin<S> for Pool<M, F>
-where
-    M: Fn(Rc<S>, Context) -> F,
-    F: Future<Output = Result<(), Failure>> + 'static,
-{
-    fn begin(&self, service: Rc<S>, context: Context) -> Begun {
-        let spare = self.spare.borrow_mut().take();
-        let mut place = spare.unwrap_or_else(|| Box::pin(None));
+    #[inline]
+    fn begin<S>(&self, service: Rc<S>, context: Context) -> Begun
+    where
+        M: Fn(Rc<S>, Context) -> F,
+    {
+        let mut place = self.spare.take().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.make)(service, context)));
         let polled = caught(|| {
             // Nobody is to be woken: what is pending is polled again at once, by its task.
@@ -263,13 +271,10 @@ where
         });
         match polled {
             Ok(Poll::Ready(result)) => {
-                *self.spare.borrow_mut() = Some(place);
+                self.spare.set(Some(place));
                 Begun::Done(result)
             }
-            Ok(Poll::Pending) => {
-                let again = poll_fn(move |cx| poll_in(&mut place, cx));
-                Begun::Pending(Box::pin(again))
-            }
+            Ok(Poll::Pending) => pending(place),
             Err(panic) => {
                 let _ = caught(|| drop(place));
                 Begun::Panicked(panic)
@@ -278,6 +283,14 @@ where
     }
 }
 
+#[cold]
+fn pending<F: Future<Output = Result<(), Failure>> + 'static>(
+    mut place: Pin<Box<Option<F>>>,
+) -> Begun {
+    Begun::Pending(Box::pin(poll_fn(move |cx| poll_in(&mut place, cx))))
+}
+
+#[inline]
 fn poll_in<F: Future>(
     place: &mut Pin<Box<Option<F>>>,
     cx: &mut std::task::Context<'_>,

@@ -23,8 +23,6 @@ use super::state::{Rare, Reason, State};
 
 /// Actions that are done before the loop gets its turn.
 const ACTIONS_PER_TURN: usize = 4096;
-/// Transitions shorter than this are quick: see `Kind::is_timed`.
-const QUICK: Nanos = Nanos(2_000);
 
 /// A factory, the number of its offer, who asks, and for what.
 type Errand = (Rc<dyn Recipe>, u32, Request, Order);
@@ -49,15 +47,26 @@ impl Waits {
 impl Registry {
     /// Waits until `done` says something, which is asked after each change.
     pub async fn until<T>(&self, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
-        let mut wait: Option<Rc<RefCell<Option<Waker>>>> = None;
+        // Mostly so at once, and then nothing is kept for waiting.
+        self.pump();
+        if let Some(value) = done(&self.graph.borrow()) {
+            return value;
+        }
+        self.wait_until(done).await
+    }
+
+    async fn wait_until<T>(&self, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+        let wait: Rc<RefCell<Option<Waker>>> = Rc::default();
+        let mut is_woken = false;
         poll_fn(|cx| {
-            self.pump();
-            if let Some(value) = done(&self.graph.borrow()) {
-                return Poll::Ready(value);
+            if std::mem::replace(&mut is_woken, true) {
+                self.pump();
+                if let Some(value) = done(&self.graph.borrow()) {
+                    return Poll::Ready(value);
+                }
             }
-            let wait = wait.get_or_insert_with(Rc::default);
             if wait.replace(Some(cx.waker().clone())).is_none() {
-                self.waits.0.borrow_mut().push(Rc::downgrade(wait));
+                self.waits.0.borrow_mut().push(Rc::downgrade(&wait));
             }
             Poll::Pending
         })
@@ -108,10 +117,10 @@ impl Registry {
         }
         let mut done = 0;
         while done < ACTIONS_PER_TURN
-            && let Some(action) = self.next_action()
+            && let Some((graph, action)) = self.next_action()
         {
             done += 1;
-            self.perform(action);
+            self.perform(graph, action);
         }
         self.pumping.set(false);
         if done == ACTIONS_PER_TURN {
@@ -123,14 +132,18 @@ impl Registry {
     }
 
     #[inline]
-    fn next_action(&self) -> Option<Action> {
+    fn next_action(&self) -> Option<(RefMut<'_, Graph>, Action)> {
         let mut graph = self.graph.borrow_mut();
-        if let Some(action) = graph.next() {
-            return Some(action);
+        let mut action = graph.next();
+        if action.is_none() && self.closing.get() {
+            self.close_next(&mut graph);
+            action = graph.next();
         }
-        if !self.closing.get() {
-            return None;
-        }
+        action.map(|action| (graph, action))
+    }
+
+    /// Lets the last that was started leave, as long as all are to be stopped.
+    fn close_next(&self, graph: &mut Graph) {
         let last = graph.running.last;
         if last != super::list::NONE {
             graph.slots[last].wanted = false;
@@ -138,64 +151,77 @@ impl Registry {
         } else if graph.moving == 0 {
             self.closing.set(false);
         }
-        graph.next()
     }
 
-    fn perform(&self, action: Action) {
+    /// Does one thing. The graph is handed on borrowed, because most begin with it.
+    #[inline]
+    fn perform(&self, graph: RefMut<'_, Graph>, action: Action) {
         match action.what {
-            Work::Start => self.start(action.service()),
-            Work::Leave => self.leave(action.service()),
-            Work::Stop => self.stop(action.service()),
+            Work::Start => self.start(graph, action.service()),
+            Work::Leave => self.leave(graph, action.service()),
+            Work::Stop => self.stop(graph, action.service()),
+            _ => {
+                drop(graph);
+                self.perform_rare(action);
+            }
+        }
+    }
+
+    fn perform_rare(&self, action: Action) {
+        match action.what {
             Work::Free => self.free(action.service()),
             Work::Added => self.added(action.place()),
             Work::Removed => self.removed(action.place()),
             Work::Make => self.make(action.place()),
+            Work::Start | Work::Leave | Work::Stop => {}
         }
     }
 
-    fn start(&self, id: ServiceId) {
-        let mut graph = self.graph.borrow_mut();
+    fn start<'a>(&'a self, mut graph: RefMut<'a, Graph>, id: ServiceId) {
         let Some((service, recipe)) = graph.begin_start(id) else {
             return;
         };
-        let began = self.begin_timing(&*recipe);
+        let began = self.begin_timing(&mut graph, service);
         graph.slots[service].since = self.now();
-        drop(graph);
         let heard = self.is_heard();
         if heard {
+            drop(graph);
             self.note_state(id, State::Starting);
+            graph = self.graph.borrow_mut();
         }
         let context = self.context(id);
-        let begun = match caught(|| self.hand_over(service, &*recipe, &context)) {
+        let begun = match caught(|| self.hand_over(graph, service, &*recipe, &context)) {
             Ok(()) if heard => self.begin_in_span(id, Way::Start, &*recipe, context),
             Ok(()) => recipe.begin(Way::Start, context),
             Err(panic) => Begun::Panicked(panic),
         };
         if matches!(begun, Begun::Done(Ok(()))) {
-            let took = self.end_timing(&*recipe, began);
-            return self.up(id, service, took);
+            return self.up(id, service, began.map(|began| self.took(began)));
         }
         self.begun(id, Way::Start, begun, &recipe, began);
     }
 
     /// When a transition began, where it is to be timed.
     #[inline]
-    fn begin_timing(&self, recipe: &dyn Recipe) -> Option<Instant> {
-        recipe.is_timed().then(|| self.read_clock())
+    fn begin_timing(&self, graph: &mut Graph, service: u32) -> Option<Instant> {
+        let kind = graph.slots[service].kind;
+        let is_due = graph.samplings[kind as usize].is_due();
+        is_due.then(|| self.read_clock())
     }
 
-    #[inline]
-    fn end_timing(&self, recipe: &dyn Recipe, began: Option<Instant>) -> Option<Nanos> {
-        let began = began?;
-        let took = self.read_clock().since(began);
-        recipe.was_quick(took < QUICK);
-        Some(took)
+    fn took(&self, began: Instant) -> Nanos {
+        self.read_clock().since(began)
     }
 
     /// Gives a service all that it needs, makes it, and puts out what it provides.
     #[inline]
-    fn hand_over(&self, service: u32, recipe: &dyn Recipe, context: &super::Context) {
-        let mut graph = self.graph.borrow_mut();
+    fn hand_over<'a>(
+        &'a self,
+        mut graph: RefMut<'a, Graph>,
+        service: u32,
+        recipe: &dyn Recipe,
+        context: &super::Context,
+    ) {
         let mut from = graph.slots[service].needs;
         while let Some(edge) = graph.next_silent(&mut from) {
             let link = link(&graph, edge);
@@ -211,12 +237,11 @@ impl Registry {
         }
     }
 
-    fn stop(&self, id: ServiceId) {
-        let mut graph = self.graph.borrow_mut();
+    fn stop(&self, mut graph: RefMut<'_, Graph>, id: ServiceId) {
         let Some((service, recipe)) = graph.begin_stop(id) else {
             return;
         };
-        let began = self.begin_timing(&*recipe);
+        let began = self.begin_timing(&mut graph, service);
         graph.slots[service].since = self.now();
         drop(graph);
         let context = self.context(id);
@@ -227,7 +252,7 @@ impl Registry {
             recipe.begin(Way::Stop, context)
         };
         if matches!(begun, Begun::Done(Ok(()))) {
-            let took = self.end_timing(&*recipe, began);
+            let took = began.map(|began| self.took(began));
             return self.down(id, service, None, took, &*recipe);
         }
         self.begun(id, Way::Stop, begun, &recipe, began);
@@ -263,7 +288,7 @@ impl Registry {
                 return self.go_on(id, way, going, began, recipe.clone());
             }
         };
-        let took = self.end_timing(&**recipe, began);
+        let took = began.map(|began| self.took(began));
         self.ended(id, way, outcome, took, &**recipe);
     }
 
@@ -337,7 +362,9 @@ impl Registry {
             (Way::Start, Ok(())) => self.up(id, service, took),
             (Way::Stop, Ok(())) => self.down(id, service, None, took, recipe),
             (Way::Start, Err(reason)) => {
-                self.graph.borrow_mut().slots[service].start_took = took;
+                if let Some(took) = took {
+                    self.graph.borrow_mut().note_start(service, took);
+                }
                 self.down(id, service, Some(reason), None, recipe);
             }
             (Way::Stop, Err(reason)) => self.down(id, service, Some(reason), took, recipe),
@@ -348,11 +375,11 @@ impl Registry {
     #[inline]
     fn up(&self, id: ServiceId, service: u32, took: Option<Nanos>) {
         let mut graph = self.graph.borrow_mut();
+        if let Some(took) = took {
+            graph.note_start(service, took);
+        }
         let slot = &mut graph.slots[service];
         slot.since = self.now();
-        if took.is_some() {
-            slot.start_took = took;
-        }
         if let Some(rare) = &mut slot.rare {
             rare.reason = None;
         }
@@ -372,11 +399,11 @@ impl Registry {
         recipe: &dyn Recipe,
     ) {
         let mut graph = self.take_back(service, recipe);
+        if let Some(took) = stop_took {
+            graph.note_stop(service, took);
+        }
         let slot = &mut graph.slots[service];
         slot.since = self.now();
-        if stop_took.is_some() {
-            slot.stop_took = stop_took;
-        }
         if slot.constructed {
             drop(graph);
             self.withdraw(service);
@@ -430,23 +457,29 @@ impl Registry {
         graph
     }
 
-    fn leave(&self, id: ServiceId) {
-        let before = self.is_heard().then(|| self.state(id));
-        let stop = self.graph.borrow_mut().leave(id);
-        if let Some(before) = before
-            && let Some(state) = self.state(id).filter(|&after| before != Some(after))
-        {
-            self.note_state(id, state);
-        }
+    #[inline]
+    fn leave<'a>(&'a self, mut graph: RefMut<'a, Graph>, id: ServiceId) {
+        let stop = match self.is_heard() {
+            false => graph.leave(id),
+            true => {
+                let before = graph.state(id);
+                let stop = graph.leave(id);
+                let state = graph.state(id).filter(|&after| before != Some(after));
+                if let Some(state) = state {
+                    drop(graph);
+                    self.note_state(id, state);
+                    graph = self.graph.borrow_mut();
+                }
+                stop
+            }
+        };
         if stop {
-            self.stop(id);
+            self.stop(graph, id);
         }
     }
 
     pub fn state(&self, id: ServiceId) -> Option<State> {
-        let graph = self.graph.borrow();
-        let service = graph.find(id)?;
-        Some(graph.slots[service].state)
+        self.graph.borrow().state(id)
     }
 
     fn free(&self, id: ServiceId) {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::context::{Context, Shared};
 use super::definition::{Definition, How, Parts, Recipe, Typed};
 use super::graph::{ById, Graph, Offer};
-use super::life::{Kind, Service, caught};
+use super::life::{Sampling, Service, caught, kind};
 use super::list::NONE;
 use super::observe::Observers;
 use super::properties::{Filter, PROPERTIES_MAX, Properties, Text};
@@ -206,7 +206,8 @@ pub(super) struct Registry {
     pub closing: Cell<bool>,
     /// The clock as it was last read, and in which turn of the loop.
     pub clock: Cell<(u64, Instant)>,
-    kinds: RefCell<ById<Box<dyn Any>>>,
+    /// How services of each type are begun, and the number of the type.
+    kinds: RefCell<ById<(Box<dyn Any>, u32)>>,
 }
 
 impl Registry {
@@ -236,13 +237,15 @@ impl Registry {
         }
     }
 
-    fn kind<S: Service>(&self) -> Rc<Kind<S>> {
+    /// The kind of services of a type, and its number.
+    fn kind<S: Service, K: 'static>(&self, make: impl FnOnce() -> K) -> (Rc<K>, u32) {
         let mut kinds = self.kinds.borrow_mut();
-        let kind = kinds
+        let number = kinds.len() as u32;
+        let (kind, number) = kinds
             .entry(TypeId::of::<S>())
-            .or_insert_with(|| Box::new(Rc::new(Kind::<S>::new())));
-        let kind: &Rc<Kind<S>> = kind.downcast_ref().expect("kinds are kept by their type");
-        kind.clone()
+            .or_insert_with(|| (Box::new(Rc::new(make())), number));
+        let kind: &Rc<K> = kind.downcast_ref().expect("kinds are kept by their type");
+        (kind.clone(), *number)
     }
 
     /// Installs a service; it waits for what it requires, where it is wanted.
@@ -261,15 +264,17 @@ impl Registry {
             wanted,
             parts,
         } = definition;
-        let recipe = Rc::new(Typed {
-            parts,
-            kind: self.kind::<S>(),
-        });
+        let (kind, number) = self.kind::<S, _>(kind::<S>);
+        let recipe = Rc::new(Typed { parts, kind });
         let mut graph = self.graph.borrow_mut();
+        if graph.samplings.len() <= number as usize {
+            graph.samplings.push(Sampling::default());
+        }
         let service = graph.insert(name, Properties::new(properties), recipe.clone());
         let id = graph.id(service);
         let slot = &mut graph.slots[service];
         slot.wanted = wanted;
+        slot.kind = number;
         slot.since = self.now();
         if start_timeout.is_some() || stop_timeout.is_some() {
             slot.rare = Some(Box::new(Rare {

@@ -52,6 +52,7 @@ impl Graph {
             leave_queued: false,
             leave_after_start: false,
             unmet: 0,
+            kind: 0,
             needs: NONE,
             offers: NONE,
             dependents: List::default(),

@@ -31,10 +31,14 @@ use prony_base::{Instant, Nanos};
 use crate::services::ServiceId;
 use crate::services::definition::{Recipe, Rule};
 use crate::services::index::Index;
+use crate::services::life::Sampling;
 use crate::services::list::{Arena, Links, List, NONE};
 use crate::services::port::{AnyTable, Spec};
 use crate::services::properties::{Filter, Properties, Text};
 use crate::services::state::{Rare, State};
+
+/// Transitions shorter than this are quick: see [`Sampling`].
+const QUICK: Nanos = Nanos(2_000);
 
 /// A service.
 pub(super) struct Slot {
@@ -50,6 +54,8 @@ pub(super) struct Slot {
     /// It has to stop as soon as its start is over.
     pub leave_after_start: bool,
     pub unmet: u32,
+    /// The number of its type.
+    pub kind: u32,
     /// The first of its needs and of its offers, which are chained.
     pub needs: u32,
     pub offers: u32,
@@ -269,6 +275,8 @@ pub(super) struct Graph {
     pub offers: Arena<Offer>,
     pub edges: Arena<Edge>,
     pub interfaces: Vec<Interface>,
+    /// By the number of a type of services.
+    pub samplings: Vec<Sampling>,
     by_type: ById<u32>,
     actions: VecDeque<Action>,
     /// Those that run, in the order of their starts.
@@ -290,6 +298,25 @@ impl Graph {
     pub fn find(&self, id: ServiceId) -> Option<u32> {
         let slot = self.slots.get(id.index())?;
         (slot.generation == id.generation() && slot.recipe.is_some()).then_some(id.index())
+    }
+
+    pub fn state(&self, id: ServiceId) -> Option<State> {
+        let service = self.find(id)?;
+        Some(self.slots[service].state)
+    }
+
+    /// Takes note of a start that was timed.
+    pub fn note_start(&mut self, service: u32, took: Nanos) {
+        let slot = &mut self.slots[service];
+        slot.start_took = Some(took);
+        self.samplings[slot.kind as usize].was_quick(took < QUICK);
+    }
+
+    /// Takes note of a stop that was timed.
+    pub fn note_stop(&mut self, service: u32, took: Nanos) {
+        let slot = &mut self.slots[service];
+        slot.stop_took = Some(took);
+        self.samplings[slot.kind as usize].was_quick(took < QUICK);
     }
 
     #[inline]
