@@ -138,7 +138,10 @@ impl<T: Send> Receiver<T> {
             if shared.senders == 0 {
                 return Poll::Ready(None);
             }
-            shared.waker = Some(cx.waker().clone());
+            let before = shared.waker.replace(cx.waker().clone());
+            drop(shared);
+            // A stranger's waker may run any code when dropped, so not under the lock.
+            drop(before);
             Poll::Pending
         })
         .await
@@ -154,7 +157,7 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.receiver_gone = true;
-        let left = std::mem::take(&mut shared.queue);
+        let left = (std::mem::take(&mut shared.queue), shared.waker.take());
         drop(shared);
         // Values may run any code when dropped, so not under the lock.
         drop(left);
@@ -218,5 +221,50 @@ mod loom_tests {
             other.join().unwrap();
             assert_eq!(Arc::strong_count(&token), 1);
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Wake};
+
+    use super::*;
+
+    /// Wakes nobody, and holds a sender.
+    struct Holds(#[expect(dead_code, reason = "it is dropped with this")] Sender<u32>);
+
+    impl Wake for Holds {
+        fn wake(self: std::sync::Arc<Holds>) {}
+    }
+
+    #[test]
+    fn a_waker_that_is_dropped_may_use_the_mailbox() {
+        let (sender, mut receiver) = mailbox(1);
+        let holder = Waker::from(std::sync::Arc::new(Holds(sender.clone())));
+        {
+            let mut waiting = pin!(receiver.recv());
+            let mut cx = Context::from_waker(&holder);
+            assert!(waiting.as_mut().poll(&mut cx).is_pending());
+            drop(holder);
+            // It replaces the other waker, which took the lock again, for ever.
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        }
+        drop(sender);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!(receiver.recv()).poll(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn a_receiver_that_goes_lets_its_waker_go() {
+        let (sender, mut receiver) = mailbox(1);
+        let holder = std::sync::Arc::new(Holds(sender.clone()));
+        let waker = Waker::from(holder.clone());
+        let mut cx = Context::from_waker(&waker);
+        assert!(pin!(receiver.recv()).poll(&mut cx).is_pending());
+        drop((receiver, waker));
+        assert_eq!(std::sync::Arc::strong_count(&holder), 1);
+        assert_eq!(sender.send(1), Err(SendError::Closed(1)));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -269,10 +270,14 @@ pub(crate) struct Running(pub Rc<Core>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // There are some only after a panic or an error.
-        self.0.drop_tasks();
+        // There are some only after a panic or an error. Should their end panic too, the
+        // memory is taken back all the same.
+        let dropped = catch_unwind(AssertUnwindSafe(|| self.0.drop_tasks()));
         if !self.0.let_go() {
             std::mem::forget(self.0.clone());
+        }
+        if let Err(payload) = dropped {
+            resume_unwind(payload);
         }
     }
 }

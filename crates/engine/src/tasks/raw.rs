@@ -22,6 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr::{self, NonNull, null_mut};
 use std::task::{Context, Poll, Waker};
+use std::thread;
 
 use super::TaskWaker;
 
@@ -315,26 +316,46 @@ impl Listing {
 
     fn leave(&self, pieces: Option<&Pieces>) {
         let header = self.0.header();
-        if header.room.get() == Room::Future {
-            // SAFETY: the room holds the future, which is the listing's alone.
-            let drop_future = || unsafe { (header.kind.empty)(self.0.0) };
-            if header.kind.catches {
-                // It is cancelled either way, and says so.
-                let _ = catch_unwind(AssertUnwindSafe(drop_future));
-            } else {
-                drop_future();
-            }
+        // Done also when dropping the future panics.
+        let _leaving = Leaving {
+            piece: self.0,
+            pieces,
+        };
+        if header.room.get() != Room::Future {
+            return;
         }
+        // SAFETY: the room holds the future, which is the listing's alone.
+        let drop_future = || unsafe { (header.kind.empty)(self.0.0) };
+        // A caught task is cancelled either way, and says so; and a second panic would
+        // end the process.
+        if header.kind.catches || thread::panicking() {
+            let _ = catch_unwind(AssertUnwindSafe(drop_future));
+        } else {
+            drop_future();
+        }
+    }
+}
+
+/// What is left to do when a listing goes: it comes after the future was dropped, because
+/// its owner's code may drop the share.
+///
+/// INVARIANT: made by the listing of this piece alone, which does nothing after it.
+struct Leaving<'a> {
+    piece: Pointer,
+    pieces: Option<&'a Pieces>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let header = self.piece.header();
         // Who awaits it hears that it was cancelled, once this share is gone.
         let is_awaited = header.is_shared.get();
         let waiter = header.waiter.take();
-        // After the future was dropped, because its owner's code may drop the share.
         header.is_listed.set(false);
-        if !header.is_shared.get() {
+        if !is_awaited {
             // SAFETY: there was this share, and now there is none.
-            unsafe { self.0.free(pieces) };
-        }
-        if is_awaited {
+            unsafe { self.piece.free(self.pieces) };
+        } else {
             waiter.wake();
         }
     }
