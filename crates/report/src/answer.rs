@@ -4,33 +4,55 @@ use std::collections::BTreeMap;
 
 use prony_findings::{Code, Verdict};
 use prony_stats::{BLOCKS_INTERVAL_MIN, median};
+use serde::Serialize;
 
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 12;
 
-/// The sentences, in order.
-pub fn sentences(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Vec<String> {
-    let mut said = of_servers(run, cells);
+/// The short answer in the order in which it is read.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Answer {
+    /// What was done, and what is said of servers, a paragraph each.
+    pub before: Vec<String>,
+    /// What is said of programs.
+    pub points: Vec<Point>,
+    /// What speaks against some of it.
+    pub after: Vec<String>,
+}
+
+/// The answer that the data allow.
+pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Answer {
+    let mut before = of_servers(run, cells);
     let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
-    if let Some(across) = across {
-        said.extend(programs::answer::sentences(run, &programs, across));
+    let mut points = Vec::new();
+    let said = across.and_then(|across| programs::answer::points(run, &programs, across));
+    if let Some((claim, of_programs)) = said {
+        before.push(claim);
+        points = of_programs;
     }
-    if said.is_empty() {
-        return vec![nothing(run, cells)];
+    let mut after = Vec::new();
+    if before.is_empty() {
+        before.push(nothing(run, cells));
+    } else {
+        // Where lengths of runs are measured, the rate is no figure.
+        let lengths = |c: &&CellFigures| c.program.is_some() && !programs::is_timed(c);
+        let measured = cells
+            .iter()
+            .filter(|c| c.rate_per_s.is_some() && !lengths(c));
+        after.extend(resolution(&measured.collect::<Vec<_>>()));
+        after.extend(reservations(cells));
     }
-    // Where lengths of runs are measured, the rate is no figure.
-    let lengths = |c: &&CellFigures| c.program.is_some() && !programs::is_timed(c);
-    let measured = cells
-        .iter()
-        .filter(|c| c.rate_per_s.is_some() && !lengths(c));
-    said.extend(resolution(&measured.collect::<Vec<_>>()));
-    said.extend(reservations(cells));
-    said
+    Answer {
+        before,
+        points,
+        after,
+    }
 }
 
 /// The sentences on servers; none where no cell of one was measured.

@@ -19,7 +19,7 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
         .iter()
         .map(|title| Column {
             title: (*title).to_owned(),
-            below: "",
+            below: "".into(),
             numeric: false,
             markdown_only: false,
         })
@@ -30,7 +30,7 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
 
 fn head(column: &Column) -> String {
     let title = markdown(&column.title);
-    match (column.below, &*column.title) {
+    match (&*column.below, &*column.title) {
         // A server's rate has a column of its own for the spread.
         ("", _) | (_, "requests/s") => title,
         (unit, _) if unit.starts_with('µ') => format!("{title}, {unit}"),
@@ -103,7 +103,7 @@ mod tests {
     fn columns_stand_under_each_other_in_the_source() {
         let column = |title: &str, numeric| Column {
             title: title.to_owned(),
-            below: "",
+            below: "".into(),
             numeric,
             markdown_only: false,
         };

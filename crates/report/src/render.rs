@@ -101,7 +101,10 @@ fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String 
 
 fn page(view: &View) -> String {
     let mut view = view.clone();
-    for sentence in &mut view.answer {
+    let answer = &mut view.answer;
+    let points = answer.points.iter_mut().map(|point| &mut point.text);
+    let sentences = answer.before.iter_mut().chain(&mut answer.after);
+    for sentence in sentences.chain(points) {
         *sentence = escape::tied(sentence);
     }
     let environment = templates();

@@ -62,9 +62,14 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     add("virtualisation", e.virtualisation.clone());
     add("connections", cap(plan));
     add("prony", format!("{}{commit}", e.prony_version));
-    add("generator's driver", e.driver.clone());
+    // Programs are sent nothing.
+    let network = !programs::only(plan);
+    if network {
+        add("generator's driver", e.driver.clone());
+    }
     add("started", started);
-    for fact in &e.facts {
+    let told = |fact: &&prony_record::Fact| network || !fact.name.starts_with("net.");
+    for fact in e.facts.iter().filter(told) {
         add(&fact.name, fact.value.clone());
     }
     for tool in &e.software {

@@ -25,7 +25,7 @@ pub struct Column {
     /// What it holds.
     pub title: String,
     /// Unit, or what stands below its figures.
-    pub below: &'static str,
+    pub below: Cow<'static, str>,
     /// Whether it holds numbers, which stand on the right.
     pub numeric: bool,
     /// Whether the page shows it otherwise: below a figure, or as a badge.
@@ -135,7 +135,7 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         };
         Column {
             title,
-            below,
+            below: below.into(),
             numeric: name != "subject",
             markdown_only: name == "spread",
         }
@@ -143,7 +143,7 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
     let mut columns: Vec<Column> = COLUMNS.iter().map(|&(name, _)| column(name)).collect();
     columns.push(Column {
         title: "verdict".to_owned(),
-        below: "",
+        below: "".into(),
         numeric: false,
         markdown_only: true,
     });

@@ -3,6 +3,8 @@
 use prony_findings::{Finding, Records, Severity, Verdict, findings, verdict};
 use serde::Serialize;
 
+use crate::Run;
+use crate::answer::{self, Answer};
 use crate::figures::{self, CellFigures, CrossCheck};
 use crate::notes::{Note, Notes};
 use crate::numbers;
@@ -11,7 +13,6 @@ use crate::programs::across::{Across, across};
 use crate::programs::{self, Context, Part};
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
-use crate::{Run, answer};
 
 /// Everything that a document says.
 #[derive(Clone, Debug, Serialize)]
@@ -20,8 +21,8 @@ pub struct View {
     pub title: String,
     /// The question.
     pub question: String,
-    /// The short answer, a paragraph each.
-    pub answer: Vec<String>,
+    /// The short answer.
+    pub answer: Answer,
     /// What the findings of all cells come to.
     pub verdict: Verdict,
     /// Tables and pictures by workload and connections.
@@ -88,7 +89,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),
-        answer: answer::sentences(run, &cells, across.as_ref()),
+        answer: answer::answer(run, &cells, across.as_ref()),
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
         parts: across.as_ref().map_or_else(Vec::new, |across| {
@@ -131,7 +132,8 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
             let plural = if connections == 1 { "" } else { "s" };
             Group {
                 title: format!(
-                    "{workload}, {} connection{plural}",
+                    "{}, {} connection{plural}",
+                    programs::title(&run.plan, &workload),
                     numbers::count(u64::from(connections))
                 ),
                 request: request(run, &workload),
@@ -161,7 +163,7 @@ fn request(run: &Run, workload: &str) -> String {
 fn cross_table(checks: &[CrossCheck]) -> Table {
     let column = |title: &str, numeric| Column {
         title: title.to_owned(),
-        below: "",
+        below: "".into(),
         numeric,
         markdown_only: false,
     };

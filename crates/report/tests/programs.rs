@@ -132,14 +132,14 @@ fn a_checksum_that_differs_makes_a_cell_invalid_and_no_sentence_compares_it() {
         .expect("an answer");
     let coroutine = answer
         .lines()
-        .find(|l| l.starts_with("coroutine,"))
+        .find(|l| l.starts_with("- **coroutine,"))
         .expect("one");
     assert!(!coroutine.contains("tokio") && coroutine.contains("asyncio"));
-    assert!(
-        answer
-            .contains("Another checksum than that of the others was printed by tokio on coroutine")
-    );
-    assert!(rendered.document_md.contains("differs[^"));
+    assert!(answer.contains(
+        "another checksum than that of the others was printed by rust/tokio on coroutine"
+    ));
+    let row = |l: &&str| l.starts_with("| rust/tokio[^") && l.contains(" invalid |");
+    assert!(rendered.document_md.lines().any(|l| row(&l)));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn what_was_not_run_is_named_where_it_is_missed() {
         remedy: "sysctl -w kernel.sched_rt_runtime_us=-1".to_owned(),
     }];
     let document = render(&run).document_md;
-    let expected = "Not in the table: prony, throttle=-1: kernel.sched";
+    let expected = "Not in the table: rust/prony, throttle=-1: kernel.sched";
     assert!(document.contains(expected), "{document}");
     assert!(document.contains("`sysctl -w kernel.sched_rt_runtime_us=-1`"));
 }
@@ -179,7 +179,7 @@ fn every_finding_has_its_mark_in_a_table() {
     let document = render(&run).document_md;
     let rows = document
         .lines()
-        .filter(|line| line.starts_with("| prony (reference)"));
+        .filter(|line| line.starts_with("| rust/prony (reference)"));
     let drifted = document
         .lines()
         .find(|line| line.contains("| P009 |"))

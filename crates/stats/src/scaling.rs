@@ -86,7 +86,7 @@ struct Slopes {
 ///
 /// The growth is curved where the exponents of the smaller and the larger half of the sizes
 /// differ by over 0.1 on average and the interval of that difference (under 6 blocks: the
-/// blocks' range) does not hold zero. Then no whole power is named.
+/// blocks' range, from 2 blocks) does not hold zero. Then no whole power is named.
 pub fn scaling(blocks: &[Vec<(f64, f64)>]) -> Option<Scaling> {
     let points: Vec<Vec<(f64, f64)>> = blocks.iter().filter_map(|b| usable(b)).collect();
     let slopes: Vec<Slopes> = points.iter().map(|block| slopes(block)).collect();
@@ -200,6 +200,10 @@ fn half_width(values: &[f64]) -> Option<f64> {
 
 fn is_curved(differences: &[f64], claims: bool) -> bool {
     let (middle, spread) = centre(differences, claims);
+    // The range of one block is a point, which never holds zero.
+    if differences.len() < 2 {
+        return false;
+    }
     let one_sign = spread.low.0 > 0.0 || spread.high.0 < 0.0;
     one_sign && middle.abs() > CURVATURE_MIN
 }
@@ -272,6 +276,8 @@ mod tests {
         // Told under six blocks, too, where no power would be named anyway.
         let few = scaling(&blocks(2, 0.02, |n| 1e6 + 100.0 * n)).unwrap();
         assert_eq!(few.growth, Growth::Curved);
+        let one = scaling(&blocks(1, 0.02, |n| 1e6 + 100.0 * n)).unwrap();
+        assert_eq!(one.growth, Growth::NotClaimed);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub struct ProgramFigures {
     pub bytes_per_s: Option<Figure>,
     /// From its start to its end.
     pub wall_ns: Option<Figure>,
+    /// CPU time in user mode and in the kernel together.
+    pub cpu_ns: Option<Figure>,
     /// CPU time in user mode.
     pub cpu_user_ns: Option<Figure>,
     /// CPU time in the kernel.
@@ -103,6 +105,7 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ProgramFigures> {
         elapsed_ns: Figure::of::<Time>(&elapsed, seed),
         bytes_per_s: Figure::of::<Rate>(&bytes, seed),
         wall_ns: over(|run| run.wall_ns),
+        cpu_ns: over(|run| run.user_ns.saturating_add(run.system_ns)),
         cpu_user_ns: over(|run| run.user_ns),
         cpu_system_ns: over(|run| run.system_ns),
         checksum: lines()

@@ -1,7 +1,8 @@
 //! Subjects that are programs, run to their end: what a document says of them.
 //!
-//! `figures` has the numbers of a cell, `across` those that several cells make together; `tables`
-//! and `pictures` lay them out, `words` and `answer` put them into sentences. A document that has only
+//! `figures` has the numbers of a cell, `across` those that several cells make together, `works` says
+//! which workloads and rows belong together; `overview`, `tables`, `growth`, `deadlines` and
+//! `pictures` lay them out, `words` and `answer` put them into sentences. A document that has only
 //! servers has none of this, and one that has both has this after the servers.
 //!
 //! Not for: the numbers that servers and programs share (rate, ratio, memory), which are in
@@ -9,23 +10,29 @@
 
 pub mod across;
 pub mod answer;
+mod deadlines;
 pub mod figures;
+mod growth;
+mod overview;
 mod pictures;
 mod tables;
 pub mod words;
+mod works;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use prony_record::{NotRun, Plan};
 use serde::Serialize;
 
 use crate::Run;
-use crate::figures::{CellFigures, name_of};
+use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::plots::Picture;
 use crate::table::Table;
-use across::{Across, THREADS, distinct, main_count, without};
+use across::{Across, THREADS, distinct, main_count};
+pub use works::title;
+use works::{Family, Kind};
 
 /// A section of the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -38,6 +45,8 @@ pub struct Part {
     pub before: Vec<String>,
     /// Pictures.
     pub pictures: Vec<Picture>,
+    /// Whether these come after the tables and not before them.
+    pub pictures_last: bool,
     /// Tables.
     pub tables: Vec<Captioned>,
     /// What stands below them.
@@ -65,8 +74,6 @@ pub struct Context<'a> {
     pub notes: &'a Notes,
     /// Places of the cells in `summary.json`.
     places: BTreeMap<&'a str, usize>,
-    /// Settings that concern every workload whose time is measured.
-    common: BTreeSet<&'a str>,
 }
 
 /// Values of settings by name.
@@ -98,9 +105,13 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
         }
     });
     let ((workload, count), own) = best?;
-    let mut picture = pictures::rates(&own, &context.unusual_labels(&own));
+    let mut picture = context.rates_picture(&own);
     picture.id = "rate-alone".to_owned();
-    picture.title = format!("{}: {}", picture.title, heading(workload, count));
+    picture.title = format!(
+        "{}: {}",
+        picture.title,
+        heading(works::title(&run.plan, workload), count)
+    );
     Some(picture)
 }
 
@@ -116,7 +127,6 @@ impl<'a> Context<'a> {
         let places = cells.iter().enumerate();
         Context {
             run,
-            common: common_settings(&own),
             cells: own,
             across,
             notes,
@@ -126,9 +136,13 @@ impl<'a> Context<'a> {
 
     /// The sections, in order.
     pub fn parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> = self.overview().into_iter().collect();
-        parts.extend(self.groups());
-        parts.extend(self.scaling());
+        let families = works::families(&self.run.plan, &self.cells);
+        let mut parts: Vec<Part> = self.overview(&families).into_iter().collect();
+        parts.extend(families.iter().map(|family| match family.kind {
+            Kind::Timed => self.times(family),
+            Kind::Lengths => self.lengths(family),
+            Kind::Sweep => self.sweep(family),
+        }));
         parts.extend(self.effects());
         parts.extend(self.efficiency());
         for (at, part) in parts.iter_mut().enumerate() {
@@ -144,11 +158,6 @@ impl<'a> Context<'a> {
     fn path(&self, cell: &CellFigures, figure: &str) -> String {
         let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
         format!("/cells/{place}/{}", figure.replace('.', "/"))
-    }
-
-    /// Name of a subject.
-    fn name(&self, subject: &'a str) -> &'a str {
-        name_of(&self.run.plan, subject)
     }
 
     /// The workloads whose time is measured, at the size that tables over several of them show.
@@ -176,83 +185,91 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// A table for each workload and size, as the plan has them.
-    fn groups(&self) -> Vec<Part> {
-        let groups = self.keys().into_iter();
-        groups
-            .map(|(workload, count)| {
-                let cells = self.group(workload, count);
-                if cells.iter().any(|cell| !is_timed(cell)) {
-                    self.lengths(workload, count, &cells)
-                } else {
-                    self.times(workload, count, &cells)
-                }
-            })
-            .collect()
+    /// How long a work took, a table for each workload.
+    fn times(&self, family: &Family<'a>) -> Part {
+        let mut part = Part::default();
+        let plan = &self.run.plan;
+        for (at, (workload, count)) in family.members.iter().enumerate() {
+            let cells = self.group(workload, Some(*count));
+            let title = heading(works::title(plan, workload), Some(*count));
+            part.pictures.push(self.rates_picture(&cells));
+            let caption = match at {
+                0 => String::new(),
+                _ if title == part.title => "The same, measured again".to_owned(),
+                _ => title.clone(),
+            };
+            part.tables.push(Captioned {
+                caption,
+                table: self.times_table(&cells, false),
+            });
+            if at == 0 {
+                part.title = title;
+            } else if let Some(picture) = part.pictures.last_mut() {
+                picture.title = format!("{}: {title}", picture.title);
+            }
+        }
+        part.before = self.asked(family, &family.workloads());
+        part.after = self.absent(&family.members);
+        part
     }
 
-    /// How long the work took.
-    fn times(&self, workload: &str, count: Option<u64>, cells: &[&CellFigures]) -> Part {
-        Part {
-            title: heading(workload, count),
-            before: self.asked(workload, cells),
-            pictures: vec![pictures::rates(cells, &self.unusual_labels(cells))],
-            tables: vec![plain(self.times_table(cells))],
-            after: self.absent(workload, count),
-            ..Part::default()
-        }
+    fn rates_picture(&self, cells: &[&'a CellFigures]) -> Picture {
+        let cells = self.arranged(cells);
+        pictures::rates(&cells, &self.unusual_labels(&cells))
     }
 
-    /// How long the runs of a job were.
-    fn lengths(&self, workload: &str, count: Option<u64>, cells: &[&'a CellFigures]) -> Part {
-        let mut tables = vec![plain(self.lengths_table(cells))];
-        let (missed, words) = self.missed_table(cells);
-        tables.extend(missed);
-        let mut after = words;
-        after.extend(self.absent(workload, count));
-        Part {
-            title: heading(workload, count),
-            before: self.asked(workload, cells),
-            pictures: pictures::histograms(cells, &self.labels(cells)),
-            tables,
-            after,
-            ..Part::default()
-        }
+    /// The cells by number of threads, then with usual values of the settings first, then by subject.
+    fn arranged(&self, cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
+        let plan = &self.run.plan;
+        let mut cells = cells.to_vec();
+        cells.sort_by_cached_key(|c| {
+            let threads = works::threads(plan, c).parse().unwrap_or(u64::MAX);
+            let subject = plan.subjects.iter().position(|s| s.id == c.subject);
+            (threads, works::unusual(plan, &c.settings), subject)
+        });
+        cells
     }
 
     /// What the programs were asked to do.
-    fn asked(&self, workload: &str, cells: &[&CellFigures]) -> Vec<String> {
-        let planned = self.run.plan.workloads.iter().find(|w| w.name == workload);
-        let program = planned.and_then(|w| w.program.as_ref());
+    fn asked(&self, family: &Family<'_>, workloads: &[&str]) -> Vec<String> {
         let mut said = Vec::new();
-        if let Some(program) = program.filter(|p| !p.args.is_empty() || p.work != workload) {
-            let args = program.args.join(" ");
-            let args = if args.is_empty() {
-                String::new()
-            } else {
-                format!(", with the arguments {args}")
-            };
-            said.push(format!("The work is {}{args}.", program.work));
+        // Where a title stands above the tables, the name of the work tells nothing more.
+        let plan = &self.run.plan;
+        let named = |name: &&str| works::title(plan, name) != *name || *name == family.work;
+        if !family.args.is_empty() {
+            let args = family.args.join(" ");
+            said.push(format!(
+                "The work is {}, with the arguments {args}.",
+                family.work
+            ));
+        } else if family.kind != Kind::Sweep && !workloads.iter().all(named) {
+            said.push(format!("The work is {}.", family.work));
         }
-        let further = cells.iter().filter_map(|c| c.program.as_ref());
+        let own = self
+            .cells
+            .iter()
+            .filter(|c| workloads.contains(&c.workload.as_str()));
+        let further = own.filter_map(|c| c.program.as_ref());
         if further.map(|p| p.lines_left_out).max().unwrap_or(0) > 0 {
             said.push(
                 "Some programs printed more than one line of figures: only the first is shown here, and \
-                 memory, wall and CPU time are of all that such a program did."
+                 memory and CPU time are of all that such a program did."
                     .to_owned(),
             );
         }
         said
     }
 
-    /// Who is not in the table, and why.
-    fn absent(&self, workload: &str, count: Option<u64>) -> Vec<String> {
+    /// Who is not in the tables of these workloads and sizes, and why.
+    fn absent(&self, members: &[(&str, u64)]) -> Vec<String> {
         let mut said: Vec<String> = Vec::new();
         for not in &self.run.plan.not_run {
             let subjects = self.run.plan.subjects.iter();
             let mut rests = subjects.filter_map(|subject| {
-                let rest = concerned(not, &subject.id, workload, count)?;
-                Some((self.name(&subject.id), rest))
+                let of = |(workload, count): &(&str, u64)| {
+                    concerned(not, &subject.id, workload, Some(*count))
+                };
+                Some((subject.id.as_str(), members.iter().find_map(of)?))
             });
             let Some((name, rest)) = rests.next() else {
                 continue;
@@ -263,7 +280,11 @@ impl<'a> Context<'a> {
             } else {
                 format!(", {rest}")
             };
-            said.push(format!("{name}{rest}: {reason}."));
+            let sentence = format!("{name}{rest}: {reason}.");
+            // The same of several sizes is said once.
+            if !said.contains(&sentence) {
+                said.push(sentence);
+            }
         }
         if !said.is_empty() {
             let list = said.join(" ");
@@ -272,11 +293,17 @@ impl<'a> Context<'a> {
         said
     }
 
-    /// Names of the settings that differ among `cells`, in the plan's order.
+    /// Names of the settings that differ among `cells`: the threads, and the others in the plan's
+    /// order.
     fn varying(&self, cells: &[&CellFigures]) -> Vec<&'a str> {
         let names = self.run.plan.settings.iter().map(|s| s.name.as_str());
-        let differs = |name: &&str| distinct(cells, |c| c.settings.get(*name)).len() > 1;
-        names.filter(differs).collect()
+        let differs = |name: &&str| match *name {
+            THREADS => works::all_threads(&self.run.plan, cells).len() > 1,
+            name => distinct(cells, |c| c.settings.get(name)).len() > 1,
+        };
+        let mut varying: Vec<&str> = names.filter(differs).collect();
+        varying.sort_by_key(|name| *name != THREADS);
+        varying
     }
 
     /// The cells' labels, without what all have in common.
@@ -286,35 +313,36 @@ impl<'a> Context<'a> {
             let own = cell.settings.iter();
             let own = own.filter(|(name, _)| varying.contains(&name.as_str()));
             let settings: Settings = own.map(|(k, v)| (k.clone(), v.clone())).collect();
-            with_settings(name_of(&self.run.plan, &cell.subject), &settings)
+            with_settings(&cell.subject, &settings)
         };
         cells.iter().map(label).collect()
     }
 
-    /// The cells' labels with only those settings that do not have their first value.
+    /// The cells' labels with only those settings that do not have their first value, and these in
+    /// short: pictures have little room.
     fn unusual_labels(&self, cells: &[&CellFigures]) -> Vec<String> {
         let label = |cell: &&CellFigures| {
-            let mut settings = cell.settings.clone();
-            settings.retain(|name, value| {
-                figures::first_value(&self.run.plan, name).is_none_or(|first| first != value)
-            });
-            with_settings(name_of(&self.run.plan, &cell.subject), &settings)
+            let mut label = cell.subject.clone();
+            for setting in &self.run.plan.settings {
+                let value = cell.settings.get(&setting.name);
+                let Some(value) = value.filter(|value| setting.values.first() != Some(*value))
+                else {
+                    continue;
+                };
+                let value = value.as_str();
+                label.push_str(", ");
+                match &*setting.name {
+                    THREADS => label.push_str(&threads_word(value)),
+                    // A word says by itself what it is of, but for these.
+                    name if value.len() < 4 || value.parse::<f64>().is_ok() || value == "false" => {
+                        label.push_str(&format!("{name}={value}"));
+                    }
+                    _ => label.push_str(value),
+                }
+            }
+            label
         };
         cells.iter().map(label).collect()
-    }
-
-    /// Settings of a row of a table over several workloads, but for the threads.
-    fn common_of(&self, settings: &Settings) -> Settings {
-        let mut own = without(settings, THREADS);
-        own.retain(|name, _| self.common.contains(&name.as_str()));
-        own
-    }
-
-    /// Settings of a column: those that only some workloads have.
-    fn special_of(&self, settings: &Settings) -> Settings {
-        let mut own = without(settings, THREADS);
-        own.retain(|name, _| !self.common.contains(&name.as_str()));
-        own
     }
 }
 
@@ -322,17 +350,6 @@ impl<'a> Context<'a> {
 pub fn is_timed(cell: &CellFigures) -> bool {
     let program = cell.program.as_ref();
     program.is_some_and(|program| program.durations.is_none())
-}
-
-/// Names of the settings that some cell of every timed workload has.
-fn common_settings<'a>(cells: &[&'a CellFigures]) -> BTreeSet<&'a str> {
-    let mut by_workload: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for cell in cells.iter().filter(|c| is_timed(c)) {
-        let names = by_workload.entry(&cell.workload).or_default();
-        names.extend(cell.settings.keys().map(String::as_str));
-    }
-    let common = by_workload.into_values().reduce(|a, b| &a & &b);
-    common.unwrap_or_default()
 }
 
 fn plain(table: Table) -> Captioned {
@@ -343,10 +360,10 @@ fn plain(table: Table) -> Captioned {
 }
 
 /// `start, n = 10,000`.
-fn heading(workload: &str, count: Option<u64>) -> String {
+fn heading(title: &str, count: Option<u64>) -> String {
     match count {
-        Some(count) => format!("{workload}, n = {}", numbers::count(count)),
-        None => workload.to_owned(),
+        Some(count) => format!("{title}, n = {}", numbers::count(count)),
+        None => title.to_owned(),
     }
 }
 

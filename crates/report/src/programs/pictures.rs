@@ -3,20 +3,20 @@
 use super::Context;
 use super::across::{ScalingFigure, THREADS, is_usual};
 use super::figures::{DurationFigures, first_value};
-use crate::figures::{CellFigures, name_of};
+use crate::figures::CellFigures;
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
 
 const WIDTH: f64 = 640.0;
 /// Width of a picture with long names.
-const WIDE: f64 = 800.0;
-const NAMES: f64 = 370.0;
+const WIDE: f64 = 820.0;
+const NAMES: f64 = 390.0;
 const VALUES: f64 = 70.0;
 const ROW: f64 = 24.0;
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
 /// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 45;
+const NAME_CHARS: usize = 52;
 /// Height of a picture with two axes.
 const HEIGHT: f64 = 340.0;
 /// Left and right of a picture with two axes.
@@ -168,7 +168,7 @@ pub fn growth(context: &Context<'_>, figures: &[(usize, &ScalingFigure)]) -> Pic
     let mut words = Vec::new();
     for (at, (place, figure)) in shown.iter().enumerate() {
         let class = SERIES[at % SERIES.len()];
-        let label = name_of(plan, &figure.subject).to_owned();
+        let label = figure.subject.clone();
         let line = Line {
             class,
             label: &label,

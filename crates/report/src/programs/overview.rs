@@ -1,0 +1,154 @@
+//! The table that a reader wants first: every subject on every work, a table for each number of
+//! threads.
+//!
+//! A work that was measured again at a smaller size, for those that would take too long, does not
+//! widen it: such workloads stand in a small table of their own. Sweeps have their own sections.
+
+use prony_findings::Code;
+
+use super::across::distinct;
+use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, column, median, row_start};
+use super::works::{self, Family, Kind, Rows, all_threads};
+use super::{Captioned, Context, Part, Settings, not_run, threads_word, with_settings};
+use crate::figures::CellFigures;
+use crate::numbers::{self, NOTHING};
+use crate::table::{self, Entry, Row, Table};
+
+/// A column: a workload, its size, and settings that only it has.
+type ColumnKey<'a> = (&'a str, u64, Settings);
+/// A cell and the workload in whose column it stands.
+type OfColumn<'a> = (&'a str, &'a CellFigures);
+/// Workloads of the same work and size, which share a column.
+type Members<'a> = (Vec<&'a str>, u64);
+
+/// The members of a family of the size that it is shown with, or those of each other size.
+fn by_size<'a>(family: &Family<'a>, first: bool) -> Vec<Members<'a>> {
+    let mut sizes: Vec<Members<'a>> = Vec::new();
+    for (workload, count) in &family.members {
+        match sizes.iter_mut().find(|(_, size)| size == count) {
+            Some((workloads, _)) => workloads.push(workload),
+            None => sizes.push((vec![workload], *count)),
+        }
+    }
+    let rest = sizes.split_off(sizes.len().min(1));
+    if first { sizes } else { rest }
+}
+
+impl<'a> Context<'a> {
+    /// Time and memory of every build of every subject over all works. `None` with fewer than two
+    /// works, whose table says it all.
+    pub(super) fn overview(&self, families: &[Family<'a>]) -> Option<Part> {
+        let timed = || families.iter().filter(|f| f.kind == Kind::Timed);
+        if timed().count() < 2 {
+            return None;
+        }
+        let mut tables = Vec::new();
+        for (first, again) in [(true, ""), (false, ", the same works at other sizes")] {
+            let columns: Vec<Members<'a>> = timed().flat_map(|f| by_size(f, first)).collect();
+            let cells: Vec<OfColumn<'a>> = columns.iter().flat_map(|c| self.of_size(c)).collect();
+            let all: Vec<&CellFigures> = cells.iter().map(|(_, cell)| *cell).collect();
+            for threads in all_threads(&self.run.plan, &all) {
+                let own = cells.iter().copied();
+                let own = own.filter(|(_, c)| works::threads(&self.run.plan, c) == threads);
+                tables.push(Captioned {
+                    caption: format!("{}{again}", threads_word(&threads)),
+                    table: self.overview_table(&own.collect::<Vec<_>>()),
+                });
+            }
+        }
+        Some(Part {
+            title: "Overview".to_owned(),
+            before: vec![
+                "Median time of the work by the program's own clock, and peak memory of its process. \
+                 Each thread does the whole of the work."
+                    .to_owned(),
+            ],
+            tables,
+            ..Part::default()
+        })
+    }
+
+    /// The cells of a work and size, each with the workload whose column it stands in. Who was
+    /// measured in several of the workloads stands there once, as in the first of them.
+    fn of_size(&self, (workloads, count): &Members<'a>) -> Vec<OfColumn<'a>> {
+        let mut cells: Vec<OfColumn<'a>> = Vec::new();
+        for workload in workloads {
+            let told = distinct(&cells.iter().map(|(_, c)| *c).collect::<Vec<_>>(), |c| {
+                c.subject.as_str()
+            });
+            let own = self.group(workload, Some(*count)).into_iter();
+            let new = own.filter(|c| !told.contains(&c.subject.as_str()));
+            cells.extend(new.map(|cell| (workloads[0], cell)));
+        }
+        cells
+    }
+
+    /// The cells of one number of threads.
+    fn overview_table(&self, cells: &[OfColumn<'a>]) -> Table {
+        let of_rows = cells.iter();
+        let of_rows = of_rows.map(|(workload, c)| (*workload, &*c.subject, &c.settings));
+        let rows = Rows::new(&self.run.plan, &of_rows.collect::<Vec<_>>());
+        let keys = cells.iter().map(|(_, c)| rows.key(&c.subject, &c.settings));
+        let (keys, varying) = rows.arranged(keys.collect());
+        let of_column = |(workload, c): &OfColumn<'a>| -> ColumnKey<'a> {
+            let count = c.program.as_ref().map_or(0, |p| p.count);
+            (workload, count, rows.rest(&c.settings))
+        };
+        let mut columns: Vec<ColumnKey<'a>> = Vec::new();
+        for column in cells.iter().map(of_column) {
+            if !columns.contains(&column) {
+                columns.push(column);
+            }
+        }
+        let line = |key: &works::RowKey<'a>| {
+            let mut entries = row_start(key, &varying);
+            entries.extend(columns.iter().map(|wanted| {
+                let fits = |of: &&OfColumn<'a>| {
+                    rows.key(&of.1.subject, &of.1.settings) == *key && of_column(of) == *wanted
+                };
+                match cells.iter().find(fits) {
+                    Some((_, cell)) => self.overview_entry(cell),
+                    None => self.absence(key.0, wanted.0, wanted.1),
+                }
+            }));
+            let is_reference = self.run.plan.reference.as_deref() == Some(key.0);
+            Row {
+                class: if is_reference { "reference" } else { "" }.to_owned(),
+                entries,
+                ..Row::default()
+            }
+        };
+        let mut heads = vec![column("subject", "", false)];
+        heads.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
+        heads.extend(columns.iter().map(|(workload, count, rest)| {
+            let title = with_settings(works::title(&self.run.plan, workload), rest);
+            column(title, format!("n = {}", numbers::count(*count)), true)
+        }));
+        Table {
+            rows: keys.iter().map(line).collect(),
+            columns: heads,
+        }
+    }
+
+    fn overview_entry(&self, cell: &CellFigures) -> Entry {
+        let Some(program) = cell.program.as_ref().filter(|p| p.elapsed_ns.is_some()) else {
+            return Entry::text(table::absence(cell));
+        };
+        let path = self.path(cell, "program.elapsed_ns.median");
+        let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
+        entry.below = median(cell.memory_peak_bytes).map_or_else(String::new, numbers::bytes);
+        let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
+        entry.marks = self.notes.marks(&cell.cell, &codes);
+        entry
+    }
+
+    fn absence(&self, subject: &str, workload: &str, count: u64) -> Entry {
+        Entry::text(
+            match not_run(&self.run.plan, subject, workload, Some(count)) {
+                Some(not) if not.remedy.is_empty() => "not applicable",
+                Some(_) => "not run",
+                None => NOTHING,
+            },
+        )
+    }
+}
