@@ -341,8 +341,12 @@ fn disturbed(cells: &[CellFigures]) -> Option<String> {
     if drifted * 2 < measured || drifted < 2 {
         return None;
     }
+    let unstable = match unstable {
+        0 => String::new(),
+        n => format!(", and the rate was not stable in {n}"),
+    };
     Some(format!(
         "The machine was busy with something else or changed its speed in {drifted} of the {measured} \
-         cells measured, and the rate was not stable in {unstable}: it is not a quiet machine."
+         cells measured{unstable}: it is not a quiet machine."
     ))
 }

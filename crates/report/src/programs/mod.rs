@@ -192,7 +192,6 @@ impl<'a> Context<'a> {
         for (at, (workload, count)) in family.members.iter().enumerate() {
             let cells = self.group(workload, Some(*count));
             let title = heading(works::title(plan, workload), Some(*count));
-            part.pictures.push(self.rates_picture(&cells));
             let caption = match at {
                 0 => String::new(),
                 _ if title == part.title => "The same, measured again".to_owned(),
@@ -204,8 +203,7 @@ impl<'a> Context<'a> {
             });
             if at == 0 {
                 part.title = title;
-            } else if let Some(picture) = part.pictures.last_mut() {
-                picture.title = format!("{}: {title}", picture.title);
+                part.pictures.push(self.rates_picture(&cells));
             }
         }
         part.before = self.asked(family, &family.workloads());

@@ -34,9 +34,10 @@ fn apart(plan: &Plan) -> String {
 
 fn clocks() -> &'static str {
     "Elapsed is the time that the work took by the program's own clock, from the making of its first queue to \
-     the end of the last one; wall is the whole run from before the process was started until it had \
-     ended. CPU time and peak memory are the kernel's account of that process and of the children that it \
-     waited for: the peak is that of the largest of them, and as the process is fresh, no earlier run's."
+     the end of the last one; CPU is time in user mode and in the kernel together. It and peak memory are the kernel's account of \
+     that process and of the children that it waited for: the peak is that of the largest of them, and as the \
+     process is fresh, no earlier run's. summary.json has the two kinds of CPU time and the time of the whole \
+     run, too."
 }
 
 fn lengths() -> &'static str {
@@ -59,7 +60,7 @@ fn work(plan: &Plan) -> String {
     format!(
         "Each thread does the whole of the work, so that k threads do k times the work of one; rates are what was counted, \
          over all threads, ÷ elapsed. Every program prints a checksum of its results \
-         where it can, and these are compared: whoever did other work is invalid. Ratios are of rates, with the \
+         where it can, and these are compared: whoever did other work is invalid and has a footnote. Ratios are of rates, with the \
          same settings; a setting that one of the two does not have is taken at its first value.{growth}"
     )
 }

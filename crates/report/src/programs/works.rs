@@ -222,10 +222,11 @@ impl<'a> Rows<'a> {
                 rows.push(key);
             }
         }
-        rows.sort_by_cached_key(|(_, values)| {
+        let place = |subject: &str| self.plan.subjects.iter().position(|s| s.id == subject);
+        rows.sort_by_cached_key(|(subject, values)| {
             let named = self.names.iter().zip(values);
             let settings = named.filter_map(|(k, v)| Some(((*k).to_owned(), (*v)?.to_owned())));
-            unusual(self.plan, &settings.collect())
+            (unusual(self.plan, &settings.collect()), place(subject))
         });
         let varies = |at: usize| rows.iter().any(|row| row.1[at] != rows[0].1[at]);
         let names = self.names.iter().copied().enumerate();
