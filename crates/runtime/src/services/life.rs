@@ -209,7 +209,7 @@ pub(super) struct Sampling(u8);
 /// Transitions of one type that were quick in a row before only some are timed.
 const QUICK_BEFORE_SAMPLING: u8 = 8;
 /// Then one in this many is.
-const SAMPLED_ONE_IN: u8 = 32;
+const SAMPLED_ONE_IN: u8 = 128;
 
 impl Sampling {
     /// Whether the next transition should be timed. The clock costs as much as

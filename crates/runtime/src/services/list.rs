@@ -42,6 +42,12 @@ impl<T> Arena<T> {
         self.places.get(place as usize)
     }
 
+    /// What is or was at `place`, to be changed.
+    #[inline]
+    pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
+        self.places.get_mut(place as usize)
+    }
+
     /// What was at the place that the next record will get, unless that is new.
     pub fn next_place(&self) -> Option<&T> {
         let place = self.free.last()?;

@@ -158,7 +158,7 @@
 //! Bringing services up and down takes O(services + edges) steps, whatever the order:
 //! [`Services::steps`] counts them. A start or stop that is ready at its first poll
 //! costs no task, no allocation and mostly no clock: of types whose transitions are
-//! quick, one in 32 is timed.
+//! quick, one in 128 is timed.
 
 mod context;
 mod definition;

@@ -178,11 +178,11 @@ impl Registry {
     }
 
     fn start<'a>(&'a self, mut graph: RefMut<'a, Graph>, id: ServiceId) {
-        let Some((service, recipe)) = graph.begin_start(id) else {
+        let Some(beginning) = graph.begin_start(id, self.now()) else {
             return;
         };
-        let began = self.begin_timing(&mut graph, service);
-        graph.slots[service].since = self.now();
+        let (service, recipe) = (beginning.service, beginning.recipe);
+        let began = beginning.is_timed.then(|| self.read_clock());
         let heard = self.is_heard();
         if heard {
             drop(graph);
@@ -190,7 +190,14 @@ impl Registry {
             graph = self.graph.borrow_mut();
         }
         let context = self.context(id);
-        let begun = match caught(|| self.hand_over(graph, service, &*recipe, &context)) {
+        let handed_over = match beginning.is_bare {
+            true => {
+                drop(graph);
+                Ok(())
+            }
+            false => caught(|| self.hand_over(graph, service, &*recipe, &context)),
+        };
+        let begun = match handed_over {
             Ok(()) if heard => self.begin_in_span(id, Way::Start, &*recipe, context),
             Ok(()) => recipe.begin(Way::Start, context),
             Err(panic) => Begun::Panicked(panic),
@@ -199,14 +206,6 @@ impl Registry {
             return self.up(id, service, began.map(|began| self.took(began)));
         }
         self.begun(id, Way::Start, begun, &recipe, began);
-    }
-
-    /// When a transition began, where it is to be timed.
-    #[inline]
-    fn begin_timing(&self, graph: &mut Graph, service: u32) -> Option<Instant> {
-        let kind = graph.slots[service].kind;
-        let is_due = graph.samplings[kind as usize].is_due();
-        is_due.then(|| self.read_clock())
     }
 
     fn took(&self, began: Instant) -> Nanos {
@@ -238,11 +237,11 @@ impl Registry {
     }
 
     fn stop(&self, mut graph: RefMut<'_, Graph>, id: ServiceId) {
-        let Some((service, recipe)) = graph.begin_stop(id) else {
+        let Some(beginning) = graph.begin_stop(id, self.now()) else {
             return;
         };
-        let began = self.begin_timing(&mut graph, service);
-        graph.slots[service].since = self.now();
+        let (service, recipe) = (beginning.service, beginning.recipe);
+        let began = beginning.is_timed.then(|| self.read_clock());
         drop(graph);
         let context = self.context(id);
         let begun = if self.is_heard() {
@@ -345,7 +344,8 @@ impl Registry {
         Some(work(graph.slots[service].rare.get_or_insert_default()))
     }
 
-    /// A start or stop is over.
+    /// A start or stop is over that did not succeed at its first poll.
+    #[cold]
     fn ended(
         &self,
         id: ServiceId,
@@ -358,21 +358,19 @@ impl Registry {
         let Some(service) = found else {
             return;
         };
-        match (way, outcome) {
-            (Way::Start, Ok(())) => self.up(id, service, took),
-            (Way::Stop, Ok(())) => self.down(id, service, None, took, recipe),
-            (Way::Start, Err(reason)) => {
-                if let Some(took) = took {
-                    self.graph.borrow_mut().note_start(service, took);
-                }
-                self.down(id, service, Some(reason), None, recipe);
-            }
-            (Way::Stop, Err(reason)) => self.down(id, service, Some(reason), took, recipe),
+        let reason = match (way, outcome) {
+            (Way::Start, Ok(())) => return self.up(id, service, took),
+            (_, outcome) => outcome.err(),
+        };
+        if let (Way::Start, Some(took)) = (way, took) {
+            self.graph.borrow_mut().note_start(service, took);
         }
+        let stop_took = took.filter(|_| way == Way::Stop);
+        self.down(id, service, reason, stop_took, recipe);
     }
 
     /// A start has succeeded.
-    #[inline]
+    #[inline(always)]
     fn up(&self, id: ServiceId, service: u32, took: Option<Nanos>) {
         let mut graph = self.graph.borrow_mut();
         if let Some(took) = took {
@@ -390,6 +388,7 @@ impl Registry {
 
     /// A service is down, or has failed to come up: takes back what it was given,
     /// and lets it rest.
+    #[inline(always)]
     fn down(
         &self,
         id: ServiceId,
@@ -406,10 +405,7 @@ impl Registry {
         slot.since = self.now();
         if slot.constructed {
             drop(graph);
-            self.withdraw(service);
-            if let Err(panic) = caught(|| recipe.unmake()) {
-                tracing::warn!(%panic, %id, "a service panicked when it was dropped");
-            }
+            self.unmake(id, service, recipe);
             graph = self.graph.borrow_mut();
         }
         if let Some(reason) = reason {
@@ -419,6 +415,14 @@ impl Registry {
         graph.came_down(service, State::Stopped);
         drop(graph);
         self.note_whatever_state(id);
+    }
+
+    /// Drops an instance that was made for one start.
+    fn unmake(&self, id: ServiceId, service: u32, recipe: &dyn Recipe) {
+        self.withdraw(service);
+        if let Err(panic) = caught(|| recipe.unmake()) {
+            tracing::warn!(%panic, %id, "a service panicked when it was dropped");
+        }
     }
 
     #[cold]
@@ -642,7 +646,7 @@ impl Registry {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn link(graph: &Graph, edge: u32) -> Link {
     let edge = &graph.edges[edge];
     let offer = &graph.offers[edge.offer];

@@ -1,29 +1,32 @@
 //! Going down: those who use a service first, then the service, then what it used.
 //! Not for: coming up (`up`).
 
-use std::rc::Rc;
+use prony_base::Instant;
 
-use super::{Action, Bond, Edge, Graph, NONE, Recipe, Rule, ServiceId, State, Work};
+use super::{Action, Beginning, Bond, Edge, Graph, NONE, Rule, ServiceId, State, Work};
 
 impl Graph {
     #[inline]
     pub fn queue_leave(&mut self, service: u32) {
-        let id = self.id(service);
         let slot = &mut self.slots[service];
         if !slot.leave_queued && !matches!(slot.state, State::Leaving | State::Stopping) {
             slot.leave_queued = true;
+            let id = ServiceId::new(service, slot.generation);
             self.actions.push_back(Action::on(Work::Leave, id));
         }
     }
 
     /// Begins to take a service down, after those who use it. True where nobody
     /// does, and it is to be stopped at once.
-    #[inline]
+    #[inline(always)]
     pub fn leave(&mut self, id: ServiceId) -> bool {
-        let Some(service) = self.find(id) else {
+        let service = id.index();
+        let Some(slot) = self.slots.get_mut(service) else {
             return false;
         };
-        let slot = &mut self.slots[service];
+        if slot.generation != id.generation() {
+            return false;
+        }
         slot.leave_queued = false;
         match slot.state {
             State::Waiting if !slot.wanted => {
@@ -91,9 +94,9 @@ impl Graph {
 
     #[inline]
     fn stop_if_alone(&mut self, service: u32) {
-        let id = self.id(service);
         let slot = &self.slots[service];
         if slot.state == State::Leaving && slot.dependents.is_empty() {
+            let id = ServiceId::new(service, slot.generation);
             self.actions.push_back(Action::on(Work::Stop, id));
         }
     }
@@ -154,14 +157,15 @@ impl Graph {
 
     /// Takes the stop of a service in hand.
     #[inline]
-    pub fn begin_stop(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
-        let service = self.find(id)?;
-        let slot = &mut self.slots[service];
-        if slot.state != State::Leaving || !slot.dependents.is_empty() {
+    pub fn begin_stop(&mut self, id: ServiceId, now: Instant) -> Option<Beginning> {
+        let slot = self.slots.get(id.index())?;
+        let is_to_stop = slot.generation == id.generation()
+            && slot.state == State::Leaving
+            && slot.dependents.is_empty();
+        if !is_to_stop {
             return None;
         }
-        slot.state = State::Stopping;
-        Some((service, slot.recipe.clone()?))
+        self.begin(id.index(), State::Stopping, now)
     }
 
     /// The next provider that a service which has stopped is to be told of leaving,
@@ -213,10 +217,10 @@ impl Graph {
 
     #[inline]
     fn rest(&mut self, service: u32, state: State) {
-        let id = self.id(service);
         let slot = &mut self.slots[service];
         slot.state = state;
         if slot.removing {
+            let id = ServiceId::new(service, slot.generation);
             // Nothing else may come before it: it is out of all lists.
             self.actions.push_back(Action::on(Work::Free, id));
         } else if slot.wanted && state == State::Stopped {

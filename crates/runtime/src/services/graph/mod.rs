@@ -79,6 +79,15 @@ pub(super) struct Slot {
     pub rare: Option<Box<Rare>>,
 }
 
+/// A start or stop that begins.
+pub(super) struct Beginning {
+    pub service: u32,
+    pub recipe: Rc<dyn Recipe>,
+    /// There is nothing to hand over to it, and nothing to make, before its start.
+    pub is_bare: bool,
+    pub is_timed: bool,
+}
+
 /// Something that a service needs.
 pub(super) struct Need {
     pub service: u32,
@@ -384,18 +393,24 @@ impl Graph {
     }
 
     /// The provider for a need of one, decided on what is installed.
-    #[inline]
+    #[inline(always)]
     pub fn candidate(&self, need: u32, steps: &mut u64) -> Candidate {
         let need = &self.needs[need];
         let interface = &self.interfaces[need.interface as usize];
+        if need.filter.is_none() && interface.offers.len == 1 {
+            return self.sole(need, interface.offers.first, steps);
+        }
+        self.among_several(need, steps)
+    }
+
+    #[inline(never)]
+    fn among_several(&self, need: &Need, steps: &mut u64) -> Candidate {
         let equality = need.filter.as_ref().and_then(|filter| filter.equality());
         let Some((name, value)) = equality else {
-            if need.filter.is_none() && interface.offers.len == 1 {
-                return self.sole(need, interface.offers.first, steps);
-            }
             return self.only(need, self.installed(need.interface), steps);
         };
-        match interface.index.group(name, value) {
+        let index = &self.interfaces[need.interface as usize].index;
+        match index.group(name, value) {
             Some(group) => self.only(need, group.offers.iter().copied(), steps),
             None => Candidate::None,
         }

@@ -2,20 +2,20 @@
 //! requires is started.
 //! Not for: installing (`install`) and going down (`down`).
 
-use std::rc::Rc;
+use prony_base::Instant;
 
 use super::{
-    Action, Asked, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Recipe, Rule, ServiceId,
-    State, Work,
+    Action, Asked, Beginning, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Rule,
+    ServiceId, State, Work,
 };
 
 impl Graph {
     #[inline]
     pub(super) fn queue_start(&mut self, service: u32) {
-        let id = self.id(service);
         let slot = &mut self.slots[service];
         if slot.state == State::Waiting && slot.wanted && slot.unmet == 0 && !slot.start_queued {
             slot.start_queued = true;
+            let id = ServiceId::new(service, slot.generation);
             self.actions.push_back(Action::on(Work::Start, id));
         }
     }
@@ -247,20 +247,34 @@ impl Graph {
 
     /// Takes the start of a service in hand; None where it is not to start after all.
     #[inline]
-    pub fn begin_start(&mut self, id: ServiceId) -> Option<(u32, Rc<dyn Recipe>)> {
-        let service = self.find(id)?;
-        let slot = &mut self.slots[service];
+    pub fn begin_start(&mut self, id: ServiceId, now: Instant) -> Option<Beginning> {
+        let service = id.index();
+        let slot = self.slots.get_mut(service)?;
+        if slot.generation != id.generation() {
+            return None;
+        }
         slot.start_queued = false;
         if slot.state != State::Waiting || !slot.wanted || slot.unmet > 0 {
             return None;
         }
-        if self.has_become_ambiguous(service) {
+        if slot.needs != NONE && self.has_become_ambiguous(service) {
             return None;
         }
-        let slot = &mut self.slots[service];
-        slot.state = State::Starting;
         self.moving += 1;
-        Some((service, slot.recipe.clone()?))
+        self.begin(service, State::Starting, now)
+    }
+
+    /// A start or stop begins.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, service: u32, state: State, now: Instant) -> Option<Beginning> {
+        let slot = &mut self.slots[service];
+        (slot.state, slot.since) = (state, now);
+        Some(Beginning {
+            service,
+            recipe: slot.recipe.clone()?,
+            is_bare: slot.needs == NONE && !slot.constructed,
+            is_timed: self.samplings[slot.kind as usize].is_due(),
+        })
     }
 
     /// Unbinds what has got a second candidate before its dependent was started.
