@@ -55,6 +55,14 @@ fn seven_blocks_of_programs() {
     insta::assert_snapshot!("programs.md", seen.document_md);
 }
 
+/// The sections before the machine: the others are as in the runs above.
+#[test]
+fn one_work_in_several_workloads() {
+    let seen = rendered("spread", &fixture::programs::spread(7));
+    let (figures, _) = seen.document_md.split_once("## Machine").expect("it");
+    insta::assert_snapshot!("spread.md", figures);
+}
+
 #[test]
 fn programs_in_two_blocks_where_everything_goes_wrong() {
     let seen = rendered("program_faults", &fixture::programs::faults());

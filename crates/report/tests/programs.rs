@@ -187,3 +187,75 @@ fn every_finding_has_its_mark_in_a_table() {
     let mark = drifted.split(' ').nth(1).expect("its mark");
     assert_eq!(rows.filter(|row| row.contains(mark)).count(), 2);
 }
+
+/// The lines of the section with this heading.
+#[track_caller]
+fn section<'a>(document: &'a str, heading: &str) -> Vec<&'a str> {
+    let start = format!("## {heading}");
+    let lines = document.lines().skip_while(|line| *line != start);
+    let section = lines.skip(1).take_while(|line| !line.starts_with("## "));
+    let section: Vec<&str> = section.collect();
+    assert!(!section.is_empty(), "no section {heading}");
+    section
+}
+
+#[test]
+fn a_subject_without_a_setting_for_threads_stands_where_its_number_belongs() {
+    let mut run = fixture::programs::spread(2);
+    let tables_with_asyncio = |run: &Run| {
+        let document = render(run).document_md;
+        let mut seen = Vec::new();
+        let mut caption = "";
+        for line in section(&document, "Overview") {
+            if line.starts_with("**") {
+                caption = line;
+            } else if line.starts_with("| python/asyncio") {
+                seen.push(caption.to_owned());
+            }
+        }
+        seen
+    };
+    let again = "**1 thread, the same works at other sizes**";
+    assert_eq!(tables_with_asyncio(&run), ["**1 thread**", again]);
+    for subject in &mut run.plan.subjects {
+        subject.program_threads = 2;
+    }
+    let again = "**2 threads, the same works at other sizes**";
+    assert_eq!(tables_with_asyncio(&run), ["**2 threads**", again]);
+}
+
+#[test]
+fn the_fastest_is_named_only_from_six_blocks() {
+    let of_blocks = |blocks| {
+        let document = render(&fixture::programs::spread(blocks)).document_md;
+        let answer = section(&document, "Short answer").join("\n");
+        assert!(answer.contains("rust/prony"), "{answer}");
+        answer.contains("fastest") || answer.contains("slower") || answer.contains("O(N")
+    };
+    assert!(!of_blocks(1) && !of_blocks(5));
+    assert!(of_blocks(6));
+}
+
+#[test]
+fn sweeps_of_one_work_are_one_section_with_all_its_subjects() {
+    let run = fixture::programs::spread(7);
+    let document = render(&run).document_md;
+    let heading = "How the time of start grows with N";
+    assert_eq!(document.matches(heading).count(), 1);
+    let exponents = section(&document, heading);
+    for subject in ["rust/prony", "cpp/coroutines", "rust/tokio"] {
+        let row = |line: &&&str| line.starts_with(&format!("| {subject}")) && line.contains("N");
+        assert_eq!(exponents.iter().filter(row).count(), 1, "{subject}");
+    }
+    // Other arguments are another work.
+    let mut other = run;
+    let few = other
+        .plan
+        .workloads
+        .iter_mut()
+        .find(|w| w.name == "start-few");
+    let program = few.expect("one").program.as_mut().expect("a program");
+    program.args = vec!["--slowly".to_owned()];
+    let document = render(&other).document_md;
+    assert_eq!(document.matches("## How the time of").count(), 2);
+}
