@@ -21,6 +21,8 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::sync::{Mutex, PoisonError};
 
 use prony_base::Nanos;
 use prony_engine::thread::{self, Urgency};
@@ -294,7 +296,7 @@ fn collect(of: libc::pid_t, options: libc::c_int) -> Option<Ended> {
 /// parent's peak resident set for its own, and the kernel keeps the larger of both as its
 /// peak. A forked child has only what the parent wrote to, which is little in a process
 /// that has just begun.
-pub fn by_fork(command: &mut std::process::Command) {
+pub fn by_fork(command: &mut Command) {
     // SAFETY: the closure makes one system call, which is sound between fork and exec; that
     // there is a closure is what makes the standard library fork.
     unsafe { command.pre_exec(die_with_parent) };
@@ -450,6 +452,22 @@ fn descendants_among(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
         }
     }
     found
+}
+
+/// Held while a process is started, and for ever by who ends them all.
+static STARTING: Mutex<()> = Mutex::new(());
+
+/// Starts a process, unless this one is about to end: then it never returns.
+pub fn start(command: &mut Command) -> io::Result<Child> {
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
+
+/// Lets no thread of this process start another one from now on, so that who ends all
+/// descendants does not miss one that is started meanwhile. For a process that is
+/// about to end: nothing takes it back.
+pub fn start_no_more() {
+    std::mem::forget(STARTING.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
 /// Kills every descendant of the calling process and collects those that are its

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::order::LINE_BYTES_MAX;
 use super::{Envelope, INTERRUPT, Order, Report, WORD};
-use crate::launch::Wanted;
+use crate::launch::{self, Wanted};
 
 /// Reports that wait to be heard.
 const REPORTS_MAX: usize = 64;
@@ -75,13 +75,13 @@ impl Supervisor {
         line.push(b'\n');
         // A group of its own: Ctrl-C on the terminal is for Prony alone, which then
         // ends the trial in good order.
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .arg(WORD)
             .process_group(0)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(failed)?;
+            .stdout(Stdio::piped());
+        let mut child = launch::start(&mut command).map_err(failed)?;
         let mut input = child.stdin.take();
         if let Some(pipe) = &mut input {
             // One that is gone by now is seen by the end of its reports.

@@ -49,13 +49,13 @@ fn start(order: &CommandOrder) -> io::Result<u32> {
         .split_first()
         .ok_or_else(|| io::Error::other("the command is empty"))?;
     let log = File::create(&order.log)?;
-    let child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .envs(&order.env)
         .current_dir(&order.dir)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
-        .stderr(log)
-        .spawn()?;
-    Ok(child.id())
+        .stderr(log);
+    Ok(launch::start(&mut command)?.id())
 }

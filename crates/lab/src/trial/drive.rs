@@ -12,8 +12,8 @@ use prony_record::{GeneratorEvent, Histogram, LoadReport, LoadSpec, LoadTarget};
 use super::log::Log;
 use super::start::Place;
 use super::wrk;
-use crate::request;
 use crate::supervise::TrialOrder;
+use crate::{launch, request};
 
 /// The hidden command of `prony` that drives a subject.
 const WORD: &str = "__generate";
@@ -196,10 +196,8 @@ fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, Strin
 
 /// Starts a generator whose lines arrive in a mailbox.
 fn start(mut command: Command, log: &Log) -> io::Result<(Child, Receiver<String>)> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(log.writer()?)
-        .spawn()?;
+    command.stdout(Stdio::piped()).stderr(log.writer()?);
+    let mut child = launch::start(&mut command)?;
     let (send, lines) = mailbox(LINES_MAX);
     if let Some(output) = child.stdout.take() {
         std::thread::spawn(move || {
