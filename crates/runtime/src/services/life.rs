@@ -9,7 +9,7 @@
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -242,7 +242,8 @@ impl Sampling {
 
 struct Pool<M, F> {
     make: M,
-    spare: Cell<Option<Pin<Box<Option<F>>>>>,
+    /// The place of a future that is over, which holds nothing any more.
+    spare: Cell<Option<Pin<Box<F>>>>,
 }
 
 impl<M, F: Future<Output = Result<(), Failure>> + 'static> Pool<M, F> {
@@ -258,45 +259,26 @@ impl<M, F: Future<Output = Result<(), Failure>> + 'static> Pool<M, F> {
     where
         M: Fn(Rc<S>, Context) -> F,
     {
-        let mut place = self.spare.take().unwrap_or_else(|| Box::pin(None));
-        place.set(Some((self.make)(service, context)));
-        let polled = caught(|| {
-            // Nobody is to be woken: what is pending is polled again at once, by its task.
-            let mut cx = std::task::Context::from_waker(Waker::noop());
-            let polled = poll_in(&mut place, &mut cx);
-            if polled.is_ready() {
-                place.set(None);
+        let future = (self.make)(service, context);
+        let mut place = match self.spare.take() {
+            Some(mut place) => {
+                place.set(future);
+                place
             }
-            polled
-        });
-        match polled {
+            None => Box::pin(future),
+        };
+        // Nobody is to be woken: what is pending is polled again at once, by its task.
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        match caught(|| place.as_mut().poll(&mut cx)) {
             Ok(Poll::Ready(result)) => {
                 self.spare.set(Some(place));
                 Begun::Done(result)
             }
-            Ok(Poll::Pending) => pending(place),
+            Ok(Poll::Pending) => Begun::Pending(place),
             Err(panic) => {
                 let _ = caught(|| drop(place));
                 Begun::Panicked(panic)
             }
         }
-    }
-}
-
-#[cold]
-fn pending<F: Future<Output = Result<(), Failure>> + 'static>(
-    mut place: Pin<Box<Option<F>>>,
-) -> Begun {
-    Begun::Pending(Box::pin(poll_fn(move |cx| poll_in(&mut place, cx))))
-}
-
-#[inline]
-fn poll_in<F: Future>(
-    place: &mut Pin<Box<Option<F>>>,
-    cx: &mut std::task::Context<'_>,
-) -> Poll<F::Output> {
-    match place.as_mut().as_pin_mut() {
-        Some(future) => future.poll(cx),
-        None => Poll::Pending,
     }
 }

@@ -354,10 +354,13 @@ impl Registry {
         took: Option<Nanos>,
         recipe: &dyn Recipe,
     ) {
-        let found = self.graph.borrow().find(id);
-        let Some(service) = found else {
+        let mut graph = self.graph.borrow_mut();
+        let Some(service) = graph.find(id) else {
             return;
         };
+        // What succeeds at once does so in the turn in which it began.
+        graph.slots[service].since = self.now();
+        drop(graph);
         let reason = match (way, outcome) {
             (Way::Start, Ok(())) => return self.up(id, service, took),
             (_, outcome) => outcome.err(),
@@ -377,7 +380,6 @@ impl Registry {
             graph.note_start(service, took);
         }
         let slot = &mut graph.slots[service];
-        slot.since = self.now();
         if let Some(rare) = &mut slot.rare {
             rare.reason = None;
         }
@@ -401,9 +403,7 @@ impl Registry {
         if let Some(took) = stop_took {
             graph.note_stop(service, took);
         }
-        let slot = &mut graph.slots[service];
-        slot.since = self.now();
-        if slot.constructed {
+        if graph.slots[service].constructed {
             drop(graph);
             self.unmake(id, service, recipe);
             graph = self.graph.borrow_mut();

@@ -331,11 +331,12 @@ impl Graph {
         let slot = &mut self.slots[service];
         slot.state = State::Running;
         slot.starts += 1;
-        self.moving -= 1;
         let (asked_by, mut offer) = (slot.asked_by, slot.offers);
+        let leaves = std::mem::take(&mut slot.leave_after_start);
+        self.moving -= 1;
         self.running
             .push(&mut self.slots, service, |slot| &mut slot.order);
-        if std::mem::take(&mut self.slots[service].leave_after_start) {
+        if leaves {
             return self.queue_leave(service);
         }
         if asked_by != NONE {
