@@ -9,25 +9,27 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-/// Exit status of `try.py` for a subject that this machine lacks something for.
+/// Exit status of the scripts for a subject that this machine lacks something for.
 const NOT_RUN: i32 = 3;
 /// Subjects that the distribution on which the tests run does not offer, by their own words.
 const ELSEWHERE: [&str; 1] = ["cpp/drogon"];
 
-fn holds_to_the_contract(subject: &str) {
+/// What a script in `subjects` says of one of them, whose builds are kept in `builds`.
+fn holds(script: &str, subject: &str, builds: &str) {
     let Some(python) = prony_testkit::need("python3") else {
         return;
     };
     let root = prony_testkit::root();
     let build = root
-        .join(".prony/test-subjects")
+        .join(".prony")
+        .join(builds)
         .join(subject.replace('/', "-"));
     let output = Command::new(python)
-        .arg(root.join("subjects/try.py"))
+        .arg(root.join("subjects").join(script))
         .args([subject, "--prony", common::PRONY, "--build"])
         .arg(build)
         .output()
-        .expect("try.py runs");
+        .expect("the script runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     match output.status.code() {
@@ -36,6 +38,16 @@ fn holds_to_the_contract(subject: &str) {
         Some(NOT_RUN) => prony_testkit::skip(&text.trim().replace('\n', " ")),
         _ => panic!("{subject}:\n{text}"),
     }
+}
+
+fn holds_to_the_contract(subject: &str) {
+    holds("try.py", subject, "test-subjects");
+}
+
+/// Each work at several counts, on one thread and on two, in every build: the counts, the
+/// bytes and the checksums; and what it must refuse.
+fn does_its_works_as_agreed(subject: &str) {
+    holds("programs.py", subject, "test-programs");
 }
 
 macro_rules! subjects {
@@ -65,9 +77,26 @@ subjects! {
     rust_tokio: "rust/tokio",
 }
 
+macro_rules! programs {
+    ($($name:ident: $subject:literal,)*) => {
+        /// Those of them that are programs. The works of rust/prony are tested with
+        /// `prony bench`, whose words are its own.
+        const PROGRAMS: &[&str] = &[$($subject),*];
+        mod programs { $(#[test] fn $name() { super::does_its_works_as_agreed($subject); })* }
+    };
+}
+
+programs! {
+    cpp_coroutines: "cpp/coroutines",
+    go_goroutines: "go/goroutines",
+    node_eventloop: "node/eventloop",
+    python_asyncio: "python/asyncio",
+    rust_tokio: "rust/tokio",
+}
+
 #[test]
 fn no_subject_is_left_out_here() {
-    let mut found = BTreeSet::new();
+    let (mut found, mut programs) = (BTreeSet::new(), BTreeSet::new());
     let root = prony_testkit::root().join("subjects");
     for language in fs::read_dir(&root)
         .expect("the subjects")
@@ -75,19 +104,23 @@ fn no_subject_is_left_out_here() {
         .filter(|entry| entry.path().is_dir())
     {
         for subject in fs::read_dir(language.path()).expect("a language").flatten() {
-            if subject.path().join("subject.toml").exists() {
+            if let Ok(declared) = fs::read_to_string(subject.path().join("subject.toml")) {
                 let name = subject
                     .path()
                     .strip_prefix(&root)
                     .expect("below")
                     .to_string_lossy()
                     .into_owned();
+                if declared.lines().any(|line| line == "role = \"program\"") {
+                    programs.insert(name.clone());
+                }
                 found.insert(name);
             }
         }
     }
-    assert_eq!(
-        found,
-        SUBJECTS.iter().map(|&subject| subject.to_owned()).collect()
-    );
+    let tested = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|&name| name.to_owned()).collect()
+    };
+    assert_eq!(found, tested(SUBJECTS));
+    assert_eq!(programs, tested(PROGRAMS));
 }

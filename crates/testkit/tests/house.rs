@@ -56,7 +56,9 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("http", &["base", "wire", "engine"]),
         (
             "bench",
-            &["base", "engine", "wire", "http", "runtime", "load", "record"],
+            &[
+                "base", "engine", "wire", "http", "runtime", "load", "record",
+            ],
         ),
         ("record", &["base"]),
         ("load", &["base", "wire", "engine", "http", "record"]),
