@@ -135,7 +135,14 @@ impl Load {
 
 impl Service for Load {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        self.begin().await.map_err(Failure::from)
+        let begun = self.stage.unless_stopping(self.begin()).await;
+        if begun.is_err()
+            && let Some(child) = self.child.take()
+        {
+            // A start that failed is not followed by a stop.
+            self.children.end(&child).await;
+        }
+        begun.map_err(Failure::from)
     }
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {

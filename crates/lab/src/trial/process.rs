@@ -143,7 +143,7 @@ impl Process {
         let part = &self.part;
         let log = self.stage.log(part.log_name)?;
         let (program, mut command) = part.command(&log)?;
-        let spawned = launch::on_cores(&part.cores, || command.spawn());
+        let spawned = launch::on_cores(&part.cores, || launch::start(&mut command));
         let child = spawned
             .map_err(Halt::io("its cores cannot be had"))?
             .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
@@ -225,6 +225,7 @@ impl Ready {
 
 impl Service for Ready {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        self.wait().await.map_err(Failure::from)
+        let waited = self.stage.unless_stopping(self.wait()).await;
+        waited.map_err(Failure::from)
     }
 }

@@ -358,6 +358,7 @@ impl<'a> Running<'a> {
 
     /// Ends the generator, then the subject, then whatever is left.
     async fn stop(&mut self) {
+        self.stage.stop();
         self.counters_after();
         self.canary_after();
         self.enter(Phase::Stop);

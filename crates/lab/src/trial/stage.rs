@@ -12,6 +12,7 @@ use std::task::Poll;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
 use prony_record::{Isolation, Phase, PhaseSpan, Trial, layout};
+use prony_runtime::coroutines::ManualEvent;
 
 use super::log::Log;
 use super::{Halt, POLL_MAX};
@@ -29,6 +30,8 @@ pub struct Stage {
     /// What follows the processes.
     pub sampler: RefCell<Sampler>,
     interrupt: Interrupt,
+    /// The trial stops: no start is worth going on with.
+    stopping: ManualEvent,
     origin: Instant,
     phase: Cell<(Phase, Instant)>,
 }
@@ -63,6 +66,7 @@ impl Stage {
             trial: RefCell::new(trial),
             sampler: RefCell::new(Sampler::new(isolation.process_namespace)),
             interrupt: interrupt.clone(),
+            stopping: ManualEvent::new(),
             origin: now,
             phase: Cell::new((Phase::Prepare, now)),
         })
@@ -113,6 +117,23 @@ impl Stage {
         match first(work, self.interrupted()).await {
             First::One(done) => Ok(done),
             First::Other(()) => Err(Halt::Interrupted),
+        }
+    }
+
+    /// From now on the trial stops, and what [`Stage::unless_stopping`] does ends.
+    pub fn stop(&self) {
+        self.stopping.set();
+    }
+
+    /// Does `work`, a part of a service's start, unless the trial stops first: a service
+    /// that starts is only stopped once its start has ended.
+    pub async fn unless_stopping<T>(
+        &self,
+        work: impl Future<Output = Result<T, Halt>>,
+    ) -> Result<T, Halt> {
+        match first(work, self.stopping.wait()).await {
+            First::One(done) => done,
+            First::Other(()) => Err(Halt::Failed("the trial was stopped".to_owned())),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Any process of a trial is killed at any moment: there is a result and nobody is left.
 
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use prony_base::Random;
@@ -47,17 +48,10 @@ pub fn any_process(isolation: Isolation) {
         std::thread::sleep(moment);
         let hit = kill_one(&stage, victim);
         hits += u32::from(hit);
-        let deadline = Instant::now() + RUN_MAX;
-        let status = loop {
-            if let Some(status) = run.try_wait().expect("a child") {
-                break status;
-            }
-            assert!(
-                Instant::now() < deadline,
-                "kill {kill} of {victim:?} after {moment:?}: no end"
-            );
-            std::thread::sleep(Duration::from_millis(2));
-        };
+        let status = ends_in_time(
+            &mut run,
+            &format!("kill {kill} of {victim:?} after {moment:?}"),
+        );
         let what = format!("kill {kill} of {victim:?} after {moment:?}, hit: {hit}");
         assert!(status.success(), "{what}: {status}");
         stage.none_left();
@@ -66,6 +60,18 @@ pub fn any_process(isolation: Isolation) {
         judge(&stored.trials[0], victim, hit, &what);
     }
     assert!(hits > 0, "nobody was there to be killed in {kills} tries");
+}
+
+/// The status with which a run of one trial ends; in time, or this fails.
+pub fn ends_in_time(run: &mut Child, what: &str) -> ExitStatus {
+    let deadline = Instant::now() + RUN_MAX;
+    loop {
+        if let Some(status) = run.try_wait().expect("a child") {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "{what}: no end");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Kills the victim, if it is there now.

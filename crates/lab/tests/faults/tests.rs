@@ -65,6 +65,10 @@ pub fn all() -> ExitCode {
             an_interrupted_trial_is_done_again,
         );
         add(
+            "an_interrupt_is_heeded_while_a_subject_does_not_become_ready",
+            an_interrupt_is_heeded_before_readiness,
+        );
+        add(
             "killed_at_any_moment_nothing_is_left_and_nothing_finished_is_lost",
             killed_at_any_moment,
         );
@@ -515,6 +519,26 @@ fn an_interrupted_trial_is_done_again(isolation: Isolation) {
             .iter()
             .all(|trial| trial.outcome == Outcome::Measured)
     );
+}
+
+/// The service that waits for the sign was asked to stop, and went on waiting, until the
+/// whole trial was given up and nothing of it recorded.
+fn an_interrupt_is_heeded_before_readiness(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let mut never = subject("never-ready", &[]);
+    never.ready.timeout_ns = 600_000_000_000;
+    let mut run = stage.start(&plan(vec![never], 1, 100), &[]);
+    wait_line(&mut run, "phase Ready");
+    prony_lab::launch::signal(run.id(), rustix::process::Signal::INT);
+    let status = killed::ends_in_time(&mut run, "a run that waits for readiness");
+    assert_eq!(status.code(), Some(130));
+    stage.none_left();
+    let trials = stage.read().trials;
+    assert_eq!(trials.len(), 1);
+    assert_eq!(trials[0].outcome, Outcome::Interrupted);
+    let exit = &process(&trials[0], Role::Subject).exit;
+    let asked = matches!(exit, Some(Exit::Signal { asked: true, .. }));
+    assert!(asked, "{exit:?}");
 }
 
 /// Kills the main process at seeded moments (`PRONY_KILLS` of them, else 8) of one run
