@@ -291,25 +291,14 @@ impl<S: Service, K> Typed<S, K> {
             Instance::Made(service) => service.borrow().clone(),
         }
     }
-
-    /// Lets `work` have the service, where it is there. One that was given stays
-    /// there, and is not counted.
-    #[inline]
-    fn with(&self, work: impl FnOnce(&S)) {
-        match &self.parts.instance {
-            Instance::Given(service) => work(service),
-            Instance::Made(service) => {
-                let service = service.borrow().clone();
-                if let Some(service) = service {
-                    work(&service);
-                }
-            }
-        }
-    }
 }
 
 impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
     fn added(&self, link: &Link, context: &Context) {
+        // One that was given has no constructor with needs of its own.
+        if let Instance::Given(service) = &self.parts.instance {
+            return self.parts.needs[link.which as usize].1.added(service, link);
+        }
         let arguments = self.parts.arguments();
         match (link.which as usize).checked_sub(arguments) {
             None => {
@@ -319,12 +308,19 @@ impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
             }
             Some(need) => {
                 self.make(context);
-                self.with(|service| self.parts.needs[need].1.added(service, link));
+                if let Some(service) = self.current() {
+                    self.parts.needs[need].1.added(&service, link);
+                }
             }
         }
     }
 
     fn removed(&self, link: &Link) {
+        if let Instance::Given(service) = &self.parts.instance {
+            return self.parts.needs[link.which as usize]
+                .1
+                .removed(service, link);
+        }
         let arguments = self.parts.arguments();
         match (link.which as usize).checked_sub(arguments) {
             None => {
@@ -333,7 +329,9 @@ impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
                 }
             }
             Some(need) => {
-                self.with(|service| self.parts.needs[need].1.removed(service, link));
+                if let Some(service) = self.current() {
+                    self.parts.needs[need].1.removed(&service, link);
+                }
             }
         }
     }

@@ -128,10 +128,28 @@ impl List {
         place: u32,
         links: impl Fn(&mut T) -> &mut Links,
     ) {
-        *links(&mut arena[place]) = Links {
+        *links(&mut arena[place]) = self.last_links();
+        self.append(arena, place, links);
+    }
+
+    /// The links of a record that is about to be [appended](List::append).
+    #[inline]
+    pub fn last_links(&self) -> Links {
+        Links {
             previous: self.last,
             next: NONE,
-        };
+        }
+    }
+
+    /// Like [`push`](List::push), for a record that was made with
+    /// [`last_links`](List::last_links).
+    #[inline]
+    pub fn append<T>(
+        &mut self,
+        arena: &mut Arena<T>,
+        place: u32,
+        links: impl Fn(&mut T) -> &mut Links,
+    ) {
         match self.last {
             NONE => self.first = place,
             last => links(&mut arena[last]).next = place,

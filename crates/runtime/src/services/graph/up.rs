@@ -5,8 +5,8 @@
 use prony_base::Instant;
 
 use super::{
-    Action, Asked, Beginning, Bond, Candidate, Edge, Graph, Links, List, NONE, Need, Rule,
-    ServiceId, State, Work,
+    Action, Asked, Beginning, Bond, Candidate, Edge, Graph, List, NONE, Rule, ServiceId, State,
+    Work,
 };
 
 impl Graph {
@@ -167,30 +167,26 @@ impl Graph {
     #[inline]
     fn bind(&mut self, need: u32, offer: u32) {
         self.steps += 1;
-        let Need {
-            service,
-            rule,
-            interface,
-            ..
-        } = self.needs[need];
-        if rule != Rule::Many {
+        if self.needs[need].rule != Rule::Many {
             self.unlist(need);
         }
         let provider = self.offers[offer].service;
+        let dependents = &mut self.slots[provider].dependents;
+        let at = &mut self.needs[need];
+        let (service, rule) = (at.service, at.rule);
+        at.version = self.interfaces[at.interface as usize].version;
         let edge = self.edges.insert(Edge {
             need,
             dependent: service,
             provider,
             offer,
             bond: Bond::Silent,
-            by_provider: Links::default(),
-            by_need: Links::default(),
+            by_provider: dependents.last_links(),
+            by_need: at.edges.last_links(),
         });
-        self.needs[need].version = self.interfaces[interface as usize].version;
-        let dependents = &mut self.slots[provider].dependents;
-        dependents.push(&mut self.edges, edge, |edge| &mut edge.by_provider);
-        let edges = &mut self.needs[need].edges;
-        edges.push(&mut self.edges, edge, |edge| &mut edge.by_need);
+        dependents.append(&mut self.edges, edge, |edge| &mut edge.by_provider);
+        let edges = &mut at.edges;
+        edges.append(&mut self.edges, edge, |edge| &mut edge.by_need);
         match (rule, self.slots[service].state) {
             (Rule::Required, _) => {
                 self.slots[service].unmet -= 1;
