@@ -1,4 +1,5 @@
 //! A `prony serve` process, and raw sockets to ask it over.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
