@@ -373,7 +373,7 @@ impl Registry {
     }
 
     /// A start has succeeded.
-    #[inline(always)]
+    #[inline]
     fn up(&self, id: ServiceId, service: u32, took: Option<Nanos>) {
         let mut graph = self.graph.borrow_mut();
         if let Some(took) = took {
@@ -390,7 +390,7 @@ impl Registry {
 
     /// A service is down, or has failed to come up: takes back what it was given,
     /// and lets it rest.
-    #[inline(always)]
+    #[inline]
     fn down(
         &self,
         id: ServiceId,
@@ -646,7 +646,7 @@ impl Registry {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn link(graph: &Graph, edge: u32) -> Link {
     let edge = &graph.edges[edge];
     let offer = &graph.offers[edge.offer];

@@ -18,7 +18,7 @@ impl Graph {
 
     /// Begins to take a service down, after those who use it. True where nobody
     /// does, and it is to be stopped at once.
-    #[inline(always)]
+    #[inline]
     pub fn leave(&mut self, id: ServiceId) -> bool {
         let service = id.index();
         let Some(slot) = self.slots.get_mut(service) else {
