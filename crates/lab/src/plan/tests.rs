@@ -231,7 +231,9 @@ fn only_selects_by_part_and_pattern_and_drops_the_rest() {
     assert_eq!(two.cells.len(), 4 + 3);
     let error = run(&["haskell"]).unwrap_err().to_string();
     assert!(
-        error.contains("`haskell` selects none of the 25 cells:\n  rust/prony ping c=2 services=off\n"),
+        error.contains(
+            "`haskell` selects none of the 25 cells:\n  rust/prony ping c=2 services=off\n"
+        ),
         "{error}"
     );
 }
