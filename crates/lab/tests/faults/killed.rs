@@ -118,7 +118,12 @@ fn judge(trial: &Trial, victim: Victim, hit: bool, what: &str) {
         .any(|span| span.phase == Phase::Stop && span.length_ns > 0);
     let own = trial.processes.iter().find(|process| process.role == role);
     if let (true, true, Some(process)) = (hit, stopping, own) {
-        let killed = matches!(process.exit, Some(Exit::Signal { signal: 9, .. }));
+        // Where `python3` is a script, what was killed may have been a child of its shell,
+        // which then says so by its own status.
+        let killed = matches!(
+            process.exit,
+            Some(Exit::Signal { signal: 9, .. } | Exit::Code { code: 137 })
+        );
         let ended = matches!(trial.outcome, Outcome::Measured);
         assert!(
             killed || ended,
