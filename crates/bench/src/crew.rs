@@ -61,6 +61,6 @@ fn sum(order: &Order, measure: &str, shares: &[(Instant, Instant, Share)]) -> Pr
         elapsed_ns: elapsed.0,
         bytes: shares.iter().map(|(_, _, share)| share.bytes).sum(),
         checksum: checksum.to_string(),
-        durations: None,
+        ..ProgramLine::default()
     }
 }

@@ -58,6 +58,7 @@ pub fn run(order: &Order) -> Result<Done, BenchError> {
             bytes: 0,
             checksum: checksum.to_string(),
             durations: Some(durations(&deadlines)),
+            ..ProgramLine::default()
         },
         notes: refused.iter().map(ToString::to_string).collect(),
     })

@@ -185,7 +185,7 @@ fn of_groups(found: &Captures<'_>, asked: &Asked) -> Result<ProgramLine, String>
         elapsed_ns,
         bytes: whole("bytes")?.unwrap_or(0),
         checksum: text("checksum").unwrap_or_default().to_owned(),
-        durations: None,
+        ..ProgramLine::default()
     })
 }
 

@@ -14,6 +14,7 @@
 //! Not for: reading or writing files, computing anything from them.
 #![forbid(unsafe_code)]
 
+mod client;
 mod environment;
 mod histogram;
 pub mod layout;
@@ -22,6 +23,9 @@ mod plan;
 mod program;
 mod trial;
 
+pub use client::{
+    ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
+};
 pub use environment::{Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{

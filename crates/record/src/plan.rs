@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{CountsSign, PlannedClient, PlannedNetwork};
+
 /// The resolved experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -40,6 +42,12 @@ pub struct Plan {
     pub subjects: Vec<PlannedSubject>,
     /// Everything that is asked.
     pub workloads: Vec<PlannedWorkload>,
+    /// Servers on the fixed other side of the clients that are measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub peers: Vec<PlannedSubject>,
+    /// Networks between client and peer, beside loopback.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub networks: Vec<PlannedNetwork>,
     /// Every named variation.
     pub settings: Vec<PlannedSetting>,
     /// All cells, in the order of the document.
@@ -123,6 +131,20 @@ pub struct PlannedSubject {
     /// the first being the usual one; `{name}` in a command stands for the chosen value.
     #[serde(default)]
     pub variants: BTreeMap<String, Vec<String>>,
+    /// Argument vector that runs it as a client, placeholders unresolved, `{url}` and
+    /// `{connections}` among them; empty where it is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client: Vec<String>,
+    /// Environment of the client, placeholders unresolved.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub client_env: BTreeMap<String, String>,
+    /// Argument vector that turns what the client printed, which it gets on its standard
+    /// input after the client has ended, into the line of JSON; empty: the client prints it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_translate: Vec<String>,
+    /// How it tells what it has counted, where it is a peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountsSign>,
 }
 
 /// Where a subject comes from.
@@ -194,6 +216,9 @@ pub struct PlannedWorkload {
     /// The work of a program that is run to its end; `None`: requests to a server.
     #[serde(default)]
     pub program: Option<PlannedProgram>,
+    /// The work of a client against a peer; `None`: it is not a client that is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<PlannedClient>,
 }
 
 impl PlannedWorkload {

@@ -1,9 +1,11 @@
 //! What a program that runs to its end recorded: what the kernel says of the fresh
 //! process, and the lines of JSON that it printed itself.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use crate::{ClientFigures, Histogram, Spread};
 
 /// A program's run, from its start to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +41,15 @@ pub struct ProgramLine {
     pub checksum: String,
     /// Lengths of repeated runs, where those are what is measured.
     pub durations: Option<Durations>,
+    /// What a client counted, where the program is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientFigures>,
+    /// Further figures by name, each with its unit last: `connect_ns`, `pss_bytes`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, Spread>,
+    /// Further counts by name: `syscalls`, `voluntary_switches`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tallies: BTreeMap<String, u64>,
 }
 
 /// Lengths of repeated runs of one job.

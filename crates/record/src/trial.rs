@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{LoadReport, ProgramReport};
+use crate::{ClientReport, LoadReport, ProgramReport};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,9 +59,12 @@ pub struct Trial {
     /// could not see, a log that was cut.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What a program that was run to its end recorded.
+    /// What a program that was run to its end recorded; a client is one, too.
     #[serde(default)]
     pub program: Option<ProgramReport>,
+    /// What a trial of a client recorded beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientReport>,
 }
 
 /// How a trial ended.

@@ -182,6 +182,8 @@ pub fn plan(
         subjects: planned_subjects(experiment, subjects, &cells, &cores),
         workloads: planned_workloads(experiment, &cells),
         settings: planned_settings(experiment, &cells),
+        peers: Vec::new(),
+        networks: Vec::new(),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
         order: Vec::new(),
         cores,
@@ -617,6 +619,7 @@ fn planned_subjects(
         build_dir: String::new(),
         build_key: String::new(),
         version: String::new(),
+        ..PlannedSubject::default()
     };
     subjects
         .iter()
@@ -649,6 +652,7 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
             connections,
             timeout_ns: workload.timeout.0,
             program: work.map(|work| program::planned(work, once(own().filter_map(|c| c.count)))),
+            client: None,
         });
     }
     planned
