@@ -201,6 +201,7 @@ fn workload() -> PlannedWorkload {
         connections: vec![4],
         timeout_ns: 2_000_000_000,
         program: None,
+        client: None,
     }
 }
 
