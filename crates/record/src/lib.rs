@@ -1,4 +1,4 @@
-//! What a run directory holds: types and their schema version, nothing else.
+//! What a run directory holds: types and their schema version.
 //!
 //! ```text
 //! plan.json          [`Plan`]: what was to be done, whole and resolved
@@ -11,9 +11,11 @@
 //!
 //! The files are an interface: a field may be added, none changes its meaning
 //! without [`SCHEMA`] changing. Every quantity has its unit last in its name.
-//! Not for: reading or writing files, computing anything from them.
+//! Not for: reading or writing files, or computing anything from them but whether two
+//! records of one fact agree ([`agreement`]).
 #![forbid(unsafe_code)]
 
+mod agreement;
 mod client;
 mod environment;
 mod histogram;
@@ -23,6 +25,7 @@ mod plan;
 mod program;
 mod trial;
 
+pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
