@@ -40,7 +40,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod client;
+pub mod client;
+mod connection;
 mod counters;
 mod options;
 mod request;
@@ -48,7 +49,7 @@ mod response;
 mod server;
 mod wait;
 
-pub use client::{
+pub use connection::{
     ClientConnection, ClientError, ClientErrorKind, ClientOptions, ClientRequest, ClientResponse,
     Phase,
 };

@@ -1,5 +1,5 @@
 //! A client of one connection: send requests, read their responses in order.
-//! Not for: a pool, redirects, or measuring (`prony-load` does that).
+//! Not for: a pool, redirects, TLS (`client` has them), or measuring (`prony-load` does that).
 
 use std::fmt;
 use std::future::poll_fn;

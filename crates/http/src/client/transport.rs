@@ -1,0 +1,114 @@
+//! What bytes go over: a stream of the engine, bare or with a layer on it. One
+//! enum, so that the bare way costs one branch and no box.
+//! Not for: what the bytes mean (`h1`, `http2`).
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::task::{Context, Poll};
+
+use prony_engine::{Received, SendBuf, Stream};
+
+/// Received bytes: a pooled buffer of the loop, or what a layer made of such.
+/// Empty at the end of the stream.
+pub enum Chunk {
+    /// As the loop received it; goes back to its pool when dropped.
+    Pooled(Received),
+    /// Made by a layer above the stream.
+    Owned(Vec<u8>),
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Chunk::Pooled(received) => received,
+            Chunk::Owned(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Chunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Chunk({} bytes)", self.len())
+    }
+}
+
+/// A connection of bytes. Dropping it closes it, after what was posted is out.
+#[derive(Debug)]
+pub enum Transport {
+    /// TCP as it is.
+    Plain(Stream),
+}
+
+impl Transport {
+    /// The next bytes; empty at the end of the stream. Dropping what waits loses
+    /// nothing. One task at a time may wait.
+    ///
+    /// # Errors
+    /// What broke the connection or the layer, after everything received before.
+    #[inline]
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
+        match self {
+            Transport::Plain(stream) => stream
+                .poll_recv(cx)
+                .map(|received| received.map(Chunk::Pooled)),
+        }
+    }
+
+    /// Queues bytes to be sent, whole and in order, with the next turn's batch.
+    ///
+    /// # Errors
+    /// As of [`Stream::post`].
+    #[inline]
+    pub fn post(&mut self, bytes: impl Into<SendBuf>) -> io::Result<()> {
+        match self {
+            Transport::Plain(stream) => stream.post(bytes),
+        }
+    }
+
+    /// Ready once the kernel has all posted bytes.
+    ///
+    /// # Errors
+    /// What broke the connection.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Transport::Plain(stream) => stream.poll_flush(cx),
+        }
+    }
+
+    /// Bytes that are posted and that the kernel has not taken.
+    #[inline]
+    pub fn posted_bytes(&self) -> usize {
+        match self {
+            Transport::Plain(stream) => stream.posted_bytes(),
+        }
+    }
+
+    /// Ends this side once what was posted is out.
+    pub fn shutdown_write(&mut self) {
+        match self {
+            Transport::Plain(stream) => stream.shutdown_write(),
+        }
+    }
+
+    /// Closes at once with a reset; what is unsent is dropped.
+    pub fn reset(&self) {
+        match self {
+            Transport::Plain(stream) => stream.reset(),
+        }
+    }
+
+    /// The peer's address.
+    ///
+    /// # Errors
+    /// What the kernel says, when the connection is gone.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Transport::Plain(stream) => stream.peer_addr(),
+        }
+    }
+}
