@@ -57,6 +57,11 @@ codes! {
     P015 "checksum differs";
     P016 "peak memory of different work is the same";
     P017 "deadlines missed";
+    P018 "counts of client and peer differ";
+    P019 "the client's own figures contradict each other";
+    P020 "peer saturated";
+    P021 "more threads than cores";
+    P022 "latency incomplete";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -135,7 +140,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P017"
+            "no finding has the code `X1`: they go from P001 to P022"
         );
     }
 }

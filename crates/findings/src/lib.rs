@@ -19,6 +19,7 @@
 //! Not for: reading files, figures and comparisons (`prony-stats`), laying out text (`prony-report`).
 #![forbid(unsafe_code)]
 
+pub mod client;
 mod code;
 mod finding;
 pub mod measure;

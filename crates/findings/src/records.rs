@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::measure;
-use prony_record::{Cell, Outcome, Plan, PlannedSubject, PlannedWorkload, ProgramReport, Trial};
+use prony_record::{
+    Cell, Outcome, Plan, PlannedClient, PlannedSubject, PlannedWorkload, ProgramReport, Trial,
+};
 
 /// A plan and its trials by Prony's own generator.
 #[derive(Clone, Debug)]
@@ -76,7 +78,7 @@ impl<'a> Case<'a> {
         ended.filter(of_server)
     }
 
-    /// Those of a program that ran to its end.
+    /// Those of a program that ran to its end; a client is one, too.
     pub fn runs(&self) -> impl Iterator<Item = (&'a Trial, &'a ProgramReport)> + use<'a> {
         let trials = self.trials().iter().copied();
         let ended = trials.filter(|trial| trial.outcome == Outcome::Measured);
@@ -102,5 +104,15 @@ impl<'a> Case<'a> {
     /// Whether it is the work of a program that is run to its end.
     pub fn is_program(&self) -> bool {
         self.cell.count.is_some() || self.workload.is_some_and(|w| w.program.is_some())
+    }
+
+    /// What its client is asked to do, where it is one.
+    pub fn client(&self) -> Option<&'a PlannedClient> {
+        self.workload.and_then(|w| w.client.as_ref())
+    }
+
+    /// Whether it is the work of a client against a peer.
+    pub fn is_client(&self) -> bool {
+        self.client().is_some()
     }
 }

@@ -2,7 +2,7 @@
 
 use prony_record::{CheckLevel, LoadReport, Outcome, Trial};
 
-use super::{Seen, limits, worst};
+use super::{Seen, clients, limits, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Value};
 use crate::records::Case;
@@ -113,6 +113,9 @@ const WRONG: (&str, &str) = (
 /// P006: any failure but refused and reset ones; wrong answers, or from 1 % of unexpected
 /// statuses on, make the cell invalid.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
+    if case.is_client() {
+        return clients::failed(case);
+    }
     worst(case, Code::P006, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let (counts, failed, connect) = (

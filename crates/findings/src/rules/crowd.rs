@@ -3,7 +3,7 @@
 use prony_record::Cell;
 use prony_stats::median;
 
-use super::{Seen, finding, limits};
+use super::{Seen, clients, finding, limits};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
@@ -26,6 +26,9 @@ const OTHER_BYTES: (&str, &str) = (
 /// of the reference in the same workload, size and settings, or, without one, from the median of
 /// the cells there.
 pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
+    if case.is_client() {
+        return clients::other_page(case);
+    }
     let Some(own) = bytes(case) else {
         return Vec::new();
     };

@@ -56,7 +56,7 @@ const MORE_CORES: (&str, &str) = (
 /// P007: CPU time of the subject's processes over 1.05 × its cores × the window; of a program
 /// over 1.05 × its threads × its wall time.
 pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
-    if case.is_program() {
+    if case.is_program() || case.is_client() {
         return more_threads(case);
     }
     worst(case, Code::P007, case.measured(), |trial| {
@@ -162,7 +162,7 @@ fn foreign_delay(case: &Case<'_>, trial: &Trial) -> Option<f64> {
         return None;
     }
     let cores = &case.records.plan.cores;
-    let generator = [Role::Generator];
+    let generator = [Role::Generator, Role::Peer];
     let subject = [Role::Subject, Role::Backing, Role::Front];
     let sides = [
         (&generator[..], cores.generator.len()),

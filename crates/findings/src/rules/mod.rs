@@ -4,6 +4,7 @@
 //! trial by itself and tell of the worst one ([`worst`]); the finding then names all blocks.
 
 mod answers;
+mod clients;
 mod crowd;
 mod machine;
 mod programs;
@@ -57,6 +58,26 @@ pub mod limits {
     pub const PEAK_BLOCKS_MIN: usize = 2;
     /// P017: missed deadlines that the evidence names one by one.
     pub const MISSED_NAMED_MAX: usize = 5;
+    /// P006: kinds of failures that the evidence names, by a client's own names.
+    pub const KINDS_NAMED_MAX: usize = 6;
+    /// P012: how far bytes of a body may be off those of the page: the last answers may be cut.
+    pub const PAGE_OFF: f64 = 0.01;
+    /// P019: what the start and the end of a client may take beside the time by its own clock.
+    pub const BESIDE_NS: f64 = 5e8;
+    /// P019: and this part of that time.
+    pub const BESIDE_SHARE: f64 = 0.10;
+    /// P019: elapsed over the whole run, from which it cannot be.
+    pub const ELAPSED_OVER: f64 = 1.01;
+    /// P019: how far the time for which a client asked may be off what it was told.
+    pub const DURATION_SHARE: f64 = 0.05;
+    /// P019: and at the least this much.
+    pub const DURATION_NS: f64 = 1e8;
+    /// P019: how far a rate that a client gives may be off count ÷ elapsed.
+    pub const RATE_OFF: f64 = 0.02;
+    /// P019: what rounding of printed figures explains.
+    pub const ROUNDED: f64 = 1.02;
+    /// P022: how far the number of latencies may be off that of answers.
+    pub const LATENCY_OFF: f64 = 0.01;
 }
 
 /// A rule.
@@ -81,6 +102,11 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P015, programs::checksum_differs),
     (Code::P016, programs::same_peak),
     (Code::P017, programs::deadlines_missed),
+    (Code::P018, clients::counts_disagree),
+    (Code::P019, clients::own_clock),
+    (Code::P020, clients::peer_saturated),
+    (Code::P021, clients::crowded),
+    (Code::P022, clients::latency_incomplete),
 ];
 
 /// All findings, by cell in the plan's order and by code.

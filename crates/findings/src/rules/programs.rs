@@ -11,14 +11,15 @@ use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
 use crate::records::Case;
 
-/// [`worst`] over the runs of a program.
+/// [`worst`] over the runs of a program that is no client.
 fn worst_run(
     case: &Case<'_>,
     code: Code,
     look: impl Fn(&Trial, &ProgramReport) -> Option<Seen>,
 ) -> Vec<Finding> {
-    let runs = case.runs().map(|(trial, _)| trial);
-    worst(case, code, runs, |trial| {
+    let is_client = case.is_client();
+    let runs = case.runs().filter(|_| !is_client);
+    worst(case, code, runs.map(|(trial, _)| trial), |trial| {
         look(trial, trial.program.as_ref()?)
     })
 }
@@ -158,6 +159,10 @@ const SAME_PEAK: (&str, &str) = (
 /// P016: a peak of at least 16 MiB that another workload of the same subject and settings has to
 /// the byte, in each of at least 2 blocks.
 pub(super) fn same_peak(case: &Case<'_>) -> Vec<Finding> {
+    // What a client does for other peers is the same work.
+    if case.is_client() {
+        return Vec::new();
+    }
     let own = peaks(case);
     let cells = &case.records.plan.cells;
     let others = cells.iter().filter(|cell| other_work(cell, case.cell));

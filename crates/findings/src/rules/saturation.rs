@@ -4,7 +4,7 @@ use prony_base::Nanos;
 use prony_record::{LoadReport, Role, Trial};
 use prony_stats::{Time, in_flight};
 
-use super::{Seen, limits, worst};
+use super::{Seen, clients, limits, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
@@ -79,6 +79,9 @@ const EXCESS: (&str, &str) = (
 /// P005: Little's law gives under 80 % of the connections, after adding what time-outs and the
 /// end of the window can explain; or more than all, beyond what the start of the window explains.
 pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
+    if case.is_client() {
+        return clients::not_in_flight(case);
+    }
     worst(case, Code::P005, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         let timeout = Nanos(case.workload.map_or(0, |workload| workload.timeout_ns));

@@ -1,0 +1,366 @@
+//! P018 to P022, and what P005, P006 and P012 say of clients: do both sides tell the same, was it
+//! the client that was measured, and is its latency that of all its answers?
+
+use prony_record::{LatencyNs, ProgramLine, ProgramReport, REQUESTS, Trial};
+
+use super::{Seen, limits, worst};
+use crate::client::{self, Busy, Limit};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::measure;
+use crate::records::Case;
+
+/// [`worst`] over the runs of a client; nothing for other subjects.
+fn worst_run(
+    case: &Case<'_>,
+    code: Code,
+    look: impl Fn(&Trial, &ProgramReport, &ProgramLine) -> Option<Seen>,
+) -> Vec<Finding> {
+    let is_client = case.is_client();
+    let runs = case.runs().filter(|_| is_client);
+    worst(case, code, runs.map(|(trial, _)| trial), |trial| {
+        let program = trial.program.as_ref()?;
+        look(trial, program, measure::line(program)?)
+    })
+}
+
+const DISAGREE: (&str, &str) = (
+    "The peer did not see as many requests as the client says it made, and those in flight at the end do \
+     not explain the difference: at least one of the two counts wrongly, and the rate with it.",
+    "See what the tool counts (a cap on recorded answers, retries, requests before its clock starts) and \
+     whether anything else asked the peer; until then do not use its rate.",
+);
+
+/// P018: requests counted by the peer less those answered and failed by the client's count are not
+/// those in flight; or bytes of downloads differ.
+pub(super) fn counts_disagree(case: &Case<'_>) -> Vec<Finding> {
+    worst_run(case, Code::P018, |trial, _, line| {
+        let found = client::agrees(trial, case.cell.connections)?;
+        if found.holds() {
+            return None;
+        }
+        let said = client::said(trial)?;
+        let peer = &trial.client.as_ref()?.peer;
+        let mut evidence = vec![
+            Evidence::count("answered, by the client", line.count),
+            Evidence::count("failed, by the client", said.failed),
+            match said.in_flight {
+                Some(in_flight) => Evidence::count("in flight, by the client", in_flight),
+                None => Evidence::count("in flight, at the most", found.unanswered_max),
+            },
+        ];
+        let counted = [
+            ("requests, by the peer", peer.requests),
+            (
+                "requests that the peer never saw",
+                positive(found.missing.into()),
+            ),
+            (
+                "requests that the client does not account for",
+                positive(found.extra.into()),
+            ),
+        ];
+        let counted = counted.into_iter();
+        evidence.extend(counted.filter_map(|(what, n)| Some(Evidence::count(what, n?))));
+        let off = found.bytes_off.unwrap_or(0);
+        if off != 0 {
+            evidence.push(Evidence::count("bytes, by the client", line.bytes));
+            evidence.push(Evidence::number(
+                "bytes that the peer sent beyond these",
+                off as f64,
+                Unit::Count,
+            ));
+        }
+        let badness = found.missing as f64 + found.extra as f64 + (off as f64).abs();
+        Some(Seen::suspect(badness, DISAGREE, evidence).severity(Severity::Invalid))
+    })
+}
+
+fn positive(number: i128) -> Option<u64> {
+    u64::try_from(number).ok().filter(|n| *n > 0)
+}
+
+const CLOCK: (&str, &str) = (
+    "What the client says of its own run does not fit together, or not with the time for which it ran: its \
+     rate or its latency is not what it seems.",
+    "See how the tool takes its time and what it counts: where it starts its clock, whether it caps or \
+     drops answers, whether it stopped early. Until then rank nothing by it.",
+);
+
+/// P019: the whole run is much longer than elapsed, or shorter; it did not ask for the time that it
+/// was told to; the rate that it gives is not count ÷ elapsed; its latencies contradict each other.
+pub(super) fn own_clock(case: &Case<'_>) -> Vec<Finding> {
+    let asked = case.records.plan.duration_ns.max(1_000_000_000) as f64;
+    worst_run(case, Code::P019, |trial, program, line| {
+        let (elapsed, wall) = (line.elapsed_ns as f64, program.wall_ns as f64);
+        let time = |what: &str, ns: f64| Evidence::number(what, ns, Unit::Nanoseconds);
+        let mut evidence = Vec::new();
+        let mut impossible = false;
+        let beside = limits::BESIDE_NS + limits::BESIDE_SHARE * elapsed;
+        if wall > 0.0 && (wall - elapsed > beside || elapsed > wall * limits::ELAPSED_OVER) {
+            impossible = elapsed > wall;
+            evidence.extend([time("elapsed", elapsed), time("whole run", wall)]);
+        }
+        let requests = case.client().is_some_and(|c| c.work == REQUESTS);
+        let off = (elapsed - asked).abs();
+        if requests && off > limits::DURATION_SHARE * asked && off > limits::DURATION_NS {
+            evidence.extend([
+                time("time that it was told to ask for", asked),
+                time("elapsed, by its clock", elapsed),
+            ]);
+        }
+        evidence.extend(rate_contradicts(program, line));
+        if let Some(latency) = client::latency(trial) {
+            let wrong = latency_contradicts(latency);
+            impossible |= wrong.is_some();
+            evidence.extend(wrong.into_iter().flatten());
+        }
+        let severity = match impossible {
+            true => Severity::Invalid,
+            false => Severity::Suspect,
+        };
+        (!evidence.is_empty())
+            .then(|| Seen::suspect(evidence.len() as f64, CLOCK, evidence).severity(severity))
+    })
+}
+
+/// A client may give its rate as a figure of its own.
+fn rate_contradicts(program: &ProgramReport, line: &ProgramLine) -> Vec<Evidence> {
+    let Some(given) = line.figures.get("requests_per_s").map(|s| s.mean) else {
+        return Vec::new();
+    };
+    let Some(rate) = measure::program_rate(program).map(|rate| rate.0) else {
+        return Vec::new();
+    };
+    if !given.is_finite() || (given / rate - 1.0).abs() <= limits::RATE_OFF {
+        return Vec::new();
+    }
+    vec![
+        Evidence::number("rate that it gives", given, Unit::PerSecond),
+        Evidence::number("count ÷ elapsed", rate, Unit::PerSecond),
+    ]
+}
+
+/// Percentiles that fall, or a mean outside smallest and largest. 0 is one that is not given.
+fn latency_contradicts(latency: &LatencyNs) -> Option<Vec<Evidence>> {
+    let named = [
+        ("min", latency.min),
+        ("p50", latency.p50),
+        ("p90", latency.p90),
+        ("p99", latency.p99),
+        ("p99.9", latency.p99_9),
+        ("max", latency.max),
+    ];
+    let time = |what: &str, ns: f64| Evidence::number(what, ns, Unit::Nanoseconds);
+    let given: Vec<(&str, u64)> = named.into_iter().filter(|(_, ns)| *ns > 0).collect();
+    // Tools round what they print: a mean of a single value need not be that value to the digit.
+    let over = |a: f64, b: f64| a > b * limits::ROUNDED;
+    let falls = given.windows(2).find(|pair| {
+        let [first, second] = pair else { return false };
+        over(first.1 as f64, second.1 as f64)
+    });
+    if let Some([first, second]) = falls {
+        return Some(vec![
+            time(first.0, first.1 as f64),
+            time(second.0, second.1 as f64),
+        ]);
+    }
+    let (min, max) = (latency.min as f64, latency.max as f64);
+    let mean = latency.mean;
+    let outside = max > 0.0 && over(mean, max) || mean > 0.0 && over(min, mean);
+    outside.then(|| vec![time("min", min), time("mean", mean), time("max", max)])
+}
+
+const PEER_FULL: (&str, &str) = (
+    "The peer was at its limit and the client was not: the client is at least this fast, and another \
+     one that fills the peer, too, cannot come out faster. Their CPU time a request still tells them apart.",
+    "Give the peer more cores or threads, or a client one core of several; until then rank by CPU time a \
+     request.",
+);
+
+/// P020: the peer's busiest core or thread was busy for 95 % of the time and the client's was not.
+pub(super) fn peer_saturated(case: &Case<'_>) -> Vec<Finding> {
+    worst_run(case, Code::P020, |trial, _, _| {
+        let busy = Busy::of(trial, &case.records.plan.cores);
+        let (client, peer) = (busy.client?.0, busy.peer?.0);
+        let evidence = vec![
+            Evidence::number("peer's busiest core or thread", peer, Unit::Share),
+            Evidence::number("client's busiest core or thread", client, Unit::Share),
+        ];
+        (busy.limit() == Some(Limit::Peer)).then(|| Seen::suspect(peer, PEER_FULL, evidence))
+    })
+}
+
+const CROWDED: (&str, &str) = (
+    "There are more threads than cores for them: they take turns, and more of them do not mean more \
+     work at the same time.",
+    "Read the row as one of as many threads as there are cores, or use a machine with more of them.",
+);
+
+/// P021: more threads of the client, or of the peer, than cores that they are pinned to.
+pub(super) fn crowded(case: &Case<'_>) -> Vec<Finding> {
+    let cores = &case.records.plan.cores;
+    worst_run(case, Code::P021, |_, _, line| {
+        let peer_threads = case.client().map_or(0, |client| client.peer_threads);
+        let sides = [
+            ("client", u64::from(line.threads), cores.subject.len()),
+            ("peer", u64::from(peer_threads), cores.generator.len()),
+        ];
+        let over = |side: &&(&str, u64, usize)| side.2 > 0 && side.1 > side.2 as u64;
+        let evidence: Vec<Evidence> = sides
+            .iter()
+            .filter(over)
+            .flat_map(|(side, threads, cores)| {
+                [
+                    Evidence::count(format!("threads of the {side}"), *threads),
+                    Evidence::number(format!("cores of the {side}"), *cores as f64, Unit::Cores),
+                ]
+            })
+            .collect();
+        (!evidence.is_empty())
+            .then(|| Seen::suspect(0.0, CROWDED, evidence).severity(Severity::Info))
+    })
+}
+
+const NO_LATENCY: (&str, &str) = (
+    "The tool does not give all of these percentiles: nothing can be said of its tail.",
+    "Nothing, unless you need them: then use a client that records every latency.",
+);
+const PART_LATENCY: (&str, &str) = (
+    "The latencies are those of a part of the answers: a percentile of the rest may be anything.",
+    "See whether the tool caps what it records, and ask for less, or for a shorter time.",
+);
+
+/// P022: percentiles are missing (for information), or rest on fewer or more answers than were counted.
+pub(super) fn latency_incomplete(case: &Case<'_>) -> Vec<Finding> {
+    let requests = case.client().is_some_and(|c| c.work == REQUESTS);
+    worst_run(case, Code::P022, |trial, _, line| {
+        let unknown = LatencyNs::default();
+        let latency = client::latency(trial).unwrap_or(&unknown);
+        let slack = f64::from(case.cell.connections) + limits::LATENCY_OFF * line.count as f64;
+        if latency.count > 0 && (latency.count as f64 - line.count as f64).abs() > slack {
+            let evidence = vec![
+                Evidence::count("latencies recorded", latency.count),
+                Evidence::count("answers counted", line.count),
+            ];
+            return Some(Seen::suspect(1.0, PART_LATENCY, evidence));
+        }
+        let named = [
+            ("p50", latency.p50),
+            ("p90", latency.p90),
+            ("p99", latency.p99),
+            ("max", latency.max),
+        ];
+        let missing = named
+            .iter()
+            .filter(|(_, ns)| *ns == 0)
+            .map(|(name, _)| *name);
+        let missing: Vec<&str> = missing.collect();
+        if missing.is_empty() || !requests {
+            return None;
+        }
+        let evidence = vec![Evidence::text("not given", missing.join(", "))];
+        let badness = missing.len() as f64;
+        Some(Seen::suspect(badness, NO_LATENCY, evidence).severity(Severity::Info))
+    })
+}
+
+const FAILED: (&str, &str) = (
+    "Some of the client's requests failed. They are not in its rate, and the latencies tell nothing of \
+     them.",
+    "Look at its log of this trial and at that of the peer: which side gave up, and why?",
+);
+
+/// P006 of a client: its requests that failed, by its own names.
+pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
+    worst_run(case, Code::P006, |trial, _, line| {
+        let said = client::said(trial).filter(|said| said.failed > 0)?;
+        let mut evidence = vec![Evidence::count("failed", said.failed)];
+        let kinds = said.failed_by_kind.iter().filter(|(_, count)| **count > 0);
+        let named = kinds.take(limits::KINDS_NAMED_MAX);
+        evidence.extend(named.map(|(kind, count)| Evidence::count(kind.clone(), *count)));
+        evidence.push(Evidence::count("answered", line.count));
+        Some(Seen::suspect(said.failed as f64, FAILED, evidence))
+    })
+}
+
+const FEW_IN_FLIGHT: (&str, &str) = (
+    "Count × mean latency ÷ elapsed is the number of requests in flight on average (Little's law). It is well \
+     below the number of connections, and the client was not at the limit of its cores: some connections \
+     idled, or the latency leaves out a part of the time.",
+    "See from when to when the tool takes a latency, whether it opens all its connections, and how it \
+     shares them out over its threads.",
+);
+const MORE_IN_FLIGHT: (&str, &str) = (
+    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which cannot \
+     be, and nothing confirms the count: rate or latency is wrong.",
+    "Do not use the figures of this cell; see how the tool takes its times.",
+);
+const LATENCY_TOO_LONG: (&str, &str) = (
+    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which cannot \
+     be. The peer counted as many requests and the run was as long, so it is the latency that is wrong: it is \
+     not that of the requests that were made (some tools add made-up ones). The rate stands.",
+    "Do not use its latency; take it from a client that keeps to Little's law.",
+);
+
+/// P005 of a client: over 1.02 × the connections, or under 80 % of them without full cores.
+pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
+    let requests = case.client().is_some_and(|c| c.work == REQUESTS);
+    worst_run(case, Code::P005, |trial, program, _| {
+        let little = client::little(trial)?;
+        let asked = f64::from(case.cell.connections);
+        let busy = Busy::of(trial, &case.records.plan.cores).client;
+        let mut evidence = vec![
+            Evidence::count("connections", case.cell.connections.into()),
+            Evidence::number("in flight by Little's law", little, Unit::Count),
+        ];
+        if little > asked * (1.0 + limits::IN_FLIGHT_OVER) {
+            let counted = client::agrees(trial, case.cell.connections);
+            let confirmed = counted.is_some_and(|found| found.compared && found.holds());
+            let elapsed = measure::elapsed(program)?.0;
+            let ran = (program.wall_ns as f64 - elapsed).abs()
+                <= limits::BESIDE_NS + limits::BESIDE_SHARE * elapsed;
+            let seen = match confirmed && ran {
+                true => Seen::suspect(little, LATENCY_TOO_LONG, evidence),
+                false => {
+                    Seen::suspect(little, MORE_IN_FLIGHT, evidence).severity(Severity::Invalid)
+                }
+            };
+            return Some(seen);
+        }
+        let full = busy.is_some_and(|busy| busy.0 >= limits::SATURATED_SHARE);
+        if !requests || full || little >= limits::IN_FLIGHT_SHARE * asked {
+            return None;
+        }
+        evidence.extend(
+            busy.map(|busy| {
+                Evidence::number("client's busiest core or thread", busy.0, Unit::Share)
+            }),
+        );
+        Some(Seen::suspect(1.0 - little / asked, FEW_IN_FLIGHT, evidence))
+    })
+}
+
+const OTHER_PAGE: (&str, &str) = (
+    "The bodies that this client read are not as long as the page: it asks for something else (a compressed \
+     form, say), counts more than bodies, or did not read them to the end.",
+    "See what it asks for and what it counts, and make the requests of all clients alike.",
+);
+
+/// P012 of a client: bytes of bodies for each answer are off those of the page by over 1 %.
+pub(super) fn other_page(case: &Case<'_>) -> Vec<Finding> {
+    worst_run(case, Code::P012, |trial, _, line| {
+        let page = trial.client.as_ref()?.page_body_bytes as f64;
+        let own = line.bytes as f64 / line.count as f64;
+        let ratio = own / page;
+        if line.bytes == 0 || !ratio.is_finite() || (ratio - 1.0).abs() <= limits::PAGE_OFF {
+            return None;
+        }
+        let evidence = vec![
+            Evidence::number("bytes of a body, by the client", own, Unit::Bytes),
+            Evidence::number("bytes of the page's body", page, Unit::Bytes),
+        ];
+        let badness = (ratio - 1.0).abs();
+        Some(Seen::suspect(badness, OTHER_PAGE, evidence).severity(Severity::Info))
+    })
+}
