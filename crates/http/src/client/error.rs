@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 use prony_base::Nanos;
 use prony_wire::encode::EncodeError;
 
+use super::tls::TlsError;
+
 /// Linux's numbers for "too many open files", of the system and of the process, for which
 /// the standard library has no name.
 const ENFILE: i32 = 23;
@@ -158,7 +160,7 @@ pub enum Kind {
     /// The proxy wants credentials, or others (407).
     ProxyCredentials,
     /// The handshake or the session of TLS failed.
-    Tls(String),
+    Tls(TlsError),
     /// The other side broke a rule of HTTP/2, or ended the stream so.
     Http2(String),
     /// More redirects than the limit; all addresses on the way.
@@ -178,6 +180,9 @@ pub enum Kind {
 impl Kind {
     /// A failure of the system by its name.
     pub fn of_io(error: io::Error) -> Kind {
+        if let Some(tls) = TlsError::within(&error) {
+            return Kind::Tls(tls.clone());
+        }
         match (error.kind(), error.raw_os_error()) {
             (io::ErrorKind::ConnectionRefused, _) => Kind::Refused(error),
             (
@@ -226,7 +231,7 @@ impl Kind {
             Kind::BodyTooLong(_) => "body_too_long",
             Kind::ProxyRefused(_) => "proxy_refused",
             Kind::ProxyCredentials => "proxy_credentials",
-            Kind::Tls(_) => "tls",
+            Kind::Tls(error) => error.name(),
             Kind::Http2(_) => "http2",
             Kind::TooManyRedirects(_) => "too_many_redirects",
             Kind::RedirectLoop(_) => "redirect_loop",
@@ -259,11 +264,11 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::BadUrl(text)
-            | Kind::Tls(text)
             | Kind::Http2(text)
             | Kind::Decode(text)
             | Kind::BadLocation(text) => f.write_str(text),
             Kind::BadRequest(error) => write!(f, "{error}"),
+            Kind::Tls(error) => write!(f, "{error}"),
             Kind::BodySource(error) => write!(f, "the source of the body failed: {error}"),
             Kind::BodyLength { announced, given } => {
                 write!(
@@ -445,6 +450,7 @@ impl std::error::Error for Error {
         match &self.0.kind {
             Kind::BadRequest(error) => Some(error),
             Kind::Wire(error) => Some(error),
+            Kind::Tls(error) => Some(error),
             Kind::BodySource(error)
             | Kind::Lookup(error)
             | Kind::Refused(error)

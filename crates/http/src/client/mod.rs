@@ -2,6 +2,7 @@
 
 mod body;
 pub mod error;
+pub mod tls;
 pub mod transport;
 
 pub use body::{Body, Pieces};

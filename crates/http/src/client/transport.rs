@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 
 use prony_engine::{Received, SendBuf, Stream};
 
+use super::tls::TlsStream;
+
 /// Received bytes: a pooled buffer of the loop, or what a layer made of such.
 /// Empty at the end of the stream.
 pub enum Chunk {
@@ -42,6 +44,8 @@ impl fmt::Debug for Chunk {
 pub enum Transport {
     /// TCP as it is.
     Plain(Stream),
+    /// Under TLS.
+    Tls(Box<TlsStream>),
 }
 
 impl Transport {
@@ -56,6 +60,7 @@ impl Transport {
             Transport::Plain(stream) => stream
                 .poll_recv(cx)
                 .map(|received| received.map(Chunk::Pooled)),
+            Transport::Tls(stream) => stream.poll_recv(cx),
         }
     }
 
@@ -67,6 +72,7 @@ impl Transport {
     pub fn post(&mut self, bytes: impl Into<SendBuf>) -> io::Result<()> {
         match self {
             Transport::Plain(stream) => stream.post(bytes),
+            Transport::Tls(stream) => stream.post(bytes),
         }
     }
 
@@ -77,6 +83,7 @@ impl Transport {
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Plain(stream) => stream.poll_flush(cx),
+            Transport::Tls(stream) => stream.poll_flush(cx),
         }
     }
 
@@ -85,6 +92,7 @@ impl Transport {
     pub fn posted_bytes(&self) -> usize {
         match self {
             Transport::Plain(stream) => stream.posted_bytes(),
+            Transport::Tls(stream) => stream.posted_bytes(),
         }
     }
 
@@ -92,6 +100,7 @@ impl Transport {
     pub fn shutdown_write(&mut self) {
         match self {
             Transport::Plain(stream) => stream.shutdown_write(),
+            Transport::Tls(stream) => stream.shutdown_write(),
         }
     }
 
@@ -99,6 +108,7 @@ impl Transport {
     pub fn reset(&self) {
         match self {
             Transport::Plain(stream) => stream.reset(),
+            Transport::Tls(stream) => stream.reset(),
         }
     }
 
@@ -109,6 +119,7 @@ impl Transport {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Transport::Plain(stream) => stream.peer_addr(),
+            Transport::Tls(stream) => stream.peer_addr(),
         }
     }
 }

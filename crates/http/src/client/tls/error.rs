@@ -61,6 +61,30 @@ pub enum TlsError {
 }
 
 impl TlsError {
+    /// Its name in one word, as programs print it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            TlsError::NoRoots(_) => "tls_no_roots",
+            TlsError::BadSetting { .. } => "tls_bad_setting",
+            TlsError::BadServerName(_) => "tls_bad_server_name",
+            TlsError::Expired(_) => "tls_expired",
+            TlsError::NotYetValid(_) => "tls_not_yet_valid",
+            TlsError::WrongHost { .. } => "tls_wrong_host",
+            TlsError::UnknownIssuer => "tls_unknown_issuer",
+            TlsError::SelfSigned => "tls_self_signed",
+            TlsError::Revoked => "tls_revoked",
+            TlsError::BadCertificate(_) => "tls_bad_certificate",
+            TlsError::ClientCertificateRequired => "tls_client_certificate_required",
+            TlsError::ClientCertificateRefused(_) => "tls_client_certificate_refused",
+            TlsError::Alert(_) => "tls_alert",
+            TlsError::Protocol(_) => "tls_protocol",
+            TlsError::NotTls(_) => "tls_not_spoken",
+            TlsError::HandshakeCut => "tls_handshake_cut",
+            TlsError::Truncated => "tls_truncated",
+            TlsError::Io(_) => "tls_io",
+        }
+    }
+
     /// True when the server did not prove who it is: trying again will not help,
     /// and nothing of a request was sent.
     pub fn is_about_trust(&self) -> bool {
@@ -186,12 +210,12 @@ fn of_certificate(error: CertificateError) -> TlsError {
             length(time.as_secs().saturating_sub(not_after.as_secs()))
         )),
         CertificateError::NotValidYet => TlsError::NotYetValid(String::new()),
-        CertificateError::NotValidYetContext { time, not_before } => TlsError::NotYetValid(
-            format!(
+        CertificateError::NotValidYetContext { time, not_before } => {
+            TlsError::NotYetValid(format!(
                 ": it will be in {}",
                 length(not_before.as_secs().saturating_sub(time.as_secs()))
-            ),
-        ),
+            ))
+        }
         CertificateError::NotValidForName => TlsError::WrongHost {
             wanted: "this host".to_owned(),
             presented: Vec::new(),

@@ -43,11 +43,14 @@ pub enum TlsVersion {
     Tls13,
 }
 
+static NEW_AND_OLD: [&SupportedProtocolVersion; 2] = [&version::TLS13, &version::TLS12];
+static ONLY_NEW: [&SupportedProtocolVersion; 1] = [&version::TLS13];
+
 impl TlsVersion {
     fn versions(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {
-            TlsVersion::Tls12 => &[&version::TLS13, &version::TLS12],
-            TlsVersion::Tls13 => &[&version::TLS13],
+            TlsVersion::Tls12 => &NEW_AND_OLD,
+            TlsVersion::Tls13 => &ONLY_NEW,
         }
     }
 }
@@ -256,7 +259,9 @@ impl TlsSettings {
             roots.add_parsable_certificates(found.certs);
             if roots.is_empty() {
                 let why = found.errors.first().map(ToString::to_string);
-                return Err(TlsError::NoRoots(why.unwrap_or_else(|| "none found".into())));
+                return Err(TlsError::NoRoots(
+                    why.unwrap_or_else(|| "none found".into()),
+                ));
             }
         }
         match roots.is_empty() {
