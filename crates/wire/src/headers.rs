@@ -97,6 +97,25 @@ impl OwnedHeaders {
         self.len = headers.len;
     }
 
+    /// Removes all lines and keeps the memory.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.len = 0;
+    }
+
+    /// Adds a line that came otherwise than in HTTP/1. False, and nothing is added, where
+    /// its name is no token or its value holds a control byte.
+    pub fn push(&mut self, name: &str, value: &[u8]) -> bool {
+        let is_line = is_token(name.as_bytes()) && value.iter().all(|&byte| is_value_byte(byte));
+        if is_line {
+            for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+                self.lines.extend_from_slice(part);
+            }
+            self.len += 1;
+        }
+        is_line
+    }
+
     /// The lines.
     pub fn as_headers(&self) -> Headers<'_> {
         Headers::checked(&self.lines, self.len)
@@ -168,4 +187,24 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
 /// Whether a header value may hold this byte.
 pub(crate) const fn is_value_byte(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_are_pushed_are_found_and_bad_ones_are_refused() {
+        let mut headers = OwnedHeaders::default();
+        assert!(headers.push("a", b"1"));
+        assert!(headers.push("b-c", b" x: \xff "));
+        for (name, value) in [("", &b""[..]), ("a b", b""), ("a", b"x\r\ny: z"), ("a", b"\0")] {
+            assert!(!headers.push(name, value), "{name:?}");
+        }
+        let lines: Vec<_> = headers.as_headers().iter().collect();
+        let wanted = [Header::new("a", b"1"), Header::new("b-c", b"x: \xff")];
+        assert_eq!(lines, wanted);
+        headers.clear();
+        assert!(headers.as_headers().is_empty());
+    }
 }

@@ -163,6 +163,9 @@ pub enum Kind {
     Tls(TlsError),
     /// The other side broke a rule of HTTP/2, or ended the stream so.
     Http2(String),
+    /// The server says that it did nothing of the request, which can be sent again
+    /// (HTTP/2: a refused stream, or a connection that is being closed).
+    NotHandled(String),
     /// More redirects than the limit; all addresses on the way.
     TooManyRedirects(Vec<String>),
     /// A redirect to where the request has been; all addresses on the way.
@@ -233,6 +236,7 @@ impl Kind {
             Kind::ProxyCredentials => "proxy_credentials",
             Kind::Tls(error) => error.name(),
             Kind::Http2(_) => "http2",
+            Kind::NotHandled(_) => "not_handled",
             Kind::TooManyRedirects(_) => "too_many_redirects",
             Kind::RedirectLoop(_) => "redirect_loop",
             Kind::BadLocation(_) => "bad_location",
@@ -267,6 +271,9 @@ impl fmt::Display for Kind {
             | Kind::Http2(text)
             | Kind::Decode(text)
             | Kind::BadLocation(text) => f.write_str(text),
+            Kind::NotHandled(why) => {
+                write!(f, "the server did nothing of the request: {why}")
+            }
             Kind::BadRequest(error) => write!(f, "{error}"),
             Kind::Tls(error) => write!(f, "{error}"),
             Kind::BodySource(error) => write!(f, "the source of the body failed: {error}"),

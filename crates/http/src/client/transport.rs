@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use prony_engine::{Received, SendBuf, Stream};
 
 use super::tls::TlsStream;
@@ -19,6 +20,8 @@ pub enum Chunk {
     Pooled(Received),
     /// Made by a layer above the stream.
     Owned(Vec<u8>),
+    /// A part of what a layer above the stream holds.
+    Shared(Bytes),
 }
 
 impl Deref for Chunk {
@@ -29,6 +32,7 @@ impl Deref for Chunk {
         match self {
             Chunk::Pooled(received) => received,
             Chunk::Owned(bytes) => bytes,
+            Chunk::Shared(bytes) => bytes,
         }
     }
 }

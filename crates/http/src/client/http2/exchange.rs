@@ -1,0 +1,462 @@
+//! One request on a connection that others share, and its answer.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use prony_base::{Instant, Nanos};
+use prony_engine::SendBuf;
+use prony_wire::encode::EncodeError;
+use prony_wire::{Header, Method, OwnedHeaders};
+
+use super::{Head, Http2, fault};
+use crate::client::body::{Body, Pieces};
+use crate::client::error::{Error, Kind, Phase, TimeLimit};
+use crate::client::h1::Waits;
+use crate::client::transport::Chunk;
+use crate::wait::Alarm;
+
+/// Bytes of a body that are copied for the connection at once.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+
+/// A request under way. Dropping it before the answer's end cancels it; the connection
+/// goes on.
+pub struct Exchange {
+    connection: Http2,
+    answer: Answer,
+    stream: SendStream<Bytes>,
+    sending: Sending,
+    /// The whole body, where it can be sent again.
+    kept: Body,
+    /// Why sending stopped before its end; told if no answer explains it.
+    unsent: Option<Error>,
+    trailers: Option<Box<OwnedHeaders>>,
+    alarm: Alarm,
+    waits: Waits,
+    /// When something last moved.
+    moved: Instant,
+    sent_bytes: u64,
+    received_bytes: u64,
+}
+
+enum Answer {
+    Awaited(ResponseFuture),
+    Coming(RecvStream),
+    /// The data are whole, trailers may follow.
+    Ending(RecvStream),
+    Whole,
+}
+
+/// What is left to be sent.
+enum Sending {
+    Done,
+    /// Bytes from this one on.
+    Bytes(SendBuf, usize),
+    Pieces {
+        pieces: Box<dyn Pieces>,
+        announced: Option<u64>,
+        /// Given and not yet sent.
+        rest: Bytes,
+        given: u64,
+    },
+}
+
+impl Exchange {
+    pub(super) fn new(
+        connection: &Http2,
+        answer: ResponseFuture,
+        stream: SendStream<Bytes>,
+        (body, is_empty): (Body, bool),
+        waits: Waits,
+    ) -> Exchange {
+        let streams = &connection.0.streams;
+        streams.set(streams.get() + 1);
+        let (sending, kept) = match body {
+            _ if is_empty => (Sending::Done, body),
+            Body::Empty => (Sending::Done, Body::Empty),
+            Body::Bytes(bytes) => {
+                let kept = Body::Bytes(bytes.clone());
+                (Sending::Bytes(bytes, 0), kept)
+            }
+            Body::Pieces(pieces, announced) => {
+                let sending = Sending::Pieces {
+                    pieces,
+                    announced,
+                    rest: Bytes::new(),
+                    given: 0,
+                };
+                (sending, Body::Empty)
+            }
+        };
+        Exchange {
+            moved: connection.0.handle.now(),
+            connection: connection.clone(),
+            answer: Answer::Awaited(answer),
+            stream,
+            sending,
+            kept,
+            unsent: None,
+            trailers: None,
+            alarm: Alarm::default(),
+            waits,
+            sent_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    /// The answer's status, its lines into `headers`. Interim answers are passed over.
+    ///
+    /// # Errors
+    /// [`Kind::NotHandled`] where the server says that it did nothing, [`Kind::Http2`],
+    /// time-outs, what broke the connection, what failed in sending.
+    pub fn poll_head(
+        &mut self,
+        headers: &mut OwnedHeaders,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<u16, Error>> {
+        self.pump(cx);
+        let Answer::Awaited(answer) = &mut self.answer else {
+            // A head comes once.
+            return Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)));
+        };
+        let answered = match Pin::new(answer).poll(cx) {
+            Poll::Ready(answered) => answered,
+            Poll::Pending => return self.poll_time(cx).map(Err),
+        };
+        let (head, body) = match answered {
+            Ok(response) => response.into_parts(),
+            Err(error) => return Poll::Ready(Err(self.broken(Phase::Wait, &error))),
+        };
+        self.moved = self.connection.0.handle.now();
+        copy(&head.headers, headers);
+        self.answer = Answer::Coming(body);
+        Poll::Ready(Ok(head.status.as_u16()))
+    }
+
+    /// The next bytes of the answer's body; None at its end. Reading them opens the
+    /// window for more.
+    ///
+    /// # Errors
+    /// As of [`poll_head`](Exchange::poll_head).
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, Error>> {
+        loop {
+            self.pump(cx);
+            let data = match &mut self.answer {
+                Answer::Awaited(_) => {
+                    return Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed)));
+                }
+                Answer::Whole => return Poll::Ready(Ok(None)),
+                Answer::Coming(body) => body.poll_data(cx),
+                Answer::Ending(body) => match body.poll_trailers(cx) {
+                    Poll::Pending => return self.poll_time(cx).map(Err),
+                    Poll::Ready(trailers) => return Poll::Ready(self.ended(trailers)),
+                },
+            };
+            match data {
+                Poll::Pending => return self.poll_time(cx).map(Err),
+                Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
+                Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(self.taken(bytes)),
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Err(self.broken(Phase::Body, &error)));
+                }
+                Poll::Ready(None) => match std::mem::replace(&mut self.answer, Answer::Whole) {
+                    Answer::Coming(body) => self.answer = Answer::Ending(body),
+                    other => self.answer = other,
+                },
+            }
+        }
+    }
+
+    /// What followed the body, if anything.
+    pub fn take_trailers(&mut self) -> Option<Box<OwnedHeaders>> {
+        self.trailers.take()
+    }
+
+    /// The body, for another try; whether it can be sent again, its
+    /// [`rewind`](Body::rewind) tells.
+    pub fn into_body(mut self) -> Body {
+        let kept = std::mem::take(&mut self.kept);
+        match std::mem::replace(&mut self.sending, Sending::Done) {
+            Sending::Pieces {
+                pieces, announced, ..
+            } => Body::Pieces(pieces, announced),
+            _ => kept,
+        }
+    }
+
+    /// Whether no answer has come.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self.answer, Answer::Awaited(_))
+    }
+
+    /// Bytes of the body sent and received so far.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.sent_bytes, self.received_bytes)
+    }
+
+    /// When something last moved.
+    pub fn moved(&self) -> Instant {
+        self.moved
+    }
+
+    /// How many bytes of the body are known to be left; `u64::MAX` where it is not known.
+    pub fn body_bytes_left(&self) -> u64 {
+        match &self.answer {
+            Answer::Coming(body) if !body.is_end_stream() => u64::MAX,
+            Answer::Awaited(_) => u64::MAX,
+            _ => 0,
+        }
+    }
+
+    fn taken(&mut self, bytes: Bytes) -> Result<Option<Chunk>, Error> {
+        self.moved = self.connection.0.handle.now();
+        self.received_bytes += bytes.len() as u64;
+        if let Answer::Coming(body) = &mut self.answer {
+            let released = body.flow_control().release_capacity(bytes.len());
+            released.map_err(|error| fault(Phase::Body, &error))?;
+        }
+        Ok(Some(Chunk::Shared(bytes)))
+    }
+
+    fn ended(
+        &mut self,
+        trailers: Result<Option<HeaderMap>, h2::Error>,
+    ) -> Result<Option<Chunk>, Error> {
+        let trailers = trailers.map_err(|error| self.broken(Phase::Body, &error))?;
+        if let Some(trailers) = trailers {
+            let mut kept = Box::<OwnedHeaders>::default();
+            copy(&trailers, &mut kept);
+            self.trailers = Some(kept);
+        }
+        self.moved = self.connection.0.handle.now();
+        self.answer = Answer::Whole;
+        let answers = &self.connection.0.answers;
+        answers.set(answers.get() + 1);
+        Ok(None)
+    }
+
+    /// Sends more of the body. A failure is kept: an answer that has come says more.
+    fn pump(&mut self, cx: &mut Context<'_>) {
+        while !matches!(self.sending, Sending::Done) {
+            match self.poll_step(cx) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(error)) => {
+                    self.sending = Sending::Done;
+                    // The server must not take what came of the body for all of it.
+                    self.stream.send_reset(Reason::CANCEL);
+                    self.unsent = Some(error);
+                }
+            }
+        }
+    }
+
+    /// Sends one piece, or gets the next.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let left = match &self.sending {
+            Sending::Done => return Poll::Ready(Ok(())),
+            Sending::Bytes(bytes, at) => bytes.as_slice().len() - at,
+            Sending::Pieces { rest, .. } => rest.len(),
+        };
+        if left == 0 {
+            return self.poll_next_piece(cx);
+        }
+        self.stream.reserve_capacity(left.min(COPIED_BYTES_MAX));
+        let room = match ready!(self.stream.poll_capacity(cx)) {
+            Some(Ok(room)) => room.min(left).min(COPIED_BYTES_MAX),
+            // The stream is over, or the connection: the answer's side says how.
+            Some(Err(_)) | None => {
+                self.sending = Sending::Done;
+                return Poll::Ready(Ok(()));
+            }
+        };
+        if room == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let (data, ends) = self.cut(room);
+        self.sent_bytes += data.len() as u64;
+        self.moved = self.connection.0.handle.now();
+        // Should it fail, the answer's side says why.
+        if self.stream.send_data(data, ends).is_err() || ends {
+            self.sending = Sending::Done;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The next bytes to be sent, and whether they are the last.
+    fn cut(&mut self, count: usize) -> (Bytes, bool) {
+        match &mut self.sending {
+            Sending::Done => (Bytes::new(), true),
+            Sending::Bytes(bytes, at) => {
+                let whole = bytes.as_slice();
+                let data = Bytes::copy_from_slice(&whole[*at..*at + count]);
+                *at += count;
+                (data, *at == whole.len())
+            }
+            Sending::Pieces { rest, .. } => (rest.split_to(count), false),
+        }
+    }
+
+    fn poll_next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let peer = self.connection.0.peer;
+        let failed = |kind| Error::new(Phase::Send, kind).address(peer);
+        let Sending::Pieces {
+            pieces,
+            announced,
+            rest,
+            given,
+        } = &mut self.sending
+        else {
+            self.sending = Sending::Done;
+            return Poll::Ready(Ok(()));
+        };
+        let piece =
+            ready!(pieces.poll_piece(cx)).map_err(|error| failed(Kind::BodySource(error)))?;
+        let ended = piece.is_none();
+        *rest = Bytes::from(piece.unwrap_or_default());
+        *given += rest.len() as u64;
+        if let Some(announced) = *announced
+            && (*given > announced || (ended && *given < announced))
+        {
+            let given = *given;
+            return Poll::Ready(Err(failed(Kind::BodyLength { announced, given })));
+        }
+        if ended {
+            // Should it fail, the answer's side says why.
+            let _ = self.stream.send_data(Bytes::new(), true);
+            self.sending = Sending::Done;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready with an error once a time-out has passed.
+    fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        if let Some(error) = self.unsent.take() {
+            return Poll::Ready(error);
+        }
+        let (due, limit, length) = self.next_limit();
+        let handle = &self.connection.0.handle;
+        ready!(self.alarm.poll(handle, due, cx));
+        let phase = match (&self.answer, &self.sending) {
+            (Answer::Awaited(_), Sending::Done) => Phase::Wait,
+            (Answer::Awaited(_), _) => Phase::Send,
+            _ => Phase::Body,
+        };
+        Poll::Ready(self.failed(phase, Kind::TimedOut(limit, length)))
+    }
+
+    /// The time-out that passes next, which it is, and its length.
+    fn next_limit(&self) -> (Instant, TimeLimit, Nanos) {
+        let waits = &self.waits;
+        let (limit, length) = match (&self.answer, &self.sending) {
+            (Answer::Awaited(_), Sending::Done) => (TimeLimit::FirstByte, waits.first_byte),
+            _ => (TimeLimit::Stall, waits.stall),
+        };
+        let step = match length {
+            Nanos::MAX => Instant::NEVER,
+            length => self.moved + length,
+        };
+        match waits.due < step {
+            true => (waits.due, TimeLimit::Whole, waits.whole),
+            false => (step, limit, length),
+        }
+    }
+
+    /// What ended the answer; what stopped the sending says more, if something did.
+    fn broken(&mut self, phase: Phase, error: &h2::Error) -> Error {
+        let peer = self.connection.0.peer;
+        if let Some(unsent) = self.unsent.take() {
+            return unsent;
+        }
+        fault(phase, error).address(peer)
+    }
+
+    fn failed(&self, phase: Phase, kind: Kind) -> Error {
+        Error::new(phase, kind).address(self.connection.0.peer)
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let streams = &self.connection.0.streams;
+        streams.set(streams.get() - 1);
+        if !matches!(self.answer, Answer::Whole) || !matches!(self.sending, Sending::Done) {
+            self.stream.send_reset(Reason::CANCEL);
+        }
+    }
+}
+
+/// A request as `h2` takes it.
+pub(super) fn request(
+    head: &Head<'_>,
+    body_bytes: Option<u64>,
+) -> Result<http::Request<()>, Error> {
+    let bad_target = || Error::new(Phase::Request, Kind::BadRequest(EncodeError::BadTarget));
+    let bad_header = |error| Error::new(Phase::Request, Kind::BadRequest(error));
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(if head.secure {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    });
+    parts.authority = Some(Authority::try_from(head.authority).map_err(|_| bad_target())?);
+    parts.path_and_query = Some(PathAndQuery::try_from(head.path).map_err(|_| bad_target())?);
+    let uri = http::Uri::from_parts(parts).map_err(|_| bad_target())?;
+    let method = http::Method::from_bytes(head.method.name().as_bytes());
+    let mut request = http::Request::new(());
+    *request.method_mut() = method.map_err(|_| bad_target())?;
+    *request.uri_mut() = uri;
+    *request.version_mut() = http::Version::HTTP_2;
+    let headers = request.headers_mut();
+    for header in head
+        .headers
+        .iter()
+        .filter(|header| is_known_to_http2(header))
+    {
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|_| bad_header(EncodeError::BadHeaderName))?;
+        let value = HeaderValue::from_bytes(header.value)
+            .map_err(|_| bad_header(EncodeError::BadHeaderValue))?;
+        headers.append(name, value);
+    }
+    let tells_length = !matches!(
+        head.method,
+        Method::Get | Method::Head | Method::Options | Method::Trace | Method::Delete
+    );
+    match body_bytes {
+        Some(0) if !tells_length => {}
+        Some(length) => {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        None => {}
+    }
+    Ok(request)
+}
+
+/// RFC 9113, section 8.2.2.
+fn is_known_to_http2(header: &Header<'_>) -> bool {
+    const HTTP1_ONLY: [&str; 7] = [
+        "connection",
+        "content-length",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "transfer-encoding",
+        "upgrade",
+    ];
+    let te_says_more = header.is("te") && !header.value.eq_ignore_ascii_case(b"trailers");
+    !te_says_more && !HTTP1_ONLY.iter().any(|name| header.is(name))
+}
+
+fn copy(from: &HeaderMap, to: &mut OwnedHeaders) {
+    to.clear();
+    for (name, value) in from {
+        // `h2` lets through what HTTP allows; anything else is left out.
+        to.push(name.as_str(), value.as_bytes());
+    }
+}

@@ -1,0 +1,246 @@
+//! HTTP/2 over one transport, by the `h2` crate: many requests at once on one
+//! connection.
+//!
+//! For: a connection that many requests share ([`Http2`]), and one request on it
+//! ([`Exchange`]), whose body goes out while its answer comes in.
+//! Not for: deciding that HTTP/2 is spoken (ALPN does, or the settings), and pushes,
+//! which are refused.
+//!
+//! `h2` does the frames; a task on the engine's loop moves them. Of tokio there are
+//! only the two traits that `h2` reads and writes by (`io`). What a peer may make us
+//! keep is bounded: a window of [`STREAM_WINDOW_BYTES`] a stream, which opens again
+//! as the body is read, and [`CONNECTION_WINDOW_BYTES`] for all streams together.
+
+mod exchange;
+mod io;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use h2::client::{Connection, SendRequest};
+use h2::{Reason, client};
+use prony_engine::{Handle, Task};
+use prony_wire::{Header, Limits, Method};
+
+pub use exchange::Exchange;
+
+use self::io::Io;
+use super::body::Body;
+use super::error::{Error, Kind, Phase};
+use super::h1::Waits;
+use super::transport::Transport;
+
+/// Bytes of one body that may come before they are read.
+pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes of all bodies of one connection that may come before they are read.
+pub const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+/// Requests at once on a connection, where the server allows as many.
+pub const STREAMS_MAX: usize = 250;
+
+/// A request's head.
+#[derive(Clone, Debug)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: Method,
+    /// Whether the scheme is https.
+    pub secure: bool,
+    /// Host and port.
+    pub authority: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// Header lines. Those that only HTTP/1 knows are left out: Connection, Host,
+    /// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade.
+    pub headers: Vec<Header<'a>>,
+}
+
+/// A connection that speaks HTTP/2; clones share it. It closes once all clones and
+/// their exchanges are gone.
+#[derive(Clone)]
+pub struct Http2(Rc<Shared>);
+
+struct Shared {
+    handle: Handle,
+    sender: RefCell<SendRequest<Bytes>>,
+    peer: SocketAddr,
+    streams: Cell<usize>,
+    answers: Cell<u64>,
+    /// Moves the frames; None once the connection has ended.
+    moving: Rc<Moving>,
+    task: RefCell<Option<Task<()>>>,
+}
+
+/// What the task that moves the frames has come to.
+#[derive(Default)]
+struct Moving {
+    ended: Cell<bool>,
+    closing: Cell<bool>,
+}
+
+impl fmt::Debug for Http2 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Http2({}, {} streams)", self.0.peer, self.streams())
+    }
+}
+
+impl Http2 {
+    /// Begins HTTP/2 on a transport that is for it, by ALPN or because the caller
+    /// knows. Waits for nothing of the peer but room to send.
+    ///
+    /// # Errors
+    /// [`Kind::Http2`], and what broke the connection.
+    pub async fn begin(
+        handle: &Handle,
+        transport: Transport,
+        limits: &Limits,
+    ) -> Result<Http2, Error> {
+        let peer = transport
+            .peer_addr()
+            .map_err(|error| Error::io(Phase::Connect, error))?;
+        let io = Io::new(handle, transport);
+        let begun = client::Builder::new()
+            .enable_push(false)
+            .initial_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
+            .initial_max_send_streams(STREAMS_MAX)
+            .handshake::<_, Bytes>(io)
+            .await;
+        let (sender, connection) =
+            begun.map_err(|error| fault(Phase::Connect, &error).address(peer))?;
+        let moving = Rc::new(Moving::default());
+        let task = handle.spawn(move_frames(connection, moving.clone()));
+        Ok(Http2(Rc::new(Shared {
+            handle: handle.clone(),
+            sender: RefCell::new(sender),
+            peer,
+            streams: Cell::new(0),
+            answers: Cell::new(0),
+            moving,
+            task: RefCell::new(Some(task)),
+        })))
+    }
+
+    /// Whether new requests can be made on it: it has neither ended nor been told by the
+    /// server that it will.
+    pub fn is_open(&self) -> bool {
+        if self.0.moving.ended.get() || self.0.moving.closing.get() {
+            return false;
+        }
+        // Ready or waiting for a stream: either way no error.
+        let mut sender = self.0.sender.borrow_mut();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        !matches!(sender.poll_ready(&mut cx), Poll::Ready(Err(_)))
+    }
+
+    /// Requests under way.
+    pub fn streams(&self) -> usize {
+        self.0.streams.get()
+    }
+
+    /// Requests that may be under way at once: what the server said, but at most
+    /// [`STREAMS_MAX`].
+    pub fn streams_max(&self) -> usize {
+        let sender = self.0.sender.borrow();
+        sender.current_max_send_streams().min(STREAMS_MAX)
+    }
+
+    /// Whether another request would start at once.
+    pub fn has_room(&self) -> bool {
+        self.streams() < self.streams_max() && self.is_open()
+    }
+
+    /// Answers read to their end so far.
+    pub fn answers(&self) -> u64 {
+        self.0.answers.get()
+    }
+
+    /// The server's address.
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.0.peer
+    }
+
+    /// Sends a request. With more under way than the server allows it waits for its turn
+    /// in [`Exchange::poll_head`].
+    ///
+    /// # Errors
+    /// [`Kind::BadRequest`] and [`Kind::BadUrl`] for what cannot be sent,
+    /// [`Kind::NotHandled`] where the connection takes no more requests.
+    pub async fn send(
+        &self,
+        head: &Head<'_>,
+        body: Body,
+        waits: Waits,
+    ) -> Result<Exchange, (Error, Body)> {
+        let request = match exchange::request(head, body.length()) {
+            Ok(request) => request,
+            Err(error) => return Err((error.address(self.0.peer), body)),
+        };
+        // One clone a request: `h2` lets each have one that waits.
+        let mut sender = self.0.sender.borrow().clone();
+        let ready = poll_fn(|cx| sender.poll_ready(cx)).await;
+        let is_empty = matches!(body.length(), Some(0));
+        let sent = ready.and_then(|()| sender.send_request(request, is_empty));
+        match sent {
+            Ok((answer, stream)) => {
+                Ok(Exchange::new(self, answer, stream, (body, is_empty), waits))
+            }
+            Err(error) => {
+                // Nothing of it is on the wire.
+                self.0.moving.closing.set(true);
+                let kind = Kind::NotHandled(error.to_string());
+                Err((Error::new(Phase::Send, kind).address(self.0.peer), body))
+            }
+        }
+    }
+
+    /// No more requests on it: those under way go on.
+    pub fn close(&self) {
+        self.0.moving.closing.set(true);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // It ends by itself once nobody can send, with a farewell to the server.
+        if let Some(task) = self.task.take() {
+            task.detach();
+        }
+    }
+}
+
+async fn move_frames(connection: Connection<Io, Bytes>, moving: Rc<Moving>) {
+    // Each exchange tells how the connection ended in its own words.
+    let _ = connection.await;
+    moving.ended.set(true);
+}
+
+/// What `h2` says, in the client's words.
+fn fault(phase: Phase, error: &h2::Error) -> Error {
+    if let Some(system) = error.get_io() {
+        return Error::new(phase, of_io(system));
+    }
+    let said = error.reason();
+    let is_unhandled = error.is_remote()
+        && ((error.is_reset() && said == Some(Reason::REFUSED_STREAM))
+            || (error.is_go_away() && said == Some(Reason::NO_ERROR)));
+    match is_unhandled {
+        true => Error::new(phase, Kind::NotHandled(error.to_string())),
+        false => Error::new(phase, Kind::Http2(error.to_string())),
+    }
+}
+
+/// `h2` tells the same failure to every stream, so that it is lent and not given.
+fn of_io(error: &std::io::Error) -> Kind {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return Kind::Truncated;
+    }
+    Kind::of_io(match error.raw_os_error() {
+        Some(code) => std::io::Error::from_raw_os_error(code),
+        None => std::io::Error::new(error.kind(), error.to_string()),
+    })
+}
