@@ -1,0 +1,525 @@
+//! HTTP/1 over one transport: a request out, its answer in, piece by piece.
+//! Not for: which connection to take (`pool`), or what an answer means.
+//!
+//! A request that has nothing but bytes is one post. The body of an answer is handed
+//! on where it lies, in the buffer that the loop received it in.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use prony_base::{Instant, Nanos};
+use prony_engine::{Handle, SendBuf};
+use prony_wire::{
+    EndOfInput, Limits, Method, OwnedHeaders, ResponseEvent, ResponseReader, Version, encode,
+};
+
+use super::SENDING_BYTES_MAX;
+use super::body::{Body, Pieces};
+use super::error::{Error, Kind, Phase, TimeLimit};
+use super::pool::Slot;
+use super::transport::{Chunk, Transport};
+use crate::wait::Alarm;
+
+/// Interim and final answers look the same until their status is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub status: u16,
+    pub version: Version,
+}
+
+/// How long an exchange may wait for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waits {
+    pub first_byte: Nanos,
+    pub stall: Nanos,
+    pub whole: Nanos,
+    /// When the whole request has to be done.
+    pub due: Instant,
+}
+
+/// What is left to be sent.
+enum Sending {
+    Done,
+    /// Behind the head, once that is out.
+    Bytes(SendBuf),
+    Pieces {
+        pieces: Box<dyn Pieces>,
+        /// Bytes announced; None in chunks.
+        announced: Option<u64>,
+        given: u64,
+    },
+}
+
+/// A connection that speaks HTTP/1.
+pub(super) struct Connection {
+    pub slot: Slot,
+    pub peer: SocketAddr,
+    pub born: Instant,
+    pub rests_since: Instant,
+    /// Answers read to their end.
+    pub answers: u64,
+    handle: Handle,
+    transport: Transport,
+    reader: ResponseReader,
+    /// Received, and read up to `used`.
+    chunk: Option<Chunk>,
+    used: usize,
+    sending: Sending,
+    /// Why sending stopped before its end; told if no answer explains it.
+    unsent: Option<Error>,
+    alarm: Alarm,
+    waits: Waits,
+    phase: Phase,
+    /// When something last moved.
+    moved: Instant,
+    /// What of the request was posted and not taken then.
+    posted: usize,
+    head_bytes: usize,
+    sent_bytes: u64,
+    received_bytes: u64,
+    trailers: Option<Box<OwnedHeaders>>,
+}
+
+/// What comes next of an answer.
+enum Piece {
+    Head(Head),
+    /// Where in the chunk.
+    Data(Range<usize>),
+    /// The answer is whole; whether another can follow.
+    End(bool),
+}
+
+/// How a body reads on.
+pub(super) enum Next {
+    /// Its bytes, to be had by [`Connection::data`].
+    Data(Range<usize>),
+    /// The body is whole; whether the connection can be used again.
+    End(bool),
+}
+
+impl Connection {
+    pub fn new(
+        handle: &Handle,
+        slot: Slot,
+        (transport, peer): (Transport, SocketAddr),
+        limits: Limits,
+        now: Instant,
+    ) -> Box<Connection> {
+        Box::new(Connection {
+            slot,
+            peer,
+            born: now,
+            rests_since: now,
+            answers: 0,
+            handle: handle.clone(),
+            transport,
+            reader: ResponseReader::new(limits),
+            chunk: None,
+            used: 0,
+            sending: Sending::Done,
+            unsent: None,
+            alarm: Alarm::default(),
+            waits: Waits {
+                first_byte: Nanos::MAX,
+                stall: Nanos::MAX,
+                whole: Nanos::MAX,
+                due: Instant::NEVER,
+            },
+            phase: Phase::Wait,
+            moved: now,
+            posted: 0,
+            head_bytes: 0,
+            sent_bytes: 0,
+            received_bytes: 0,
+            trailers: None,
+        })
+    }
+
+    /// Whether a connection at rest can still be used: the other side has said nothing,
+    /// neither an end nor bytes that belong to no request.
+    #[inline]
+    pub fn is_alive(&mut self, cx: &mut Context<'_>) -> bool {
+        self.transport.poll_recv(cx).is_pending()
+    }
+
+    /// Sends a request: its head (with a small body in it), and what follows.
+    ///
+    /// # Errors
+    /// [`Phase::Send`]: nothing of it was sent.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        method: &Method,
+        head: SendBuf,
+        body: &mut Body,
+        (waits, now): (Waits, Instant),
+    ) -> Result<(), Error> {
+        self.waits = waits;
+        self.moved = now;
+        self.phase = Phase::Wait;
+        self.sent_bytes = 0;
+        self.received_bytes = 0;
+        let expected = self.reader.expect(method);
+        expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))?;
+        self.head_bytes = head.as_slice().len();
+        let posted = self.transport.post(head);
+        posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
+        self.sending = match body {
+            Body::Empty => Sending::Done,
+            Body::Bytes(bytes) if bytes.as_slice().len() <= JOINED_BYTES_MAX => Sending::Done,
+            Body::Bytes(bytes) => Sending::Bytes(bytes.clone()),
+            Body::Pieces(..) => match std::mem::take(body) {
+                Body::Pieces(pieces, announced) => Sending::Pieces {
+                    pieces,
+                    announced,
+                    given: 0,
+                },
+                _ => Sending::Done,
+            },
+        };
+        Ok(())
+    }
+
+    /// The body that was being sent, for another try.
+    pub fn take_body(&mut self, body: &mut Body) {
+        if let Sending::Pieces {
+            pieces, announced, ..
+        } = std::mem::replace(&mut self.sending, Sending::Done)
+        {
+            *body = Body::Pieces(pieces, announced);
+        }
+    }
+
+    /// Whether no byte of an answer has come, so that the server may never have seen
+    /// the request.
+    pub fn is_unanswered(&self) -> bool {
+        self.phase == Phase::Wait
+    }
+
+    /// Whether the kernel has taken nothing of the request.
+    pub fn is_unsent(&self) -> bool {
+        self.sent_bytes == 0 && self.transport.posted_bytes() >= self.head_bytes
+    }
+
+    /// When something last moved: after a head or an end, when it came.
+    pub fn moved(&self) -> Instant {
+        self.moved
+    }
+
+    /// Bytes of the body sent and received so far.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.sent_bytes, self.received_bytes)
+    }
+
+    /// The bytes of a [`Next::Data`].
+    #[inline]
+    pub fn data(&self, place: Range<usize>) -> &[u8] {
+        let whole = self.chunk.as_deref().unwrap_or_default();
+        whole.get(place).unwrap_or_default()
+    }
+
+    /// What followed the body, if anything.
+    pub fn take_trailers(&mut self) -> Option<Box<OwnedHeaders>> {
+        self.trailers.take()
+    }
+
+    /// The answer's head, its lines into `headers`. Interim answers are passed over.
+    ///
+    /// # Errors
+    /// Whatever ends an exchange; the connection is of no more use then.
+    #[inline]
+    pub fn poll_head(
+        &mut self,
+        headers: &mut OwnedHeaders,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Head, Error>> {
+        match ready!(self.poll_piece(headers, cx))? {
+            Piece::Head(head) => {
+                self.phase = Phase::Body;
+                Poll::Ready(Ok(head))
+            }
+            // A head comes first, always.
+            Piece::Data(_) | Piece::End(_) => {
+                Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)))
+            }
+        }
+    }
+
+    /// What follows of the body.
+    ///
+    /// # Errors
+    /// As of [`poll_head`](Connection::poll_head).
+    #[inline]
+    pub fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Error>> {
+        // A body has no head: what is passed here stays empty.
+        match ready!(self.poll_piece(&mut OwnedHeaders::default(), cx))? {
+            Piece::Data(place) => {
+                self.received_bytes += place.len() as u64;
+                Poll::Ready(Ok(Next::Data(place)))
+            }
+            Piece::End(keep_alive) => {
+                self.answers += 1;
+                Poll::Ready(Ok(Next::End(self.is_reusable(keep_alive))))
+            }
+            Piece::Head(_) => Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed))),
+        }
+    }
+
+    /// Lets what is left take until `due` at most.
+    pub fn limit(&mut self, due: Instant) {
+        self.waits.due = self.waits.due.min(due);
+    }
+
+    /// How many bytes of the body are known to be left; `u64::MAX` where it is not known.
+    pub fn body_bytes_left(&self) -> u64 {
+        self.reader.plain_bytes_left()
+    }
+
+    fn is_reusable(&self, keep_alive: bool) -> bool {
+        let whole = self.chunk.as_deref().unwrap_or_default();
+        keep_alive
+            && self.used == whole.len()
+            && matches!(self.sending, Sending::Done)
+            && self.unsent.is_none()
+    }
+
+    #[inline]
+    fn poll_piece(
+        &mut self,
+        headers: &mut OwnedHeaders,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Piece, Error>> {
+        loop {
+            if let Some(piece) = self.read(headers)? {
+                return Poll::Ready(Ok(piece));
+            }
+            if !matches!(self.sending, Sending::Done) {
+                self.pump(cx);
+            }
+            match self.transport.poll_recv(cx) {
+                Poll::Ready(Ok(chunk)) if chunk.is_empty() => return Poll::Ready(self.at_end()),
+                Poll::Ready(Ok(chunk)) => {
+                    self.moved = self.handle.now();
+                    if self.phase == Phase::Wait {
+                        self.phase = Phase::Head;
+                    }
+                    self.chunk = Some(chunk);
+                    self.used = 0;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(self.broken(error))),
+                Poll::Pending => return self.poll_time(cx).map(Err),
+            }
+        }
+    }
+
+    /// What the chunk holds next.
+    #[inline]
+    fn read(&mut self, headers: &mut OwnedHeaders) -> Result<Option<Piece>, Error> {
+        let chunk = self.chunk.as_deref().unwrap_or_default();
+        loop {
+            let (used, event) = match self.reader.next(&chunk[self.used..]) {
+                Ok(next) => next,
+                Err(error) => return Err(self.failed(self.phase, Kind::of_wire(error))),
+            };
+            self.used += used;
+            return Ok(match event {
+                None => {
+                    // Back to the pool before more is received.
+                    self.chunk = None;
+                    self.used = 0;
+                    None
+                }
+                Some(ResponseEvent::Interim(_)) => continue,
+                Some(ResponseEvent::Head(head)) => {
+                    headers.copy_from(&head.headers);
+                    Some(Piece::Head(Head {
+                        status: head.status,
+                        version: head.version,
+                    }))
+                }
+                Some(ResponseEvent::Data(data)) => {
+                    Some(Piece::Data(self.used - data.len()..self.used))
+                }
+                Some(ResponseEvent::End(end)) => {
+                    if !end.trailers.is_empty() {
+                        let mut kept = Box::<OwnedHeaders>::default();
+                        kept.copy_from(&end.trailers);
+                        self.trailers = Some(kept);
+                    }
+                    Some(Piece::End(end.keep_alive))
+                }
+            });
+        }
+    }
+
+    /// Sends more of a body. A failure is kept: an answer that has come says more.
+    #[cold]
+    #[inline(never)]
+    fn pump(&mut self, cx: &mut Context<'_>) {
+        if let Err(error) = self.poll_pump(cx) {
+            self.sending = Sending::Done;
+            self.unsent = Some(error);
+        }
+    }
+
+    fn poll_pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        loop {
+            if self.transport.posted_bytes() >= SENDING_BYTES_MAX
+                || matches!(self.sending, Sending::Bytes(_))
+            {
+                match self.transport.poll_flush(cx) {
+                    Poll::Pending => return Ok(()),
+                    Poll::Ready(flushed) => {
+                        flushed.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?
+                    }
+                }
+            }
+            match std::mem::replace(&mut self.sending, Sending::Done) {
+                Sending::Done => return Ok(()),
+                Sending::Bytes(bytes) => {
+                    self.sent_bytes = bytes.as_slice().len() as u64;
+                    self.post(bytes)?;
+                }
+                Sending::Pieces {
+                    mut pieces,
+                    announced,
+                    given,
+                } => {
+                    let next = pieces.poll_piece(cx);
+                    let polled =
+                        next.map_err(|error| self.failed(Phase::Send, Kind::BodySource(error)))?;
+                    let piece = match polled {
+                        Poll::Pending => {
+                            self.sending = Sending::Pieces {
+                                pieces,
+                                announced,
+                                given,
+                            };
+                            return Ok(());
+                        }
+                        Poll::Ready(piece) => piece,
+                    };
+                    let length = piece.as_ref().map_or(0, |piece| piece.len() as u64);
+                    let given = given + length;
+                    self.check_length(announced, given, piece.is_none())?;
+                    let ended = piece.is_none();
+                    self.post_piece(piece, announced.is_none())?;
+                    self.sent_bytes = given;
+                    if !ended {
+                        self.sending = Sending::Pieces {
+                            pieces,
+                            announced,
+                            given,
+                        };
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_length(&self, announced: Option<u64>, given: u64, ended: bool) -> Result<(), Error> {
+        match announced {
+            Some(announced) if given > announced || (ended && given < announced) => {
+                Err(self.failed(Phase::Send, Kind::BodyLength { announced, given }))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn post_piece(&mut self, piece: Option<Vec<u8>>, chunked: bool) -> Result<(), Error> {
+        match (piece, chunked) {
+            (Some(piece), false) => self.post(SendBuf::Owned(piece)),
+            (None, false) => Ok(()),
+            (Some(piece), true) => {
+                let mut out = self.handle.take_buffer();
+                encode::chunk(&mut out, &piece);
+                self.post(SendBuf::Owned(out))
+            }
+            (None, true) => self.post(SendBuf::Static(b"0\r\n\r\n")),
+        }
+    }
+
+    fn post(&mut self, bytes: SendBuf) -> Result<(), Error> {
+        self.moved = self.handle.now();
+        let posted = self.transport.post(bytes);
+        posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))
+    }
+
+    /// Ready with an error once a time-out has passed.
+    #[inline]
+    fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        loop {
+            let (due, limit, length) = self.next_limit();
+            ready!(self.alarm.poll(&self.handle, due, cx));
+            let posted = self.transport.posted_bytes();
+            if limit != TimeLimit::Whole && std::mem::replace(&mut self.posted, posted) > posted {
+                // The kernel took a part of what is being sent.
+                self.moved = self.handle.now();
+                continue;
+            }
+            let phase = match (posted, self.phase) {
+                (1.., Phase::Wait) => Phase::Send,
+                (_, phase) => phase,
+            };
+            return Poll::Ready(self.failed(phase, Kind::TimedOut(limit, length)));
+        }
+    }
+
+    /// The time-out that passes next, which it is, and its length.
+    #[inline]
+    fn next_limit(&self) -> (Instant, TimeLimit, Nanos) {
+        let waits = &self.waits;
+        let (limit, length) = match (self.phase, &self.sending) {
+            (Phase::Wait, Sending::Done) => (TimeLimit::FirstByte, waits.first_byte),
+            _ => (TimeLimit::Stall, waits.stall),
+        };
+        let step = self.moved + length;
+        match waits.due < step {
+            true => (waits.due, TimeLimit::Whole, waits.whole),
+            false => (step, limit, length),
+        }
+    }
+
+    #[cold]
+    fn at_end(&mut self) -> Result<Piece, Error> {
+        self.moved = self.handle.now();
+        match self.reader.end_of_input() {
+            Ok(EndOfInput::Complete { .. }) => Ok(Piece::End(false)),
+            Ok(EndOfInput::Idle { .. }) => Err(self.why(Kind::Closed)),
+            Err(error) => Err(self.why(Kind::of_wire(error))),
+        }
+    }
+
+    #[cold]
+    fn broken(&mut self, error: io::Error) -> Error {
+        self.why(Kind::of_io(error))
+    }
+
+    /// A failed answer; what stopped the sending says more, if something did.
+    fn why(&mut self, kind: Kind) -> Error {
+        match self.unsent.take() {
+            Some(error) => error,
+            None if !matches!(self.sending, Sending::Done) => self.failed(Phase::Send, kind),
+            None => self.failed(self.phase, kind),
+        }
+    }
+
+    #[cold]
+    fn failed(&self, phase: Phase, kind: Kind) -> Error {
+        Error::new(phase, kind).address(self.peer)
+    }
+}
+
+/// Bodies of at most so many bytes go out in one post with their head.
+pub(super) const JOINED_BYTES_MAX: usize = 16 << 10;
+
+/// A large body that can be sent again without a copy.
+pub(super) fn shared(bytes: SendBuf) -> SendBuf {
+    match bytes {
+        SendBuf::Owned(bytes) if bytes.len() > JOINED_BYTES_MAX => SendBuf::Shared(Rc::from(bytes)),
+        other => other,
+    }
+}

@@ -1,0 +1,382 @@
+//! The connections of a client: which are at rest, how many there may be, and who
+//! waits for one. Not for: making them (`connect`) or speaking over them (`h1`).
+//!
+//! A connection holds a [`Slot`], which counts it; whoever waits stands in its host's
+//! line with a ticket, and room goes to the lowest ticket that can use it.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use prony_base::{Instant, Nanos};
+use prony_engine::{Handle, Task};
+
+use super::error::{Error, Kind, Phase};
+use super::h1::Connection;
+use super::settings::Settings;
+use super::target::Origin;
+
+/// Hosts that are remembered before those without a connection are forgotten.
+const HOSTS_MAX: usize = 1024;
+
+/// One scheme, host and port, with its connections.
+pub(super) struct Host {
+    pub origin: Origin,
+    /// As in a Host header.
+    pub authority: String,
+    /// At rest, the one that rests longest first.
+    idle: RefCell<Vec<Box<Connection>>>,
+    line: RefCell<VecDeque<Rc<Waiter>>>,
+    open: Cell<usize>,
+}
+
+/// Somebody in line.
+struct Waiter {
+    ticket: u64,
+    granted: RefCell<Option<Granted>>,
+    waker: Cell<Option<Waker>>,
+}
+
+/// What a request gets to go on with.
+pub(super) enum Granted {
+    /// A connection that was used before.
+    Used(Box<Connection>),
+    /// The right to make one.
+    Room(Slot),
+}
+
+/// One connection's place in the counts.
+pub(super) struct Slot {
+    pool: Rc<Pool>,
+    pub host: Rc<Host>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.host.open.set(self.host.open.get() - 1);
+        self.pool.open.set(self.pool.open.get() - 1);
+        self.pool.share_room();
+    }
+}
+
+/// All connections of a client.
+pub(super) struct Pool {
+    handle: Handle,
+    hosts: RefCell<HashMap<Origin, Rc<Host>>>,
+    open: Cell<usize>,
+    waiting: Cell<usize>,
+    next_ticket: Cell<u64>,
+    closed: Cell<bool>,
+    watch: RefCell<Option<Task<()>>>,
+    watching: Cell<bool>,
+    per_host_max: usize,
+    all_max: usize,
+    queue_max: usize,
+    idle_timeout: Nanos,
+    age_max: Nanos,
+}
+
+impl Pool {
+    pub fn new(handle: &Handle, settings: &Settings) -> Rc<Pool> {
+        Rc::new(Pool {
+            handle: handle.clone(),
+            hosts: RefCell::default(),
+            open: Cell::new(0),
+            waiting: Cell::new(0),
+            next_ticket: Cell::new(0),
+            closed: Cell::new(false),
+            watch: RefCell::new(None),
+            watching: Cell::new(false),
+            per_host_max: settings.connections_per_host_max.max(1),
+            all_max: settings.connections_max.max(1),
+            queue_max: settings.queue_max,
+            idle_timeout: settings.idle_timeout,
+            age_max: settings.connection_age_max,
+        })
+    }
+
+    /// The host of an origin, the same for the same.
+    pub fn host(&self, origin: Origin) -> Rc<Host> {
+        let mut hosts = self.hosts.borrow_mut();
+        if let Some(host) = hosts.get(&origin) {
+            return host.clone();
+        }
+        if hosts.len() >= HOSTS_MAX {
+            hosts.retain(|_, host| host.open.get() > 0 || Rc::strong_count(host) > 1);
+        }
+        let host = Rc::new(Host {
+            authority: origin.authority(),
+            origin: origin.clone(),
+            idle: RefCell::default(),
+            line: RefCell::default(),
+            open: Cell::new(0),
+        });
+        hosts.insert(origin, host.clone());
+        host
+    }
+
+    /// Connections that are open or being opened, and how many of them are at rest.
+    pub fn connections(&self) -> (usize, usize) {
+        let hosts = self.hosts.borrow();
+        let idle = hosts.values().map(|host| host.idle.borrow().len()).sum();
+        (self.open.get(), idle)
+    }
+
+    /// Requests in line.
+    pub fn waiting(&self) -> usize {
+        self.waiting.get()
+    }
+
+    /// A connection to `host`, or room for one, in the order of asking. `fresh`: none
+    /// that was used before, if there can be another.
+    ///
+    /// # Errors
+    /// [`Kind::QueueFull`].
+    pub async fn acquire(self: &Rc<Pool>, host: &Rc<Host>, fresh: bool) -> Result<Granted, Error> {
+        let mut standing: Option<Standing<'_>> = None;
+        poll_fn(|cx| {
+            if let Some(standing) = &standing {
+                return standing.poll(cx).map(Ok);
+            }
+            if let Some(granted) = self.try_acquire(host, fresh, cx) {
+                return Poll::Ready(Ok(granted));
+            }
+            if self.waiting.get() >= self.queue_max {
+                let kind = Kind::QueueFull(self.queue_max);
+                return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
+            }
+            standing.insert(Standing::new(self, host)).poll(cx).map(Ok)
+        })
+        .await
+    }
+
+    #[inline]
+    fn try_acquire(
+        self: &Rc<Pool>,
+        host: &Rc<Host>,
+        fresh: bool,
+        cx: &mut Context<'_>,
+    ) -> Option<Granted> {
+        while !fresh {
+            // Nothing is borrowed while a dead connection is dropped.
+            let Some(mut connection) = host.take_newest() else {
+                break;
+            };
+            if connection.is_alive(cx) {
+                return Some(Granted::Used(connection));
+            }
+        }
+        if !host.line.borrow().is_empty() {
+            return None;
+        }
+        if host.open.get() >= self.per_host_max {
+            drop(host.take_oldest());
+        } else if self.open.get() >= self.all_max {
+            drop(self.take_oldest());
+        }
+        self.room(host).map(Granted::Room)
+    }
+
+    fn room(self: &Rc<Pool>, host: &Rc<Host>) -> Option<Slot> {
+        if host.open.get() >= self.per_host_max || self.open.get() >= self.all_max {
+            return None;
+        }
+        host.open.set(host.open.get() + 1);
+        self.open.set(self.open.get() + 1);
+        Some(Slot {
+            pool: self.clone(),
+            host: host.clone(),
+        })
+    }
+
+    /// Takes back a connection over which nothing is under way: for who waits, for
+    /// later, or, where another host waits for the room, to be closed.
+    #[inline]
+    pub fn release(self: &Rc<Pool>, mut connection: Box<Connection>, now: Instant) {
+        connection.rests_since = now;
+        let too_old = now.since(connection.born) >= self.age_max;
+        if too_old || self.closed.get() || self.idle_timeout == Nanos::ZERO {
+            return;
+        }
+        let host = connection.slot.host.clone();
+        if self.waiting.get() > 0 {
+            let first = host.line.borrow_mut().pop_front();
+            match first {
+                Some(waiter) => return waiter.grant(Granted::Used(connection)),
+                None if self.open.get() >= self.all_max => return,
+                None => {}
+            }
+        }
+        host.idle.borrow_mut().push(connection);
+        if !self.watching.get() {
+            self.watch_idle();
+        }
+    }
+
+    /// Gives what room there is to those in line, lowest ticket first.
+    fn share_room(self: &Rc<Pool>) {
+        while self.waiting.get() > 0 && self.open.get() < self.all_max {
+            let first = {
+                let hosts = self.hosts.borrow();
+                let able = hosts
+                    .values()
+                    .filter(|host| host.open.get() < self.per_host_max);
+                let first = able.filter_map(|host| Some((host.first_ticket()?, host)));
+                first
+                    .min_by_key(|(ticket, _)| *ticket)
+                    .map(|(_, host)| host.clone())
+            };
+            let Some(host) = first else { return };
+            let waiter = host.line.borrow_mut().pop_front();
+            if let (Some(waiter), Some(room)) = (waiter, self.room(&host)) {
+                waiter.grant(Granted::Room(room));
+            }
+        }
+    }
+
+    /// Of all connections at rest, the one that rests longest.
+    fn take_oldest(&self) -> Option<Box<Connection>> {
+        let hosts = self.hosts.borrow();
+        let resting = hosts
+            .values()
+            .filter_map(|host| Some((host.idle.borrow().first()?.rests_since, host)));
+        let (_, host) = resting.min_by_key(|(since, _)| *since)?;
+        host.take_oldest()
+    }
+
+    /// Closes what rests too long, without a timer for each.
+    fn watch_idle(self: &Rc<Pool>) {
+        if self.idle_timeout == Nanos::MAX {
+            return;
+        }
+        self.watching.set(true);
+        let (pool, handle) = (Rc::downgrade(self), self.handle.clone());
+        let task = self.handle.spawn(watch(pool, handle));
+        // The one before has ended, or there was none.
+        drop(self.watch.replace(Some(task)));
+    }
+
+    /// Closes what has rested too long; when to look again.
+    fn evict(&self) -> Option<Instant> {
+        let now = self.handle.now();
+        let mut over = Vec::new();
+        let mut next: Option<Instant> = None;
+        for host in self.hosts.borrow().values() {
+            let mut idle = host.idle.borrow_mut();
+            let ends = |one: &Connection| one.rests_since + self.idle_timeout;
+            let count = idle.iter().take_while(|one| ends(one) <= now).count();
+            over.extend(idle.drain(..count));
+            next = next
+                .into_iter()
+                .chain(idle.first().map(|one| ends(one)))
+                .min();
+        }
+        drop(over);
+        next
+    }
+
+    /// Closes all connections at rest, now and from now on.
+    pub fn close(&self) {
+        self.closed.set(true);
+        let idle: Vec<_> = {
+            let hosts = self.hosts.borrow();
+            let each = hosts.values().map(|host| host.idle.take());
+            each.collect()
+        };
+        drop(idle);
+        drop(self.watch.take());
+    }
+}
+
+async fn watch(pool: Weak<Pool>, handle: Handle) {
+    loop {
+        let Some(next) = pool.upgrade().map(|pool| {
+            let next = pool.evict();
+            pool.watching.set(next.is_some());
+            next
+        }) else {
+            return;
+        };
+        match next {
+            Some(next) => handle.sleep_until(next).await,
+            None => return,
+        }
+    }
+}
+
+impl Host {
+    #[inline]
+    fn take_newest(&self) -> Option<Box<Connection>> {
+        self.idle.borrow_mut().pop()
+    }
+
+    fn take_oldest(&self) -> Option<Box<Connection>> {
+        let mut idle = self.idle.borrow_mut();
+        (!idle.is_empty()).then(|| idle.remove(0))
+    }
+
+    fn first_ticket(&self) -> Option<u64> {
+        self.line.borrow().front().map(|waiter| waiter.ticket)
+    }
+}
+
+impl Waiter {
+    fn grant(&self, granted: Granted) {
+        self.granted.replace(Some(granted));
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Stands in line until dropped.
+struct Standing<'a> {
+    pool: &'a Rc<Pool>,
+    host: &'a Rc<Host>,
+    waiter: Rc<Waiter>,
+}
+
+impl<'a> Standing<'a> {
+    fn new(pool: &'a Rc<Pool>, host: &'a Rc<Host>) -> Standing<'a> {
+        let ticket = pool.next_ticket.get();
+        pool.next_ticket.set(ticket + 1);
+        pool.waiting.set(pool.waiting.get() + 1);
+        let waiter = Rc::new(Waiter {
+            ticket,
+            granted: RefCell::new(None),
+            waker: Cell::new(None),
+        });
+        host.line.borrow_mut().push_back(waiter.clone());
+        Standing { pool, host, waiter }
+    }
+
+    fn poll(&self, cx: &Context<'_>) -> Poll<Granted> {
+        match self.waiter.granted.take() {
+            Some(granted) => Poll::Ready(granted),
+            None => {
+                self.waiter.waker.set(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        self.pool.waiting.set(self.pool.waiting.get() - 1);
+        let mut line = self.host.line.borrow_mut();
+        line.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
+        drop(line);
+        // Granted, and nobody came for it.
+        match self.waiter.granted.take() {
+            Some(Granted::Used(connection)) => {
+                let since = connection.rests_since;
+                self.pool.release(connection, since);
+            }
+            Some(Granted::Room(slot)) => drop(slot),
+            None => {}
+        }
+    }
+}

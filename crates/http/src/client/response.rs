@@ -1,0 +1,374 @@
+//! An answer: its head, and its body as it comes. Not for: the way to it (`send`).
+
+use std::cell::Cell;
+use std::fmt;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker, ready};
+
+use prony_base::{Instant, Nanos};
+use prony_wire::{Headers, OwnedHeaders};
+
+use super::Client;
+use super::error::{Error, Kind, Phase};
+use super::h1::{Connection, Next};
+use super::pool::Pool;
+use super::request::{OnProgress, Progress};
+use super::target::Target;
+
+/// The version of HTTP that an answer came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Version {
+    /// HTTP/1.0.
+    Http10,
+    /// HTTP/1.1.
+    Http11,
+    /// HTTP/2.
+    Http2,
+}
+
+impl Version {
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Version::Http10 => "HTTP/1.0",
+            Version::Http11 => "HTTP/1.1",
+            Version::Http2 => "HTTP/2",
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<prony_wire::Version> for Version {
+    fn from(version: prony_wire::Version) -> Version {
+        match version {
+            prony_wire::Version::Http10 => Version::Http10,
+            prony_wire::Version::Http11 => Version::Http11,
+        }
+    }
+}
+
+/// When the parts of a request were over, each as the time since its start. Of the
+/// last exchange, where redirects or retries made several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// The name was resolved; None on a connection that was there.
+    pub resolved: Option<Nanos>,
+    /// The connection was there.
+    pub connected: Option<Nanos>,
+    /// TLS was agreed on.
+    pub secured: Option<Nanos>,
+    /// The request was handed to the loop; a streamed body may still follow.
+    pub sent: Nanos,
+    /// The bytes that hold the head's end had come.
+    pub first_byte: Nanos,
+    /// The last byte of the body; None before.
+    pub done: Option<Nanos>,
+    /// The connection had been used before.
+    pub reused: bool,
+}
+
+/// Where an answer's body comes from.
+pub(super) enum Source {
+    /// A connection that is this answer's until its end.
+    Http1(Box<Connection>),
+    /// Nowhere any more: it is over.
+    Over,
+}
+
+/// Counts a request once, whatever becomes of it.
+pub(super) struct Counted {
+    client: Client,
+    ended: bool,
+}
+
+impl Counted {
+    #[inline]
+    pub fn start(client: &Client) -> Counted {
+        add(&client.counters().started);
+        Counted {
+            client: client.clone(),
+            ended: false,
+        }
+    }
+
+    #[inline]
+    pub fn answered(&mut self) {
+        self.end(|counters| &counters.answered);
+    }
+
+    pub fn failed(&mut self) {
+        self.end(|counters| &counters.failed);
+    }
+
+    #[inline]
+    fn end(&mut self, of: impl FnOnce(&super::Counters) -> &Cell<u64>) {
+        if !std::mem::replace(&mut self.ended, true) {
+            add(of(self.client.counters()));
+        }
+    }
+}
+
+impl Drop for Counted {
+    #[inline]
+    fn drop(&mut self) {
+        self.end(|counters| &counters.cancelled);
+    }
+}
+
+#[inline]
+pub(super) fn add(counter: &Cell<u64>) {
+    counter.set(counter.get() + 1);
+}
+
+/// An answer whose head has come.
+///
+/// Its body is read piece by piece ([`chunk`](Response::chunk)) or collected
+/// ([`bytes`](Response::bytes), [`text`](Response::text)). Read to its end, its
+/// connection goes back to the pool; dropped before, the request is cancelled.
+pub struct Response {
+    pub(super) counted: Counted,
+    pub(super) target: Rc<Target>,
+    pub(super) source: Source,
+    pub(super) status: u16,
+    pub(super) version: Version,
+    pub(super) headers: OwnedHeaders,
+    pub(super) trailers: Option<Box<OwnedHeaders>>,
+    pub(super) peer: SocketAddr,
+    pub(super) started: Instant,
+    pub(super) timing: Timing,
+    pub(super) on_progress: Option<OnProgress>,
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Response({} of {})", self.status, self.target.url)
+    }
+}
+
+impl Response {
+    /// The status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Whether the status says that it went well: 200 to 299.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The version of HTTP that it came in.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The header lines.
+    pub fn headers(&self) -> Headers<'_> {
+        self.headers.as_headers()
+    }
+
+    /// The value of the first header line of this name, whatever the case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.get(name)
+    }
+
+    /// The lines after the body, once that was read to its end and if there were any.
+    pub fn trailers(&self) -> Option<Headers<'_>> {
+        self.trailers.as_ref().map(|lines| lines.as_headers())
+    }
+
+    /// The URL that it came from, after redirects the last one.
+    pub fn url(&self) -> &str {
+        self.target.url.as_str()
+    }
+
+    /// The address that it came from; through a proxy, the proxy's.
+    pub fn remote_addr(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// When the parts of the request were over.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// The body's length in bytes as the head says it, before decoding.
+    pub fn content_length(&self) -> Option<u64> {
+        let value = std::str::from_utf8(self.header("content-length")?).ok()?;
+        value.trim().parse().ok()
+    }
+
+    /// The next bytes of the body, where the loop received them; None at its end.
+    /// Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// [`Phase::Body`]: it was cut off, or a time-out passed. Then it is over.
+    pub async fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
+        let place = poll_fn(|cx| self.poll_place(cx)).await?;
+        Ok(place.map(|place| self.at(place)))
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    /// As of [`chunk`](Response::chunk); [`Kind::BodyTooLong`] when it has more than
+    /// `collected_bytes_max` bytes.
+    pub async fn bytes(mut self) -> Result<Vec<u8>, Error> {
+        let max = self.counted.client.settings().collected_bytes_max;
+        let mut out = Vec::new();
+        while let Some(place) = poll_fn(|cx| self.poll_place(cx)).await? {
+            if (out.len() + place.len()) as u64 > max {
+                let too_long = Error::new(Phase::Body, Kind::BodyTooLong(max));
+                return Err(self.fail(too_long.address(self.peer)));
+            }
+            if out.is_empty() {
+                // What was announced is believed up to this size, and no further.
+                let announced = self.content_length().unwrap_or(0).min(1 << 20);
+                out.reserve_exact((announced as usize).max(place.len()));
+            }
+            out.extend_from_slice(self.at(place));
+        }
+        Ok(out)
+    }
+
+    /// The whole body as text; bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// As of [`bytes`](Response::bytes).
+    pub async fn text(self) -> Result<String, Error> {
+        let bytes = self.bytes().await?;
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+}
+
+impl Response {
+    /// Where the next bytes of the body are; None at its end.
+    #[inline]
+    fn poll_place(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
+        let Source::Http1(connection) = &mut self.source else {
+            return Poll::Ready(Ok(None));
+        };
+        Poll::Ready(match ready!(connection.poll_body(cx)) {
+            Ok(Next::Data(place)) => {
+                self.tell_progress();
+                Ok(Some(place))
+            }
+            Ok(Next::End(reusable)) => {
+                self.end(reusable);
+                Ok(None)
+            }
+            Err(error) => Err(self.fail(error)),
+        })
+    }
+
+    #[inline]
+    fn at(&self, place: Range<usize>) -> &[u8] {
+        match &self.source {
+            Source::Http1(connection) => connection.data(place),
+            Source::Over => &[],
+        }
+    }
+
+    fn tell_progress(&self) {
+        if let (Some(tell), Source::Http1(connection)) = (&self.on_progress, &self.source) {
+            let (sent_bytes, received_bytes) = connection.progress();
+            tell(Progress {
+                sent_bytes,
+                received_bytes,
+                total_bytes: self.content_length(),
+            });
+        }
+    }
+
+    /// The body is whole.
+    #[inline]
+    fn end(&mut self, reusable: bool) {
+        let Source::Http1(mut connection) = std::mem::replace(&mut self.source, Source::Over)
+        else {
+            return;
+        };
+        let now = connection.moved();
+        self.timing.done = Some(now.since(self.started));
+        self.trailers = connection.take_trailers();
+        self.counted.answered();
+        if reusable {
+            self.counted.client.pool().release(connection, now);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.source = Source::Over;
+        self.counted.failed();
+        error.url(self.target.url.as_str())
+    }
+
+    /// Reads what has come of an unread body, so that its connection can be used again;
+    /// a small rest is waited for in the background.
+    #[cold]
+    fn drain(&mut self) {
+        let settings = self.counted.client.settings();
+        let mut left = settings.drain_bytes_max;
+        let cx = &mut Context::from_waker(Waker::noop());
+        while let Source::Http1(connection) = &mut self.source {
+            match connection.poll_body(cx) {
+                Poll::Ready(Ok(Next::Data(place))) if place.len() as u64 <= left => {
+                    left -= place.len() as u64;
+                }
+                Poll::Ready(Ok(Next::End(reusable))) => self.end(reusable),
+                Poll::Pending if connection.body_bytes_left() <= left => break,
+                Poll::Ready(_) | Poll::Pending => return,
+            }
+        }
+        if let Source::Http1(connection) = std::mem::replace(&mut self.source, Source::Over) {
+            let client = &self.counted.client;
+            let pool = Rc::downgrade(client.pool());
+            let rest = drain_later(connection, left, client.handle().now() + DRAIN_TIME, pool);
+            client.handle().spawn(rest).detach();
+        }
+    }
+}
+
+/// How long the rest of an unread body may take.
+const DRAIN_TIME: Nanos = Nanos::from_secs(1);
+
+async fn drain_later(
+    mut connection: Box<Connection>,
+    mut left: u64,
+    due: Instant,
+    pool: Weak<Pool>,
+) {
+    connection.limit(due);
+    loop {
+        match poll_fn(|cx| connection.poll_body(cx)).await {
+            Ok(Next::Data(place)) if place.len() as u64 <= left => left -= place.len() as u64,
+            Ok(Next::End(true)) => {
+                if let Some(pool) = pool.upgrade() {
+                    let now = connection.moved();
+                    pool.release(connection, now);
+                }
+                return;
+            }
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+impl Drop for Response {
+    #[inline]
+    fn drop(&mut self) {
+        if matches!(self.source, Source::Http1(_)) {
+            self.drain();
+        }
+        let headers = std::mem::take(&mut self.headers);
+        self.counted.client.give_back(headers);
+    }
+}

@@ -1,0 +1,159 @@
+//! A URL as the client uses it: checked once, then shared by all that ask for it.
+//! Not for: names to addresses (`resolve`).
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use url::{Position, Url};
+
+use super::error::{Error, Kind, Phase};
+use super::pool::Host;
+
+/// What a connection is made to: scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// Whether TLS is wanted.
+    pub secure: bool,
+    /// A name, an IPv4 address, or an IPv6 address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Origin {
+    /// The origin of a URL.
+    ///
+    /// # Errors
+    /// [`Kind::BadUrl`] for another scheme than http and https, and without a host.
+    pub fn of(url: &Url) -> Result<Origin, Error> {
+        let bad = |text: &str| {
+            Error::new(Phase::Request, Kind::BadUrl(text.to_owned())).url(url.as_str())
+        };
+        let secure = match url.scheme() {
+            "http" => false,
+            "https" => true,
+            other => {
+                return Err(bad(&format!(
+                    "the scheme is {other}, only http and https can be fetched"
+                )));
+            }
+        };
+        let host = url
+            .host_str()
+            .ok_or_else(|| bad("there is no host in it"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        Ok(Origin {
+            secure,
+            host: host.to_owned(),
+            // Both schemes have a default.
+            port: url.port_or_known_default().unwrap_or(80),
+        })
+    }
+
+    /// Host and port as a Host header has them: a scheme's own port is left out.
+    pub fn authority(&self) -> String {
+        let host = match self.host.contains(':') {
+            true => format!("[{}]", self.host),
+            false => self.host.clone(),
+        };
+        match (self.secure, self.port) {
+            (false, 80) | (true, 443) => host,
+            (_, port) => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// A checked URL and the host that it leads to.
+pub(super) struct Target {
+    pub url: Url,
+    pub host: Rc<Host>,
+    /// From the URL's user and password, which are not sent otherwise.
+    pub authorization: Option<String>,
+    /// A GET of it with the client's own header lines alone, as it is sent.
+    pub plain_get: OnceCell<Rc<[u8]>>,
+}
+
+impl Target {
+    pub fn new(url: Url, host: Rc<Host>) -> Target {
+        let authorization = match (url.username(), url.password()) {
+            ("", None) => None,
+            (user, password) => {
+                let decode = |text: &str| percent_decode(text.as_bytes());
+                Some(super::auth::basic(
+                    &decode(user),
+                    &decode(password.unwrap_or_default()),
+                ))
+            }
+        };
+        Target {
+            url,
+            host,
+            authorization,
+            plain_get: OnceCell::new(),
+        }
+    }
+
+    /// Path and query.
+    pub fn path(&self) -> &str {
+        &self.url[Position::BeforePath..Position::AfterQuery]
+    }
+}
+
+fn percent_decode(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, after @ ..] = rest {
+        let pair = after
+            .get(..2)
+            .and_then(|pair| std::str::from_utf8(pair).ok());
+        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                out.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(text: &str) -> Result<Origin, Error> {
+        Origin::of(&Url::parse(text).expect("a URL"))
+    }
+
+    #[test]
+    fn a_default_port_is_not_said() {
+        for (text, authority) in [
+            ("http://a/", "a"),
+            ("https://a:443/x", "a"),
+            ("https://a:80/x", "a:80"),
+            ("http://[::1]:8080/", "[::1]:8080"),
+            ("http://[::1]/", "[::1]"),
+            ("http://B\u{fc}cher.example/", "xn--bcher-kva.example"),
+        ] {
+            assert_eq!(origin(text).expect("fine").authority(), authority);
+        }
+    }
+
+    #[test]
+    fn another_scheme_is_an_error_that_names_it() {
+        let error = origin("ftp://a/b").expect_err("no ftp");
+        assert_eq!(
+            error.to_string(),
+            "ftp://a/b: preparing the request: the scheme is ftp, only http and https can be fetched"
+        );
+    }
+
+    #[test]
+    fn user_and_password_are_decoded() {
+        assert_eq!(percent_decode(b"a%20b%zz%4"), b"a b%zz%4");
+        assert_eq!(percent_decode(b"%41%2F"), b"A/");
+    }
+}
