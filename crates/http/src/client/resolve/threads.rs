@@ -1,0 +1,249 @@
+//! The threads that make the system's blocking call. Not for: caches and overrides.
+//!
+//! A question ([`Question`]) is shared by the thread that answers it and all tasks that
+//! wait for it; the thread wakes them from outside of their loop.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use super::{Lookup, ResolveError};
+
+/// How long a thread stays that has nothing to do.
+const IDLE: Duration = Duration::from_secs(5);
+
+/// Addresses, or what the system said.
+type Answer = Result<Vec<IpAddr>, String>;
+
+/// `getaddrinfo`; each address once, in its order.
+pub(super) fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
+    let mut addresses = Vec::new();
+    for address in (name, 0).to_socket_addrs()? {
+        if !addresses.contains(&address.ip()) {
+            addresses.push(address.ip());
+        }
+    }
+    Ok(addresses)
+}
+
+/// A few threads and the names that wait for them. Dropping it ends the threads, each
+/// after the call that it is in.
+pub(super) struct Threads {
+    crew: Arc<Crew>,
+    waiting_names_max: usize,
+    threads_max: usize,
+}
+
+struct Crew {
+    lookup: Lookup,
+    state: Mutex<State>,
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Arc<Question>>,
+    /// Questions that are waited for, to be shared by whoever asks the same.
+    asked: HashMap<String, Weak<Question>>,
+    threads: usize,
+    idle: usize,
+    is_over: bool,
+}
+
+struct Question {
+    name: String,
+    state: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    answer: Option<Answer>,
+    /// Who to wake, by the number of the waiter.
+    wakers: Vec<(u64, Waker)>,
+    next: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing runs inside that could leave it half changed.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Threads {
+    pub(super) fn new(lookup: Lookup, threads_max: usize, waiting_names_max: usize) -> Threads {
+        Threads {
+            crew: Arc::new(Crew {
+                lookup,
+                state: Mutex::default(),
+                work: Condvar::new(),
+            }),
+            waiting_names_max,
+            threads_max: threads_max.max(1),
+        }
+    }
+
+    /// Asks; the answer is to be awaited.
+    pub(super) fn ask(&self, name: &str) -> Result<Asked, ResolveError> {
+        let mut state = lock(&self.crew.state);
+        if let Some(question) = state.asked.get(name).and_then(Weak::upgrade) {
+            return Ok(Asked::new(question));
+        }
+        if state.queue.len() >= self.waiting_names_max {
+            return Err(ResolveError::Busy {
+                waiting_names_max: self.waiting_names_max,
+            });
+        }
+        if state.idle <= state.queue.len() && state.threads < self.threads_max {
+            match self.crew.start() {
+                Ok(()) => state.threads += 1,
+                // Those that there are will come to it.
+                Err(_) if state.threads > 0 => {}
+                Err(error) => {
+                    let said = error.to_string();
+                    return Err(ResolveError::NoThread { said });
+                }
+            }
+        }
+        let question = Arc::new(Question {
+            name: name.to_owned(),
+            state: Mutex::default(),
+        });
+        state.asked.retain(|_, asked| asked.strong_count() > 0);
+        let weak = Arc::downgrade(&question);
+        state.asked.insert(name.to_owned(), weak);
+        state.queue.push_back(question.clone());
+        drop(state);
+        self.crew.work.notify_one();
+        Ok(Asked::new(question))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        let mut state = lock(&self.crew.state);
+        state.is_over = true;
+        state.queue.clear();
+        drop(state);
+        self.crew.work.notify_all();
+    }
+}
+
+impl Crew {
+    fn start(self: &Arc<Crew>) -> io::Result<()> {
+        let crew = self.clone();
+        thread::Builder::new()
+            .name("prony-resolve".to_owned())
+            .spawn(move || {
+                let leaving = Leaving(&crew);
+                while let Some(question) = leaving.0.next() {
+                    let answering = Answering(&question);
+                    let answer = (leaving.0.lookup)(&question.name);
+                    answering.give(answer.map_err(|error| error.to_string()));
+                }
+            })
+            .map(drop)
+    }
+
+    /// The next question that somebody waits for; None when it is time to end.
+    fn next(&self) -> Option<Arc<Question>> {
+        let mut state = lock(&self.state);
+        loop {
+            if state.is_over {
+                return None;
+            }
+            while let Some(question) = state.queue.pop_front() {
+                // Nobody waits any more where the queue had the only share.
+                if Arc::strong_count(&question) > 1 {
+                    return Some(question);
+                }
+            }
+            state.idle += 1;
+            let waited = self.work.wait_timeout(state, IDLE);
+            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            state.idle -= 1;
+            if timeout.timed_out() && state.queue.is_empty() {
+                return None;
+            }
+        }
+    }
+}
+
+/// Counts a thread out, however it ends.
+struct Leaving<'a>(&'a Crew);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.state).threads -= 1;
+    }
+}
+
+/// Answers a question, at the latest when it is dropped by a lookup that panics.
+struct Answering<'a>(&'a Question);
+
+impl Answering<'_> {
+    fn give(&self, answer: Answer) {
+        let mut state = lock(&self.0.state);
+        state.answer.get_or_insert(answer);
+        let wakers = std::mem::take(&mut state.wakers);
+        drop(state);
+        for (_, waker) in wakers {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.give(Err("the look-up panicked".to_owned()));
+    }
+}
+
+/// Waits for an answer.
+pub(super) struct Asked {
+    question: Arc<Question>,
+    number: u64,
+}
+
+impl Asked {
+    fn new(question: Arc<Question>) -> Asked {
+        let mut state = lock(&question.state);
+        let number = state.next;
+        state.next += 1;
+        drop(state);
+        Asked { question, number }
+    }
+}
+
+impl Future for Asked {
+    type Output = Answer;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
+        let mut state = lock(&self.question.state);
+        if let Some(answer) = &state.answer {
+            return Poll::Ready(answer.clone());
+        }
+        let own = state.wakers.iter().position(|one| one.0 == self.number);
+        let before = own.map(|place| state.wakers.swap_remove(place));
+        state.wakers.push((self.number, cx.waker().clone()));
+        // Not while it is locked: a waker that goes may drop what waits here.
+        drop(state);
+        drop(before);
+        Poll::Pending
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let mut state = lock(&self.question.state);
+        let own = state.wakers.iter().position(|one| one.0 == self.number);
+        let waker = own.map(|place| state.wakers.swap_remove(place));
+        drop(state);
+        drop(waker);
+    }
+}
