@@ -94,6 +94,10 @@ impl Threads {
             return Ok(Asked::new(question));
         }
         if state.queue.len() >= self.waiting_names_max {
+            // Those that nobody waits for any more take no place.
+            state.queue.retain(|one| Arc::strong_count(one) > 1);
+        }
+        if state.queue.len() >= self.waiting_names_max {
             return Err(ResolveError::Busy {
                 waiting_names_max: self.waiting_names_max,
             });
