@@ -5,22 +5,31 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::driver::FilePart;
+
 /// Buffers by which the pool first starts and then at least grows.
 const GROWTH_MIN: u32 = 64;
+/// Bytes from which on a buffer is too large to be held for a few bytes.
+const LARGE_BYTES: u32 = 16 << 10;
+/// A large buffer with at most one in so many of its bytes used holds few.
+const FEW_IN: u32 = 8;
 
 /// Equal receive buffers, lent out by number.
 ///
-/// INVARIANT: each of `chunks` is a leaked box that only this pool frees, when it
-/// is dropped; `starts` point into them, `buffer_bytes` apart. A number is
+/// INVARIANT: each of `chunks` is a mapping of so many bytes that only this pool
+/// unmaps, when it is dropped; `starts` point into them, `buffer_bytes` apart. A number is
 /// either in `free`, or out with exactly one holder: the kernel, or one
 /// [`Received`] that will give it back. Only its holder touches its bytes.
 pub(crate) struct Pool {
     pub buffer_bytes: u32,
     pub limit: u32,
-    chunks: RefCell<Vec<NonNull<[u8]>>>,
+    chunks: RefCell<Vec<(NonNull<u8>, usize)>>,
     /// Start of each buffer by number.
     starts: RefCell<Vec<NonNull<u8>>>,
     free: RefCell<Vec<u16>>,
@@ -39,7 +48,8 @@ impl Pool {
         })
     }
 
-    /// Doubles the pool, up to its limit. False at the limit.
+    /// Doubles the pool, up to its limit. False at the limit, and where the system has
+    /// no more memory.
     pub fn grow(&self) -> bool {
         let mut starts = self.starts.borrow_mut();
         let now = starts.len() as u32;
@@ -48,20 +58,24 @@ impl Pool {
             return false;
         }
         let size = self.buffer_bytes as usize;
-        // Zeroed pages come from the kernel untouched, so an unused buffer is free.
-        let bytes = vec![0_u8; more as usize * size].into_boxed_slice();
-        let chunk = NonNull::from(Box::leak(bytes));
-        let base = chunk.cast::<u8>();
+        let Some(base) = map(more as usize * size) else {
+            return false;
+        };
         let mut free = self.free.borrow_mut();
         for number in (0..more).rev() {
             free.push((now + number) as u16);
         }
         for number in 0..more as usize {
-            // SAFETY: within the chunk that was just allocated with this size.
+            // SAFETY: within the chunk that was just mapped with this size.
             starts.push(unsafe { base.add(number * size) });
         }
-        self.chunks.borrow_mut().push(chunk);
+        self.chunks.borrow_mut().push((base, more as usize * size));
         true
+    }
+
+    /// True when a buffer is here, to be lent.
+    pub fn has_free(&self) -> bool {
+        !self.free.borrow().is_empty()
     }
 
     /// Buffers that exist.
@@ -99,12 +113,22 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        for chunk in self.chunks.get_mut().drain(..) {
-            // SAFETY: leaked by `grow`, freed once, here; every holder of a buffer
-            // keeps the pool alive, so none is left.
-            drop(unsafe { Box::from_raw(chunk.as_ptr()) });
+        for (start, bytes) in self.chunks.get_mut().drain(..) {
+            // SAFETY: mapped by `grow` with this size, unmapped once, here; every holder
+            // of a buffer keeps the pool alive, so none is left.
+            // Fails only for what is no mapping.
+            let _ = unsafe { munmap(start.as_ptr().cast(), bytes) };
         }
     }
+}
+
+/// Zeroed memory straight from the kernel, which supplies a page when it is first
+/// touched: a buffer that was never used costs nothing.
+fn map(bytes: usize) -> Option<NonNull<u8>> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses touches no other.
+    let start = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE) };
+    NonNull::new(start.ok()?.cast())
 }
 
 /// A receive buffer that is to be filled: pooled, or an own one where the pool
@@ -141,11 +165,15 @@ impl Empty {
 
     /// A buffer outside the pool, freed after use.
     pub fn own(pool: &Pool) -> Empty {
-        let bytes = vec![0_u8; pool.buffer_bytes as usize].into_boxed_slice();
+        Empty::boxed(vec![0_u8; pool.buffer_bytes as usize].into_boxed_slice())
+    }
+
+    fn boxed(bytes: Box<[u8]>) -> Empty {
+        let room = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         Empty {
             home: Home::Own,
             start: NonNull::from(Box::leak(bytes)).cast(),
-            room: pool.buffer_bytes,
+            room,
         }
     }
 
@@ -167,7 +195,11 @@ impl Empty {
     /// The buffer with its first `len` bytes received.
     pub fn filled(self, len: usize) -> Received {
         let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.room);
-        Received { buffer: self, len }
+        Received {
+            buffer: self,
+            from: 0,
+            len,
+        }
     }
 }
 
@@ -178,8 +210,8 @@ impl Drop for Empty {
             Home::Pool(pool, number) => pool.give_back(*number),
             Home::Own => {
                 let bytes = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.room());
-                // SAFETY: `own` leaked a box of exactly these bytes, and this is its
-                // only owner.
+                // SAFETY: `boxed` leaked a box of exactly these bytes (one of less than
+                // 4 GiB), and this is its only owner.
                 drop(unsafe { Box::from_raw(bytes) });
             }
         }
@@ -190,8 +222,12 @@ impl Drop for Empty {
 /// Empty means that the peer has ended its side of the stream.
 ///
 /// Keep it only while you look at it: held buffers are missing elsewhere.
+///
+/// INVARIANT: `from + len` is within the buffer's room.
 pub struct Received {
     buffer: Empty,
+    /// Bytes at the beginning that are not wanted any more.
+    from: u32,
     len: u32,
 }
 
@@ -204,6 +240,7 @@ impl Received {
                 start: NonNull::dangling(),
                 room: 0,
             },
+            from: 0,
             len: 0,
         }
     }
@@ -223,15 +260,38 @@ impl Received {
     pub(crate) fn is_full(&self) -> bool {
         self.len == self.buffer.room
     }
+
+    /// Drops up to `count` bytes at the beginning; yields how many.
+    pub(crate) fn skip(&mut self, count: u64) -> u64 {
+        let skipped = count.min(u64::from(self.len));
+        // Not more than `len`, so that it fits.
+        self.from += skipped as u32;
+        self.len -= skipped as u32;
+        skipped
+    }
+
+    /// The same bytes, in a buffer of their own size if they are few and this one is
+    /// large: for bytes that may wait for a while.
+    pub(crate) fn into_kept(self) -> Received {
+        let room = self.buffer.room;
+        let is_pooled = matches!(self.buffer.home, Home::Pool(..));
+        if !is_pooled || room < LARGE_BYTES || self.is_empty() || self.len > room / FEW_IN {
+            return self;
+        }
+        Empty::boxed(Box::from(&self[..])).filled(self.len())
+    }
 }
 
 impl Deref for Received {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` is within the room, the bytes are initialised, and by the
+        // SAFETY: within the room by the INVARIANT, the bytes are initialised, and by the
         // INVARIANT of Empty nobody writes them while this is held.
-        unsafe { std::slice::from_raw_parts(self.buffer.start.as_ptr(), self.len as usize) }
+        unsafe {
+            let start = self.buffer.start.as_ptr().add(self.from as usize);
+            std::slice::from_raw_parts(start, self.len as usize)
+        }
     }
 }
 
@@ -291,6 +351,43 @@ impl<const N: usize> From<&'static [u8; N]> for SendBuf {
 impl From<&'static str> for SendBuf {
     fn from(text: &'static str) -> SendBuf {
         SendBuf::Static(text.as_bytes())
+    }
+}
+
+/// A part of a file that is to be sent.
+///
+/// The file stays open until the kernel is done with it.
+pub(crate) struct FileRange {
+    pub file: Rc<OwnedFd>,
+    /// Where the part begins.
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl FileRange {
+    /// What is left after `taken` bytes, for a driver.
+    pub fn rest(&self, taken: u64) -> FilePart {
+        FilePart {
+            fd: self.file.as_raw_fd(),
+            offset: self.offset + taken,
+            len: self.len - taken,
+        }
+    }
+}
+
+/// What was posted: bytes or a part of a file.
+pub(crate) enum Posted {
+    Bytes(SendBuf),
+    File(FileRange),
+}
+
+impl Posted {
+    /// Bytes that are to go out in all.
+    pub fn len(&self) -> u64 {
+        match self {
+            Posted::Bytes(bytes) => bytes.as_slice().len() as u64,
+            Posted::File(range) => range.len,
+        }
     }
 }
 
@@ -363,6 +460,36 @@ mod tests {
         let received = empty.filled(2);
         drop(pool);
         assert_eq!(&received[..], b"ok");
+    }
+
+    #[test]
+    fn few_bytes_do_not_keep_a_large_buffer() {
+        let pool = Pool::new(LARGE_BYTES, 64);
+        let fill = |bytes: &[u8]| {
+            let mut empty = Empty::pooled(&pool).expect("one buffer is free");
+            empty.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
+            empty.filled(bytes.len())
+        };
+        let mut few = fill(b"a few bytes");
+        assert_eq!(few.skip(2), 2);
+        let few = few.into_kept();
+        assert_eq!(pool.counts(), (64, 64));
+        assert_eq!(&few[..], b"few bytes");
+        let many = fill(&[7; LARGE_BYTES as usize / 2]).into_kept();
+        assert_eq!(pool.counts(), (64, 63));
+        assert_eq!(many.len(), LARGE_BYTES as usize / 2);
+    }
+
+    #[test]
+    fn what_is_skipped_is_gone_and_no_more_than_there_is() {
+        let pool = Pool::new(64, 1);
+        let mut empty = Empty::pooled(&pool).expect("one buffer is free");
+        empty.as_mut_slice()[..5].copy_from_slice(b"12345");
+        let mut received = empty.filled(5);
+        assert_eq!(received.skip(2), 2);
+        assert_eq!(&received[..], b"345");
+        assert_eq!(received.skip(u64::MAX), 3);
+        assert!(received.is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use prony_base::Nanos;
@@ -24,6 +25,8 @@ pub struct Config {
     /// starts small and grows to this. When all of them are held, a stream that
     /// somebody waits on gets one of its own, so that nothing stalls for ever.
     pub recv_buffers: u32,
+    /// How io_uring is asked for received bytes; the other drivers have one way.
+    pub receive: Receive,
     /// Buffers that a stream may hold unread before the loop stops receiving on
     /// it (a burst that the kernel already delivered can pass it).
     pub recv_queue_max: u32,
@@ -56,6 +59,7 @@ impl Default for Config {
             driver: DriverChoice::Auto,
             recv_buffer_bytes: 4096,
             recv_buffers: 16_384,
+            receive: Receive::default(),
             recv_queue_max: 64,
             submissions_max: 4096,
             connections_hint: 1024,
@@ -86,6 +90,16 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// How io_uring is asked for the bytes that a stream receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Receive {
+    /// Once for all: each arrival fills a buffer of the pool that the kernel picks.
+    #[default]
+    Multishot,
+    /// Once for each buffer, still one of the pool that the kernel picks.
+    OneShot,
 }
 
 /// Which driver a loop should use.
@@ -157,6 +171,17 @@ impl Default for ListenOptions {
             accept_queue_max: 1024,
         }
     }
+}
+
+/// How to connect. `ConnectOptions::default()` leaves everything to the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// This side's address; port 0 takes a free one. None: as the route says.
+    pub local: Option<SocketAddr>,
+    /// Bytes that the kernel may hold unread (`SO_RCVBUF`), set before connecting, so
+    /// that the window can grow to it. The kernel lowers it to `net.core.rmem_max`, and
+    /// adjusts it no more. None: it adjusts it to what is needed. Of no effect in sim.
+    pub kernel_recv_bytes: Option<u32>,
 }
 
 /// Counters of one loop since it started.

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use prony_base::{Instant, Nanos};
 
-use crate::config::{DriverKind, ListenOptions, LoopStats};
+use crate::config::{ConnectOptions, DriverKind, ListenOptions, LoopStats};
 use crate::driver::{Coalescing, Op, Role, Socket, Token};
 use crate::net::ReadableSlot;
 use crate::slab::Key;
@@ -171,7 +171,19 @@ impl Handle {
     /// # Errors
     /// What the kernel says: refused, unreachable, no free port or descriptor.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
-        connect_on(self.core.clone(), address).await
+        connect_on(self.core.clone(), address, &ConnectOptions::default()).await
+    }
+
+    /// [`connect`](Handle::connect) in a certain way.
+    ///
+    /// # Errors
+    /// What the kernel says; also about the local address: not this machine's, in use.
+    pub async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: &ConnectOptions,
+    ) -> io::Result<Stream> {
+        connect_on(self.core.clone(), address, options).await
     }
 
     /// Waits until a descriptor, such as a signal pipe's, is readable. One task

@@ -3,9 +3,10 @@
 //! # What for
 //! [`run`] runs a future, and the tasks that it [spawns](Handle::spawn), on the
 //! calling thread. Tasks sleep, set time-outs, listen, connect, [`recv`](Stream::recv)
-//! and [`post`](Stream::post); nearly all the CPU time of a request is then the
+//! and [`post`](Stream::post), [`send_file`](Stream::send_file) and
+//! [`discard`](Stream::discard); nearly all the CPU time of a request is then the
 //! kernel's. Threads talk by [`mailbox`]. Not for: HTTP (`prony-http`), services and
-//! typed events (`prony-runtime`), files, names, TLS, UDP.
+//! typed events (`prony-runtime`), reading files, names, TLS, UDP.
 //!
 //! ```
 //! use prony_engine::{Config, ListenOptions, run};
@@ -71,11 +72,12 @@ mod wheel;
 
 pub use buffers::{Received, SendBuf};
 pub use config::{
-    Config, DriverChoice, DriverKind, Error, ListenOptions, LoopStats, RECV_BUFFERS_LIMIT,
+    Config, ConnectOptions, DriverChoice, DriverKind, Error, ListenOptions, LoopStats,
+    RECV_BUFFERS_LIMIT, Receive,
 };
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pages::prefer_huge_pages;
-pub use stream::{Accepted, Listener, PostLimit, Stream};
+pub use stream::{Accepted, FileTooShort, Listener, PostLimit, Stream};
 pub use tasks::{Outcome, Task, TaskCounts, TaskId, TaskWaker};
 pub use turn::run;

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use rustix::io::Errno;
 
-pub(crate) use stream::StreamSlot;
+pub(crate) use stream::{FILE_TOO_SHORT, StreamSlot, Wish};
 
 use crate::buffers::Spares;
 use crate::config::Config;
@@ -124,6 +124,7 @@ impl Net {
         for completion in done.drain(..) {
             match completion.token.role {
                 Role::Receive => self.received(completion),
+                Role::Discard => self.discarded(completion),
                 Role::Send => self.sent(completion),
                 Role::Connect => self.connected(completion),
                 Role::Accept => self.accepted(completion),

@@ -11,10 +11,10 @@ use std::task::{Context, Poll};
 
 use rustix::io::{Errno, ioctl_fionbio};
 
-use crate::buffers::{Received, SendBuf};
-use crate::config::{DriverKind, ListenOptions};
+use crate::buffers::{FileRange, Received, SendBuf};
+use crate::config::{ConnectOptions, DriverKind, ListenOptions};
 use crate::driver::{Op, Role, Socket, Token};
-use crate::net::{ListenerSlot, Net, StreamSlot};
+use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
 use crate::slab::Key;
 use crate::tasks::Waiter;
 use crate::turn::Core;
@@ -40,6 +40,30 @@ impl fmt::Display for PostLimit {
 }
 
 impl std::error::Error for PostLimit {}
+
+/// A file had fewer bytes than were to be sent of it. Comes inside an [`io::Error`] of
+/// kind [`io::ErrorKind::UnexpectedEof`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileTooShort;
+
+impl fmt::Display for FileTooShort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the file has ended before the part of it that was to be sent")
+    }
+}
+
+impl std::error::Error for FileTooShort {}
+
+/// What a part of a file counts as among posted bytes.
+const FILE_COST: usize = 4096;
+
+/// The error of a stream that broke with this number.
+fn broken(errno: Errno) -> io::Error {
+    match errno {
+        FILE_TOO_SHORT => io::Error::new(io::ErrorKind::UnexpectedEof, FileTooShort),
+        _ => errno.into(),
+    }
+}
 
 /// A TCP connection. Dropping it closes it, after what was posted is out (or the
 /// linger time has passed, and then with a reset).
@@ -83,16 +107,50 @@ impl Stream {
         match (receive.ended, stream.send.error) {
             (Some(Ok(())), None) => return Poll::Ready(Ok(Received::end())),
             (Some(Err(errno)), _) | (Some(Ok(())), Some(errno)) => {
-                return Poll::Ready(Err(errno.into()));
+                return Poll::Ready(Err(broken(errno)));
             }
             (None, _) => {}
         }
         receive.waiter = Waiter::of(cx, self.core.tasks.loop_id);
-        if !receive.armed {
-            receive.armed = true;
-            let op = Op::Receive(stream.socket);
-            net.want(op, Token::new(Role::Receive, self.key));
+        if receive.wish != Wish::Receive {
+            net.wish(self.key, Wish::Receive, 0);
         }
+        Poll::Pending
+    }
+
+    /// Throws away up to `count` of the following bytes without looking at them, in the
+    /// kernel where they are still there (`MSG_TRUNC`: they are not copied); yields how
+    /// many, as soon as there are some. Zero is the end of the stream (or `count` is).
+    ///
+    /// Dropping the future may leave its `count` to be thrown away all the same; the next
+    /// call counts them before others. One task at a time may receive or discard.
+    ///
+    /// # Errors
+    /// As of [`recv`](Stream::recv).
+    pub async fn discard(&self, count: u64) -> io::Result<u64> {
+        poll_fn(|cx| self.poll_discard(cx, count)).await
+    }
+
+    /// [`discard`](Stream::discard), for hand-written futures.
+    pub fn poll_discard(&self, cx: &mut Context<'_>, count: u64) -> Poll<io::Result<u64>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(stream) = net.streams.get_mut(self.key) else {
+            return Poll::Ready(Err(Errno::CONNRESET.into()));
+        };
+        let receive = &mut stream.receive;
+        let here = receive.take_discarded(count);
+        if here > 0 || count == 0 {
+            return Poll::Ready(Ok(here));
+        }
+        match (receive.ended, stream.send.error) {
+            (Some(Ok(())), None) => return Poll::Ready(Ok(0)),
+            (Some(Err(errno)), _) | (Some(Ok(())), Some(errno)) => {
+                return Poll::Ready(Err(broken(errno)));
+            }
+            (None, _) => {}
+        }
+        receive.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        net.wish(self.key, Wish::Discard, count);
         Poll::Pending
     }
 
@@ -107,26 +165,52 @@ impl Stream {
         let bytes = bytes.into();
         let len = bytes.as_slice().len();
         let mut net = self.core.net.borrow_mut();
+        self.check_post(&mut net, len)?;
+        if len == 0 {
+            net.spares.give_back(bytes);
+        } else {
+            net.post(self.key, bytes);
+        }
+        Ok(())
+    }
+
+    /// Queues `len` bytes of `file` from `offset` on, behind what was posted before. They
+    /// go from the kernel's cache to the socket without passing through the program, at
+    /// most 2 MiB in each turn of the loop. Only 4 KiB count against the limit of what may
+    /// be posted, whatever `len` is. What is changed in the file before it is out may or
+    /// may not be seen.
+    ///
+    /// # Errors
+    /// As of [`post`](Stream::post). What the kernel says about the file, later, in each
+    /// call; [`io::ErrorKind::UnexpectedEof`] with a [`FileTooShort`] where it has ended
+    /// before. The peer then has a part of it, and nothing more can follow.
+    pub fn send_file(&self, file: Rc<OwnedFd>, offset: u64, len: u64) -> io::Result<()> {
+        let mut net = self.core.net.borrow_mut();
+        self.check_post(&mut net, FILE_COST)?;
+        if len > 0 {
+            net.post_file(self.key, FileRange { file, offset, len });
+        }
+        Ok(())
+    }
+
+    /// Whether so many bytes of memory may be posted.
+    fn check_post(&self, net: &mut Net, len: usize) -> io::Result<()> {
         let post_bytes_max = net.limits.post_bytes_max;
         let stream = net.streams.get_mut(self.key).ok_or(Errno::CONNRESET)?;
-        if let Some(errno) = stream.send.error {
-            return Err(errno.into());
+        let send = &stream.send;
+        if let Some(errno) = send.error {
+            return Err(broken(errno));
         }
-        if stream.send.end_wanted {
+        if send.end_wanted {
             return Err(Errno::PIPE.into());
         }
-        let posted_bytes = stream.send.bytes;
+        let posted_bytes = send.bytes + send.files * FILE_COST;
         if posted_bytes > 0 && posted_bytes.saturating_add(len) > post_bytes_max {
             let limit = PostLimit {
                 posted_bytes,
                 post_bytes_max,
             };
             return Err(io::Error::new(io::ErrorKind::WouldBlock, limit));
-        }
-        if len == 0 {
-            net.spares.give_back(bytes);
-        } else {
-            net.post(self.key, bytes);
         }
         Ok(())
     }
@@ -146,7 +230,7 @@ impl Stream {
             return Poll::Ready(Err(Errno::CONNRESET.into()));
         };
         if let Some(errno) = stream.send.error {
-            return Poll::Ready(Err(errno.into()));
+            return Poll::Ready(Err(broken(errno)));
         }
         if stream.send.queue.is_empty() {
             return Poll::Ready(Ok(()));
@@ -155,12 +239,13 @@ impl Stream {
         Poll::Pending
     }
 
-    /// Bytes that are posted and that the kernel has not taken.
+    /// Bytes that are posted and that the kernel has not taken, those of files too.
     pub fn posted_bytes(&self) -> usize {
         let net = self.core.net.borrow();
-        net.streams
-            .get(self.key)
-            .map_or(0, |stream| stream.send.bytes)
+        net.streams.get(self.key).map_or(0, |stream| {
+            let file_bytes = usize::try_from(stream.send.file_bytes).unwrap_or(usize::MAX);
+            stream.send.bytes.saturating_add(file_bytes)
+        })
     }
 
     /// Ends this side of the stream once what was posted is out; the peer's
@@ -211,8 +296,12 @@ impl Drop for Stream {
 }
 
 /// Connects; dropping the future closes the half-made connection.
-pub(crate) async fn connect_on(core: Rc<Core>, address: SocketAddr) -> io::Result<Stream> {
-    let socket = core.driver.borrow_mut().open(address)?;
+pub(crate) async fn connect_on(
+    core: Rc<Core>,
+    address: SocketAddr,
+    options: &ConnectOptions,
+) -> io::Result<Stream> {
+    let socket = core.driver.borrow_mut().open(address, options)?;
     let mut slot = StreamSlot::new(socket);
     slot.connecting = true;
     let stream = Stream::new(core, slot);

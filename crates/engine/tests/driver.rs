@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -13,8 +14,8 @@ use std::task::Poll;
 use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{
-    Accepted, Config, DriverChoice, DriverKind, Elapsed, Error, Handle, ListenOptions, Listener,
-    PostLimit, Stream, mailbox, run,
+    Accepted, Config, ConnectOptions, DriverChoice, DriverKind, Elapsed, Error, FileTooShort,
+    Handle, ListenOptions, Listener, PostLimit, Receive, Stream, mailbox, run,
 };
 
 const SEEDS: u64 = 25;
@@ -22,25 +23,25 @@ const LIMIT: Nanos = Nanos::from_secs(600);
 
 macro_rules! cases {
     ($($name:ident $(($config:expr))?),* $(,)?) => {
-        mod ring { use super::{Config, Nanos}; $(#[test] fn $name() {
+        mod ring { use super::{Config, Nanos, Receive}; $(#[test] fn $name() {
             super::on_kernel(super::DriverChoice::Ring, super::config!($($config)?), super::$name);
         })* }
-        mod epoll { use super::{Config, Nanos}; $(#[test] fn $name() {
+        mod epoll { use super::{Config, Nanos, Receive}; $(#[test] fn $name() {
             super::on_kernel(super::DriverChoice::Epoll, super::config!($($config)?), super::$name);
         })* }
-        mod ring_coalescing { use super::{Config, Nanos}; $(#[test] fn $name() {
+        mod ring_coalescing { use super::{Config, Nanos, Receive}; $(#[test] fn $name() {
             super::on_kernel(super::DriverChoice::Ring, super::config!($($config)?), |handle| {
                 super::coalesce(&handle);
                 super::$name(handle)
             });
         })* }
-        mod epoll_coalescing { use super::{Config, Nanos}; $(#[test] fn $name() {
+        mod epoll_coalescing { use super::{Config, Nanos, Receive}; $(#[test] fn $name() {
             super::on_kernel(super::DriverChoice::Epoll, super::config!($($config)?), |handle| {
                 super::coalesce(&handle);
                 super::$name(handle)
             });
         })* }
-        mod sim { use super::{Config, Nanos}; $(#[test] fn $name() {
+        mod sim { use super::{Config, Nanos, Receive}; $(#[test] fn $name() {
             super::on_sim(super::config!($($config)?), super::$name);
         })* }
     };
@@ -115,6 +116,36 @@ cases! {
     sent_buffers_come_back,
     a_burst_of_connects_passes_a_small_accept_queue,
     strangers_wakers_work,
+    few_large_buffers_serve_many_streams_evenly(
+        Config { recv_buffers: 3, recv_buffer_bytes: 65_536, ..Config::default() }
+    ),
+    few_large_buffers_serve_many_streams_evenly_by_one_shots(
+        Config {
+            recv_buffers: 3,
+            recv_buffer_bytes: 65_536,
+            receive: Receive::OneShot,
+            ..Config::default()
+        }
+    ),
+    one_shots_lose_nothing(Config { receive: Receive::OneShot, ..Config::default() }),
+    who_waits_for_a_buffer_gets_one_given_back(
+        Config { recv_buffers: 4, recv_buffer_bytes: 1024, ..Config::default() }
+    ),
+    discarded_bytes_are_counted_and_gone,
+    discarding_counts_what_was_received_first,
+    discarding_and_receiving_take_turns,
+    a_dropped_discard_loses_no_more_than_it_asked_for,
+    discarding_tells_the_end_and_errors,
+    a_stream_dropped_while_it_discards_is_closed,
+    files_and_posts_arrive_in_order,
+    a_large_file_arrives_whole_though_read_late,
+    a_file_that_is_too_short_is_an_error_by_name,
+    a_file_that_cannot_be_read_is_an_error,
+    a_file_is_let_go_with_its_stream,
+    a_file_to_a_peer_that_resets_is_an_error,
+    files_count_little_against_the_limit(Config { post_bytes_max: 8_192, ..Config::default() }),
+    a_file_arrives_though_the_stream_was_dropped,
+    connecting_from_an_address_of_ones_own,
 }
 
 fn localhost() -> SocketAddr {
@@ -235,11 +266,7 @@ async fn post_all(stream: &Stream, bytes: &[u8]) {
 }
 
 async fn bulk_both_ways_under_backpressure(handle: Handle) {
-    let bytes = if handle.driver() == DriverKind::Sim {
-        100_000
-    } else {
-        4 << 20
-    };
+    let bytes = sized(&handle, 100_000, 4 << 20);
     let (client, server) = pair(&handle).await;
     let own = handle.clone();
     let other_side = handle.spawn(async move {
@@ -311,11 +338,7 @@ async fn a_reset_reaches_the_peer_as_an_error(handle: Handle) {
 }
 
 async fn what_was_posted_arrives_though_the_stream_was_dropped(handle: Handle) {
-    let bytes = if handle.driver() == DriverKind::Sim {
-        100_000
-    } else {
-        1 << 20
-    };
+    let bytes = sized(&handle, 100_000, 1 << 20);
     let (client, server) = pair(&handle).await;
     client.post(pattern(bytes)).expect("posted");
     drop(client);
@@ -690,6 +713,404 @@ async fn strangers_wakers_work(handle: Handle) {
     .await;
     assert_eq!(&got.expect("the connection stands")[..], b"x");
     assert!(flag.0.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+async fn few_large_buffers_serve_many_streams_evenly_by_one_shots(handle: Handle) {
+    few_large_buffers_serve_many_streams_evenly(handle).await;
+}
+
+/// Streams that always have more, until told to stop, share few buffers with some that
+/// ask and wait for the answer.
+async fn few_large_buffers_serve_many_streams_evenly(handle: Handle) {
+    let enough = Rc::new(Cell::new(false));
+    let bytes = sized(&handle, 3_000, 200_000);
+    let mut tasks = Vec::new();
+    for _ in 0..5 {
+        let (client, server) = pair(&handle).await;
+        let enough = enough.clone();
+        tasks.push(handle.spawn(async move {
+            while !enough.get() {
+                server.post(vec![7; bytes]).expect("posted");
+                server.flush().await.expect("the connection stands");
+            }
+        }));
+        tasks
+            .push(handle.spawn(async move {
+                while !client.recv().await.expect("it stands").is_empty() {}
+            }));
+    }
+    let mut small = Vec::new();
+    for _ in 0..5 {
+        let (client, server) = pair(&handle).await;
+        tasks.push(handle.spawn(echo_until_end(server)));
+        small.push(handle.spawn(async move {
+            for _ in 0..5 {
+                client.post("still here").expect("posted");
+                assert_eq!(recv_exactly(&client, 10).await, b"still here");
+            }
+        }));
+    }
+    let answered = async {
+        for task in small {
+            task.await;
+        }
+    };
+    let answered = handle.timeout(Nanos::from_secs(60), answered).await;
+    assert_eq!(answered, Ok(()), "some streams get nothing");
+    enough.set(true);
+    for task in tasks {
+        task.await;
+    }
+}
+
+async fn one_shots_lose_nothing(handle: Handle) {
+    bulk_both_ways_under_backpressure(handle.clone()).await;
+    a_dropped_recv_loses_nothing(handle.clone()).await;
+    a_reset_reaches_the_peer_as_an_error(handle).await;
+}
+
+async fn who_waits_for_a_buffer_gets_one_given_back(handle: Handle) {
+    let (hoarder, giver) = pair(&handle).await;
+    giver.post(pattern(64 * 1024)).expect("posted");
+    let mut held = Vec::new();
+    let mut bytes = 0;
+    while bytes < 64 * 1024 {
+        let received = hoarder.recv().await.expect("the connection stands");
+        bytes += received.len();
+        held.push(received);
+    }
+    let (client, server) = pair(&handle).await;
+    let waiting = handle.spawn(async move { recv_exactly(&client, 3_000).await });
+    server.post(pattern(3_000)).expect("posted");
+    handle.yield_now().await;
+    drop(held);
+    assert!(waiting.await == pattern(3_000));
+    let before = handle.stats().pool_exhausted;
+    giver.post("and on").expect("posted");
+    assert_eq!(recv_exactly(&hoarder, 6).await, b"and on");
+    assert!(handle.stats().pool_exhausted <= before + 1, "it spins");
+}
+
+async fn discard_exactly(stream: &Stream, count: u64) {
+    let mut left = count;
+    while left > 0 {
+        let gone = stream.discard(left).await.expect("the connection stands");
+        assert!(0 < gone && gone <= left, "{gone} of {left}");
+        left -= gone;
+    }
+}
+
+async fn discarded_bytes_are_counted_and_gone(handle: Handle) {
+    let bytes = sized(&handle, 100_000, 3 << 20);
+    let (client, server) = pair(&handle).await;
+    server.post(pattern(bytes)).expect("posted");
+    server.post("and these are wanted").expect("posted");
+    assert_eq!(client.discard(0).await.expect("nothing to do"), 0);
+    discard_exactly(&client, bytes as u64).await;
+    assert_eq!(recv_exactly(&client, 20).await, b"and these are wanted");
+}
+
+async fn discarding_counts_what_was_received_first(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let all = pattern(10_000);
+    server.post(all.clone()).expect("posted");
+    // Something is here, and more is on its way into buffers.
+    let mut got = client.recv().await.expect("the connection stands").to_vec();
+    let mut place = got.len();
+    for step in [1, 10, 2_500, 700] {
+        discard_exactly(&client, step as u64).await;
+        place += step;
+        got = client.recv().await.expect("the connection stands").to_vec();
+        assert_eq!(got, all[place..place + got.len()]);
+        place += got.len();
+        if place + 3_500 > all.len() {
+            break;
+        }
+    }
+    assert!(recv_exactly(&client, all.len() - place).await == all[place..]);
+}
+
+async fn discarding_and_receiving_take_turns(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let answering = handle.spawn(echo_until_end(server));
+    for round in 0..30_usize {
+        let message = pattern(100 + round * 50);
+        // A receive or a discard that waits for nothing is given up for the other.
+        match round % 3 {
+            0 => assert!(poll_once(client.recv()).await),
+            1 => assert!(poll_once(client.discard(1 + round as u64)).await),
+            _ => {}
+        }
+        if round % 2 == 0 {
+            handle.yield_now().await;
+        }
+        let cut = if round % 3 == 1 { 1 + round } else { 40 };
+        client.post(message.clone()).expect("posted");
+        discard_exactly(&client, cut as u64).await;
+        let rest = recv_exactly(&client, message.len() - cut).await;
+        assert!(rest == message[cut..], "round {round}");
+    }
+    drop(client);
+    answering.await;
+}
+
+async fn a_dropped_discard_loses_no_more_than_it_asked_for(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    for number in 0..20_u8 {
+        assert!(poll_once(client.discard(4)).await);
+        server.post(vec![number; 10]).expect("posted");
+        let waited = handle
+            .timeout(Nanos::from_micros(50), client.discard(4))
+            .await;
+        let gone = match waited {
+            Ok(gone) => gone.expect("the connection stands"),
+            Err(Elapsed) => 0,
+        };
+        discard_exactly(&client, 4 - gone).await;
+        assert_eq!(recv_exactly(&client, 6).await, [number; 6]);
+    }
+    // Given up for good: what follows the four bytes is all there.
+    assert!(poll_once(client.discard(4)).await);
+    server.post("1234and the rest").expect("posted");
+    server.shutdown_write();
+    let got = recv_to_end(&client).await.expect("an end");
+    let all = b"1234and the rest";
+    assert!(all.ends_with(&got) && got.len() >= 12, "{got:?}");
+}
+
+async fn discarding_tells_the_end_and_errors(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    server.post(pattern(5_000)).expect("posted");
+    server.shutdown_write();
+    let mut gone = 0;
+    loop {
+        match client.discard(1 << 40).await.expect("an end") {
+            0 => break,
+            more => gone += more,
+        }
+    }
+    assert_eq!(gone, 5_000);
+    assert_eq!(client.discard(7).await.expect("the end stays"), 0);
+    assert!(client.recv().await.expect("the end stays").is_empty());
+    client.post("still").expect("this side is open");
+    assert_eq!(recv_exactly(&server, 5).await, b"still");
+
+    let (client, server) = pair(&handle).await;
+    assert!(poll_once(client.discard(100)).await);
+    handle.yield_now().await;
+    server.reset();
+    let error = client.discard(100).await.expect_err("reset");
+    assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    assert!(client.discard(1).await.is_err() && client.recv().await.is_err());
+    assert!(client.post("late").is_err());
+}
+
+async fn a_stream_dropped_while_it_discards_is_closed(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    assert!(poll_once(client.discard(100)).await);
+    handle.yield_now().await;
+    drop(client);
+    assert_eq!(recv_to_end(&server).await.expect("an orderly end"), b"");
+}
+
+/// A size for this driver: the simulated network is slow.
+fn sized(handle: &Handle, sim: usize, kernel: usize) -> usize {
+    match handle.driver() {
+        DriverKind::Sim => sim,
+        _ => kernel,
+    }
+}
+
+/// An unlinked file with these bytes.
+fn file_of(bytes: &[u8]) -> Rc<OwnedFd> {
+    use std::io::Write;
+    let fd = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC);
+    let mut file = std::fs::File::from(fd.expect("a file in memory"));
+    file.write_all(bytes).expect("written");
+    Rc::new(file.into())
+}
+
+async fn files_and_posts_arrive_in_order(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let content = pattern(90_000);
+    let file = file_of(&content);
+    let mut expected = Vec::new();
+    for round in 0..5_u8 {
+        server.post(vec![round; 10]).expect("posted");
+        server.send_file(file.clone(), 0, 70_000).expect("posted");
+        server
+            .send_file(file.clone(), 89_000, 1_000)
+            .expect("posted");
+        server
+            .send_file(file.clone(), 5, 0)
+            .expect("nothing is posted");
+        server.post("between").expect("posted");
+        server.post(pattern(3_000)).expect("posted");
+        server.send_file(file.clone(), 1, 1).expect("posted");
+        expected.extend([round; 10]);
+        expected.extend_from_slice(&content[..70_000]);
+        expected.extend_from_slice(&content[89_000..]);
+        expected.extend_from_slice(b"between");
+        expected.extend(pattern(3_000));
+        expected.push(content[1]);
+        if round % 2 == 0 {
+            handle.yield_now().await;
+        }
+    }
+    assert!(server.posted_bytes() > 74_000);
+    // Receiving on the same socket goes on beside it.
+    client.post("a request").expect("posted");
+    let flushing = handle.spawn(async move {
+        assert_eq!(recv_exactly(&server, 9).await, b"a request");
+        server.flush().await.expect("the connection stands");
+        assert_eq!(server.posted_bytes(), 0);
+        server.shutdown_write();
+        assert!(server.recv().await.expect("the end").is_empty());
+    });
+    let got = recv_to_end(&client).await.expect("the connection stands");
+    assert!(got == expected, "{} bytes of {}", got.len(), expected.len());
+    drop(client);
+    flushing.await;
+    assert_eq!(Rc::strong_count(&file), 1, "sent files are let go");
+}
+
+async fn a_large_file_arrives_whole_though_read_late(handle: Handle) {
+    let bytes = sized(&handle, 150_000, 12 << 20);
+    let (client, server) = pair(&handle).await;
+    let content = pattern(bytes);
+    server
+        .send_file(file_of(&content), 0, bytes as u64)
+        .expect("posted");
+    server.shutdown_write();
+    // Nobody reads for a while, so that the sender meets a full link.
+    handle.sleep(Nanos::from_millis(20)).await;
+    let early = server.posted_bytes();
+    assert!(0 < early && early < bytes, "{early} bytes are left");
+    let got = recv_to_end(&client).await.expect("the connection stands");
+    assert!(got == content, "{} bytes of {bytes}", got.len());
+    server.flush().await.expect("all is out");
+}
+
+async fn a_file_that_is_too_short_is_an_error_by_name(handle: Handle) {
+    for posted_behind in [false, true] {
+        let (client, server) = pair(&handle).await;
+        server
+            .send_file(file_of(b"too short"), 4, 100)
+            .expect("posted");
+        if posted_behind {
+            server.post("never sent").expect("posted");
+        }
+        let error = server.flush().await.expect_err("too short");
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        assert_eq!(inner, Some(&FileTooShort));
+        let later = server.post("later").expect_err("broken");
+        assert_eq!(later.kind(), ErrorKind::UnexpectedEof);
+        drop(server);
+        assert_eq!(recv_to_end(&client).await.expect("an end"), b"short");
+    }
+}
+
+async fn a_file_that_cannot_be_read_is_an_error(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let folder = std::fs::File::open("/").expect("it is there");
+    let folder = Rc::new(OwnedFd::from(folder));
+    server.send_file(folder, 0, 100).expect("posted");
+    assert!(server.flush().await.is_err());
+    assert!(server.post("later").is_err());
+    drop(server);
+    assert_eq!(recv_to_end(&client).await.expect("an end"), b"");
+}
+
+async fn a_file_is_let_go_with_its_stream(handle: Handle) {
+    let bytes = sized(&handle, 300_000, 20_000_000);
+    let file = file_of(&pattern(bytes));
+    for _ in 0..3 {
+        let (client, server) = pair(&handle).await;
+        server
+            .send_file(file.clone(), 0, bytes as u64)
+            .expect("posted");
+        handle.yield_now().await;
+        handle.yield_now().await;
+        server.reset();
+        drop(server);
+        // A number that is free again is taken by the next pair, which gets nothing of it.
+        let (other, untouched) = pair(&handle).await;
+        assert!(recv_to_end(&client).await.is_err());
+        untouched.post("clean").expect("posted");
+        drop(untouched);
+        assert_eq!(recv_to_end(&other).await.expect("an end"), b"clean");
+    }
+    let waited = async {
+        while Rc::strong_count(&file) > 1 {
+            handle.yield_now().await;
+        }
+    };
+    let waited = handle.timeout(Nanos::from_secs(60), waited).await;
+    assert_eq!(waited, Ok(()), "the file is still held");
+}
+
+async fn a_file_to_a_peer_that_resets_is_an_error(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = sized(&handle, 300_000, 20_000_000);
+    let file = file_of(&pattern(bytes));
+    server
+        .send_file(file.clone(), 0, bytes as u64)
+        .expect("posted");
+    assert!(!client.recv().await.expect("it stands").is_empty());
+    client.reset();
+    assert!(server.flush().await.is_err());
+    assert!(server.post("later").is_err());
+}
+
+async fn files_count_little_against_the_limit(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let bytes = sized(&handle, 90_000, 6_000_000) as u64;
+    let file = file_of(&pattern(bytes as usize));
+    server.post("head").expect("posted");
+    server.send_file(file.clone(), 0, bytes).expect("posted");
+    let error = server.send_file(file.clone(), 0, 1).expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    server.post("tail").expect("posted");
+    let error = server.post(pattern(5_000)).expect_err("too much");
+    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let flushing = handle.spawn(async move {
+        server.flush().await.expect("it stands");
+        server.send_file(file, 0, 1).expect("posted");
+    });
+    discard_exactly(&client, bytes + 4).await;
+    let got = recv_to_end(&client).await.expect("an end");
+    flushing.await;
+    assert_eq!(got, [b"tail", &pattern(1)[..]].concat());
+}
+
+async fn a_file_arrives_though_the_stream_was_dropped(handle: Handle) {
+    let bytes = sized(&handle, 100_000, 1 << 20);
+    let (client, server) = pair(&handle).await;
+    let content = pattern(bytes);
+    server.post("head").expect("posted");
+    server
+        .send_file(file_of(&content), 0, bytes as u64)
+        .expect("posted");
+    drop(server);
+    discard_exactly(&client, 4).await;
+    let got = recv_to_end(&client).await.expect("an orderly end");
+    assert!(got == content, "{} bytes", got.len());
+}
+
+async fn connecting_from_an_address_of_ones_own(handle: Handle) {
+    let listener = listen(&handle);
+    let options = ConnectOptions {
+        local: Some(SocketAddr::from(([127, 0, 0, 2], 0))),
+        kernel_recv_bytes: Some(100_000),
+    };
+    let connecting = handle.connect_with(listener.local_addr(), &options);
+    let client = connecting.await.expect("connected");
+    let (server, peer) = listener.accept().await.expect("a connection");
+    assert_eq!(peer.ip().to_string(), "127.0.0.2");
+    assert_eq!(client.local_addr().expect("known"), peer);
+    server.post("welcome").expect("posted");
+    assert_eq!(recv_exactly(&client, 7).await, b"welcome");
 }
 
 // What only a kernel's driver can do, or what looks at a whole run.

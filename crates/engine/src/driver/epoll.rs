@@ -19,11 +19,11 @@ use rustix::thread::{ClockId, clock_nanosleep_relative, set_current_timer_slack}
 
 use super::socket::{self, Blocking};
 use super::{
-    Coalescing, Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome, Role, Socket,
-    Token, Wait,
+    Coalescing, Completion, Completions, Driver, DriverStats, FilePart, InFlight, Op, Outcome,
+    Role, Socket, Token, Wait,
 };
 use crate::buffers::{Empty, Pool};
-use crate::config::ListenOptions;
+use crate::config::{ConnectOptions, ListenOptions};
 use crate::remote::Remote;
 
 /// Events taken in one call.
@@ -49,16 +49,19 @@ struct Entry {
     accept: Option<Token>,
     connect: Option<Token>,
     send: Option<(Token, InFlight)>,
+    file: Option<(Token, FilePart)>,
+    discard: Option<(Token, u64)>,
     readable: Option<Token>,
 }
 
 impl Entry {
     fn wants(&self) -> epoll::EventFlags {
         let mut flags = epoll::EventFlags::empty();
-        if self.receive.is_some() || self.accept.is_some() || self.readable.is_some() {
+        let reads = [self.receive, self.accept, self.readable];
+        if reads.iter().any(Option::is_some) || self.discard.is_some() {
             flags |= epoll::EventFlags::IN;
         }
-        if self.connect.is_some() || self.send.is_some() {
+        if self.connect.is_some() || self.send.is_some() || self.file.is_some() {
             flags |= epoll::EventFlags::OUT;
         }
         flags
@@ -146,7 +149,8 @@ impl Epoll {
             Role::Receive => entry.receive = None,
             Role::Accept => entry.accept = None,
             Role::Connect => entry.connect = None,
-            Role::Send => entry.send = None,
+            Role::Send => (entry.send, entry.file) = (None, None),
+            Role::Discard => entry.discard = None,
             Role::Readable => {
                 entry.readable = None;
                 // Not ours: its owner may close it and the number come again.
@@ -171,7 +175,7 @@ impl Epoll {
                 self.entry(socket.0).send = Some((token, bytes));
                 self.begin(socket.0, token, done);
             }
-            result => finish(done, token, result.map(Outcome::Sent)),
+            result => finish(done, token, result.map(|count| Outcome::Sent(count as u64))),
         }
     }
 
@@ -191,7 +195,11 @@ impl Epoll {
             Role::Receive => entry.receive == Some(token),
             Role::Accept => entry.accept == Some(token),
             Role::Connect => entry.connect == Some(token),
-            Role::Send => entry.send.is_some_and(|(sending, _)| sending == token),
+            Role::Send => {
+                entry.send.is_some_and(|(sending, _)| sending == token)
+                    || entry.file.is_some_and(|(sending, _)| sending == token)
+            }
+            Role::Discard => entry.discard.is_some_and(|(of, _)| of == token),
             Role::Readable => entry.readable == Some(token),
             Role::Driver => false,
         };
@@ -279,6 +287,10 @@ impl Epoll {
             finish(done, token, result.map(|()| Outcome::Done));
             return true;
         }
+        if let Some((token, part)) = entry.file {
+            self.send_file(socket, part, token, done);
+            return true;
+        }
         let Some((token, bytes)) = entry.send else {
             return false;
         };
@@ -287,9 +299,31 @@ impl Epoll {
         true
     }
 
+    fn send_file(&mut self, socket: Socket, part: FilePart, token: Token, done: &mut Completions) {
+        match socket::send_file(socket, part) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => {
+                self.entry(socket.0).file = None;
+                finish(done, token, result.map(Outcome::Sent));
+            }
+        }
+    }
+
+    fn discard(&mut self, socket: Socket, count: u64, token: Token, done: &mut Completions) {
+        match socket::discard(socket, count) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => {
+                self.entry(socket.0).discard = None;
+                finish(done, token, result.map(Outcome::Discarded));
+            }
+        }
+    }
+
     fn readable(&mut self, fd: RawFd, entry: Entry, done: &mut Completions) -> bool {
         if let Some(token) = entry.receive {
             self.receive(Socket(fd), token, done);
+        } else if let Some((token, count)) = entry.discard {
+            self.discard(Socket(fd), count, token, done);
         } else if let Some(token) = entry.accept {
             self.accept(Socket(fd), token, done);
         } else if let Some(token) = entry.readable {
@@ -364,6 +398,16 @@ impl Driver for Epoll {
                 self.entry(socket.0).receive = Some(token);
                 self.begin(socket.0, token, done);
             }
+            Op::Discard(socket, count) => {
+                self.entry(socket.0).discard = Some((token, count));
+                self.begin(socket.0, token, done);
+            }
+            Op::SendFile(socket, part) => {
+                // Not tried at once: that the event comes with the next turn gives the
+                // other streams theirs.
+                self.entry(socket.0).file = Some((token, part));
+                self.begin(socket.0, token, done);
+            }
             Op::Accept(socket) => {
                 self.entry(socket.0).accept = Some(token);
                 self.begin(socket.0, token, done);
@@ -413,8 +457,8 @@ impl Driver for Epoll {
         socket::open_listener(address, options, Blocking::No)
     }
 
-    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
-        socket::open_client(address, Blocking::No)
+    fn open(&mut self, address: SocketAddr, options: &ConnectOptions) -> io::Result<Socket> {
+        socket::open_client(address, options, Blocking::No)
     }
 
     fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {

@@ -12,13 +12,13 @@ pub(crate) mod socket;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
+use std::os::fd::{BorrowedFd, RawFd};
 
 use prony_base::{Instant, Nanos};
 use rustix::io::Errno;
 
 use crate::buffers::Received;
-use crate::config::ListenOptions;
+use crate::config::{ConnectOptions, ListenOptions};
 use crate::slab::Key;
 
 /// A socket of one driver: a descriptor, or a number of the simulated network.
@@ -39,6 +39,7 @@ pub(crate) enum Role {
     Readable = 5,
     /// Of the driver itself; never seen by the loop.
     Driver = 6,
+    Discard = 7,
 }
 
 /// Names one operation: what it is for, and the place and generation of its
@@ -68,6 +69,7 @@ impl Token {
             4 => Role::Accept,
             5 => Role::Readable,
             6 => Role::Driver,
+            7 => Role::Discard,
             _ => return None,
         };
         let generation = (number >> 32) as u32 & ((1 << Key::GENERATION_BITS) - 1);
@@ -75,6 +77,12 @@ impl Token {
         Some(Token::new(role, Key { index, generation }))
     }
 }
+
+/// Most bytes that one operation throws away.
+pub(crate) const DISCARD_BYTES_MAX: u64 = 1 << 30;
+/// Most bytes of a file that one turn hands to one socket before the others have
+/// their turn.
+pub(crate) const FILE_BYTES_MAX: u64 = 2 << 20;
 
 /// Bytes that a send is reading.
 ///
@@ -102,6 +110,25 @@ impl InFlight {
     }
 }
 
+/// A part of a file that a send is reading.
+///
+/// INVARIANT: the loop keeps the file open from submitting the send until its
+/// completion has come back (or the driver is gone).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FilePart {
+    pub fd: RawFd,
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl FilePart {
+    /// The file, for one call.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        // SAFETY: open while the send is outstanding, by the INVARIANT.
+        unsafe { BorrowedFd::borrow_raw(self.fd) }
+    }
+}
+
 /// What a driver can be asked to do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
@@ -112,8 +139,14 @@ pub(crate) enum Op {
     /// Receive into pooled buffers, each one a completion, until the end of the
     /// stream, an error or a cancel.
     Receive(Socket),
+    /// Throw away so many following bytes; completes with the number, perhaps fewer,
+    /// and zero at the end of the stream. Not while a receive is outstanding.
+    Discard(Socket, u64),
     /// Send; completes with the number of bytes taken, perhaps fewer.
     Send(Socket, InFlight),
+    /// Send from a file; completes as a send does, and with zero where the file has
+    /// ended.
+    SendFile(Socket, FilePart),
     /// Wait until a descriptor that the loop does not own is readable.
     Readable(RawFd),
     /// Stop the operation with this token on this descriptor; its completion still
@@ -148,9 +181,10 @@ pub(crate) struct Completion {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Done,
-    Sent(usize),
+    Sent(u64),
     /// Empty at the end of the stream.
     Received(Received),
+    Discarded(u64),
     Accepted(Socket),
 }
 
@@ -210,7 +244,7 @@ pub(crate) trait Driver {
     ) -> io::Result<(Socket, SocketAddr)>;
 
     /// A socket that can connect to `address`.
-    fn open(&mut self, address: SocketAddr) -> io::Result<Socket>;
+    fn open(&mut self, address: SocketAddr, options: &ConnectOptions) -> io::Result<Socket>;
 
     /// This side's address and the peer's.
     fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)>;
@@ -235,7 +269,13 @@ mod tests {
             index: u32::MAX,
             generation: (1 << Key::GENERATION_BITS) - 1,
         };
-        for role in [Role::Receive, Role::Send, Role::Accept, Role::Driver] {
+        for role in [
+            Role::Receive,
+            Role::Send,
+            Role::Accept,
+            Role::Driver,
+            Role::Discard,
+        ] {
             let token = Token::new(role, key);
             assert_eq!(Token::unpack(token.pack()), Some(token));
         }

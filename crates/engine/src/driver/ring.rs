@@ -13,21 +13,22 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use prony_base::{Instant, Nanos, clock};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::SocketAddrAny;
 
 use self::buffer_ring::{BufferRing, GROUP};
 use super::socket::{self, Blocking};
-use super::{Coalescing, Completion, Completions, Driver, DriverStats, InFlight, Op, Outcome};
-use super::{Role, Socket, Token, Wait};
+use super::{Coalescing, Completion, Completions, DISCARD_BYTES_MAX, Driver, DriverStats};
+use super::{FilePart, InFlight, Op, Outcome, Role, Socket, Token, Wait};
 use crate::buffers::{Empty, Pool, Received};
-use crate::config::{Config, Error, ListenOptions};
+use crate::config::{Config, ConnectOptions, Error, ListenOptions, Receive};
 use crate::remote::Remote;
 use crate::slab::Key;
 
@@ -62,6 +63,17 @@ pub(crate) struct Ring {
     ring: IoUring,
     buffers: BufferRing,
     own: HashMap<Token, Empty>,
+    /// Sends from files that wait until their socket takes more. None once cancelled: the
+    /// socket's number may be another's by the time the poll has completed.
+    files: HashMap<Token, Option<(Socket, FilePart)>>,
+    /// Those of them whose sockets do.
+    writable: Vec<(Token, Socket, FilePart)>,
+    receive: Receive,
+    /// Receives that found no buffer, and their order; empty as long as there are enough.
+    hungry: HashMap<Token, usize>,
+    /// Receives that are to begin with the next turn, the hungry ones first: in the order
+    /// of their submission, a stream that always has more could take all buffers for ever.
+    queueing: Vec<(Socket, Token)>,
     #[expect(clippy::vec_box, reason = "the kernel has their addresses")]
     addresses: Vec<Box<SocketAddrAny>>,
     pool: Rc<Pool>,
@@ -96,6 +108,11 @@ impl Ring {
             ring,
             buffers,
             own: HashMap::new(),
+            files: HashMap::new(),
+            writable: Vec::new(),
+            receive: config.receive,
+            hungry: HashMap::new(),
+            queueing: Vec::new(),
             addresses: Vec::new(),
             pool,
             remote,
@@ -147,8 +164,17 @@ impl Ring {
 
     fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
         let fd = Fd(socket.0);
+        // Buffers that came back meanwhile are the kernel's before it sees this.
+        self.starved &= !self.pool.has_free();
         if !self.starved {
-            return self.begin(opcode::RecvMulti::new(fd, GROUP).build(), token, done);
+            let entry = match self.receive {
+                Receive::Multishot => opcode::RecvMulti::new(fd, GROUP).build(),
+                Receive::OneShot => opcode::Recv::new(fd, ptr::null_mut(), 0)
+                    .buf_group(GROUP)
+                    .build()
+                    .flags(squeue::Flags::BUFFER_SELECT),
+            };
+            return self.begin(entry, token, done);
         }
         // Whoever holds all the buffers may be waiting for these very bytes.
         let mut own = Empty::own(&self.pool);
@@ -165,6 +191,77 @@ impl Ring {
             .build();
         self.sends_queued += 1;
         self.begin(entry, token, done);
+    }
+
+    /// Begins a receive, now or in its turn.
+    fn queue_receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        if self.hungry.is_empty() {
+            self.receive(socket, token, done);
+        } else {
+            self.queueing.push((socket, token));
+        }
+    }
+
+    /// Begins the receives that queue for buffers.
+    fn serve_queue(&mut self, done: &mut Completions) {
+        if self.hungry.is_empty() {
+            return;
+        }
+        let mut queueing = std::mem::take(&mut self.queueing);
+        let place = |(_, token): &(Socket, Token)| *self.hungry.get(token).unwrap_or(&usize::MAX);
+        queueing.sort_by_key(place);
+        self.hungry.clear();
+        for (socket, token) in queueing {
+            self.receive(socket, token, done);
+        }
+    }
+
+    fn discard(&mut self, socket: Socket, count: u64, token: Token, done: &mut Completions) {
+        let len = count.min(DISCARD_BYTES_MAX) as u32;
+        // With this flag TCP writes nothing; should it do so, no memory is there, and the
+        // operation fails.
+        let entry = opcode::Recv::new(Fd(socket.0), ptr::null_mut(), len).flags(libc::MSG_TRUNC);
+        self.begin(entry.build(), token, done);
+    }
+
+    /// There is no such operation (a splice goes through a pipe and by a thread of the
+    /// kernel): a poll, and the call when the socket takes more.
+    fn send_file(&mut self, socket: Socket, part: FilePart, token: Token, done: &mut Completions) {
+        self.files.insert(token, Some((socket, part)));
+        let poll = opcode::PollAdd::new(Fd(socket.0), libc::POLLOUT as u32);
+        self.begin(poll.build(), token, done);
+    }
+
+    /// Hands parts of files to the sockets that take more.
+    fn send_files(&mut self, done: &mut Completions) {
+        for (token, socket, part) in std::mem::take(&mut self.writable) {
+            match send_now(socket, part) {
+                Err(Errno::AGAIN | Errno::INTR) => self.send_file(socket, part, token, done),
+                outcome => done.push(Completion {
+                    token,
+                    outcome: outcome.map(Outcome::Sent),
+                    more: false,
+                }),
+            }
+        }
+    }
+
+    fn cancel(&mut self, of: Token, done: &mut Completions) {
+        if of.role == Role::Send
+            && let Some(waiting) = self.files.get_mut(&of)
+        {
+            *waiting = None;
+        }
+        let queued = self.queueing.iter().position(|(_, token)| *token == of);
+        if let Some(place) = queued {
+            self.queueing.remove(place);
+            return done.push(Completion {
+                token: of,
+                outcome: Err(Errno::CANCELED),
+                more: false,
+            });
+        }
+        self.tell(opcode::AsyncCancel::new(of.pack()).build(), done);
     }
 
     fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
@@ -220,22 +317,44 @@ impl Ring {
                 waker_ended |= !more;
                 continue;
             }
+            let file = match token.role {
+                Role::Send if !self.files.is_empty() => self.files.remove(&token),
+                _ => None,
+            };
             let outcome = match entry.result() {
                 code if code < 0 => {
                     drop(self.own.remove(&token));
                     Err(Errno::from_raw_os_error(-code))
                 }
-                count => Ok(success(&self.pool, &mut self.own, &entry, token, count)),
+                count => match file {
+                    Some(Some((socket, part))) if !self.ending => {
+                        self.writable.push((token, socket, part));
+                        continue;
+                    }
+                    Some(_) => Err(Errno::CANCELED),
+                    None => Ok(success(&self.pool, &mut self.own, &entry, token, count)),
+                },
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
                 self.pool.count_exhausted();
                 self.starved = !self.pool.grow();
+                // One that has just had some waits behind those that had none.
+                let is_fed = done.last().is_some_and(|last| last.token == token);
+                let place = if is_fed {
+                    usize::MAX
+                } else {
+                    self.hungry.len()
+                };
+                self.hungry.insert(token, place);
             }
             done.push(Completion {
                 token,
                 outcome,
                 more,
             });
+        }
+        if !self.writable.is_empty() {
+            self.send_files(done);
         }
         if waker_ended && !self.ending {
             self.remote.clear_event();
@@ -251,6 +370,16 @@ impl Ring {
         }
         self.buffers.commit();
     }
+}
+
+/// Hands a part of a file to a socket that would block. Only for this call it does not:
+/// without that the call would wait for room for all of it; with it always, receives
+/// would fail instead of waiting.
+fn send_now(socket: Socket, part: FilePart) -> Result<u64, Errno> {
+    ioctl_fionbio(socket.fd(), true)?;
+    let sent = socket::send_file(socket, part);
+    ioctl_fionbio(socket.fd(), false)?;
+    sent
 }
 
 /// How long a call may take. Without a deadline there is one all the same: the
@@ -302,7 +431,8 @@ fn success(
                 },
             })
         }
-        Role::Send => Outcome::Sent(count as usize),
+        Role::Send => Outcome::Sent(count as u64),
+        Role::Discard => Outcome::Discarded(count as u64),
         Role::Accept => Outcome::Accepted(Socket(count)),
         Role::Connect | Role::Readable | Role::Driver => Outcome::Done,
     }
@@ -346,7 +476,9 @@ impl Driver for Ring {
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
             Op::Send(socket, bytes) => self.send(socket, bytes, token, done),
-            Op::Receive(socket) => self.receive(socket, token, done),
+            Op::SendFile(socket, part) => self.send_file(socket, part, token, done),
+            Op::Receive(socket) => self.queue_receive(socket, token, done),
+            Op::Discard(socket, count) => self.discard(socket, count, token, done),
             Op::Accept(socket) => {
                 let entry = opcode::AcceptMulti::new(Fd(socket.0)).flags(libc::SOCK_CLOEXEC);
                 self.begin(entry.build(), token, done);
@@ -356,7 +488,7 @@ impl Driver for Ring {
                 let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32);
                 self.begin(entry.build(), token, done);
             }
-            Op::Cancel(_, of) => self.tell(opcode::AsyncCancel::new(of.pack()).build(), done),
+            Op::Cancel(_, of) => self.cancel(of, done),
             Op::ShutdownWrite(socket) => {
                 let entry = opcode::Shutdown::new(Fd(socket.0), libc::SHUT_WR);
                 self.tell(entry.build(), done);
@@ -371,6 +503,7 @@ impl Driver for Ring {
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
         self.refill();
+        self.serve_queue(done);
         // While tasks are due, a turn with nothing to tell and nothing to hear costs
         // nothing; but not for ever, should the kernel not say what it has.
         let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
@@ -403,8 +536,8 @@ impl Driver for Ring {
         socket::open_listener(address, options, Blocking::Yes)
     }
 
-    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
-        socket::open_client(address, Blocking::Yes)
+    fn open(&mut self, address: SocketAddr, options: &ConnectOptions) -> io::Result<Socket> {
+        socket::open_client(address, options, Blocking::Yes)
     }
 
     fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {

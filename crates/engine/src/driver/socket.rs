@@ -1,4 +1,5 @@
 //! Sockets of the real drivers: opening them and asking them for addresses.
+//! Also the two calls for bulk that io_uring has no operation for, or not everywhere.
 //! Not for: sending and receiving, which each driver does in its own way.
 
 use std::io;
@@ -6,14 +7,16 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::fs::sendfile;
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{
     AddressFamily, SocketAddrAny, SocketFlags, SocketType, bind, getpeername, getsockname, ipproto,
     listen, socket_with,
 };
 
-use super::{Closing, Socket};
-use crate::config::ListenOptions;
+use super::{Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket};
+use crate::config::{ConnectOptions, ListenOptions};
 
 impl Socket {
     /// Takes over a descriptor.
@@ -90,8 +93,42 @@ pub(crate) fn open_listener(
 }
 
 /// A socket that can connect to `address`.
-pub(crate) fn open_client(address: SocketAddr, blocking: Blocking) -> io::Result<Socket> {
-    Ok(Socket::own(open_stream(address, blocking)?))
+pub(crate) fn open_client(
+    address: SocketAddr,
+    options: &ConnectOptions,
+    blocking: Blocking,
+) -> io::Result<Socket> {
+    let fd = open_stream(address, blocking)?;
+    if let Some(bytes) = options.kernel_recv_bytes {
+        sockopt::set_socket_recv_buffer_size(&fd, bytes as usize)?;
+    }
+    if let Some(local) = options.local {
+        bind(&fd, &local)?;
+    }
+    Ok(Socket::own(fd))
+}
+
+/// Throws away up to `count` bytes that wait in a socket, without waiting for more;
+/// yields how many, and zero at the end of the stream.
+pub(crate) fn discard(socket: Socket, count: u64) -> Result<u64, Errno> {
+    let len = count.min(DISCARD_BYTES_MAX) as usize;
+    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    // SAFETY: with this flag TCP writes nothing; should it do so, no memory is there, and
+    // the call fails.
+    let result = unsafe { libc::recv(socket.0, std::ptr::null_mut(), len, flags) };
+    u64::try_from(result).map_err(|_| {
+        let error = io::Error::last_os_error();
+        Errno::from_io_error(&error).unwrap_or(Errno::IO)
+    })
+}
+
+/// Hands a part of a file to a socket that does not block; yields how many bytes it
+/// took, and zero where the file has ended.
+pub(crate) fn send_file(socket: Socket, part: FilePart) -> Result<u64, Errno> {
+    let count = part.len.min(FILE_BYTES_MAX) as usize;
+    let mut offset = part.offset;
+    let sent = sendfile(socket.fd(), part.file(), Some(&mut offset), count)?;
+    Ok(sent as u64)
 }
 
 /// This side's address and the peer's.

@@ -9,22 +9,26 @@ use std::collections::VecDeque;
 use rustix::io::Errno;
 
 use super::Net;
-use crate::buffers::{Received, SendBuf};
+use crate::buffers::{FileRange, Posted, Received, SendBuf};
 use crate::driver::{Closing, Completion, InFlight, Op, Outcome, Role, Socket, Token};
 use crate::slab::Key;
 use crate::tasks::Waiter;
 
-/// Posted bytes, first posted first.
+/// Posted bytes and parts of files, first posted first.
 ///
-/// INVARIANT: while `in_flight`, the first buffer is neither changed, nor dropped,
-/// nor are its bytes moved (moving a vector's header does not move its bytes).
+/// INVARIANT: while `in_flight`, the first one is neither changed, nor dropped, nor
+/// are its bytes moved (moving a vector's header does not move its bytes).
 #[derive(Default)]
 pub(crate) struct SendSide {
-    pub queue: VecDeque<SendBuf>,
-    /// Bytes of the first buffer that the kernel has taken.
-    pub taken: usize,
-    /// Bytes in the queue that the kernel has not taken.
+    pub queue: VecDeque<Posted>,
+    /// Bytes of the first one that the kernel has taken.
+    pub taken: u64,
+    /// Bytes of memory in the queue that the kernel has not taken.
     pub bytes: usize,
+    /// The same of files.
+    pub file_bytes: u64,
+    /// Parts of files in the queue.
+    pub files: usize,
     pub in_flight: bool,
     pub error: Option<Errno>,
     pub waiter: Waiter,
@@ -33,15 +37,82 @@ pub(crate) struct SendSide {
     pub ended: bool,
 }
 
+impl SendSide {
+    /// The kernel has taken so many bytes of the first one; yields it if that was all of
+    /// it. Where a file has ended before its part was out, that is an error.
+    fn took(&mut self, count: u64) -> Option<Posted> {
+        let first = self.queue.front()?;
+        self.taken += count;
+        match first {
+            // Not more than there are, so that it fits.
+            Posted::Bytes(_) => self.bytes -= count as usize,
+            Posted::File(_) => {
+                self.file_bytes -= count;
+                if count == 0 {
+                    self.error = Some(FILE_TOO_SHORT);
+                    return None;
+                }
+            }
+        }
+        if self.taken < first.len() {
+            return None;
+        }
+        self.taken = 0;
+        let sent = self.queue.pop_front()?;
+        self.files -= usize::from(matches!(sent, Posted::File(_)));
+        Some(sent)
+    }
+}
+
+/// What a stream has outstanding on its receiving side: never both, so that bytes
+/// keep their order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wish {
+    #[default]
+    None,
+    Receive,
+    Discard,
+}
+
+impl Wish {
+    fn role(self) -> Option<Role> {
+        match self {
+            Wish::None => None,
+            Wish::Receive => Some(Role::Receive),
+            Wish::Discard => Some(Role::Discard),
+        }
+    }
+}
+
 /// The receiving half.
 #[derive(Default)]
 pub(crate) struct ReceiveSide {
     pub queue: VecDeque<Received>,
-    pub armed: bool,
+    pub wish: Wish,
+    /// What is outstanding was cancelled.
     pub stopping: bool,
+    /// Bytes that were thrown away as asked and not told yet.
+    pub discarded: u64,
     /// No more will come: the peer's end, or an error.
     pub ended: Option<Result<(), Errno>>,
     pub waiter: Waiter,
+}
+
+impl ReceiveSide {
+    /// Takes up to `count` bytes of what was thrown away and of what is here.
+    pub fn take_discarded(&mut self, count: u64) -> u64 {
+        let mut taken = self.discarded.min(count);
+        self.discarded -= taken;
+        while taken < count
+            && let Some(first) = self.queue.front_mut()
+        {
+            taken += first.skip(count - taken);
+            if first.is_empty() {
+                self.queue.pop_front();
+            }
+        }
+        taken
+    }
 }
 
 /// The state of one stream.
@@ -58,6 +129,10 @@ pub(crate) struct StreamSlot {
     pub closing: Option<Closing>,
     closed: bool,
 }
+
+/// In a stream's error: a file had fewer bytes than were to be sent. No TCP socket fails
+/// with this number.
+pub(crate) const FILE_TOO_SHORT: Errno = Errno::NODATA;
 
 /// Small posts of one turn become one send; more than this is not worth copying.
 const JOIN_BYTES_MAX: usize = 16 << 10;
@@ -86,7 +161,7 @@ impl StreamSlot {
     }
 
     fn is_idle(&self) -> bool {
-        !self.receive.armed && !self.send.in_flight && !self.connecting
+        self.receive.wish == Wish::None && !self.send.in_flight && !self.connecting
     }
 }
 
@@ -100,9 +175,15 @@ impl Net {
         let send = &mut stream.send;
         if !send.in_flight && !stream.connecting && send.error.is_none() && !stream.closed {
             if let Some(first) = send.queue.front() {
-                let bytes = InFlight::of(&first.as_slice()[send.taken..]);
+                let op = match first {
+                    Posted::Bytes(bytes) => {
+                        // Not more than there are, so that it fits.
+                        let rest = &bytes.as_slice()[send.taken as usize..];
+                        Op::Send(stream.socket, InFlight::of(rest))
+                    }
+                    Posted::File(range) => Op::SendFile(stream.socket, range.rest(send.taken)),
+                };
                 send.in_flight = true;
-                let op = Op::Send(stream.socket, bytes);
                 self.ops.push((op, Token::new(Role::Send, key)));
             } else if send.end_wanted && !send.ended {
                 send.ended = true;
@@ -128,15 +209,13 @@ impl Net {
         let socket = stream.socket;
         if !stream.closed && (closing == Closing::Reset || !unsent) {
             stream.closed = true;
+            let receiving = stream.receive.wish.role();
             let outstanding = [
-                (
-                    stream.receive.armed && !stream.receive.stopping,
-                    Role::Receive,
-                ),
-                (stream.send.in_flight, Role::Send),
-                (stream.connecting, Role::Connect),
+                receiving.filter(|_| !stream.receive.stopping),
+                stream.send.in_flight.then_some(Role::Send),
+                stream.connecting.then_some(Role::Connect),
             ];
-            for (_, role) in outstanding.into_iter().filter(|&(is, _)| is) {
+            for role in outstanding.into_iter().flatten() {
                 let token = Token::new(role, key);
                 self.ops.push((Op::Cancel(socket, token), token));
             }
@@ -150,8 +229,10 @@ impl Net {
 
     fn free(&mut self, key: Key) {
         if let Some(stream) = self.streams.remove(key) {
-            for sent in stream.send.queue {
-                self.spares.give_back(sent);
+            for unsent in stream.send.queue {
+                if let Posted::Bytes(bytes) = unsent {
+                    self.spares.give_back(bytes);
+                }
             }
         }
     }
@@ -169,7 +250,10 @@ impl Net {
         match outcome {
             Ok(Outcome::Received(bytes)) if bytes.is_empty() => receive.ended = Some(Ok(())),
             Ok(Outcome::Received(bytes)) if stream.closing.is_none() => {
-                receive.queue.push_back(bytes);
+                let is_awaited = receive.waiter.is_somebody();
+                receive
+                    .queue
+                    .push_back(if is_awaited { bytes } else { bytes.into_kept() });
             }
             // Stopped for want of readers or of buffers: the reader starts it again.
             Err(Errno::CANCELED | Errno::NOBUFS) | Ok(_) => {}
@@ -182,15 +266,65 @@ impl Net {
         receive.waiter.wake(&self.queue);
         let full = receive.queue.len() >= self.limits.recv_queue_max;
         if !more {
-            receive.armed = false;
-            receive.stopping = false;
-            if stream.closing.is_some() {
-                self.advance_close(token.key);
-            }
+            self.receiving_ended(token.key);
         } else if full && !receive.stopping {
             receive.stopping = true;
             self.ops.push((Op::Cancel(stream.socket, token), token));
         }
+    }
+
+    /// Nothing is outstanding on the receiving side any more.
+    fn receiving_ended(&mut self, key: Key) {
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        stream.receive.wish = Wish::None;
+        stream.receive.stopping = false;
+        if stream.closing.is_some() {
+            self.advance_close(key);
+        }
+    }
+
+    pub(super) fn discarded(&mut self, completion: Completion) {
+        let key = completion.token.key;
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        let receive = &mut stream.receive;
+        match completion.outcome {
+            Ok(Outcome::Discarded(0)) => receive.ended = Some(Ok(())),
+            Ok(Outcome::Discarded(count)) => receive.discarded += count,
+            Err(Errno::CANCELED) | Ok(_) => {}
+            Err(errno) => {
+                receive.ended = Some(Err(errno));
+                stream.send.error.get_or_insert(errno);
+                stream.send.waiter.wake(&self.queue);
+            }
+        }
+        receive.waiter.wake(&self.queue);
+        self.receiving_ended(key);
+    }
+
+    /// Has the receiving side do what its reader waits for. What is outstanding for
+    /// another wish is stopped first, and its completion wakes the reader.
+    pub fn wish(&mut self, key: Key, wish: Wish, count: u64) {
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        let receive = &mut stream.receive;
+        let (op, role) = match receive.wish.role() {
+            Some(_) if receive.wish == wish || receive.stopping => return,
+            Some(role) => {
+                receive.stopping = true;
+                (Op::Cancel(stream.socket, Token::new(role, key)), role)
+            }
+            None if wish == Wish::Discard => (Op::Discard(stream.socket, count), Role::Discard),
+            None => (Op::Receive(stream.socket), Role::Receive),
+        };
+        if !receive.stopping {
+            receive.wish = wish;
+        }
+        self.want(op, Token::new(role, key));
     }
 
     pub(super) fn sent(&mut self, completion: Completion) {
@@ -202,14 +336,8 @@ impl Net {
         send.in_flight = false;
         match completion.outcome {
             Ok(Outcome::Sent(count)) => {
-                send.taken += count;
-                send.bytes -= count;
-                let first_len = send.queue.front().map_or(0, |first| first.as_slice().len());
-                if send.taken >= first_len {
-                    send.taken = 0;
-                    if let Some(sent) = send.queue.pop_front() {
-                        self.spares.give_back(sent);
-                    }
+                if let Some(Posted::Bytes(bytes)) = send.took(count) {
+                    self.spares.give_back(bytes);
                 }
             }
             Ok(_) => {}
@@ -224,6 +352,17 @@ impl Net {
         }
     }
 
+    /// Queues a part of a file behind what was posted before.
+    pub fn post_file(&mut self, key: Key, range: FileRange) {
+        let Some(stream) = self.streams.get_mut(key) else {
+            return;
+        };
+        stream.send.files += 1;
+        stream.send.file_bytes += range.len;
+        stream.send.queue.push_back(Posted::File(range));
+        self.touch(key);
+    }
+
     /// Queues bytes behind those posted before.
     pub fn post(&mut self, key: Key, bytes: SendBuf) {
         let Some(stream) = self.streams.get_mut(key) else {
@@ -235,13 +374,13 @@ impl Net {
         // The first buffer is the kernel's while it is in flight.
         let is_ours = send.queue.len() > usize::from(send.in_flight);
         let joined = match send.queue.back_mut() {
-            Some(SendBuf::Owned(last)) if is_ours => join(last, bytes.as_slice()),
+            Some(Posted::Bytes(SendBuf::Owned(last))) if is_ours => join(last, bytes.as_slice()),
             _ => false,
         };
         if joined {
             self.spares.give_back(bytes);
         } else {
-            send.queue.push_back(bytes);
+            send.queue.push_back(Posted::Bytes(bytes));
         }
         self.touch(key);
     }

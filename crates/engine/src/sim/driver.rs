@@ -9,7 +9,7 @@ use prony_base::Instant;
 
 use super::network::Network;
 use crate::buffers::Pool;
-use crate::config::ListenOptions;
+use crate::config::{ConnectOptions, ListenOptions};
 use crate::driver::{Completions, Driver, DriverStats, Op, Socket, Token, Wait};
 
 /// One loop's view of the network.
@@ -56,8 +56,9 @@ impl Driver for SimDriver {
         Ok(network.listen(self.index, address, options)?)
     }
 
-    fn open(&mut self, address: SocketAddr) -> io::Result<Socket> {
-        Ok(self.network.borrow_mut().open(self.index, address))
+    fn open(&mut self, address: SocketAddr, options: &ConnectOptions) -> io::Result<Socket> {
+        let mut network = self.network.borrow_mut();
+        Ok(network.open(self.index, address, options.local))
     }
 
     fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {

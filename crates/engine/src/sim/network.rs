@@ -5,7 +5,7 @@
 //! never looks at memory of a loop later.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, Random};
@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use super::SimOptions;
 use crate::buffers::{Empty, Pool, Received};
 use crate::config::ListenOptions;
-use crate::driver::{Closing, Completion, Completions, InFlight, Op, Outcome, Role, Socket, Token};
+use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, Outcome, Role};
+use crate::driver::{Socket, Token};
 
 /// How long a connect to a full backlog waits before it knocks again, as a
 /// kernel's first retransmission does.
@@ -32,14 +33,44 @@ struct End {
     peer_ended: bool,
     broken: Option<Errno>,
     receive: Option<Token>,
+    discard: Option<(Token, u64)>,
     read_planned: bool,
     connect: Option<Token>,
     /// A send that found no room.
-    blocked: Option<(Token, InFlight)>,
+    blocked: Option<(Token, Source)>,
     /// Bytes of this end that the other has not read.
     under_way: usize,
     last_arrival: Instant,
     write_ended: bool,
+}
+
+/// Where a send has its bytes.
+#[derive(Clone, Copy)]
+enum Source {
+    Memory(InFlight),
+    File(FilePart),
+}
+
+impl Source {
+    fn len(&self) -> usize {
+        match self {
+            Source::Memory(bytes) => bytes.len,
+            Source::File(part) => usize::try_from(part.len).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The first `count` bytes; fewer where a file has ended.
+    fn read(&self, count: usize) -> Result<Vec<u8>, Errno> {
+        match self {
+            Source::Memory(bytes) => Ok(bytes.as_slice()[..count].to_vec()),
+            Source::File(part) => {
+                let mut bytes = vec![0; count];
+                let read = rustix::io::pread(part.file(), &mut bytes, part.offset)?;
+                bytes.truncate(read);
+                Ok(bytes)
+            }
+        }
+    }
 }
 
 struct Listening {
@@ -91,8 +122,9 @@ struct Arrival {
 
 enum ArrivalOutcome {
     Done,
-    Sent(usize),
+    Sent(u64),
     Bytes(Vec<u8>),
+    Discarded(u64),
     Accepted(Socket),
 }
 
@@ -178,6 +210,7 @@ impl Network {
             let outcome = arrival.outcome.map(|outcome| match outcome {
                 ArrivalOutcome::Done => Outcome::Done,
                 ArrivalOutcome::Sent(count) => Outcome::Sent(count),
+                ArrivalOutcome::Discarded(count) => Outcome::Discarded(count),
                 ArrivalOutcome::Accepted(socket) => Outcome::Accepted(socket),
                 ArrivalOutcome::Bytes(bytes) => Outcome::Received(received(pool, &bytes)),
             });
@@ -215,9 +248,11 @@ impl Network {
         Ok((socket, local))
     }
 
-    pub fn open(&mut self, index: usize, peer: SocketAddr) -> Socket {
-        let port = self.free_port();
-        let local = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    pub fn open(&mut self, index: usize, peer: SocketAddr, local: Option<SocketAddr>) -> Socket {
+        let mut local = local.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+        if local.port() == 0 {
+            local.set_port(self.free_port());
+        }
         self.new_end(index, local, peer, None)
     }
 
@@ -249,7 +284,14 @@ impl Network {
                 }
                 self.plan_read(socket);
             }
-            Op::Send(socket, bytes) => self.send(socket, token, bytes),
+            Op::Discard(socket, count) => {
+                if let Some(end) = self.ends.get_mut(&socket.0) {
+                    end.discard = Some((token, count));
+                }
+                self.plan_read(socket);
+            }
+            Op::Send(socket, bytes) => self.send(socket, token, Source::Memory(bytes)),
+            Op::SendFile(socket, part) => self.send(socket, token, Source::File(part)),
             Op::Readable(_) => self.complete(index, token, Err(Errno::OPNOTSUPP), false),
             Op::Cancel(socket, of) => self.cancel(index, socket, of),
             Op::ShutdownWrite(socket) => self.end_writing(socket),
@@ -279,6 +321,7 @@ impl Network {
             peer_ended: false,
             broken: None,
             receive: None,
+            discard: None,
             read_planned: false,
             connect: None,
             blocked: None,
@@ -424,7 +467,7 @@ impl Network {
     }
 
     /// Takes what there is room for, or keeps the send until there is room.
-    fn send(&mut self, socket: Socket, token: Token, bytes: InFlight) {
+    fn send(&mut self, socket: Socket, token: Token, source: Source) {
         let Some(end) = self.ends.get_mut(&socket.0) else {
             return;
         };
@@ -435,18 +478,22 @@ impl Network {
         }
         let room = self.options.link_bytes_max.saturating_sub(end.under_way);
         if room == 0 {
-            end.blocked = Some((token, bytes));
+            end.blocked = Some((token, source));
             return;
         }
-        let most = bytes.len.min(room);
+        let most = source.len().min(room);
         let count = self.shortened(most, self.options.short_writes);
-        let taken = bytes.as_slice()[..count].to_vec();
+        let taken = match source.read(count) {
+            Ok(taken) => taken,
+            Err(errno) => return self.complete(index, token, Err(errno), false),
+        };
+        let count = taken.len();
         let Some(end) = self.ends.get_mut(&socket.0) else {
             return;
         };
         end.under_way += count;
         let other = end.other;
-        if let Some(to) = other {
+        if let Some(to) = other.filter(|_| count > 0) {
             self.plan_in_order(socket, Event::Bytes { to, bytes: taken });
         }
         let resets = u64::from(self.options.resets_per_million);
@@ -454,7 +501,7 @@ impl Network {
             self.break_both(socket);
         }
         // Like a ring's completion, it may be a while before the loop hears of it.
-        let outcome = Ok(ArrivalOutcome::Sent(count));
+        let outcome = Ok(ArrivalOutcome::Sent(count as u64));
         if self.random.chance(1, 2) {
             return self.complete(index, token, outcome, false);
         }
@@ -520,7 +567,8 @@ impl Network {
             return;
         };
         let news = !end.arrived.is_empty() || end.peer_ended || end.broken.is_some();
-        if end.receive.is_some() && news && !std::mem::replace(&mut end.read_planned, true) {
+        let wanted = end.receive.is_some() || end.discard.is_some();
+        if wanted && news && !std::mem::replace(&mut end.read_planned, true) {
             let time = self.soon();
             self.plan(time, Event::Read { socket });
         }
@@ -533,25 +581,35 @@ impl Network {
         };
         end.read_planned = false;
         let (index, available) = (end.index, end.arrived.len());
-        let Some(token) = end.receive else {
-            return;
+        // As many as are wanted, and whether they are wanted for good.
+        let (token, most, keeps) = match (end.receive, end.discard) {
+            (Some(token), _) => (token, self.recv_buffer_bytes[index], true),
+            (None, Some((token, count))) => {
+                (token, usize::try_from(count).unwrap_or(usize::MAX), false)
+            }
+            (None, None) => return,
+        };
+        let outcome = |bytes: Vec<u8>| match keeps {
+            true => ArrivalOutcome::Bytes(bytes),
+            false => ArrivalOutcome::Discarded(bytes.len() as u64),
         };
         if available == 0 {
             let outcome = match end.broken {
                 Some(errno) => Err(errno),
-                None if end.peer_ended => Ok(ArrivalOutcome::Bytes(Vec::new())),
+                None if end.peer_ended => Ok(outcome(Vec::new())),
                 None => return,
             };
-            end.receive = None;
+            (end.receive, end.discard) = (None, None);
             return self.complete(index, token, outcome, false);
         }
-        let count = self.shortened(available.min(self.recv_buffer_bytes[index]), short);
+        let count = self.shortened(available.min(most), short);
         let Some(end) = self.ends.get_mut(&socket.0) else {
             return;
         };
         let bytes: Vec<u8> = end.arrived.drain(..count).collect();
+        end.discard = None;
         let other = end.other;
-        self.complete(index, token, Ok(ArrivalOutcome::Bytes(bytes)), true);
+        self.complete(index, token, Ok(outcome(bytes)), keeps);
         if let Some(of) = other {
             let time = self.soon();
             self.plan(time, Event::Room { of, bytes: count });
@@ -564,8 +622,8 @@ impl Network {
             return;
         };
         end.under_way = end.under_way.saturating_sub(bytes);
-        if let Some((token, bytes)) = end.blocked.take() {
-            self.send(of, token, bytes);
+        if let Some((token, source)) = end.blocked.take() {
+            self.send(of, token, source);
         }
     }
 
@@ -574,6 +632,7 @@ impl Network {
         if let Some(end) = self.ends.get_mut(&socket.0) {
             there = match of.role {
                 Role::Receive => end.receive.take_if(|token| *token == of).is_some(),
+                Role::Discard => end.discard.take_if(|(token, _)| *token == of).is_some(),
                 Role::Connect => end.connect.take_if(|token| *token == of).is_some(),
                 Role::Send => end.blocked.take_if(|(token, _)| *token == of).is_some(),
                 Role::Accept | Role::Readable | Role::Driver => false,
