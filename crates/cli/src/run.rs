@@ -133,8 +133,9 @@ fn plan(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Plan>> {
     let path = env::var("PATH").unwrap_or_default();
-    let facts =
-        Facts::gather(subjects, &path, offer.isolation.network_namespace).with_kernel(experiment);
+    let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace)
+        .with_kernel(experiment)
+        .with_networks(experiment);
     let options = plan::Options {
         quick: words.quick,
         only: words.only.clone(),

@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod cap;
+pub mod counts;
 pub mod diagnosis;
 pub mod experiment;
 pub mod plan;
@@ -14,6 +15,7 @@ pub use experiment::fuzz as fuzz_experiment;
 pub mod canary;
 pub mod environment;
 pub mod launch;
+pub mod network;
 pub mod request;
 pub mod run;
 pub mod sample;

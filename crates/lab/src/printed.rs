@@ -108,7 +108,7 @@ impl Pattern {
 }
 
 /// A regular expression's error ends with the sentence that says it.
-fn last_line(error: &str) -> String {
+pub(crate) fn last_line(error: &str) -> String {
     let line = error.lines().last().unwrap_or_default();
     let said = line.trim_start_matches("error: ");
     said.trim_end_matches('.').to_owned()

@@ -28,25 +28,30 @@
 //! # Ok::<(), prony_lab::diagnosis::Diagnoses>(())
 //! ```
 
+pub(crate) mod client;
 pub(crate) mod program;
+pub(crate) mod server;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use prony_base::Nanos;
-use prony_record::{ReadySign, Source, StopRule};
+use prony_record::{CountsSign, ReadySign, Source, StopRule};
 use toml::Spanned;
-use toml::de::DeValue;
 
-use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted, suggest};
-use crate::experiment::fields::{self, Fields, Problems};
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted};
+use crate::experiment::fields::{Fields, Problems};
 use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use crate::experiment::{
-    Experiment, From, Origin, SubjectEntry, check_names, check_settings, read_file,
+    Experiment, From, Origin, SubjectEntry, check_names, check_peers, check_settings, read_file,
 };
 
+pub use client::Client;
+use program::Kind;
 pub use program::{Program, Variants};
+use server::{Served, ready_default, seconds, stop_default};
+pub(crate) use server::{check_port, endpoints, ready, stop};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
@@ -93,6 +98,10 @@ pub struct Subject {
     pub threads: Option<u32>,
     /// The program that it is, alone or beside the server.
     pub program: Option<Program>,
+    /// The client that it is, alone or beside the others.
+    pub client: Option<Client>,
+    /// How it tells what it has counted, by which it can be a peer.
+    pub counts: Option<CountsSign>,
     /// Builds that it offers.
     pub variants: Variants,
     /// Text of its file, part of the key of its build; empty without one.
@@ -171,15 +180,15 @@ impl Subject {
     }
 }
 
-/// Reads the subjects of an experiment, in the order of its entries, and checks
-/// the names that refer to them. `root` is the folder `subjects/`.
+/// Reads the subjects of an experiment, in the order of its entries, then its peers, and
+/// checks the names that refer to them. `root` is the folder `subjects/`.
 ///
 /// Every file with problems is in the error.
 pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
     let mut here: Vec<Diagnosis> = Vec::new();
-    for entry in &experiment.subjects {
+    for entry in experiment.subjects.iter().chain(&experiment.peers) {
         match load_one(entry, &experiment.origin, root) {
             Ok(subject) => subjects.push(subject),
             Err(Missing::Here(problem)) => here.push(problem),
@@ -191,10 +200,10 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
     }
     if wrong.is_empty() {
         let ids: Vec<String> = subjects.iter().map(|s: &Subject| s.id.clone()).collect();
-        let names = check_names(experiment, &ids);
-        if let Err(names) = names.and_then(|()| check_settings(experiment, &subjects)) {
-            wrong.push(names);
-        }
+        let names = check_names(experiment, &ids)
+            .and_then(|()| check_settings(experiment, &subjects))
+            .and_then(|()| check_peers(experiment, &subjects));
+        wrong.extend(names.err());
     }
     // Two entries of one folder would report the same file twice.
     wrong.dedup();
@@ -328,6 +337,8 @@ fn blank(name: &str, summary: &str) -> Subject {
         version: String::new(),
         threads: None,
         program: None,
+        client: None,
+        counts: None,
         variants: Variants::new(),
         text: String::new(),
     }
@@ -346,7 +357,8 @@ pub(crate) fn stand_ins(experiment: &Experiment) -> Vec<Subject> {
         };
         with_entry(subject, entry)
     };
-    experiment.subjects.iter().map(stand_in).collect()
+    let entries = experiment.subjects.iter().chain(&experiment.peers);
+    entries.map(stand_in).collect()
 }
 
 /// What the experiment says of a subject goes before what its file says.
@@ -373,6 +385,10 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
         program.cmd.extend(entry.args.iter().cloned());
         program.env.extend(entry.env.clone());
     }
+    if let Some(client) = &mut subject.client {
+        client.cmd.extend(entry.args.iter().cloned());
+        client.env.extend(entry.env.clone());
+    }
     if let Some(endpoints) = &entry.endpoints {
         subject.endpoints.clone_from(endpoints);
     }
@@ -385,21 +401,6 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
     subject
 }
 
-fn ready_default() -> ReadySign {
-    ReadySign {
-        sign: "port".to_owned(),
-        text: String::new(),
-        timeout_ns: Nanos::from_secs(20).0,
-    }
-}
-
-fn stop_default() -> StopRule {
-    StopRule {
-        signal: "TERM".to_owned(),
-        timeout_ns: Nanos::from_secs(5).0,
-    }
-}
-
 fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let root = crate::experiment::document(text, p);
     if !p.0.is_empty() {
@@ -410,9 +411,8 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let language = name_of(&mut top, "language", "language = \"rust\"", p);
     let summary = top.text_needed("summary", "summary = \"what it is\"", p);
     let homepage = top.text("homepage", p);
-    let role = program::read_role(&mut top, p);
     // A misspelt role is not to be blamed for parts that the right one does not need.
-    let is_server = role.unwrap_or(top.has("start") || !top.has("program"));
+    let kind = program::read_role(&mut top, p).unwrap_or_else(|| Kind::likely(&top));
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));
@@ -423,14 +423,15 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         .table("variants", "[variants]", p)
         .map(|table| program::variants(&table, p))
         .unwrap_or_default();
-    let served = match is_server {
-        true => read_served(&mut top, &variants, p),
-        false => {
-            program::refuse_server_parts(&mut top, p);
+    let served = match kind {
+        Kind::Server => server::read_served(&mut top, &variants, p),
+        Kind::Program | Kind::Client => {
+            program::refuse_server_parts(kind, &mut top, p);
             Some(Served::default())
         }
     };
-    let program = read_program(&mut top, is_server, &variants, p);
+    let program = read_program(&mut top, kind, &variants, p);
+    let client = read_client(&mut top, kind, &variants, p);
     let example = "cmd = \"make version\"";
     let version = needed(&mut top, "version", "[version]", example, p)
         .and_then(|table| read_version(table, p));
@@ -440,6 +441,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
             .iter()
             .flat_map(|p| p.cmd.iter().chain(p.env.values())),
     );
+    let texts = texts.chain(client.iter().flat_map(Client::texts));
     check_build_dir(&top, texts, p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
@@ -462,52 +464,34 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         version: version?,
         threads: None,
         program,
+        client,
+        counts: served.counts,
         variants,
         text: text.to_owned(),
     })
 }
 
-/// The parts of a server.
-#[derive(Default)]
-struct Served {
-    endpoints: Vec<String>,
-    command: Vec<String>,
-    env: BTreeMap<String, String>,
-    ready: Option<ReadySign>,
-    stop: Option<StopRule>,
-}
-
-impl Served {
-    fn texts(&self) -> impl Iterator<Item = &String> {
-        self.command.iter().chain(self.env.values())
+fn read_client(
+    top: &mut Fields<'_, '_>,
+    kind: Kind,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Client> {
+    if kind == Kind::Client && !top.has("client") {
+        let example = format!("[client]\n{}", client::EXAMPLE);
+        top.missing("[client]", &example, p);
     }
-}
-
-fn read_served(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Served> {
-    let listed = endpoints(top, p);
-    if listed.is_none() && !top.has("endpoints") {
-        top.missing("endpoints", "endpoints = [\"/ping\"]", p);
-    }
-    let start = read_start(top, variants, p);
-    let ready = needed(top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
-    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
-    let (command, env) = start?;
-    Some(Served {
-        endpoints: listed?,
-        command,
-        env,
-        ready: Some(ready?),
-        stop,
-    })
+    let table = top.table("client", "[client]", p)?;
+    client::client(table, variants, p)
 }
 
 fn read_program(
     top: &mut Fields<'_, '_>,
-    is_server: bool,
+    kind: Kind,
     variants: &Variants,
     p: &mut Problems,
 ) -> Option<Program> {
-    if !is_server && !top.has("program") {
+    if kind == Kind::Program && !top.has("program") {
         let example = "[program]\ncmd = [\"{build}/program\", \"--count\", \"{count}\"]";
         top.missing("[program]", example, p);
     }
@@ -533,7 +517,7 @@ fn name_of(
 }
 
 /// A table that must be there.
-fn needed<'a, 'i>(
+pub(crate) fn needed<'a, 'i>(
     top: &mut Fields<'a, 'i>,
     key: &'static str,
     place: &'static str,
@@ -544,20 +528,6 @@ fn needed<'a, 'i>(
         top.missing(place, &format!("{place}\n{example}"), p);
     }
     top.table(key, place, p)
-}
-
-/// `endpoints`, each a path.
-pub(crate) fn endpoints(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Vec<String>> {
-    let listed = table.texts("endpoints", p)?;
-    for endpoint in &listed {
-        if !endpoint.get_ref().starts_with('/') {
-            p.note(Diagnosis::new(
-                endpoint.span(),
-                "an endpoint is a path and begins with `/`",
-            ));
-        }
-    }
-    Some(listed.into_iter().map(Spanned::into_inner).collect())
 }
 
 fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
@@ -637,35 +607,6 @@ fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<Strin
     Some(cmd.into_inner())
 }
 
-type Start = (Vec<String>, BTreeMap<String, String>);
-
-fn read_start(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Start> {
-    let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
-    let mut table = needed(top, "start", "[start]", example, p)?;
-    let Some(value) = table.value("cmd") else {
-        table.missing("cmd", example, p);
-        return None;
-    };
-    let span = value.span();
-    let command = match value.get_ref() {
-        DeValue::String(_) => {
-            let message = "`cmd` of [start] must be a list of words: no shell reads it";
-            p.note(Diagnosis::new(value.span(), message).help(example));
-            None
-        }
-        _ => crate::experiment::command(value, p),
-    };
-    let env = table.map("env", p).unwrap_or_default();
-    let env_span = table.span_of("env");
-    table.finish(&[], p);
-    let command = command?;
-    let right = program::with_variants(&START_PLACEHOLDERS, variants);
-    check_placeholders(&command, &right, &span, p);
-    check_placeholders(env.values(), &right, &env_span, p);
-    check_port(command.iter().chain(env.values()), &span, p);
-    Some((command, env))
-}
-
 /// Notes placeholders that are none of the `right` ones.
 pub(crate) fn check_placeholders<'a>(
     texts: impl IntoIterator<Item = &'a String>,
@@ -688,20 +629,6 @@ fn suggest_placeholder(name: &str, right: &[&str]) -> String {
     }
 }
 
-/// A server must be told where to listen: Prony chooses the port.
-pub(crate) fn check_port<'a>(
-    mut texts: impl Iterator<Item = &'a String>,
-    span: &Range<usize>,
-    p: &mut Problems,
-) {
-    if !texts.any(|text| text.contains("{port}")) {
-        let message = "`{port}` stands neither in the command nor in the environment";
-        let help = "Prony chooses the port and must be able to tell it: add \"--port\", \"{port}\", \
-                    or env = { PORT = \"{port}\" }";
-        p.note(Diagnosis::new(span.clone(), message).help(help));
-    }
-}
-
 /// `{build}` without a build is nowhere.
 fn check_build_dir<'a>(
     top: &Fields<'_, '_>,
@@ -712,81 +639,6 @@ fn check_build_dir<'a>(
         let message = "`{build}` is used and there is no [build]";
         p.note(Diagnosis::new(top.span.clone(), message));
     }
-}
-
-/// `[ready]`: exactly one sign.
-pub(crate) fn ready(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<ReadySign> {
-    let given: Vec<&str> = ["http", "port", "line"]
-        .into_iter()
-        .filter(|key| table.has(key))
-        .collect();
-    let http = table.text("http", p);
-    let line = table.text("line", p);
-    let port = table.value("port");
-    if let Some(port) = port.filter(|port| port.get_ref().as_bool() != Some(true)) {
-        let message = "`port` is either `true` or not there: Prony chooses the number";
-        p.note(Diagnosis::new(port.span(), message));
-    }
-    if let Some(path) = http.iter().find(|path| !path.get_ref().starts_with('/')) {
-        p.note(Diagnosis::new(
-            path.span(),
-            "`http` is a path and begins with `/`",
-        ));
-    }
-    if let Some(empty) = line.iter().find(|line| line.get_ref().trim().is_empty()) {
-        p.note(Diagnosis::new(
-            empty.span(),
-            "`line` is empty: any line would do",
-        ));
-    }
-    let timeout_ns = seconds(&mut table, 20, p).0;
-    let span = table.span.clone();
-    table.finish(&[], p);
-    let [sign] = given.as_slice() else {
-        let message = match given.as_slice() {
-            [] => "there is no sign by which one sees that it is ready".to_owned(),
-            several => format!(
-                "there is one sign of being ready, not {}",
-                several.join(" and ")
-            ),
-        };
-        let help = "one of http = \"/path\", port = true and line = \"text\"";
-        p.note(Diagnosis::new(span, message).help(help));
-        return None;
-    };
-    Some(ReadySign {
-        sign: (*sign).to_owned(),
-        text: http.or(line).map(Spanned::into_inner).unwrap_or_default(),
-        timeout_ns,
-    })
-}
-
-/// `[stop]`.
-pub(crate) fn stop(mut table: Fields<'_, '_>, p: &mut Problems) -> StopRule {
-    let signal = table.text("signal", p);
-    if let Some(signal) = &signal {
-        let typed = signal.get_ref().as_str();
-        if !SIGNALS.contains(&typed) {
-            let message = format!("`{}` is no signal that Prony sends", short(typed));
-            let help = suggest(typed.trim_start_matches("SIG"), "signal", &SIGNALS);
-            p.note(Diagnosis::new(signal.span(), message).help(help));
-        }
-    }
-    let timeout_ns = seconds(&mut table, 5, p).0;
-    table.finish(&[], p);
-    StopRule {
-        signal: signal.map_or_else(|| "TERM".to_owned(), Spanned::into_inner),
-        timeout_ns,
-    }
-}
-
-/// `timeout_s`: a number of seconds, at most two hours.
-fn seconds(table: &mut Fields<'_, '_>, usual: u64, p: &mut Problems) -> Nanos {
-    const KEY: &str = "timeout_s";
-    let Some(value) = table.value(KEY) else {
-        return Nanos::from_secs(usual);
-    };
-    Nanos::from_secs(fields::whole(KEY, value, 1..=7_200, p).unwrap_or(usual))
 }
 
 #[cfg(test)]

@@ -40,16 +40,14 @@ pub fn build(
         prony: &home.prony,
         cancel: interrupted,
     };
-    let wanted: BTreeSet<&str> = plan
-        .subjects
-        .iter()
-        .map(|subject| subject.id.as_str())
-        .collect();
+    let all = plan.subjects.iter().chain(&plan.peers);
+    let mut wanted: BTreeSet<&str> = all.map(|subject| subject.id.as_str()).collect();
     let mut outcomes = Vec::new();
-    for subject in subjects
-        .iter()
-        .filter(|subject| wanted.contains(subject.id.as_str()))
-    {
+    for subject in subjects {
+        // A subject that is a peer, too, is built once.
+        if !wanted.remove(subject.id.as_str()) {
+            continue;
+        }
         let spinner = spinner(&subject.id);
         let outcome = build::build(subject, &context, &launcher);
         spinner.finish_and_clear();
@@ -88,7 +86,10 @@ fn spinner(id: &str) -> ProgressBar {
 
 /// The tools that the subjects of a plan are built and run with, by what they say of themselves.
 pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
-    let planned = |subject: &&Subject| plan.subjects.iter().any(|planned| planned.id == subject.id);
+    let planned = |subject: &&Subject| {
+        let mut all = plan.subjects.iter().chain(&plan.peers);
+        all.any(|planned| planned.id == subject.id)
+    };
     let tools: BTreeSet<&str> = subjects
         .iter()
         .filter(planned)
@@ -108,7 +109,8 @@ pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
 fn version(tool: &str) -> Option<String> {
     let ask = match tool {
         "go" => "version",
-        "nginx" => "-v",
+        "nginx" | "lighttpd" | "wrk" => "-v",
+        "ab" => "-V",
         _ => "--version",
     };
     let output = Command::new(tool).arg(ask).output().ok()?;

@@ -4,6 +4,7 @@
 //! subject says ([`crate::subject`]).
 #![doc = include_str!("../../../../docs/experiments.md")]
 
+mod client;
 pub(crate) mod fields;
 mod names;
 mod read;
@@ -21,7 +22,8 @@ use toml::Spanned;
 
 use crate::diagnosis::{Diagnoses, Diagnosis};
 
-pub use names::{check_names, check_settings};
+pub use client::{ClientWork, Network};
+pub use names::{check_names, check_peers, check_settings};
 pub(crate) use read::{HexOf, command, document};
 
 /// Bytes of a file that a person writes, at the most.
@@ -68,6 +70,10 @@ pub struct Experiment {
     pub quick: Quick,
     /// What is measured, in order; at least one.
     pub subjects: Vec<SubjectEntry>,
+    /// Servers on the fixed other side of clients, in order; each is a `ref`.
+    pub peers: Vec<SubjectEntry>,
+    /// Networks between client and peer, beside loopback.
+    pub networks: Vec<Network>,
     /// What is asked, in order; at least one.
     pub workloads: Vec<Workload>,
     /// Named variations, in order.
@@ -91,8 +97,10 @@ pub struct Run {
     pub reference: Option<Spanned<String>>,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
-    /// Where window or warm-up are said, which mean nothing to programs.
-    pub window: Option<std::ops::Range<usize>>,
+    /// Where the length of the window is said, which means nothing to programs.
+    pub duration_at: Option<std::ops::Range<usize>>,
+    /// Where the warm-up is said, which means nothing to clients and programs.
+    pub warmup_at: Option<std::ops::Range<usize>>,
 }
 
 impl Default for Run {
@@ -104,7 +112,8 @@ impl Default for Run {
             seed: 1,
             reference: None,
             threads: None,
-            window: None,
+            duration_at: None,
+            warmup_at: None,
         }
     }
 }
@@ -173,7 +182,7 @@ pub enum From {
     Url(String),
 }
 
-/// `[[workload]]`: requests to servers, or a work of programs.
+/// `[[workload]]`: requests to servers, a work of programs, or one of clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
     /// Its name.
@@ -182,6 +191,8 @@ pub struct Workload {
     pub title: String,
     /// The work; what this type says of requests means nothing then.
     pub work: Option<Work>,
+    /// What clients are asked to do; likewise.
+    pub client: Option<ClientWork>,
     /// The request.
     pub request: RequestTemplate,
     /// Status of a right answer.
@@ -198,6 +209,13 @@ pub struct Workload {
     pub timeout: Nanos,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
+}
+
+impl Workload {
+    /// Whether it is requests that Prony's generator sends to a server.
+    pub fn is_request(&self) -> bool {
+        self.work.is_none() && self.client.is_none()
+    }
 }
 
 /// What a program is asked to do.

@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::{Connections, Experiment, THREADS};
+use super::{Connections, Experiment, SubjectEntry, THREADS};
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
 use crate::subject::Subject;
 
@@ -41,6 +41,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     }
     check_quick(experiment, p);
     check_window(experiment, p);
+    super::client::check_within(experiment, p);
 }
 
 fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
@@ -56,7 +57,7 @@ fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &mut Problems) {
 }
 
 /// Notes every name but the first of those that are the same.
-fn twice(kind: &str, names: &[&Spanned<String>], p: &mut Problems) {
+pub(super) fn twice(kind: &str, names: &[&Spanned<String>], p: &mut Problems) {
     for (index, name) in names.iter().enumerate() {
         if names[..index].contains(name) {
             let message = format!("two {kind}s are called `{}`", name.get_ref());
@@ -66,7 +67,7 @@ fn twice(kind: &str, names: &[&Spanned<String>], p: &mut Problems) {
     }
 }
 
-fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
+pub(super) fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
     if !right.contains(&name.get_ref().as_str()) {
         let message = format!("there is no {kind} `{}` in this experiment", name.get_ref());
         let help = suggest(name.get_ref(), kind, right);
@@ -119,31 +120,92 @@ fn check_quick(experiment: &Experiment, p: &mut Problems) {
     }
 }
 
-/// A window means nothing where there are no requests.
+/// A window means nothing where nobody works for a given time, and a warm-up nothing
+/// where Prony sends no requests.
 fn check_window(experiment: &Experiment, p: &mut Problems) {
-    let all_programs = experiment.workloads.iter().all(|w| w.work.is_some());
-    if let Some(span) = &experiment.run.window
-        && all_programs
-        && !experiment.workloads.is_empty()
-    {
-        let message =
-            "this means nothing here: no workload has a `request`, and a program runs to its end";
-        let help = "leave it out; how long a program works is said by `count`";
+    let workloads = &experiment.workloads;
+    let run = &experiment.run;
+    if workloads.is_empty() || workloads.iter().any(|w| w.is_request()) {
+        return;
+    }
+    let timed = workloads
+        .iter()
+        .any(|w| w.client.as_ref().is_some_and(|client| client.is_timed()));
+    if !timed && let Some(span) = run.duration_at.as_ref().or(run.warmup_at.as_ref()) {
+        let (message, help) = match workloads.iter().any(|w| w.client.is_some()) {
+            false => (
+                "this means nothing here: no workload has a `request`, and a program runs to its end",
+                "leave it out; how long a program works is said by `count`",
+            ),
+            true => (
+                "this means nothing here: no workload has a `request` or asks clients for `requests`",
+                "leave it out; a download lasts as long as its `payload` takes",
+            ),
+        };
         p.note(Diagnosis::new(span.clone(), message).help(help));
+        return;
+    }
+    if let Some(span) = &run.warmup_at {
+        let message = "a warm-up means nothing here: no workload has a `request`, and a client \
+                       is measured from its start to its end";
+        p.note(Diagnosis::new(span.clone(), message).help("leave it out"));
     }
 }
 
-/// Checks the names that refer to subjects, whose ids are `ids` in the order of
-/// the experiment's entries.
-pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagnoses> {
-    let mut problems = Problems::default();
-    let p = &mut problems;
-    for (index, (id, entry)) in ids.iter().zip(&experiment.subjects).enumerate() {
+/// Notes every entry that has the id of one before it.
+fn differ(kind: &str, ids: &[String], entries: &[SubjectEntry], p: &mut Problems) {
+    for (index, (id, entry)) in ids.iter().zip(entries).enumerate() {
         if ids[..index].contains(id) {
-            let message = format!("two subjects are called `{id}`");
+            let message = format!("two {kind}s are called `{id}`");
             let help = "give one of them a `name` of its own";
             p.note(Diagnosis::new(entry.place.clone(), message).help(help));
         }
+    }
+}
+
+/// Checks that each peer can be one, and is not called as a subject that is another. The
+/// peers follow the subjects in `all`.
+pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
+    let mut problems = Problems::default();
+    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
+    for (peer, entry) in peers.iter().zip(&experiment.peers) {
+        if peer.start.is_empty() || peer.counts.is_none() {
+            let what = match peer.start.is_empty() {
+                true => "[start]",
+                false => "[counts]",
+            };
+            let message = format!("`{}` cannot be a peer: its file has no {what}", peer.id);
+            let help = "a peer is a server that says what it has counted: see subjects/CONTRACT.md";
+            problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
+        }
+        let other = |subject: &&Subject| subject.id == peer.id && subject.source != peer.source;
+        if subjects.iter().any(|subject| other(&subject)) {
+            let message = format!("a subject is called `{}`, too, and is another one", peer.id);
+            let help = "give one of them a `name` of its own";
+            problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
+        }
+    }
+    if problems.0.is_empty() {
+        return Ok(());
+    }
+    Err(experiment.diagnoses(problems.0))
+}
+
+/// Checks the names that refer to subjects and peers, whose ids are `ids` in the order of
+/// the experiment's entries, peers last.
+pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagnoses> {
+    let mut problems = Problems::default();
+    let p = &mut problems;
+    let (ids, peers) = ids.split_at(experiment.subjects.len().min(ids.len()));
+    differ("subject", ids, &experiment.subjects, p);
+    differ("peer", peers, &experiment.peers, p);
+    let right: Vec<&str> = peers.iter().map(String::as_str).collect();
+    let clients = experiment
+        .workloads
+        .iter()
+        .filter_map(|w| w.client.as_ref());
+    for name in clients.filter_map(|client| client.peer.as_ref()) {
+        known("peer", name, &right, p);
     }
     let right: Vec<&str> = ids.iter().map(String::as_str).collect();
     let run = experiment.run.reference.iter();

@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, Fields, Problems, Value};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::work;
 use super::{
     CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
+use super::{client, work};
 use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
@@ -52,7 +52,7 @@ const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
 const BLOCKS: RangeInclusive<u64> = 1..=1_000;
 pub(super) const THREADS: RangeInclusive<u64> = 1..=4_096;
-const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
+pub(super) const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 
 /// Parses `text` as TOML; syntax errors become problems, at the most the first few.
 pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'i>> {
@@ -81,6 +81,9 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         None => (Run::default(), Quick::default()),
     };
     let subjects = read_all(top.tables("subject", "[[subject]]", p), read_subject, p);
+    let peers = read_all(top.tables("peer", "[[peer]]", p), client::read_peer, p);
+    let networks = top.tables("network", "[[network]]", p);
+    let networks = read_all(networks, client::read_network, p);
     let workloads = read_all(top.tables("workload", "[[workload]]", p), read_workload, p);
     let settings = read_all(
         top.tables("setting", "[[setting]]", p),
@@ -113,6 +116,8 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         run,
         quick,
         subjects,
+        peers,
+        networks,
         workloads,
         settings,
         exclude,
@@ -163,11 +168,13 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .unwrap_or(usual.seed),
         reference: table.text("reference", p),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
-        window: window_said(&table),
+        duration_at: said(&table, "duration"),
+        warmup_at: said(&table, "warmup"),
     };
     let quick = match table.table("quick", "[run.quick]", p) {
         Some(table) => {
-            run.window = run.window.or(window_said(&table));
+            run.duration_at = run.duration_at.or(said(&table, "duration"));
+            run.warmup_at = run.warmup_at.or(said(&table, "warmup"));
             read_quick(table, p)
         }
         None => Quick::default(),
@@ -176,12 +183,9 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
     (run, quick)
 }
 
-/// Where the length of a window or its warm-up is said.
-fn window_said(table: &Fields<'_, '_>) -> Option<Range<usize>> {
-    let key = ["duration", "warmup"]
-        .into_iter()
-        .find(|key| table.has(key));
-    key.map(|key| table.span_of(key))
+/// Where `key` is said.
+fn said(table: &Fields<'_, '_>, key: &str) -> Option<Range<usize>> {
+    table.has(key).then(|| table.span_of(key))
 }
 
 fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
@@ -202,7 +206,7 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
 }
 
 /// `[2, 400, "max"]`, or one of them alone.
-fn connections(value: &Value<'_>, p: &mut Problems) -> Option<Vec<Connections>> {
+pub(super) fn connections(value: &Value<'_>, p: &mut Problems) -> Option<Vec<Connections>> {
     let wanted = "a list such as [2, 400, \"max\"]";
     let items = match value.get_ref() {
         DeValue::Array(_) => fields::list("connections", value, wanted, p)?,
@@ -267,14 +271,18 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
         works: texts(subject::program::works(&mut table, p)),
         output: subject::program::output(&mut table, p),
     };
-    let right: &[&str] = match table.has("works") {
-        true => &PROGRAM_PLACEHOLDERS,
-        false => &START_PLACEHOLDERS,
+    let mut right = match table.has("works") {
+        true => PROGRAM_PLACEHOLDERS.to_vec(),
+        false => START_PLACEHOLDERS.to_vec(),
     };
-    subject::check_placeholders(&entry.args, right, &table.span_of("args"), p);
-    subject::check_placeholders(entry.env.values(), right, &table.span_of("env"), p);
+    if table.has("ref") {
+        // Whether it is a client, only its file says.
+        right = words::with_clients(&right);
+    }
+    subject::check_placeholders(&entry.args, &right, &table.span_of("args"), p);
+    subject::check_placeholders(entry.env.values(), &right, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
-        subject::check_placeholders(command, right, &table.span_of("cmd"), p);
+        subject::check_placeholders(command, &right, &table.span_of("cmd"), p);
         let words = command.iter().chain(&entry.args).chain(entry.env.values());
         check_command(words, !table.has("works"), &table.span_of("cmd"), p);
     }
@@ -387,6 +395,9 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     if table.has("work") {
         return work::read_workload(name, table, p);
     }
+    if table.has("client") {
+        return client::read_workload(name, table, p);
+    }
     let request = match table.table("request", "request = {…}", p) {
         Some(request) => read_request(request, p),
         None if table.has("request") => None,
@@ -413,6 +424,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     let span = table.span.clone();
     let title = read_title(&mut table, p);
     work::refuse_without_work(&mut table, p);
+    client::refuse_without_client(&mut table, p);
     table.finish(&UNSUPPORTED_WORKLOAD, p);
     let request = request?;
     check_random(&request, body.as_ref(), p);
@@ -420,6 +432,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         name: name.unwrap_or_else(|| Spanned::new(span, name_of_path(&request.path))),
         title,
         work: None,
+        client: None,
         request,
         expect_status: status,
         expect_content_type: content_type,
@@ -431,7 +444,12 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
     })
 }
 
-fn check_below_max(span: Range<usize>, list: &[Connections], max: u32, p: &mut Problems) {
+pub(super) fn check_below_max(
+    span: Range<usize>,
+    list: &[Connections],
+    max: u32,
+    p: &mut Problems,
+) {
     let above = list.iter().find_map(|&count| match count {
         Connections::Exactly(count) if count > max => Some(count),
         _ => None,
@@ -443,7 +461,7 @@ fn check_below_max(span: Range<usize>, list: &[Connections], max: u32, p: &mut P
 }
 
 /// `/a/b?c` is called `a-b`, and `/` is called `root`.
-fn name_of_path(path: &str) -> String {
+pub(super) fn name_of_path(path: &str) -> String {
     let path = path.split(['?', '{']).next().unwrap_or_default();
     let plain = |c: char| {
         if c.is_alphanumeric() || "._-".contains(c) {
@@ -533,7 +551,7 @@ fn check_method(method: &Spanned<String>, p: &mut Problems) {
     );
 }
 
-fn check_path(path: &Spanned<String>, p: &mut Problems) {
+pub(super) fn check_path(path: &Spanned<String>, p: &mut Problems) {
     let text = path.get_ref();
     let problem = if !text.starts_with('/') {
         "a path begins with `/`"

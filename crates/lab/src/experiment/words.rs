@@ -4,11 +4,37 @@
 use prony_base::Nanos;
 
 /// Placeholders that the start command of a server and its environment may use.
-pub const START_PLACEHOLDERS: [&str; 7] =
-    ["host", "port", "threads", "dir", "build", "work", "prony"];
+/// `{payload_bytes}` is for peers, and 0 otherwise.
+pub const START_PLACEHOLDERS: [&str; 8] = [
+    "host",
+    "port",
+    "threads",
+    "dir",
+    "build",
+    "work",
+    "prony",
+    "payload_bytes",
+];
 /// Placeholders that the command and the environment of a program may use. `{work}` is the
 /// name of the work there.
 pub const PROGRAM_PLACEHOLDERS: [&str; 6] = ["work", "count", "threads", "dir", "build", "prony"];
+/// Placeholders that the command and the environment of a client may use, and what
+/// translates its output. `{work}` is the name of the work there, too.
+pub const CLIENT_PLACEHOLDERS: [&str; 13] = [
+    "url",
+    "host",
+    "port",
+    "path",
+    "threads",
+    "connections",
+    "connections_per_thread",
+    "seconds",
+    "payload_bytes",
+    "work",
+    "dir",
+    "build",
+    "prony",
+];
 /// Placeholders of the commands that build a subject and print its version.
 pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
 /// Bytes of a name at the most.
@@ -32,6 +58,70 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     };
     // A cast from floating point saturates, so that what is too long stays too long.
     Ok(Nanos((number * unit_ns).round() as u64))
+}
+
+/// `right` and the placeholders of clients, each once.
+pub fn with_clients(right: &[&'static str]) -> Vec<&'static str> {
+    let mut all = right.to_vec();
+    let more = CLIENT_PLACEHOLDERS
+        .iter()
+        .filter(|name| !right.contains(name));
+    all.extend(more);
+    all
+}
+
+/// Splits `1.5gbit` into its number and what follows.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
+    let split = text
+        .find(|c: char| c != '.' && !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number = text[..split].parse().ok()?;
+    Some((number, text[split..].trim_start()))
+}
+
+/// Reads a number of bytes: `200MiB`, `1.5GB`, `64KiB`, `17B`.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        let text = short(text);
+        format!("`{text}` is not written like 200MiB, 64KiB or 1GB")
+    };
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let unit = match unit {
+        "B" => 1.0,
+        "kB" | "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "" => {
+            return Err(format!(
+                "`{}` lacks its unit: B, KiB, MiB or GiB",
+                short(text)
+            ));
+        }
+        _ => return Err(wrong()),
+    };
+    Ok((number * unit).round() as u64)
+}
+
+/// Reads a rate of a network, as `tc` writes it: `1gbit`, `100mbit`, `500kbit`. Bits a second.
+pub fn rate(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "`{}` is not written like 1gbit, 100mbit or 500kbit",
+            short(text)
+        )
+    };
+    let (number, unit) = number_and_unit(text).ok_or_else(wrong)?;
+    let unit = match unit {
+        "gbit" => 1e9,
+        "mbit" => 1e6,
+        "kbit" => 1e3,
+        "bit" => 1.0,
+        _ => return Err(wrong()),
+    };
+    Ok((number * unit).round() as u64)
 }
 
 /// Why `text` cannot be a name, if it cannot. Names become parts of cell ids and
@@ -133,6 +223,19 @@ mod tests {
     }
 
     #[test]
+    fn amounts_and_rates_have_a_unit() {
+        assert_eq!(bytes("200MiB"), Ok(200 << 20));
+        assert_eq!(bytes("1.5 GiB"), Ok(3 << 29));
+        assert_eq!(bytes("17B"), Ok(17));
+        assert!(bytes("17").unwrap_err().contains("lacks its unit"));
+        assert_eq!(rate("1gbit"), Ok(1_000_000_000));
+        assert_eq!(rate("2.5mbit"), Ok(2_500_000));
+        for wrong in ["", "MiB", "-1MiB", "1mib", "1.2.3MiB", "1 Gbit/s"] {
+            assert!(bytes(wrong).is_err() && rate(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_command_line_is_split_as_a_shell_splits_it() {
         let split = |text: &str| split_command(text);
         assert_eq!(
@@ -169,7 +272,7 @@ mod tests {
         #[test]
         fn no_text_makes_these_panic(text in ".{0,60}") {
             let _ = (duration(&text), name_problem(&text), split_command(&text));
-            let _ = (placeholders(&text).count(), short(&text));
+            let _ = (placeholders(&text).count(), short(&text), bytes(&text), rate(&text));
         }
     }
 }

@@ -9,6 +9,7 @@ use prony_record::RequestTemplate;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use super::client;
 use super::fields::{self, Fields, Problems, Value};
 use super::read::{self, read_name};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
@@ -39,6 +40,7 @@ pub fn read_workload(
     {
         p.note(Diagnosis::new(table.span_of("work"), problem));
     }
+    client::refuse_without_client(&mut table, p);
     for key in OF_REQUESTS {
         if let Some(value) = table.value(key) {
             let message = format!("`{key}` cannot go with `work`: a program is sent no requests");
@@ -66,6 +68,7 @@ pub fn read_workload(
     Some(Workload {
         name: name.unwrap_or_else(|| work.clone()),
         title,
+        client: None,
         work: Some(Work {
             work: work.into_inner(),
             counts: counts?,
@@ -83,7 +86,7 @@ pub fn read_workload(
 }
 
 /// `timeout_s = 60`, or `timeout = "60s"` as of requests.
-fn timeout(table: &mut Fields<'_, '_>, p: &mut Problems) -> Nanos {
+pub(super) fn timeout(table: &mut Fields<'_, '_>, p: &mut Problems) -> Nanos {
     let seconds = table.whole("timeout_s", 1..=7_200, p).map(Nanos::from_secs);
     let length = table.duration("timeout", TIMEOUT, p);
     if table.has("timeout_s") && table.has("timeout") {
@@ -171,7 +174,7 @@ pub fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setti
     };
     let env = table.map("env", p).unwrap_or_default();
     let args = read::texts(table.texts("args", p).unwrap_or_default());
-    let mut right = START_PLACEHOLDERS.to_vec();
+    let mut right = words::with_clients(&START_PLACEHOLDERS);
     right.extend(["count", "value"]);
     subject::check_placeholders(&args, &right, &table.span_of("args"), p);
     subject::check_placeholders(env.values(), &right, &table.span_of("env"), p);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::cap::Limits;
 use crate::experiment::Experiment;
+use crate::network::{self, Refusal};
 use crate::subject::{Needs, Subject};
 use crate::sysctl;
 
@@ -29,6 +30,8 @@ pub struct Facts {
     pub limits: Limits,
     /// Of the kernel settings that the experiment varies, those that are there.
     pub kernel: BTreeMap<String, KernelSetting>,
+    /// Of the networks of the experiment, those that this machine cannot have, and why.
+    pub networks: BTreeMap<String, Refusal>,
 }
 
 /// A kernel setting.
@@ -62,7 +65,17 @@ impl Facts {
                 .collect(),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
             kernel: BTreeMap::new(),
+            networks: BTreeMap::new(),
         }
+    }
+
+    /// The same with those networks of `experiment` that cannot be had.
+    #[must_use]
+    pub fn with_networks(mut self, experiment: &Experiment) -> Facts {
+        let planned = experiment.networks.iter().map(|network| &network.planned);
+        let refused = planned.filter_map(|n| Some((n.name.clone(), network::refusal(n)?)));
+        self.networks = refused.collect();
+        self
     }
 
     /// The same with the kernel settings that `experiment` varies.

@@ -17,11 +17,16 @@
 //! - One cap on connections holds for all cells ([`crate::cap`]).
 //! - A program that does not do a workload's work is named as not run, with the reason
 //!   that its file gives.
-//! - An experiment without requests has no generator: all cores are the programs'.
+//! - An experiment of programs alone has no generator: all cores are the programs'. A
+//!   client has the subject's cores, and its peer the generator's.
+//! - A client's cell with more threads than connections, or than the client can use, is
+//!   not run; nor is one whose peer or network cannot be had.
 //! - `--only` selects cells by a part of the subject's or the cell's id, or by a
 //!   pattern with `*` and `?`; several select what any of them selects.
 
+pub(crate) mod client;
 mod cores;
+mod estimate;
 mod facts;
 mod order;
 mod program;
@@ -41,6 +46,7 @@ use crate::cap;
 use crate::experiment::{Connections, Exclusion, Experiment, Setting, THREADS, Workload};
 use crate::subject::{self, Subject};
 
+pub use estimate::{estimate, estimate_line};
 pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
 pub use settle::settle;
@@ -125,38 +131,17 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Resolves everything. `subjects` are those of the experiment's entries, in order.
+/// Resolves everything. `all` are the subjects of the experiment's entries, in order, then
+/// its peers ([`subject::load_all`]).
 pub fn plan(
     experiment: &Experiment,
-    subjects: &[Subject],
+    all: &[Subject],
     facts: &Facts,
     options: &Options,
 ) -> Result<Plan, PlanError> {
+    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
     let frame = frame(experiment, facts);
-    let all = candidates(experiment, subjects, &frame, options.quick)?;
-    if all.is_empty() {
-        return Err(PlanError::NoCells);
-    }
-    let selected = select_only(&all, &options.only)?;
-    let mut not_run = missing(subjects, &selected, facts);
-    not_run.extend(program::unwritable(experiment, &selected, facts));
-    let gone = |cell: &Cell| {
-        let mut gone = not_run.iter();
-        gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
-    };
-    let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
-    if cells.is_empty() {
-        return Err(PlanError::NothingRuns { not_run });
-    }
-    not_run.extend(program::undone(experiment, subjects, &options.only));
-    let named = not_run.clone();
-    let unreached = not_applicable(experiment, subjects, &all, &options.only);
-    // One whose every work is named already is not named again as a whole.
-    let is_named = |gone: &NotRun| {
-        let start = format!("{} ", gone.what);
-        named.iter().any(|other| other.what.starts_with(&start))
-    };
-    not_run.extend(unreached.into_iter().filter(|gone| !is_named(gone)));
+    let (cells, not_run) = choose(experiment, all, facts, &frame, options)?;
     let run = run_of(experiment, options);
     let Frame {
         connection_cap,
@@ -180,10 +165,13 @@ pub fn plan(
             .as_ref()
             .map(|name| name.get_ref().clone()),
         subjects: planned_subjects(experiment, subjects, &cells, &cores),
-        workloads: planned_workloads(experiment, &cells),
+        workloads: planned_workloads(experiment, &cells, peers),
         settings: planned_settings(experiment, &cells),
-        peers: Vec::new(),
-        networks: Vec::new(),
+        peers: client::peers(experiment, peers, &cells)
+            .into_iter()
+            .map(|peer| planned_subject(experiment, peer, &cores))
+            .collect(),
+        networks: client::networks(experiment, &cells),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
         order: Vec::new(),
         cores,
@@ -193,6 +181,54 @@ pub fn plan(
     };
     settle::finish(&mut plan);
     Ok(plan)
+}
+
+/// The cells that are run, and what is not.
+fn choose(
+    experiment: &Experiment,
+    all: &[Subject],
+    facts: &Facts,
+    frame: &Frame,
+    options: &Options,
+) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
+    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
+    let possible = candidates(experiment, subjects, frame, options.quick)?;
+    if possible.is_empty() {
+        return Err(PlanError::NoCells);
+    }
+    let selected = select_only(&possible, &options.only)?;
+    let mut not_run = missing(subjects, &selected, facts);
+    let mut found = client::missing_peers(experiment, peers, &selected, facts);
+    found.extend(program::unwritable(experiment, &selected, facts));
+    found.extend(client::impossible(experiment, subjects, &selected, facts));
+    for gone in found {
+        if not_run.iter().all(|other| other.what != gone.what) {
+            not_run.push(gone);
+        }
+    }
+    let gone = |cell: &Cell| {
+        let mut gone = not_run.iter();
+        gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
+            || client::lacks_peer(experiment, peers, cell, &not_run)
+    };
+    let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
+    if cells.is_empty() {
+        return Err(PlanError::NothingRuns { not_run });
+    }
+    not_run.extend(program::undone(experiment, subjects, &options.only));
+    not_run.extend(client::undone(experiment, subjects, &options.only));
+    let unreached = not_applicable(experiment, subjects, &possible, &options.only);
+    // One whose every work is named already is not named again as a whole.
+    let is_named = |gone: &NotRun| {
+        let start = format!("{} ", gone.what);
+        not_run.iter().any(|other| other.what.starts_with(&start))
+    };
+    let unnamed: Vec<NotRun> = unreached
+        .into_iter()
+        .filter(|gone| !is_named(gone))
+        .collect();
+    not_run.extend(unnamed);
+    Ok((cells, not_run))
 }
 
 /// What one machine gives all cells.
@@ -214,46 +250,6 @@ fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
         connection_cap: cap::cap(&facts.limits, asked.max().unwrap_or(1)),
         cores: cores::split(&facts.cores, experiment.run.threads),
     }
-}
-
-/// What a run of a program is reckoned at before one was seen.
-const PROGRAM: Nanos = Nanos::from_secs(1);
-
-/// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
-/// program a second. Builds are not in it.
-pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
-    let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
-    let blocks = u64::from(plan.blocks);
-    let cells = |programs: bool| {
-        let cells = plan.cells.iter();
-        cells
-            .filter(|cell| cell.count.is_some() == programs)
-            .count() as u64
-    };
-    (window + per_trial) * cells(false).saturating_mul(blocks)
-        + (PROGRAM + per_trial) * cells(true).saturating_mul(blocks)
-}
-
-/// The estimate as a line for people: `22 cells in 6 blocks: 132 trials, about 29 min`.
-pub fn estimate_line(plan: &Plan, per_trial: Nanos) -> String {
-    let seconds = estimate(plan, per_trial).0.div_ceil(1_000_000_000);
-    let about = match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
-    };
-    let (cells, blocks) = (plan.cells.len(), u64::from(plan.blocks));
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
-        true => " if a program runs for a second",
-        false => "",
-    };
-    format!(
-        "{cells} cell{} in {blocks} block{}: {} trials, about {about}{guess}",
-        plural(cells as u64),
-        plural(blocks),
-        cells as u64 * blocks
-    )
 }
 
 struct Times {
@@ -279,8 +275,11 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
             .warmup
             .unwrap_or(run.warmup.min(Nanos::from_millis(300)));
     }
-    if program::is_all_programs(experiment) {
-        (times.duration, times.warmup) = (Nanos::ZERO, Nanos::ZERO);
+    if !client::has_window(experiment) {
+        times.duration = Nanos::ZERO;
+    }
+    if !client::has_requests(experiment) {
+        times.warmup = Nanos::ZERO;
     }
     times.blocks = options.blocks.unwrap_or(times.blocks).max(1);
     times
@@ -402,9 +401,10 @@ fn is_listed(names: &Option<Vec<toml::Spanned<String>>>, subject: &Subject) -> b
 }
 
 fn applies(workload: &Workload, subject: &Subject) -> bool {
-    let does = match &workload.work {
-        None => subject.is_server() && subject.answers(&workload.request.path),
-        Some(work) => {
+    let does = match (&workload.work, &workload.client) {
+        (None, None) => subject.is_server() && subject.answers(&workload.request.path),
+        (_, Some(asked)) => client::does(asked, subject),
+        (Some(work), None) => {
             let program = subject.program.as_ref();
             program.is_some_and(|program| program.why_not(&work.work).is_none())
         }
@@ -562,15 +562,18 @@ fn not_applicable(
     let unreached = subjects
         .iter()
         .filter(|s| !reached.contains(&s.id.as_str()) && asked(s));
-    let requests = || experiment.workloads.iter().filter(|w| w.work.is_none());
     let reason = |subject: &Subject| {
         if experiment.workloads.iter().any(|w| applies(w, subject)) {
             return "the experiment leaves out all of its cells".to_owned();
         }
         if !subject.is_server() {
-            return "it is a program, and no workload asks for a work that it does".to_owned();
+            let what = match subject.program.is_some() {
+                true => "program",
+                false => "client",
+            };
+            return format!("it is a {what}, and no workload asks for a work that it does");
         }
-        if requests().next().is_none() {
+        if !client::has_requests(experiment) {
             return "it is a server, and no workload has a request".to_owned();
         }
         format!(
@@ -593,13 +596,19 @@ fn planned_subjects(
     cores: &Cores,
 ) -> Vec<PlannedSubject> {
     let used: Vec<&str> = subjects_of(cells).collect();
+    subjects
+        .iter()
+        .filter(|s| used.contains(&s.id.as_str()))
+        .map(|subject| planned_subject(experiment, subject, cores))
+        .collect()
+}
+
+fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) -> PlannedSubject {
     let threads = u32::try_from(cores.subject.len()).unwrap_or(1);
-    let of_program = |subject: &Subject| {
-        let said = subject.threads.or(experiment.run.threads);
-        subject.program.as_ref().map_or(0, |_| said.unwrap_or(1))
-    };
-    let program_of = |subject: &Subject| subject.program.clone().unwrap_or_default();
-    let planned = |subject: &Subject| PlannedSubject {
+    let program = subject.program.clone().unwrap_or_default();
+    let client = subject.client.clone().unwrap_or_default();
+    let of_program = subject.threads.or(experiment.run.threads).unwrap_or(1);
+    PlannedSubject {
         id: subject.id.clone(),
         name: subject.name.clone(),
         language: subject.language.clone(),
@@ -611,24 +620,26 @@ fn planned_subjects(
         ready: subject.ready.clone(),
         stop: subject.stop.clone(),
         threads: subject.threads.unwrap_or(threads.max(1)),
-        program: program_of(subject).cmd,
-        program_env: program_of(subject).env,
-        program_threads: of_program(subject),
-        program_output: program_of(subject).output,
+        program: program.cmd,
+        program_env: program.env,
+        program_threads: subject.program.as_ref().map_or(0, |_| of_program),
+        program_output: program.output,
         variants: subject.variants.clone(),
         build_dir: String::new(),
         build_key: String::new(),
         version: String::new(),
-        ..PlannedSubject::default()
-    };
-    subjects
-        .iter()
-        .filter(|s| used.contains(&s.id.as_str()))
-        .map(planned)
-        .collect()
+        client: client.cmd,
+        client_env: client.env,
+        client_translate: client.translate,
+        counts: subject.counts.clone(),
+    }
 }
 
-fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWorkload> {
+fn planned_workloads(
+    experiment: &Experiment,
+    cells: &[Cell],
+    peers: &[Subject],
+) -> Vec<PlannedWorkload> {
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
@@ -652,7 +663,10 @@ fn planned_workloads(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedWork
             connections,
             timeout_ns: workload.timeout.0,
             program: work.map(|work| program::planned(work, once(own().filter_map(|c| c.count)))),
-            client: None,
+            client: workload
+                .client
+                .as_ref()
+                .map(|asked| client::planned(asked, peers)),
         });
     }
     planned

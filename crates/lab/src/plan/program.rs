@@ -83,8 +83,15 @@ pub fn is_told(setting: &Setting, subject: &Subject, workload: &Workload) -> boo
         return true;
     }
     name == THREADS
-        && match (&workload.work, &subject.program) {
-            (Some(_), Some(program)) => program.is_told_threads(),
+        && match (workload, &subject.program, &subject.client) {
+            (Workload { work: Some(_), .. }, Some(program), _) => program.is_told_threads(),
+            (
+                Workload {
+                    client: Some(_), ..
+                },
+                _,
+                Some(client),
+            ) => client.is_told_threads(),
             _ => {
                 let mut texts = subject.start.iter().chain(subject.env.values());
                 texts.any(|text| text.contains("{threads}"))

@@ -13,7 +13,8 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
     for (id, outcome) in outcomes {
         match outcome {
             BuildOutcome::Ready(ready) => {
-                for subject in plan.subjects.iter_mut().filter(|s| s.id == *id) {
+                let all = plan.subjects.iter_mut().chain(&mut plan.peers);
+                for subject in all.filter(|s| s.id == *id) {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
                     subject.version = ready.version.clone();
@@ -26,11 +27,19 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
     plan
 }
 
-/// Takes a subject out of the plan.
+/// Takes a subject or a peer out of the plan, with all cells that need it.
 fn remove(plan: &mut Plan, gone: NotRun) {
-    plan.subjects.retain(|subject| subject.id != gone.what);
-    plan.cells.retain(|cell| cell.subject != gone.what);
+    let workloads = plan.workloads.iter().filter(|workload| {
+        let asked = workload.client.as_ref();
+        asked.is_some_and(|asked| asked.peer == gone.what)
+    });
+    let without_peer: Vec<String> = workloads.map(|workload| workload.name.clone()).collect();
+    plan.cells
+        .retain(|cell| cell.subject != gone.what && !without_peer.contains(&cell.workload));
+    plan.peers.retain(|peer| peer.id != gone.what);
     let cells = &plan.cells;
+    plan.subjects
+        .retain(|subject| cells.iter().any(|cell| cell.subject == subject.id));
     for workload in &mut plan.workloads {
         let own = || cells.iter().filter(|cell| cell.workload == workload.name);
         workload
@@ -46,7 +55,16 @@ fn remove(plan: &mut Plan, gone: NotRun) {
         .retain(|workload| cells.iter().any(|cell| cell.workload == workload.name));
     plan.settings
         .retain(|s| cells.iter().any(|cell| cell.settings.contains_key(&s.name)));
-    plan.not_run.push(gone);
+    let workloads = &plan.workloads;
+    plan.networks.retain(|network| {
+        let mut clients = workloads
+            .iter()
+            .filter_map(|workload| workload.client.as_ref());
+        clients.any(|client| client.network == network.name)
+    });
+    if plan.not_run.iter().all(|other| other.what != gone.what) {
+        plan.not_run.push(gone);
+    }
 }
 
 /// Draws the order, and drops a reference that is not run.

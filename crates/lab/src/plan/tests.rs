@@ -7,6 +7,7 @@ use crate::build::{BuildOutcome, Failed, Ready};
 use crate::cap::Limits;
 use crate::experiment::Origin;
 
+mod clients;
 mod programs;
 
 fn root() -> std::path::PathBuf {
@@ -24,6 +25,7 @@ fn machine(subjects: &[Subject]) -> Facts {
         elsewhere: BTreeMap::new(),
         limits: Limits::example(),
         kernel: BTreeMap::new(),
+        networks: BTreeMap::new(),
     }
 }
 

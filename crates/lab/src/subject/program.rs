@@ -13,7 +13,9 @@ use toml::de::DeValue;
 use super::check_placeholders;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
-use crate::experiment::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use crate::experiment::words::{
+    self, CLIENT_PLACEHOLDERS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short,
+};
 use crate::printed::Pattern;
 
 /// Builds that a subject offers: values by the name of the setting that chooses among
@@ -63,7 +65,10 @@ pub(super) fn variants(table: &Fields<'_, '_>, p: &mut Problems) -> Variants {
                 "a variant is named in lower-case letters and `_`: commands have it in braces";
             p.note(Diagnosis::new(name.span(), message));
         }
-        let taken = START_PLACEHOLDERS.iter().chain(&PROGRAM_PLACEHOLDERS);
+        let taken = START_PLACEHOLDERS
+            .iter()
+            .chain(&PROGRAM_PLACEHOLDERS)
+            .chain(&CLIENT_PLACEHOLDERS);
         if taken.chain(&["value"]).any(|own| *own == typed) {
             let message =
                 format!("a variant cannot be called `{typed}`: `{{{typed}}}` means something else");
@@ -109,18 +114,7 @@ pub(super) fn program(
     p: &mut Problems,
 ) -> Option<Program> {
     let example = "cmd = [\"{build}/program\", \"--work\", \"{work}\", \"--count\", \"{count}\"]";
-    let cmd = match table.value("cmd").map(|value| (value, value.get_ref())) {
-        Some((value, DeValue::String(_))) => {
-            let message = "`cmd` of [program] must be a list of words: no shell reads it";
-            p.note(Diagnosis::new(value.span(), message).help(example));
-            None
-        }
-        Some((value, _)) => crate::experiment::command(value, p),
-        None => {
-            table.missing("cmd", example, p);
-            None
-        }
-    };
+    let cmd = command(&mut table, example, p);
     let env = table.map("env", p).unwrap_or_default();
     let right = with_variants(&PROGRAM_PLACEHOLDERS, variants);
     check_placeholders(cmd.iter().flatten(), &right, &table.span_of("cmd"), p);
@@ -147,6 +141,27 @@ pub(super) fn program(
     })
 }
 
+/// `cmd`, a list of words.
+pub(super) fn command(
+    table: &mut Fields<'_, '_>,
+    example: &str,
+    p: &mut Problems,
+) -> Option<Vec<String>> {
+    let Some(value) = table.value("cmd") else {
+        table.missing("cmd", example, p);
+        return None;
+    };
+    if let DeValue::String(_) = value.get_ref() {
+        let message = format!(
+            "`cmd` of {} must be a list of words: no shell reads it",
+            table.place
+        );
+        p.note(Diagnosis::new(value.span(), message).help(example));
+        return None;
+    }
+    crate::experiment::command(value, p)
+}
+
 /// Placeholders, with the names of the variants among them.
 pub(super) fn with_variants<'a>(right: &[&'a str], variants: &'a Variants) -> Vec<&'a str> {
     let mut all = right.to_vec();
@@ -154,12 +169,12 @@ pub(super) fn with_variants<'a>(right: &[&'a str], variants: &'a Variants) -> Ve
     all
 }
 
-fn plain(texts: Vec<Spanned<String>>) -> Vec<String> {
+pub(super) fn plain(texts: Vec<Spanned<String>>) -> Vec<String> {
     texts.into_iter().map(Spanned::into_inner).collect()
 }
 
-/// A program of several works must be told which.
-fn check_told<'a>(
+/// What does several works must be told which.
+pub(super) fn check_told<'a>(
     mut texts: impl Iterator<Item = &'a String>,
     works: &[Spanned<String>],
     span: &Range<usize>,
@@ -167,7 +182,7 @@ fn check_told<'a>(
 ) {
     if works.len() > 1 && !texts.any(|text| text.contains("{work}")) {
         let message = "`{work}` stands neither in the command nor in the environment";
-        let help = "a program of several works must be told which: add \"--work\", \"{work}\"";
+        let help = "with several works it must be told which: add \"--work\", \"{work}\"";
         p.note(Diagnosis::new(span.clone(), message).help(help));
     }
 }
@@ -206,7 +221,7 @@ pub(crate) fn output(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Str
 }
 
 /// `[program.not_applicable]`: reasons by work, none of which it does.
-fn not_applicable(
+pub(super) fn not_applicable(
     table: &mut Fields<'_, '_>,
     works: &[Spanned<String>],
     p: &mut Problems,
@@ -227,28 +242,56 @@ fn not_applicable(
     pairs.into_iter().map(plain).collect()
 }
 
-/// Notes the parts of a server that a program does not have.
-pub(super) fn refuse_server_parts(top: &mut Fields<'_, '_>, p: &mut Problems) {
-    for key in ["endpoints", "start", "ready", "stop"] {
+/// What a subject is first of all.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Kind {
+    /// It may be a program and a client too.
+    Server,
+    Program,
+    Client,
+}
+
+impl Kind {
+    const NAMES: [&'static str; 3] = ["server", "program", "client"];
+
+    fn name(self) -> &'static str {
+        Kind::NAMES[self as usize]
+    }
+
+    /// What it must be by the parts that it has.
+    pub fn likely(top: &Fields<'_, '_>) -> Kind {
+        match (top.has("start"), top.has("program"), top.has("client")) {
+            (false, true, _) => Kind::Program,
+            (false, false, true) => Kind::Client,
+            _ => Kind::Server,
+        }
+    }
+}
+
+/// Notes the parts of a server in what is none.
+pub(super) fn refuse_server_parts(kind: Kind, top: &mut Fields<'_, '_>, p: &mut Problems) {
+    let name = kind.name();
+    for key in ["endpoints", "start", "ready", "stop", "counts"] {
         if let Some(value) = top.value(key) {
-            let message = format!("a program has no `{key}`: it is run to its end by [program]");
-            let help = "role = \"server\" may have both, [start] and [program]";
+            let message = format!("a {name} has no `{key}`: it is run to its end by [{name}]");
+            let help = format!("role = \"server\" may have both, [start] and [{name}]");
             p.note(Diagnosis::new(value.span(), message).help(help));
         }
     }
 }
 
-/// `role`: whether the subject is a server; `None` where it is not said.
-pub(super) fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<bool> {
+/// `role`; `None` where it is not said.
+pub(super) fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Kind> {
     let role = top.text_needed("role", "role = \"server\"", p)?;
     match role.get_ref().as_str() {
-        "server" => Some(true),
-        "program" => Some(false),
+        "server" => Some(Kind::Server),
+        "program" => Some(Kind::Program),
+        "client" => Some(Kind::Client),
         other => {
             let message = format!("role `{}` is not supported", short(other));
-            let help = match suggest(other, "role", &["server", "program"]) {
+            let help = match suggest(other, "role", &Kind::NAMES) {
                 help if help.starts_with("did") => help,
-                _ => "so far a subject is a \"server\" or a \"program\"".to_owned(),
+                _ => "so far a subject is a \"server\", a \"program\" or a \"client\"".to_owned(),
             };
             p.note(Diagnosis::new(role.span(), message).help(help));
             None

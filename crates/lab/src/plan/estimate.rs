@@ -1,0 +1,52 @@
+//! How long a run of a plan takes, before anything of it was seen. Pure.
+//!
+//! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
+
+use prony_base::Nanos;
+use prony_record::{Cell, Plan};
+
+use super::client;
+
+/// What a run of a program is reckoned at before one was seen.
+const PROGRAM: Nanos = Nanos::from_secs(1);
+
+/// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
+/// program a second. Builds are not in it.
+pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
+    let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
+    let of = |cell: &Cell| {
+        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+        match workload.and_then(|workload| workload.client.as_ref()) {
+            Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
+            None if cell.count.is_some() => PROGRAM,
+            None => window,
+        }
+    };
+    let block = plan
+        .cells
+        .iter()
+        .fold(Nanos::ZERO, |sum, cell| sum + of(cell) + per_trial);
+    block * u64::from(plan.blocks)
+}
+
+/// The estimate as a line for people: `22 cells in 6 blocks: 132 trials, about 29 min`.
+pub fn estimate_line(plan: &Plan, per_trial: Nanos) -> String {
+    let seconds = estimate(plan, per_trial).0.div_ceil(1_000_000_000);
+    let about = match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    };
+    let (cells, blocks) = (plan.cells.len(), u64::from(plan.blocks));
+    let plural = |count: u64| if count == 1 { "" } else { "s" };
+    let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
+        true => " if a program runs for a second",
+        false => "",
+    };
+    format!(
+        "{cells} cell{} in {blocks} block{}: {} trials, about {about}{guess}",
+        plural(cells as u64),
+        plural(blocks),
+        cells as u64 * blocks
+    )
+}

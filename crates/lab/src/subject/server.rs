@@ -1,0 +1,238 @@
+//! What a `subject.toml` says of a server: `endpoints`, `[start]`, `[ready]`, `[stop]`, and
+//! `[counts]`, by which it can be the peer of clients.
+//!
+//! Not for: programs ([`super::program`]), clients ([`super::client`]), or starting one.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use prony_base::Nanos;
+use prony_record::{CountsSign, ReadySign, StopRule};
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::program::{self, Variants};
+use super::{SIGNALS, check_placeholders, needed};
+use crate::counts;
+use crate::diagnosis::{Diagnosis, suggest};
+use crate::experiment::fields::{self, Fields, Problems};
+use crate::experiment::words::{START_PLACEHOLDERS, short};
+
+/// The parts of a server.
+#[derive(Default)]
+pub(super) struct Served {
+    pub endpoints: Vec<String>,
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub ready: Option<ReadySign>,
+    pub stop: Option<StopRule>,
+    pub counts: Option<CountsSign>,
+}
+
+impl Served {
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        self.command.iter().chain(self.env.values())
+    }
+}
+
+/// All parts of a server.
+pub(super) fn read_served(
+    top: &mut Fields<'_, '_>,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Served> {
+    let listed = endpoints(top, p);
+    if listed.is_none() && !top.has("endpoints") {
+        top.missing("endpoints", "endpoints = [\"/ping\"]", p);
+    }
+    let start = read_start(top, variants, p);
+    let ready = needed(top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
+    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
+    let counts = top
+        .table("counts", "[counts]", p)
+        .and_then(|table| read_counts(table, p));
+    let (command, env) = start?;
+    Some(Served {
+        counts,
+        endpoints: listed?,
+        command,
+        env,
+        ready: Some(ready?),
+        stop,
+    })
+}
+
+/// `endpoints`, each a path.
+pub(crate) fn endpoints(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Vec<String>> {
+    let listed = table.texts("endpoints", p)?;
+    for endpoint in &listed {
+        if !endpoint.get_ref().starts_with('/') {
+            p.note(Diagnosis::new(
+                endpoint.span(),
+                "an endpoint is a path and begins with `/`",
+            ));
+        }
+    }
+    Some(listed.into_iter().map(Spanned::into_inner).collect())
+}
+
+type Start = (Vec<String>, BTreeMap<String, String>);
+
+fn read_start(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Start> {
+    let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
+    let mut table = needed(top, "start", "[start]", example, p)?;
+    let Some(value) = table.value("cmd") else {
+        table.missing("cmd", example, p);
+        return None;
+    };
+    let span = value.span();
+    let command = match value.get_ref() {
+        DeValue::String(_) => {
+            let message = "`cmd` of [start] must be a list of words: no shell reads it";
+            p.note(Diagnosis::new(value.span(), message).help(example));
+            None
+        }
+        _ => crate::experiment::command(value, p),
+    };
+    let env = table.map("env", p).unwrap_or_default();
+    let env_span = table.span_of("env");
+    table.finish(&[], p);
+    let command = command?;
+    let right = program::with_variants(&START_PLACEHOLDERS, variants);
+    check_placeholders(&command, &right, &span, p);
+    check_placeholders(env.values(), &right, &env_span, p);
+    check_port(command.iter().chain(env.values()), &span, p);
+    Some((command, env))
+}
+
+/// A server must be told where to listen: Prony chooses the port.
+pub(crate) fn check_port<'a>(
+    mut texts: impl Iterator<Item = &'a String>,
+    span: &Range<usize>,
+    p: &mut Problems,
+) {
+    if !texts.any(|text| text.contains("{port}")) {
+        let message = "`{port}` stands neither in the command nor in the environment";
+        let help = "Prony chooses the port and must be able to tell it: add \"--port\", \"{port}\", \
+                    or env = { PORT = \"{port}\" }";
+        p.note(Diagnosis::new(span.clone(), message).help(help));
+    }
+}
+
+/// `[ready]`: exactly one sign.
+pub(crate) fn ready(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<ReadySign> {
+    let given: Vec<&str> = ["http", "port", "line"]
+        .into_iter()
+        .filter(|key| table.has(key))
+        .collect();
+    let http = table.text("http", p);
+    let line = table.text("line", p);
+    let port = table.value("port");
+    if let Some(port) = port.filter(|port| port.get_ref().as_bool() != Some(true)) {
+        let message = "`port` is either `true` or not there: Prony chooses the number";
+        p.note(Diagnosis::new(port.span(), message));
+    }
+    if let Some(path) = http.iter().find(|path| !path.get_ref().starts_with('/')) {
+        p.note(Diagnosis::new(
+            path.span(),
+            "`http` is a path and begins with `/`",
+        ));
+    }
+    if let Some(empty) = line.iter().find(|line| line.get_ref().trim().is_empty()) {
+        p.note(Diagnosis::new(
+            empty.span(),
+            "`line` is empty: any line would do",
+        ));
+    }
+    let timeout_ns = seconds(&mut table, 20, p).0;
+    let span = table.span.clone();
+    table.finish(&[], p);
+    let [sign] = given.as_slice() else {
+        let message = match given.as_slice() {
+            [] => "there is no sign by which one sees that it is ready".to_owned(),
+            several => format!(
+                "there is one sign of being ready, not {}",
+                several.join(" and ")
+            ),
+        };
+        let help = "one of http = \"/path\", port = true and line = \"text\"";
+        p.note(Diagnosis::new(span, message).help(help));
+        return None;
+    };
+    Some(ReadySign {
+        sign: (*sign).to_owned(),
+        text: http.or(line).map(Spanned::into_inner).unwrap_or_default(),
+        timeout_ns,
+    })
+}
+
+/// `[stop]`.
+pub(crate) fn stop(mut table: Fields<'_, '_>, p: &mut Problems) -> StopRule {
+    let signal = table.text("signal", p);
+    if let Some(signal) = &signal {
+        let typed = signal.get_ref().as_str();
+        if !SIGNALS.contains(&typed) {
+            let message = format!("`{}` is no signal that Prony sends", short(typed));
+            let help = suggest(typed.trim_start_matches("SIG"), "signal", &SIGNALS);
+            p.note(Diagnosis::new(signal.span(), message).help(help));
+        }
+    }
+    let timeout_ns = seconds(&mut table, 5, p).0;
+    table.finish(&[], p);
+    StopRule {
+        signal: signal.map_or_else(|| "TERM".to_owned(), Spanned::into_inner),
+        timeout_ns,
+    }
+}
+
+/// `timeout_s`: a number of seconds, at most two hours.
+pub(super) fn seconds(table: &mut Fields<'_, '_>, usual: u64, p: &mut Problems) -> Nanos {
+    const KEY: &str = "timeout_s";
+    let Some(value) = table.value(KEY) else {
+        return Nanos::from_secs(usual);
+    };
+    Nanos::from_secs(fields::whole(KEY, value, 1..=7_200, p).unwrap_or(usual))
+}
+
+pub(super) fn ready_default() -> ReadySign {
+    ReadySign {
+        sign: "port".to_owned(),
+        text: String::new(),
+        timeout_ns: Nanos::from_secs(20).0,
+    }
+}
+
+pub(super) fn stop_default() -> StopRule {
+    StopRule {
+        signal: "TERM".to_owned(),
+        timeout_ns: Nanos::from_secs(5).0,
+    }
+}
+
+/// `[counts]`: where a server says how many requests it has had.
+fn read_counts(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<CountsSign> {
+    let path = table.text_needed("path", "path = \"/nginx_status\"", p);
+    if let Some(path) = path.iter().find(|path| !path.get_ref().starts_with('/')) {
+        let message = "`path` is that of a request, and begins with `/`";
+        p.note(Diagnosis::new(path.span(), message));
+    }
+    let example = "requests = 'requests: (?<requests>\\d+)'";
+    let requests = table.text_needed("requests", example, p);
+    let bytes = table.text("bytes", p);
+    for (group, pattern) in [(counts::REQUESTS, &requests), (counts::BYTES, &bytes)] {
+        let Some(pattern) = pattern else { continue };
+        if let Err(why) = counts::pattern(pattern.get_ref(), group) {
+            let message = format!("`{group}` is no pattern that can be used: {why}");
+            let help = format!("{group} = '{group}: (?<{group}>\\d+)'");
+            p.note(Diagnosis::new(pattern.span(), message).help(help));
+        }
+    }
+    let own_requests = table.whole("own_requests", 0..=1, p);
+    table.finish(&[], p);
+    Some(CountsSign {
+        path: path?.into_inner(),
+        requests: requests?.into_inner(),
+        bytes: bytes.map(Spanned::into_inner).unwrap_or_default(),
+        own_requests: own_requests.unwrap_or(1),
+    })
+}
