@@ -89,6 +89,7 @@ cases! {
     bulk_both_ways_under_backpressure(Config { post_bytes_max: 70_000, ..Config::default() }),
     posts_arrive_whole_and_in_order,
     a_stream_that_ends_one_side_still_receives,
+    an_end_of_writing_before_a_close_ends_no_later_connection,
     a_reset_reaches_the_peer_as_an_error,
     what_was_posted_arrives_though_the_stream_was_dropped,
     a_peer_that_never_reads_holds_the_end_no_longer_than_linger(
@@ -326,6 +327,22 @@ async fn a_stream_that_ends_one_side_still_receives(handle: Handle) {
     server.post("answer").expect("posted");
     drop(server);
     assert_eq!(recv_to_end(&client).await.expect("an end"), b"answer");
+}
+
+async fn an_end_of_writing_before_a_close_ends_no_later_connection(handle: Handle) {
+    // The later one gets the earlier one's descriptor.
+    for _ in 0..50 {
+        let (client, server) = pair(&handle).await;
+        client.shutdown_write();
+        server.shutdown_write();
+        handle.yield_now().await;
+        drop((client, server));
+        let (client, server) = pair(&handle).await;
+        for (one, other) in [(&client, &server), (&server, &client)] {
+            one.post("still open").expect("posted");
+            assert_eq!(recv_exactly(other, 10).await, b"still open");
+        }
+    }
 }
 
 async fn a_reset_reaches_the_peer_as_an_error(handle: Handle) {
