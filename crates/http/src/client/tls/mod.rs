@@ -131,6 +131,14 @@ impl fmt::Debug for TlsSettings {
 }
 
 impl TlsSettings {
+    /// Settings that trust nobody but whom they are told to.
+    pub fn trusting_nobody() -> TlsSettings {
+        TlsSettings {
+            system_roots: false,
+            ..TlsSettings::default()
+        }
+    }
+
     /// Trusts the certificates in this PEM text, too.
     ///
     /// # Errors
