@@ -283,6 +283,7 @@ def trial(args, folder, scratch):
     work.mkdir()
     values |= {name: offered[0] for name, offered in subject.get("variants", {}).items()}
     values |= {"host": "127.0.0.1", "port": str(free_port()), "threads": str(args.threads), "work": str(work)}
+    values["payload_bytes"] = "0"
     can = exercise(subject, values, folder, scratch / "log", args.hold)
     print(f"try: {args.subject} ok{'; cannot: ' + ', '.join(can) if can else ''}")
 

@@ -59,6 +59,7 @@ macro_rules! subjects {
 }
 
 subjects! {
+    c_lighttpd: "c/lighttpd",
     c_nginx: "c/nginx",
     cpp_beast: "cpp/beast",
     cpp_coroutines: "cpp/coroutines",
@@ -94,9 +95,38 @@ programs! {
     rust_tokio: "rust/tokio",
 }
 
+/// What a client says, held against what its peer counted.
+fn counts_as_its_peer_does(subject: &str) {
+    holds("clients.py", subject, "test-clients");
+}
+
+macro_rules! clients {
+    ($($name:ident: $subject:literal,)*) => {
+        /// Those that are clients.
+        const CLIENTS: &[&str] = &[$($subject),*];
+        mod clients { $(#[test] fn $name() { super::counts_as_its_peer_does($subject); })* }
+    };
+}
+
+clients! {
+    c_ab: "c/ab",
+    c_h2load: "c/h2load",
+    c_wrk: "c/wrk",
+    cpp_libcurl: "cpp/libcurl",
+    go_hey: "go/hey",
+    go_net_http_client: "go/net-http-client",
+    node_undici: "node/undici",
+    python_httpx: "python/httpx",
+    rust_oha: "rust/oha",
+    rust_prony_client: "rust/prony-client",
+    rust_prony_io: "rust/prony-io",
+    rust_prony_load: "rust/prony-load",
+    rust_reqwest: "rust/reqwest",
+}
+
 #[test]
 fn no_subject_is_left_out_here() {
-    let (mut found, mut programs) = (BTreeSet::new(), BTreeSet::new());
+    let [mut found, mut programs, mut clients] = [const { BTreeSet::new() }; 3];
     let root = prony_testkit::root().join("subjects");
     for language in fs::read_dir(&root)
         .expect("the subjects")
@@ -111,7 +141,15 @@ fn no_subject_is_left_out_here() {
                     .expect("below")
                     .to_string_lossy()
                     .into_owned();
-                if declared.lines().any(|line| line == "role = \"program\"") {
+                let role = |role: &str| {
+                    let wanted = format!("role = \"{role}\"");
+                    declared.lines().any(|line| line == wanted)
+                };
+                if role("client") {
+                    clients.insert(name);
+                    continue;
+                }
+                if role("program") {
                     programs.insert(name.clone());
                 }
                 found.insert(name);
@@ -123,4 +161,5 @@ fn no_subject_is_left_out_here() {
     };
     assert_eq!(found, tested(SUBJECTS));
     assert_eq!(programs, tested(PROGRAMS));
+    assert_eq!(clients, tested(CLIENTS));
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fills in nginx.conf.template and becomes nginx: start.sh DIR WORK HOST PORT THREADS
+# Fills in nginx.conf.template and becomes nginx: start.sh DIR WORK HOST PORT THREADS PAYLOAD_BYTES
 set -eu
-dir=$1 work=$2 host=$3 port=$4 threads=$5
+dir=$1 work=$2 host=$3 port=$4 threads=$5 payload_bytes=$6
 
 # One worker may have to hold every connection. nginx allocates the table at start, so no more than is
 # needed, and it warns where the table is larger than the limit on open files.
@@ -18,5 +18,21 @@ if [ "$(id -u)" = 0 ]; then user="user $(id -un) $(id -gn);"; fi
 sed -e "s|@USER@|$user|" -e "s|@WORK@|$work|g" -e "s|@HOST@|$host|" -e "s|@PORT@|$port|" \
     -e "s|@THREADS@|$threads|" -e "s|@CONNECTIONS@|$connections|" \
     "$dir/nginx.conf.template" > "$work/nginx.conf"
-mkdir -p "$work/temp"
+mkdir -p "$work/temp" "$work/pages"
+cat > "$work/pages/hello_world.html" <<'END'
+<html>
+  <head>
+    <title>Hello World</title>
+  </head>
+  <body>
+    <h1>Hello world!</h1>
+  </body>
+</html>
+END
+# A file without blocks takes no room on the disk. Once read, it is in the page cache like any other, and that is where
+# everything is sent from.
+if [ "$payload_bytes" -gt 0 ]; then
+    truncate -s "$payload_bytes" "$work/pages/testpayload"
+    cat "$work/pages/testpayload" > /dev/null
+fi
 exec nginx -e stderr -p "$work" -c "$work/nginx.conf"
