@@ -1,7 +1,7 @@
 //! The way to a connection: name, TCP, proxy, TLS. Not for: whether to make one (`pool`).
 
 use std::cell::Cell;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use prony_base::Instant;
 use prony_engine::Stream;
@@ -10,6 +10,7 @@ use super::Client;
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::Connection;
 use super::pool::{Host, Slot};
+use super::resolve::race;
 use super::response::Timing;
 use super::settings::HttpVersion;
 use super::tls::{Offer, TlsStream};
@@ -72,7 +73,9 @@ async fn establish(
 ) -> Result<(Transport, SocketAddr), Error> {
     let handle = client.handle();
     let now = || Some(handle.now().since(span.started));
-    let addresses = resolve(host)?;
+    let origin = &host.origin;
+    let resolved = client.resolver().resolve(&origin.host, origin.port).await;
+    let addresses = resolved.map_err(|error| Error::new(Phase::Resolve, Kind::Resolve(error)))?;
     timing.resolved = now();
     phase.set(Phase::Connect);
     let (stream, peer) = reach(client, &addresses).await?;
@@ -90,26 +93,10 @@ async fn establish(
     Ok((Transport::Tls(Box::new(secured)), peer))
 }
 
-fn resolve(host: &Host) -> Result<Vec<SocketAddr>, Error> {
-    let name = &host.origin.host;
-    let address: IpAddr = match name.as_str() {
-        "localhost" => IpAddr::from([127, 0, 0, 1]),
-        name => name
-            .parse()
-            .map_err(|_| Error::new(Phase::Resolve, Kind::NameNotFound(name.to_owned())))?,
-    };
-    Ok(vec![SocketAddr::new(address, host.origin.port)])
-}
-
 async fn reach(client: &Client, addresses: &[SocketAddr]) -> Result<(Stream, SocketAddr), Error> {
-    let mut failures = Vec::new();
-    for &address in addresses {
-        match client.handle().connect(address).await {
-            Ok(stream) => return Ok((stream, address)),
-            Err(error) => failures.push((address, error)),
-        }
-    }
-    Err(match (failures.len(), failures.pop()) {
+    let (handle, delay) = (client.handle(), client.settings().happy_eyeballs_delay);
+    let raced = race(handle, addresses, delay, |address| handle.connect(address)).await;
+    raced.map_err(|mut failures| match (failures.len(), failures.pop()) {
         (1, Some((address, error))) => Error::io(Phase::Connect, error).address(address),
         (_, last) => {
             failures.extend(last);

@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 use prony_base::Nanos;
 use prony_wire::encode::EncodeError;
 
+use super::decode::DecodeError;
+use super::redirect::RedirectError;
+use super::resolve::ResolveError;
 use super::tls::TlsError;
 
 /// Linux's numbers for "too many open files", of the system and of the process, for which
@@ -129,10 +132,8 @@ pub enum Kind {
     QueueFull(usize),
     /// The thread that a blocking client runs its loop on is gone.
     LoopGone,
-    /// The name does not exist, or has no address.
-    NameNotFound(String),
-    /// The name could not be looked up.
-    Lookup(io::Error),
+    /// The name was not found, or could not be asked for.
+    Resolve(ResolveError),
     /// Nobody listens there.
     Refused(io::Error),
     /// The other side broke the connection off.
@@ -166,16 +167,10 @@ pub enum Kind {
     /// The server says that it did nothing of the request, which can be sent again
     /// (HTTP/2: a refused stream, or a connection that is being closed).
     NotHandled(String),
-    /// More redirects than the limit; all addresses on the way.
-    TooManyRedirects(Vec<String>),
-    /// A redirect to where the request has been; all addresses on the way.
-    RedirectLoop(Vec<String>),
-    /// A redirect to nowhere: its Location is missing or no address.
-    BadLocation(String),
-    /// The request's body cannot be sent a second time.
-    BodySpent,
+    /// An answer redirects to where it cannot be followed.
+    Redirect(RedirectError),
     /// The body's coding is unknown, broken, cut off or too good to be true.
-    Decode(String),
+    Decode(DecodeError),
     /// Keeping cookies or a file failed.
     File(io::Error),
 }
@@ -219,8 +214,7 @@ impl Kind {
             Kind::BodyLength { .. } => "body_length",
             Kind::QueueFull(_) => "queue_full",
             Kind::LoopGone => "loop_gone",
-            Kind::NameNotFound(_) => "name_not_found",
-            Kind::Lookup(_) => "lookup",
+            Kind::Resolve(error) => error.kind_name(),
             Kind::Refused(_) => "refused",
             Kind::Reset(_) => "reset",
             Kind::Unreachable(_) => "unreachable",
@@ -237,11 +231,8 @@ impl Kind {
             Kind::Tls(error) => error.name(),
             Kind::Http2(_) => "http2",
             Kind::NotHandled(_) => "not_handled",
-            Kind::TooManyRedirects(_) => "too_many_redirects",
-            Kind::RedirectLoop(_) => "redirect_loop",
-            Kind::BadLocation(_) => "bad_location",
-            Kind::BodySpent => "body_spent",
-            Kind::Decode(_) => "decode",
+            Kind::Redirect(error) => error.kind_name(),
+            Kind::Decode(error) => error.kind_name(),
             Kind::File(_) => "file",
         }
     }
@@ -253,11 +244,12 @@ impl Kind {
             Kind::OutOfDescriptors(_) => {
                 "raise the limit (ulimit -n) or lower the number of connections"
             }
-            Kind::NameNotFound(_) => "check the spelling, or give its address as an override",
+            Kind::Resolve(ResolveError::NotFound { .. } | ResolveError::NoAddress { .. }) => {
+                "check the spelling, or give its address as an override"
+            }
             Kind::QueueFull(_) => "send fewer at once, or raise queue_max",
             Kind::BodyTooLong(_) => "read it in pieces, or raise collected_bytes_max",
             Kind::ProxyCredentials => "give the proxy's user and password",
-            Kind::BodySpent => "give the body as bytes, which can be sent again",
             Kind::BodyLength { .. } => "announce the length that the source has, or none",
             _ => return None,
         })
@@ -267,10 +259,7 @@ impl Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::BadUrl(text)
-            | Kind::Http2(text)
-            | Kind::Decode(text)
-            | Kind::BadLocation(text) => f.write_str(text),
+            Kind::BadUrl(text) | Kind::Http2(text) => f.write_str(text),
             Kind::NotHandled(why) => {
                 write!(f, "the server did nothing of the request: {why}")
             }
@@ -290,11 +279,10 @@ impl fmt::Display for Kind {
                 )
             }
             Kind::LoopGone => f.write_str("the client's thread is gone"),
-            Kind::NameNotFound(name) => write!(f, "there is no address for the name \"{name}\""),
-            Kind::Lookup(error)
-            | Kind::Io(error)
-            | Kind::Unreachable(error)
-            | Kind::File(error) => {
+            Kind::Resolve(error) => write!(f, "{error}"),
+            Kind::Redirect(error) => write!(f, "{error}"),
+            Kind::Decode(error) => write!(f, "{error}"),
+            Kind::Io(error) | Kind::Unreachable(error) | Kind::File(error) => {
                 write!(f, "{error}")
             }
             Kind::Refused(error) => write!(f, "the connection was refused: {error}"),
@@ -330,11 +318,6 @@ impl fmt::Display for Kind {
             }
             Kind::ProxyRefused(status) => write!(f, "the proxy refused with status {status}"),
             Kind::ProxyCredentials => f.write_str("the proxy wants credentials, or others (407)"),
-            Kind::TooManyRedirects(way) => {
-                write!(f, "more redirects than allowed: {}", way.join(" -> "))
-            }
-            Kind::RedirectLoop(way) => write!(f, "a loop of redirects: {}", way.join(" -> ")),
-            Kind::BodySpent => f.write_str("the body's source cannot give it a second time"),
         }
     }
 }
@@ -456,10 +439,12 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.0.kind {
             Kind::BadRequest(error) => Some(error),
+            Kind::Resolve(error) => Some(error),
+            Kind::Redirect(error) => Some(error),
+            Kind::Decode(error) => Some(error),
             Kind::Wire(error) => Some(error),
             Kind::Tls(error) => Some(error),
             Kind::BodySource(error)
-            | Kind::Lookup(error)
             | Kind::Refused(error)
             | Kind::Reset(error)
             | Kind::Unreachable(error)

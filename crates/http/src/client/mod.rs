@@ -4,13 +4,19 @@ mod all;
 mod auth;
 mod body;
 mod connect;
+pub mod cookies;
+pub mod decode;
 pub mod error;
 mod h1;
 mod http2;
+pub mod multipart;
 mod pool;
 pub mod proxy;
+pub mod redirect;
 mod request;
+pub mod resolve;
 mod response;
+pub mod retry;
 mod send;
 mod settings;
 mod target;
@@ -36,6 +42,7 @@ pub use target::Origin;
 pub use transport::{Chunk, Transport};
 
 use pool::Pool;
+use resolve::Resolver;
 use target::Target;
 use tls::{TlsConfig, TlsError};
 
@@ -59,6 +66,7 @@ struct Shared {
     counters: Counters,
     spare_headers: RefCell<Vec<OwnedHeaders>>,
     tls: OnceCell<TlsConfig>,
+    resolver: Resolver,
 }
 
 /// What is counted of a client.
@@ -120,6 +128,7 @@ impl Client {
         Client(Rc::new(Shared {
             handle: handle.clone(),
             pool: Pool::new(handle, &settings),
+            resolver: Resolver::new(handle, settings.resolve.clone()),
             settings,
             targets: RefCell::default(),
             counters: Counters::default(),
@@ -223,6 +232,10 @@ impl Client {
 
     fn handle(&self) -> &Handle {
         &self.0.handle
+    }
+
+    fn resolver(&self) -> &Resolver {
+        &self.0.resolver
     }
 
     fn pool(&self) -> &Rc<Pool> {

@@ -325,6 +325,22 @@ pub enum RedirectError {
     },
 }
 
+impl RedirectError {
+    /// Its name in one word, as programs print it.
+    pub const fn kind_name(&self) -> &'static str {
+        match self {
+            RedirectError::TooMany { .. } => "too_many_redirects",
+            RedirectError::Loop { .. } => "redirect_loop",
+            RedirectError::NoLocation { .. }
+            | RedirectError::LocationTooLong { .. }
+            | RedirectError::BadLocation { .. }
+            | RedirectError::NotHttp { .. } => "bad_location",
+            RedirectError::OtherHost { .. } => "redirect_to_other_host",
+            RedirectError::BodyGone { .. } => "body_spent",
+        }
+    }
+}
+
 impl fmt::Display for RedirectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -4,6 +4,7 @@
 use prony_base::Nanos;
 use prony_wire::Limits;
 
+use super::resolve::ResolveSettings;
 use super::tls::TlsSettings;
 
 /// Which version of HTTP to speak.
@@ -44,6 +45,8 @@ pub struct Settings {
     pub stall_timeout: Nanos,
     /// How long a request may take from its start to the last byte of its answer.
     pub timeout: Nanos,
+    /// Names to addresses: overrides, cache, threads.
+    pub resolve: ResolveSettings,
     /// When to try a name's next address while the one before has not answered
     /// (RFC 8305).
     pub happy_eyeballs_delay: Nanos,
@@ -76,6 +79,7 @@ impl Default for Settings {
             first_byte_timeout: Nanos::from_secs(30),
             stall_timeout: Nanos::from_secs(30),
             timeout: Nanos::MAX,
+            resolve: ResolveSettings::default(),
             happy_eyeballs_delay: Nanos::from_millis(250),
             collected_bytes_max: 16 << 20,
             drain_bytes_max: 64 << 10,

@@ -335,6 +335,19 @@ pub enum DecodeError {
     },
 }
 
+impl DecodeError {
+    /// Its name in one word, as programs print it.
+    pub const fn kind_name(&self) -> &'static str {
+        match self {
+            DecodeError::Unknown(_) | DecodeError::TooMany => "unknown_coding",
+            DecodeError::Garbage { .. } => "bad_coding",
+            DecodeError::Truncated(_) => "coding_cut_off",
+            DecodeError::Trailing(_) => "coding_overrun",
+            DecodeError::TooLong { .. } | DecodeError::TooDense { .. } => "decoded_too_long",
+        }
+    }
+}
+
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -308,6 +308,19 @@ pub enum ResolveError {
     BadOverride(String),
 }
 
+impl ResolveError {
+    /// Its name in one word, as programs print it.
+    pub const fn kind_name(&self) -> &'static str {
+        match self {
+            ResolveError::NotFound { .. } | ResolveError::NoAddress { .. } => "name_not_found",
+            ResolveError::BadName(_) => "bad_name",
+            ResolveError::Busy { .. } => "resolver_busy",
+            ResolveError::NoThread { .. } => "resolver_thread",
+            ResolveError::BadOverride(_) => "bad_override",
+        }
+    }
+}
+
 impl fmt::Display for ResolveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
