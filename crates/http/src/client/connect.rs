@@ -9,10 +9,13 @@ use prony_engine::Stream;
 use super::Client;
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::Connection;
+use super::http2::Http2;
 use super::pool::{Host, Slot};
+use super::proxy::tunnel;
 use super::resolve::race;
 use super::response::Timing;
 use super::settings::HttpVersion;
+use super::target::Origin;
 use super::tls::{Offer, TlsStream};
 use super::transport::Transport;
 
@@ -21,6 +24,14 @@ use super::transport::Transport;
 pub(super) struct Span {
     pub started: Instant,
     pub due: Instant,
+}
+
+/// A connection that came about.
+pub(super) enum Made {
+    /// For one request at a time.
+    Http1(Box<Connection>),
+    /// For many; with what counts it.
+    Http2(Http2, Slot),
 }
 
 /// Makes a connection in `slot`; says in `timing` when what was done.
@@ -34,13 +45,13 @@ pub(super) async fn connect(
     version: HttpVersion,
     span: Span,
     timing: &mut Timing,
-) -> Result<Box<Connection>, Error> {
+) -> Result<Made, Error> {
     let (handle, settings) = (client.handle(), client.settings());
     let host = slot.host.clone();
     let step = handle.now() + settings.connect_timeout;
     let phase = Cell::new(Phase::Resolve);
     let way = establish(client, &host, version, span, &phase, timing);
-    let made = match handle.timeout_at(step.min(span.due), Box::pin(way)).await {
+    let (transport, peer) = match handle.timeout_at(step.min(span.due), Box::pin(way)).await {
         Ok(made) => made?,
         Err(_elapsed) => {
             let kind = match span.due <= step {
@@ -50,47 +61,88 @@ pub(super) async fn connect(
             return Err(Error::new(phase.get(), kind));
         }
     };
-    client
-        .counters()
-        .connected
-        .set(client.counters().connected.get() + 1);
-    Ok(Connection::new(
-        handle,
-        slot,
-        made,
-        settings.limits,
-        handle.now(),
-    ))
+    super::response::add(&client.counters().connected);
+    if speaks_http2(&transport, version, peer)? {
+        let http2 = Http2::begin(handle, transport, &settings.limits, &host.sharing);
+        return Ok(Made::Http2(http2.await?, slot));
+    }
+    let made = (transport, peer);
+    let connection = Connection::new(handle, slot, made, settings.limits, handle.now());
+    Ok(Made::Http1(connection))
+}
+
+/// By ALPN under TLS; without, where the caller knows.
+fn speaks_http2(
+    transport: &Transport,
+    version: HttpVersion,
+    peer: SocketAddr,
+) -> Result<bool, Error> {
+    let is_http2 = match transport {
+        Transport::Plain(_) => version == HttpVersion::Http2,
+        Transport::Tls(tls) => tls.is_http2(),
+    };
+    match version {
+        HttpVersion::Http2 if !is_http2 => {
+            let kind = Kind::Http2("the server does not offer HTTP/2 (ALPN)".to_owned());
+            Err(Error::new(Phase::Tls, kind).address(peer))
+        }
+        _ => Ok(is_http2),
+    }
 }
 
 async fn establish(
     client: &Client,
     host: &Host,
-    _version: HttpVersion,
+    version: HttpVersion,
     span: Span,
     phase: &Cell<Phase>,
     timing: &mut Timing,
 ) -> Result<(Transport, SocketAddr), Error> {
-    let handle = client.handle();
+    let (handle, settings) = (client.handle(), client.settings());
     let now = || Some(handle.now().since(span.started));
-    let origin = &host.origin;
-    let resolved = client.resolver().resolve(&origin.host, origin.port).await;
+    let (origin, proxy) = (&host.origin, settings.proxies.of(&host.origin));
+    let first = proxy.map_or(origin, |proxy| proxy.origin());
+    let resolved = client.resolver().resolve(&first.host, first.port).await;
     let addresses = resolved.map_err(|error| Error::new(Phase::Resolve, Kind::Resolve(error)))?;
     timing.resolved = now();
     phase.set(Phase::Connect);
     let (stream, peer) = reach(client, &addresses).await?;
     timing.connected = now();
-    if !host.origin.secure {
-        return Ok((Transport::Plain(stream), peer));
+    let mut transport = Transport::Plain(stream);
+    if let Some(proxy) = proxy {
+        phase.set(Phase::Proxy);
+        if first.secure {
+            transport = secure(client, (transport, peer), first, Offer::Http1).await?;
+        }
+        if origin.secure {
+            let manners = (settings.user_agent.as_str(), settings.limits);
+            transport = tunnel(handle, transport, proxy, origin, manners).await?;
+        }
     }
-    phase.set(Phase::Tls);
+    if origin.secure {
+        phase.set(Phase::Tls);
+        let offer = match version {
+            HttpVersion::Http10 | HttpVersion::Http11 => Offer::Http1,
+            HttpVersion::Http2 => Offer::Http2,
+            HttpVersion::Auto => Offer::Either,
+        };
+        transport = secure(client, (transport, peer), origin, offer).await?;
+        timing.secured = now();
+    }
+    Ok((transport, peer))
+}
+
+async fn secure(
+    client: &Client,
+    (transport, peer): (Transport, SocketAddr),
+    origin: &Origin,
+    offer: Offer,
+) -> Result<Transport, Error> {
     let failed = |error| Error::new(Phase::Tls, Kind::Tls(error)).address(peer);
     let config = client.tls().map_err(failed)?;
-    let plain = Transport::Plain(stream);
-    let secured = TlsStream::handshake(handle, plain, &host.origin.host, &config, Offer::Http1);
+    let secured = TlsStream::handshake(client.handle(), transport, &origin.host, &config, offer);
     let secured = secured.await.map_err(failed)?;
-    timing.secured = now();
-    Ok((Transport::Tls(Box::new(secured)), peer))
+    Ok(Transport::Tls(Box::new(secured)))
 }
 
 async fn reach(client: &Client, addresses: &[SocketAddr]) -> Result<(Stream, SocketAddr), Error> {

@@ -68,6 +68,8 @@ pub(super) struct Connection {
     chunk: Option<Chunk>,
     used: usize,
     sending: Sending,
+    /// Pieces that were all sent, for another try.
+    spent: Option<(Box<dyn Pieces>, Option<u64>)>,
     /// Why sending stopped before its end; told if no answer explains it.
     unsent: Option<Error>,
     alarm: Alarm,
@@ -120,6 +122,7 @@ impl Connection {
             chunk: None,
             used: 0,
             sending: Sending::Done,
+            spent: None,
             unsent: None,
             alarm: Alarm::default(),
             waits: Waits {
@@ -136,6 +139,11 @@ impl Connection {
             received_bytes: 0,
             trailers: None,
         })
+    }
+
+    /// Closes it; what is left is its place in the counts.
+    pub fn into_slot(self: Box<Connection>) -> Slot {
+        self.slot
     }
 
     /// Whether a connection at rest can still be used: the other side has said nothing,
@@ -162,6 +170,7 @@ impl Connection {
         self.phase = Phase::Wait;
         self.sent_bytes = 0;
         self.received_bytes = 0;
+        self.spent = None;
         let expected = self.reader.expect(method);
         expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))?;
         self.head_bytes = head.as_slice().len();
@@ -183,13 +192,20 @@ impl Connection {
         Ok(())
     }
 
-    /// The body that was being sent, for another try.
+    /// The body that was sent or being sent, for another try. What was not sent to its end
+    /// leaves the connection of no more use.
     pub fn take_body(&mut self, body: &mut Body) {
-        if let Sending::Pieces {
-            pieces, announced, ..
-        } = std::mem::replace(&mut self.sending, Sending::Done)
-        {
+        if let Some((pieces, announced)) = self.spent.take() {
             *body = Body::Pieces(pieces, announced);
+        }
+        if matches!(self.sending, Sending::Pieces { .. }) {
+            self.unsent = Some(self.failed(Phase::Send, Kind::Closed));
+            if let Sending::Pieces {
+                pieces, announced, ..
+            } = std::mem::replace(&mut self.sending, Sending::Done)
+            {
+                *body = Body::Pieces(pieces, announced);
+            }
         }
     }
 
@@ -408,7 +424,9 @@ impl Connection {
                     let ended = piece.is_none();
                     self.post_piece(piece, announced.is_none())?;
                     self.sent_bytes = given;
-                    if !ended {
+                    if ended {
+                        self.spent = Some((pieces, announced));
+                    } else {
                         self.sending = Sending::Pieces {
                             pieces,
                             announced,

@@ -15,6 +15,7 @@ use prony_engine::{Handle, Task};
 
 use super::error::{Error, Kind, Phase};
 use super::h1::Connection;
+use super::http2::Sharing;
 use super::settings::Settings;
 use super::target::Origin;
 
@@ -30,6 +31,8 @@ pub(super) struct Host {
     idle: RefCell<Vec<Box<Connection>>>,
     line: RefCell<VecDeque<Rc<Waiter>>>,
     open: Cell<usize>,
+    /// Those that speak HTTP/2.
+    pub sharing: Rc<Sharing>,
 }
 
 /// Somebody in line.
@@ -51,6 +54,13 @@ pub(super) enum Granted {
 pub(super) struct Slot {
     pool: Rc<Pool>,
     pub host: Rc<Host>,
+}
+
+impl Slot {
+    /// The pool that counts it.
+    pub fn pool(&self) -> &Rc<Pool> {
+        &self.pool
+    }
 }
 
 impl Drop for Slot {
@@ -112,6 +122,7 @@ impl Pool {
             idle: RefCell::default(),
             line: RefCell::default(),
             open: Cell::new(0),
+            sharing: Rc::default(),
         });
         hosts.insert(origin, host.clone());
         host
@@ -120,13 +131,28 @@ impl Pool {
     /// Connections that are open or being opened, and how many of them are at rest.
     pub fn connections(&self) -> (usize, usize) {
         let hosts = self.hosts.borrow();
-        let idle = hosts.values().map(|host| host.idle.borrow().len()).sum();
+        let idle = |host: &Rc<Host>| host.idle.borrow().len() + host.sharing.idle();
+        let idle = hosts.values().map(idle).sum();
         (self.open.get(), idle)
     }
 
     /// Requests in line.
     pub fn waiting(&self) -> usize {
-        self.waiting.get()
+        let hosts = self.hosts.borrow();
+        let shared = hosts.values().map(|host| host.sharing.waiting());
+        self.waiting.get() + shared.sum::<usize>()
+    }
+
+    /// Whether a host may have another connection, without taking one from others.
+    pub fn has_room(&self, host: &Host) -> bool {
+        host.open.get() < self.per_host_max && self.open.get() < self.all_max
+    }
+
+    /// A shared connection rests, and is to be closed after the idle time-out.
+    pub fn rested(self: &Rc<Pool>) {
+        if !self.watching.get() && !self.closed.get() {
+            self.watch_idle();
+        }
     }
 
     /// A connection to `host`, or room for one, in the order of asking. `fresh`: none
@@ -274,18 +300,21 @@ impl Pool {
                 .min();
         }
         drop(over);
-        next
+        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
+        let shared = hosts
+            .iter()
+            .filter_map(|host| host.sharing.evict(now, self.idle_timeout));
+        next.into_iter().chain(shared).min()
     }
 
     /// Closes all connections at rest, now and from now on.
     pub fn close(&self) {
         self.closed.set(true);
-        let idle: Vec<_> = {
-            let hosts = self.hosts.borrow();
-            let each = hosts.values().map(|host| host.idle.take());
-            each.collect()
-        };
-        drop(idle);
+        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
+        for host in hosts {
+            drop(host.idle.take());
+            host.sharing.clear();
+        }
         drop(self.watch.take());
     }
 }

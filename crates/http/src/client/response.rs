@@ -12,11 +12,15 @@ use prony_base::{Instant, Nanos};
 use prony_wire::{Headers, OwnedHeaders};
 
 use super::Client;
+use super::decode::{Decoder, PIECE_BYTES_MAX};
 use super::error::{Error, Kind, Phase};
 use super::h1::{Connection, Next};
+use super::http2::Exchange;
 use super::pool::Pool;
-use super::request::{OnProgress, Progress};
+use super::request::{OnProgress, Progress, Request};
+use super::send::Answered;
 use super::target::Target;
+use super::transport::Chunk;
 
 /// The version of HTTP that an answer came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,6 +83,8 @@ pub struct Timing {
 pub(super) enum Source {
     /// A connection that is this answer's until its end.
     Http1(Box<Connection>),
+    /// A stream of a shared connection, and what came of it last.
+    Http2(Box<Exchange>, Option<Chunk>),
     /// Nowhere any more: it is over.
     Over,
 }
@@ -145,6 +151,51 @@ pub struct Response {
     pub(super) started: Instant,
     pub(super) timing: Timing,
     pub(super) on_progress: Option<OnProgress>,
+    pub(super) decoding: Option<Box<Decoding>>,
+}
+
+/// A body whose codings are taken off as it comes.
+pub(super) struct Decoding {
+    decoder: Decoder,
+    /// What came out of it last.
+    out: Vec<u8>,
+    /// What of the last bytes received is not taken yet.
+    rest: Option<Range<usize>>,
+}
+
+impl Decoding {
+    /// What is to be taken off the body of this answer, if anything.
+    ///
+    /// # Errors
+    /// [`Phase::Decode`]: a coding that is not known.
+    #[inline]
+    pub fn of(
+        client: &Client,
+        request: &Request,
+        answered: &Answered,
+    ) -> Result<Option<Box<Decoding>>, Error> {
+        match client.decode_settings(request) {
+            Some(settings) if answered.head.status != 206 => {
+                let headers = answered.headers.as_headers();
+                let values = headers.get_all("content-encoding");
+                // Bytes that are no text name no coding, and show as such.
+                let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
+                let decoder = Decoder::new(values.iter().map(|value| &**value), settings);
+                let made = decoder.map_err(|error| {
+                    let error = Error::new(Phase::Decode, Kind::Decode(error));
+                    error.address(answered.connection.peer)
+                })?;
+                Ok(made.map(|decoder| {
+                    Box::new(Decoding {
+                        decoder,
+                        out: Vec::new(),
+                        rest: None,
+                    })
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
 }
 
 impl fmt::Debug for Response {
@@ -250,42 +301,145 @@ impl Response {
 }
 
 impl Response {
-    /// Where the next bytes of the body are; None at its end.
+    /// Where the next bytes of the body are, decoded; None at its end.
     #[inline]
     fn poll_place(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
-        let Source::Http1(connection) = &mut self.source else {
-            return Poll::Ready(Ok(None));
+        match self.decoding {
+            None => self.poll_received(cx),
+            Some(_) => self.poll_decoded(cx),
+        }
+    }
+
+    fn poll_decoded(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
+        loop {
+            if let Some(made) = self.decode_more()? {
+                return Poll::Ready(Ok(Some(0..made)));
+            }
+            let place = ready!(self.poll_received(cx))?;
+            let Some(decoding) = self.decoding.as_mut().filter(|_| place.is_some()) else {
+                return Poll::Ready(Ok(None));
+            };
+            decoding.rest = place;
+        }
+    }
+
+    /// Decodes what is there; how many bytes came of it, None where more has to come.
+    fn decode_more(&mut self) -> Result<Option<usize>, Error> {
+        let (Some(decoding), Source::Http1(connection)) = (&mut self.decoding, &self.source) else {
+            return Ok(None);
+        };
+        let Some(rest) = decoding.rest.take() else {
+            return Ok(None);
+        };
+        decoding.out.clear();
+        let received = connection.data(rest.clone());
+        match decoding.decoder.decode(received, &mut decoding.out) {
+            Ok(used) => {
+                let made = decoding.out.len();
+                if made >= PIECE_BYTES_MAX {
+                    decoding.rest = Some(rest.start + used..rest.end);
+                }
+                Ok((made > 0).then_some(made))
+            }
+            Err(error) => {
+                let error = Error::new(Phase::Decode, Kind::Decode(error));
+                Err(self.fail(error.address(self.peer)))
+            }
+        }
+    }
+
+    /// Where the next bytes of the body are as they were received; None at its end.
+    #[inline]
+    fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
+        let connection = match &mut self.source {
+            Source::Http1(connection) => connection,
+            Source::Http2(..) => return self.poll_place_of_http2(cx),
+            Source::Over => return Poll::Ready(Ok(None)),
         };
         Poll::Ready(match ready!(connection.poll_body(cx)) {
             Ok(Next::Data(place)) => {
                 self.tell_progress();
                 Ok(Some(place))
             }
-            Ok(Next::End(reusable)) => {
-                self.end(reusable);
+            Ok(Next::End(reusable)) => match self.decoded_whole() {
+                Ok(()) => {
+                    self.end(reusable);
+                    Ok(None)
+                }
+                Err(error) => Err(self.fail(error)),
+            },
+            Err(error) => Err(self.fail(error)),
+        })
+    }
+
+    #[cold]
+    fn poll_place_of_http2(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Range<usize>>, Error>> {
+        let Source::Http2(exchange, last) = &mut self.source else {
+            return Poll::Ready(Ok(None));
+        };
+        *last = None;
+        Poll::Ready(match ready!(exchange.poll_chunk(cx)) {
+            Ok(Some(chunk)) => {
+                let place = 0..chunk.len();
+                *last = Some(chunk);
+                self.tell_progress();
+                Ok(Some(place))
+            }
+            Ok(None) => {
+                self.timing.done = Some(exchange.moved().since(self.started));
+                self.trailers = exchange.take_trailers();
+                self.source = Source::Over;
+                self.counted.answered();
                 Ok(None)
             }
             Err(error) => Err(self.fail(error)),
         })
     }
 
+    /// Whether the codings were at their end, too.
+    #[inline]
+    fn decoded_whole(&mut self) -> Result<(), Error> {
+        let Some(decoding) = &mut self.decoding else {
+            return Ok(());
+        };
+        decoding
+            .decoder
+            .finish()
+            .map_err(|error| Error::new(Phase::Decode, Kind::Decode(error)).address(self.peer))
+    }
+
     #[inline]
     fn at(&self, place: Range<usize>) -> &[u8] {
+        if let Some(decoding) = &self.decoding {
+            return decoding.out.get(place).unwrap_or_default();
+        }
         match &self.source {
             Source::Http1(connection) => connection.data(place),
+            Source::Http2(_, chunk) => {
+                let chunk = chunk.as_deref().unwrap_or_default();
+                chunk.get(place).unwrap_or_default()
+            }
             Source::Over => &[],
         }
     }
 
     fn tell_progress(&self) {
-        if let (Some(tell), Source::Http1(connection)) = (&self.on_progress, &self.source) {
-            let (sent_bytes, received_bytes) = connection.progress();
-            tell(Progress {
-                sent_bytes,
-                received_bytes,
-                total_bytes: self.content_length(),
-            });
-        }
+        let Some(tell) = &self.on_progress else {
+            return;
+        };
+        let (sent_bytes, received_bytes) = match &self.source {
+            Source::Http1(connection) => connection.progress(),
+            Source::Http2(exchange, _) => exchange.progress(),
+            Source::Over => return,
+        };
+        tell(Progress {
+            sent_bytes,
+            received_bytes,
+            total_bytes: self.content_length(),
+        });
     }
 
     /// The body is whole.
@@ -335,6 +489,31 @@ impl Response {
             client.handle().spawn(rest).detach();
         }
     }
+}
+
+/// Reads what has come of a body that nobody wants, so that its connection can be used
+/// again at once; a small rest is waited for in the background.
+pub(super) fn discard(client: &Client, answered: Answered) {
+    client.give_back(answered.headers);
+    let mut connection = answered.connection;
+    let mut left = client.settings().drain_bytes_max;
+    let cx = &mut Context::from_waker(Waker::noop());
+    loop {
+        match connection.poll_body(cx) {
+            Poll::Ready(Ok(Next::Data(place))) if place.len() as u64 <= left => {
+                left -= place.len() as u64;
+            }
+            Poll::Ready(Ok(Next::End(true))) => {
+                let now = connection.moved();
+                return client.pool().release(connection, now);
+            }
+            Poll::Pending if connection.body_bytes_left() <= left => break,
+            Poll::Ready(_) | Poll::Pending => return,
+        }
+    }
+    let pool = Rc::downgrade(client.pool());
+    let rest = drain_later(connection, left, client.handle().now() + DRAIN_TIME, pool);
+    client.handle().spawn(rest).detach();
 }
 
 /// How long the rest of an unread body may take.

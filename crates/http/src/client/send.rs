@@ -3,21 +3,24 @@
 //! Not for: bytes on the wire (`h1`), or waiting in line (`pool`).
 
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos};
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
-use prony_wire::{Framing, Method, OwnedHeaders, Version};
+use prony_wire::{Framing, Header, Method, OwnedHeaders, Version};
 
 use super::Client;
 use super::body::Body;
-use super::connect::{self, Span};
+use super::connect::{self, Made, Span};
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::{Connection, Head, JOINED_BYTES_MAX, Waits};
-use super::pool::Granted;
+use super::http2::{self, Http2, Shared};
+use super::pool::{Granted, Host};
+use super::proxy::absolute_form;
 use super::request::Request;
-use super::response::{Counted, Response, Source, Timing, add};
+use super::response::{self, Counted, Response, Source, Timing, add};
 use super::settings::HttpVersion;
 
 /// How often a request that a connection at rest did not carry is sent once more.
@@ -25,10 +28,20 @@ const STALE_RETRIES_MAX: u32 = 2;
 
 /// An exchange whose head has come.
 struct Answered {
-    connection: Box<Connection>,
-    head: Head,
+    source: Source,
+    peer: SocketAddr,
+    status: u16,
+    version: response::Version,
     headers: OwnedHeaders,
     timing: Timing,
+}
+
+/// What carries a request.
+enum Carrier {
+    /// A connection for it alone, until its answer's end.
+    Http1(Box<Connection>),
+    /// One of many streams of a connection.
+    Http2(Http2),
 }
 
 /// Sends `request` and waits for the head of its answer.
@@ -43,10 +56,10 @@ pub(super) async fn send(client: &Client, mut request: Request) -> Result<Respon
     match exchange(client, &mut request, span, whole).await {
         Ok(answered) => Ok(Response {
             counted,
-            peer: answered.connection.peer,
-            source: Source::Http1(answered.connection),
-            status: answered.head.status,
-            version: answered.head.version.into(),
+            peer: answered.peer,
+            source: answered.source,
+            status: answered.status,
+            version: answered.version,
             headers: answered.headers,
             trailers: None,
             started,
@@ -70,34 +83,125 @@ async fn exchange(
     let mut stale = 0;
     loop {
         let mut timing = Timing::default();
-        let mut connection = obtain(client, request, span, stale > 0, &mut timing).await?;
-        let mut headers = client.take_headers();
-        let asked = ask(client, &mut connection, request, (span, whole), &mut timing);
-        let answer = match asked {
-            Ok(()) => poll_fn(|cx| connection.poll_head(&mut headers, cx)).await,
-            Err(error) => Err(error),
-        };
-        match answer {
-            Ok(head) => {
-                timing.first_byte = connection.moved().since(span.started);
-                return Ok(Answered {
-                    connection,
-                    head,
-                    headers,
-                    timing,
-                });
-            }
-            Err(error) => {
-                if !timing.reused
-                    || stale >= STALE_RETRIES_MAX
-                    || !may_go_again(&mut connection, request, &error)
-                {
-                    return Err(error);
+        let (error, may_go_again) =
+            match obtain(client, request, span, stale > 0, &mut timing).await? {
+                Carrier::Http1(mut connection) => {
+                    let mut headers = client.take_headers();
+                    let asked = ask(client, &mut connection, request, (span, whole), &mut timing);
+                    let answer = match asked {
+                        Ok(()) => poll_fn(|cx| connection.poll_head(&mut headers, cx)).await,
+                        Err(error) => Err(error),
+                    };
+                    match answer {
+                        Ok(head) => {
+                            timing.first_byte = connection.moved().since(span.started);
+                            return Ok(answered(connection, head, headers, timing));
+                        }
+                        Err(error) => {
+                            let again = may_go_again(&mut connection, request, &error);
+                            (error, timing.reused && again)
+                        }
+                    }
                 }
-                stale += 1;
-                add(&client.counters().resent);
-            }
+                Carrier::Http2(http2) => {
+                    match over_http2(client, request, &http2, (span, whole), timing).await {
+                        Ok(answered) => return Ok(answered),
+                        Err(failed) => failed,
+                    }
+                }
+            };
+        if !may_go_again || stale >= STALE_RETRIES_MAX {
+            return Err(error);
         }
+        stale += 1;
+        add(&client.counters().resent);
+    }
+}
+
+#[inline]
+fn answered(
+    connection: Box<Connection>,
+    head: Head,
+    headers: OwnedHeaders,
+    timing: Timing,
+) -> Answered {
+    Answered {
+        peer: connection.peer,
+        source: Source::Http1(connection),
+        status: head.status,
+        version: head.version.into(),
+        headers,
+        timing,
+    }
+}
+
+/// Sends the request as a stream of a shared connection. Beside an error: whether the
+/// request can be sent again without harm.
+#[cold]
+async fn over_http2(
+    client: &Client,
+    request: &mut Request,
+    http2: &Http2,
+    (span, whole): (Span, Nanos),
+    mut timing: Timing,
+) -> Result<Answered, (Error, bool)> {
+    timing.sent = client.handle().now().since(span.started);
+    add(&client.counters().sent);
+    let body = std::mem::take(&mut request.body);
+    let waits = waits(client, request, (span, whole));
+    let sent = http2.send(&http2_head(client, request), body, waits).await;
+    let mut exchange = match sent {
+        Ok(exchange) => Box::new(exchange),
+        Err((error, body)) => {
+            request.body = body;
+            let is_untouched = matches!(error.kind(), Kind::NotHandled(_));
+            return Err((error, is_untouched));
+        }
+    };
+    let mut headers = client.take_headers();
+    match poll_fn(|cx| exchange.poll_head(&mut headers, cx)).await {
+        Ok(status) => {
+            timing.first_byte = exchange.moved().since(span.started);
+            Ok(Answered {
+                peer: http2.peer_addr(),
+                source: Source::Http2(exchange, None),
+                status,
+                version: response::Version::Http2,
+                headers,
+                timing,
+            })
+        }
+        Err(error) => {
+            let is_untouched = matches!(error.kind(), Kind::NotHandled(_));
+            let is_stale = timing.reused
+                && is_idempotent(request.method)
+                && exchange.is_unanswered()
+                && matches!(error.kind(), Kind::Closed | Kind::Reset(_) | Kind::Io(_));
+            request.body = exchange.into_body();
+            let may_go_again = (is_untouched || is_stale) && request.body.rewind();
+            Err((error, may_go_again))
+        }
+    }
+}
+
+fn http2_head<'a>(client: &'a Client, request: &'a Request) -> http2::Head<'a> {
+    let (target, settings) = (&request.target, client.settings());
+    let mut headers = Vec::new();
+    if !settings.user_agent.is_empty() && !request.has("user-agent") {
+        headers.push(Header::new("user-agent", settings.user_agent.as_bytes()));
+    }
+    if let Some(value) = &target.authorization
+        && !request.has("authorization")
+    {
+        headers.push(Header::new("authorization", value.as_bytes()));
+    }
+    headers.extend(request.headers());
+    http2::Head {
+        method: request.method,
+        secure: target.host.origin.secure,
+        authority: &target.host.authority,
+        path: target.path(),
+        headers,
     }
 }
 
@@ -116,7 +220,7 @@ fn may_go_again(connection: &mut Connection, request: &mut Request, error: &Erro
         && request.body.rewind()
 }
 
-/// A connection for the request: one at rest, or a new one.
+/// What carries the request: a connection at rest, or a new one, or a shared one.
 #[inline]
 async fn obtain(
     client: &Client,
@@ -124,28 +228,100 @@ async fn obtain(
     span: Span,
     fresh: bool,
     timing: &mut Timing,
-) -> Result<Box<Connection>, Error> {
+) -> Result<Carrier, Error> {
     let host = &request.target.host;
-    let acquired = client.pool().acquire(host, fresh);
-    let granted = match span.due == Instant::NEVER {
-        true => acquired.await?,
-        false => match client.handle().timeout_at(span.due, acquired).await {
-            Ok(granted) => granted?,
-            Err(_elapsed) => {
-                let length = span.due.since(span.started);
-                let kind = Kind::TimedOut(TimeLimit::Whole, length);
-                return Err(Error::new(Phase::Queue, kind));
-            }
-        },
+    let version = request.version().unwrap_or(client.settings().version);
+    let may_share = match version {
+        HttpVersion::Auto => host.origin.secure,
+        HttpVersion::Http2 => true,
+        HttpVersion::Http10 | HttpVersion::Http11 => false,
     };
-    match granted {
+    if may_share {
+        let shared = Box::pin(obtain_shared(client, host, version, span, timing)).await?;
+        if let Some(carrier) = shared {
+            return Ok(carrier);
+        }
+    }
+    let acquired = client.pool().acquire(host, fresh);
+    match in_time(client, span, acquired).await? {
         Granted::Used(connection) => {
             timing.reused = true;
-            Ok(connection)
+            Ok(Carrier::Http1(connection))
         }
-        Granted::Room(slot) => {
-            let version = request.version().unwrap_or(client.settings().version);
-            connect::connect(client, slot, version, span, timing).await
+        Granted::Room(slot) => match connect::connect(client, slot, version, span, timing).await? {
+            Made::Http1(connection) => Ok(Carrier::Http1(connection)),
+            Made::Http2(http2, slot) => {
+                host.sharing.add(&http2, slot, client.handle().now());
+                Ok(Carrier::Http2(http2))
+            }
+        },
+    }
+}
+
+/// A shared connection, or a new one that may become shared; None where the host is
+/// known to speak HTTP/1.
+async fn obtain_shared(
+    client: &Client,
+    host: &Rc<Host>,
+    version: HttpVersion,
+    span: Span,
+    timing: &mut Timing,
+) -> Result<Option<Carrier>, Error> {
+    let (pool, settings) = (client.pool(), client.settings());
+    let is_certain = version == HttpVersion::Http2;
+    let limits = (settings.queue_max, settings.connection_age_max);
+    let now = client.handle().now();
+    let shared = host
+        .sharing
+        .obtain(is_certain, limits, (now, || pool.has_room(host)));
+    let connecting = match in_time(client, span, shared).await? {
+        Shared::Http1 => return Ok(None),
+        Shared::Room(http2) => {
+            timing.reused = true;
+            return Ok(Some(Carrier::Http2(http2)));
+        }
+        Shared::Connect(connecting) => connecting,
+    };
+    let slot = match in_time(client, span, pool.acquire(host, true)).await? {
+        Granted::Room(slot) => slot,
+        Granted::Used(connection) if !is_certain => {
+            timing.reused = true;
+            return Ok(Some(Carrier::Http1(connection)));
+        }
+        Granted::Used(connection) => connection.into_slot(),
+    };
+    match connect::connect(client, slot, version, span, timing).await {
+        Ok(Made::Http2(http2, slot)) => {
+            connecting.done(&http2, slot, client.handle().now());
+            Ok(Some(Carrier::Http2(http2)))
+        }
+        Ok(Made::Http1(connection)) => {
+            connecting.done_by_http1();
+            Ok(Some(Carrier::Http1(connection)))
+        }
+        Err(error) => {
+            connecting.failed();
+            Err(error)
+        }
+    }
+}
+
+/// What is waited for in line, while the request has time.
+#[inline]
+async fn in_time<T>(
+    client: &Client,
+    span: Span,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    if span.due == Instant::NEVER {
+        return work.await;
+    }
+    match client.handle().timeout_at(span.due, work).await {
+        Ok(granted) => granted,
+        Err(_elapsed) => {
+            let length = span.due.since(span.started);
+            let kind = Kind::TimedOut(TimeLimit::Whole, length);
+            Err(Error::new(Phase::Queue, kind))
         }
     }
 }
@@ -159,7 +335,6 @@ fn ask(
     (span, whole): (Span, Nanos),
     timing: &mut Timing,
 ) -> Result<(), Error> {
-    let settings = client.settings();
     let head = head(client, request)?;
     let now = match timing.reused {
         // It took no time to get it, unless it was waited for.
@@ -167,16 +342,22 @@ fn ask(
         _ => client.handle().now(),
     };
     timing.sent = now.since(span.started);
+    let waits = waits(client, request, (span, whole));
+    add(&client.counters().sent);
+    connection.begin(&request.method, head, &mut request.body, (waits, now))
+}
+
+#[inline]
+fn waits(client: &Client, request: &Request, (span, whole): (Span, Nanos)) -> Waits {
+    let settings = client.settings();
     let options = request.options.as_deref();
     let first_byte = options.and_then(|options| options.first_byte_timeout);
-    let waits = Waits {
+    Waits {
         first_byte: first_byte.unwrap_or(settings.first_byte_timeout),
         stall: settings.stall_timeout,
         whole,
         due: span.due,
-    };
-    add(&client.counters().sent);
-    connection.begin(&request.method, head, &mut request.body, (waits, now))
+    }
 }
 
 /// The request's head, and its body where that is small.
@@ -222,7 +403,20 @@ fn encode_head(client: &Client, request: &Request, out: &mut Vec<u8>) -> Result<
         HttpVersion::Http10 => Version::Http10,
         _ => Version::Http11,
     };
-    let mut writer = encode::request(out, &request.method, target.path(), version);
+    let proxy = settings.proxies.of(&target.host.origin);
+    let proxy = proxy.filter(|_| !target.host.origin.secure);
+    let absolute;
+    let path = match proxy {
+        None => target.path(),
+        Some(_) => {
+            absolute = absolute_form(&target.host.authority, target.path());
+            &absolute
+        }
+    };
+    let mut writer = encode::request(out, &request.method, path, version);
+    if let Some(value) = proxy.and_then(|proxy| proxy.authorization()) {
+        writer = writer.header("proxy-authorization", value);
+    }
     if !request.has("host") {
         writer = writer.header("host", &target.host.authority);
     }

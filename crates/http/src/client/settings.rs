@@ -4,7 +4,12 @@
 use prony_base::Nanos;
 use prony_wire::Limits;
 
+use super::cookies::CookieJar;
+use super::decode::DecodeSettings;
+use super::proxy::Proxies;
+use super::redirect::RedirectPolicy;
 use super::resolve::ResolveSettings;
+use super::retry::RetryPolicy;
 use super::tls::TlsSettings;
 
 /// Which version of HTTP to speak.
@@ -59,8 +64,22 @@ pub struct Settings {
     pub limits: Limits,
     /// The version of HTTP.
     pub version: HttpVersion,
+    /// Which redirects are followed.
+    pub redirects: RedirectPolicy,
+    /// Which failures are tried again; none, if not set.
+    pub retries: RetryPolicy,
+    /// Which content codings are asked for and taken off; none, if not set.
+    pub decode: DecodeSettings,
+    /// The cookies to begin with; None: cookies are neither kept nor sent.
+    pub cookies: Option<CookieJar>,
+    /// Decides how long retries wait; None: something that nobody can foresee.
+    pub seed: Option<u64>,
+    /// The time of day in nanoseconds since 1970, for cookies and Retry-After.
+    pub unix_nanos: fn() -> u64,
     /// What to trust and to show in TLS.
     pub tls: TlsSettings,
+    /// The proxies: none; not even those of the environment are heeded unasked.
+    pub proxies: Proxies,
     /// The User-Agent; empty: none.
     pub user_agent: String,
     /// URLs kept in parsed form, so that asking the same again costs one look-up.
@@ -85,7 +104,14 @@ impl Default for Settings {
             drain_bytes_max: 64 << 10,
             limits: Limits::for_responses(),
             version: HttpVersion::Auto,
+            redirects: RedirectPolicy::default(),
+            retries: RetryPolicy::default(),
+            decode: DecodeSettings::default(),
+            cookies: None,
+            seed: None,
+            unix_nanos: prony_base::clock::unix_nanos,
             tls: TlsSettings::default(),
+            proxies: Proxies::default(),
             user_agent: concat!("prony/", env!("CARGO_PKG_VERSION")).to_owned(),
             parsed_urls_max: 256,
         }

@@ -204,15 +204,6 @@ impl Exchange {
         self.moved
     }
 
-    /// How many bytes of the body are known to be left; `u64::MAX` where it is not known.
-    pub fn body_bytes_left(&self) -> u64 {
-        match &self.answer {
-            Answer::Coming(body) if !body.is_end_stream() => u64::MAX,
-            Answer::Awaited(_) => u64::MAX,
-            _ => 0,
-        }
-    }
-
     fn taken(&mut self, bytes: Bytes) -> Result<Option<Chunk>, Error> {
         self.moved = self.connection.0.handle.now();
         self.received_bytes += bytes.len() as u64;
@@ -235,8 +226,6 @@ impl Exchange {
         }
         self.moved = self.connection.0.handle.now();
         self.answer = Answer::Whole;
-        let answers = &self.connection.0.answers;
-        answers.set(answers.get() + 1);
         Ok(None)
     }
 
@@ -383,11 +372,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let streams = &self.connection.0.streams;
-        streams.set(streams.get() - 1);
         if !matches!(self.answer, Answer::Whole) || !matches!(self.sending, Sending::Done) {
             self.stream.send_reset(Reason::CANCEL);
         }
+        self.connection.stream_ended();
     }
 }
 

@@ -13,21 +13,24 @@
 
 mod exchange;
 mod io;
+mod sharing;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 
 use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 use h2::{Reason, client};
+use prony_base::Instant;
 use prony_engine::{Handle, Task};
 use prony_wire::{Header, Limits, Method};
 
-pub use exchange::Exchange;
+pub(super) use exchange::Exchange;
+pub(super) use sharing::{Shared, Sharing};
 
 use self::io::Io;
 use super::body::Body;
@@ -61,14 +64,16 @@ pub struct Head<'a> {
 /// A connection that speaks HTTP/2; clones share it. It closes once all clones and
 /// their exchanges are gone.
 #[derive(Clone)]
-pub struct Http2(Rc<Shared>);
+pub struct Http2(Rc<Inner>);
 
-struct Shared {
+struct Inner {
     handle: Handle,
     sender: RefCell<SendRequest<Bytes>>,
     peer: SocketAddr,
     streams: Cell<usize>,
-    answers: Cell<u64>,
+    /// When the last request on it ended.
+    rested: Cell<Instant>,
+    sharing: Weak<Sharing>,
     /// Moves the frames; None once the connection has ended.
     moving: Rc<Moving>,
     task: RefCell<Option<Task<()>>>,
@@ -97,6 +102,7 @@ impl Http2 {
         handle: &Handle,
         transport: Transport,
         limits: &Limits,
+        sharing: &Rc<Sharing>,
     ) -> Result<Http2, Error> {
         let peer = transport
             .peer_addr()
@@ -113,13 +119,18 @@ impl Http2 {
         let (sender, connection) =
             begun.map_err(|error| fault(Phase::Connect, &error).address(peer))?;
         let moving = Rc::new(Moving::default());
-        let task = handle.spawn(move_frames(connection, moving.clone()));
-        Ok(Http2(Rc::new(Shared {
+        let task = handle.spawn(move_frames(
+            connection,
+            moving.clone(),
+            Rc::downgrade(sharing),
+        ));
+        Ok(Http2(Rc::new(Inner {
             handle: handle.clone(),
             sender: RefCell::new(sender),
             peer,
             streams: Cell::new(0),
-            answers: Cell::new(0),
+            rested: Cell::new(handle.now()),
+            sharing: Rc::downgrade(sharing),
             moving,
             task: RefCell::new(Some(task)),
         })))
@@ -154,9 +165,18 @@ impl Http2 {
         self.streams() < self.streams_max() && self.is_open()
     }
 
-    /// Answers read to their end so far.
-    pub fn answers(&self) -> u64 {
-        self.0.answers.get()
+    /// Since when nothing is under way on it; None while something is.
+    fn rests_since(&self) -> Option<Instant> {
+        (self.streams() == 0).then(|| self.0.rested.get())
+    }
+
+    fn stream_ended(&self) {
+        let inner = &self.0;
+        inner.streams.set(inner.streams.get() - 1);
+        inner.rested.set(inner.handle.now());
+        if let Some(sharing) = inner.sharing.upgrade() {
+            sharing.changed();
+        }
     }
 
     /// The server's address.
@@ -197,14 +217,9 @@ impl Http2 {
             }
         }
     }
-
-    /// No more requests on it: those under way go on.
-    pub fn close(&self) {
-        self.0.moving.closing.set(true);
-    }
 }
 
-impl Drop for Shared {
+impl Drop for Inner {
     fn drop(&mut self) {
         // It ends by itself once nobody can send, with a farewell to the server.
         if let Some(task) = self.task.take() {
@@ -213,10 +228,17 @@ impl Drop for Shared {
     }
 }
 
-async fn move_frames(connection: Connection<Io, Bytes>, moving: Rc<Moving>) {
+async fn move_frames(
+    connection: Connection<Io, Bytes>,
+    moving: Rc<Moving>,
+    sharing: Weak<Sharing>,
+) {
     // Each exchange tells how the connection ended in its own words.
     let _ = connection.await;
     moving.ended.set(true);
+    if let Some(sharing) = sharing.upgrade() {
+        sharing.changed();
+    }
 }
 
 /// What `h2` says, in the client's words.
