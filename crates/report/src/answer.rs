@@ -7,6 +7,7 @@ use prony_stats::{BLOCKS_INTERVAL_MIN, median};
 use serde::Serialize;
 
 use crate::Run;
+use crate::clients::{self, steps::Step};
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::programs::answer::Point;
@@ -20,14 +21,14 @@ const NAMES_MAX: usize = 12;
 pub struct Answer {
     /// What was done, and what is said of servers, a paragraph each.
     pub before: Vec<String>,
-    /// What is said of programs.
+    /// What is said of programs and of clients.
     pub points: Vec<Point>,
     /// What speaks against some of it.
     pub after: Vec<String>,
 }
 
 /// The answer that the data allow.
-pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Answer {
+pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: &[Step]) -> Answer {
     let mut before = of_servers(run, cells);
     let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
     let mut points = Vec::new();
@@ -35,6 +36,10 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Answ
     if let Some((claim, of_programs)) = said {
         before.push(claim);
         points = of_programs;
+    }
+    if let Some((claim, of_clients)) = clients::answer::points(run, cells, steps) {
+        before.push(claim);
+        points.extend(of_clients);
     }
     let mut after = Vec::new();
     if before.is_empty() {
@@ -57,7 +62,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>) -> Answ
 
 /// The sentences on servers; none where no cell of one was measured.
 fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let servers: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_none()).collect();
+    let servers: Vec<&CellFigures> = cells.iter().filter(|c| c.is_server()).collect();
     let measured = servers.iter().copied().filter(|c| c.rate_per_s.is_some());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
@@ -80,16 +85,15 @@ pub fn group<'a>(
     workload: &str,
     connections: u32,
 ) -> Vec<&'a CellFigures> {
-    let of_group = |c: &&CellFigures| {
-        c.workload == workload && c.connections == connections && c.program.is_none()
-    };
+    let of_group =
+        |c: &&CellFigures| c.workload == workload && c.connections == connections && c.is_server();
     cells.iter().filter(of_group).collect()
 }
 
 /// Workloads and connections of the servers, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<(String, u32)> {
     let mut groups: Vec<(String, u32)> = Vec::new();
-    for cell in cells.iter().filter(|c| c.program.is_none()) {
+    for cell in cells.iter().filter(|c| c.is_server()) {
         let group = (cell.workload.clone(), cell.connections);
         if !groups.contains(&group) {
             groups.push(group);

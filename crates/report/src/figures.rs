@@ -12,6 +12,7 @@ use prony_stats::{
 use serde::Serialize;
 
 use crate::Run;
+use crate::clients::{self, figures::ClientFigures};
 use crate::programs::{self, figures::ProgramFigures};
 
 /// Quantiles of the latency table, with their names.
@@ -153,6 +154,9 @@ pub struct CellFigures {
     /// What a program recorded beside its rate and its memory; nothing of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
+    /// What a client and its peer recorded besides; nothing of a server or another program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientFigures>,
     /// Settings.
     pub settings: BTreeMap<String, String>,
     /// Whether its subject is the reference.
@@ -229,13 +233,14 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let (latency_ns, tail) = latencies(run, &trials, cell.connections);
     let mut codes: Vec<Code> = own.iter().map(|finding| finding.code).collect();
     codes.dedup();
-    CellFigures {
+    let mut figures = CellFigures {
         cell: cell.id.clone(),
         subject: cell.subject.clone(),
         label: label(case),
         workload: cell.workload.clone(),
         connections: cell.connections,
         program: programs::figures::of_cell(case, seed),
+        client: clients::figures::of_cell(case, seed),
         settings: cell.settings.clone(),
         is_reference: run.plan.reference.as_ref() == Some(&cell.subject),
         is_copy: is_copy(case),
@@ -269,6 +274,15 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
             .fold(0, u64::saturating_add),
         errors: loads().map(measure::errors).fold(0, u64::saturating_add),
         errors_by_kind: errors_by_kind(loads()),
+    };
+    clients::figures::complete(case, &mut figures);
+    figures
+}
+
+impl CellFigures {
+    /// Whether its subject is a server that the generator drives.
+    pub fn is_server(&self) -> bool {
+        self.program.is_none() && self.client.is_none()
     }
 }
 
@@ -306,6 +320,7 @@ fn is_copy(case: &Case<'_>) -> bool {
             s.source.clone(),
             s.start.clone(),
             s.program.clone(),
+            s.client.clone(),
             s.env.clone(),
             s.threads,
             s.build_key.clone(),
@@ -359,6 +374,10 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
 /// Against the reference's cell with the same workload, size and settings.
 fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let plan = case.records.plan;
+    if case.is_client() {
+        let other = clients::figures::reference_cell(plan, case.cell)?;
+        return compared(&case.records.case(other), case);
+    }
     let reference = plan.reference.as_ref()?;
     let same_settings = |cell: &Cell| match case.is_program() {
         true => programs::figures::settings_agree(plan, case.cell, cell),

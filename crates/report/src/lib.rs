@@ -17,11 +17,15 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod clients;
+mod csv;
 mod escape;
 mod figures;
+mod kinds;
 mod markdown;
 mod notes;
 mod numbers;
+mod part;
 mod plots;
 mod programs;
 mod render;

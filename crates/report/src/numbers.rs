@@ -144,6 +144,11 @@ pub fn bytes(count: f64) -> String {
     scaled(SIZES, count)
 }
 
+/// Two ends of a size: `45.1–45.4 MiB`.
+pub fn sizes(low: f64, high: f64) -> String {
+    scaled_ends(SIZES, low, high)
+}
+
 /// Nanoseconds in microseconds, without the unit: `7.32`.
 pub fn micros(ns: f64) -> String {
     three(ns / 1e3)

@@ -278,12 +278,24 @@ impl Picture {
 
     /// A bar from its upper left corner, `(width, height)` large.
     pub(crate) fn bar(&mut self, place: (f64, f64), size: (f64, f64), tip: String, data: Data) {
+        self.bar_of(place, size, "subject", tip, data);
+    }
+
+    /// The same, of a side.
+    pub(crate) fn bar_of(
+        &mut self,
+        place: (f64, f64),
+        size: (f64, f64),
+        class: &'static str,
+        tip: String,
+        data: Data,
+    ) {
         self.bars.push(Bar {
             x: at(place.0),
             y: at(place.1),
             width: at(size.0),
             height: at(size.1),
-            class: "subject",
+            class,
             tip,
             data,
         });

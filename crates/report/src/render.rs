@@ -5,12 +5,13 @@ use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
 use serde::Serialize;
 
-use crate::figures::{CellFigures, Figure};
+use crate::figures::CellFigures;
 use crate::notes::{Note, Seen};
+use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
-use crate::programs::{self, Part, across::Across, figures::DurationFigures};
+use crate::programs::{self, across::Across};
 use crate::view::{self, Reckoned, View};
-use crate::{Rendered, Run, answer, escape, markdown};
+use crate::{Rendered, Run, answer, clients, csv, escape, markdown};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -24,13 +25,14 @@ pub fn render(run: &Run) -> Rendered {
         document_md: document(&reckoned.view),
         index_html: page(&reckoned.view),
         summary_json: summary(run, &reckoned),
-        summary_csv: csv(&reckoned.cells),
+        summary_csv: csv::csv(&reckoned.cells),
     }
 }
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
 /// (workload and connections, or size of a program's work) with the most figures, the first of
-/// equals. Empty where the plan has no cell; of programs alone there is only [`Plot::Rate`].
+/// equals. Empty where the plan has no cell; of programs alone there is only [`Plot::Rate`], and
+/// of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
@@ -47,6 +49,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
     }
     let Some((_, own, group)) = best else {
         let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
+        let rates = rates.or_else(|| clients::alone(run, &cells, plot));
         return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };
     let mut picture = picture(plot, "alone", &own);
@@ -288,9 +291,15 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         cells: &'a [CellFigures],
         #[serde(skip_serializing_if = "Option::is_none")]
         programs: Option<&'a Across>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        clients: Option<Clients<'a>>,
         cross_checks: &'a [crate::figures::CrossCheck],
         findings: &'a [prony_findings::Finding],
         not_run: &'a [crate::sections::NotRunRow],
+    }
+    #[derive(Serialize)]
+    struct Clients<'a> {
+        steps: &'a [crate::clients::steps::Step],
     }
     let summary = Summary {
         schema: prony_record::SCHEMA,
@@ -304,136 +313,11 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         verdict: reckoned.view.verdict,
         cells: &reckoned.cells,
         programs: reckoned.programs.as_ref(),
+        clients: reckoned.steps.as_deref().map(|steps| Clients { steps }),
         cross_checks: &reckoned.cross_checks,
         findings: &reckoned.findings,
         not_run: &reckoned.view.not_run,
     };
     let json = serde_json::to_string_pretty(&summary).expect("plain values with string keys");
     json + "\n"
-}
-
-const CSV_HEAD: &str = "cell,subject,workload,connections,settings,verdict,blocks_measured,trials_failed,\
-rate_per_s,rate_low_per_s,rate_high_per_s,rate_spread,ratio,ratio_low,ratio_high,conclusion,\
-p50_ns,p90_ns,p99_ns,p99_9_ns,max_ns,cpu_subject_ns_per_request,cpu_generator_ns_per_request,\
-memory_peak_bytes,completed,errors,findings";
-
-/// Columns that a run with programs has besides.
-const CSV_HEAD_PROGRAMS: &str = ",count,threads,measure,elapsed_ns,elapsed_low_ns,elapsed_high_ns,elapsed_spread,bytes_per_s,wall_ns,\
-cpu_user_ns,cpu_system_ns,checksum,runs,run_min_ns,run_mean_ns,run_p99_ns,run_p99_9_ns,run_max_ns,deadline_ns,missed\n";
-
-fn csv(cells: &[CellFigures]) -> String {
-    let programs = cells.iter().any(|cell| cell.program.is_some());
-    let mut text = String::from(CSV_HEAD);
-    text.push_str(if programs { CSV_HEAD_PROGRAMS } else { "\n" });
-    for cell in cells {
-        let mut fields = csv_fields(cell);
-        if programs {
-            fields.extend(csv_program_fields(cell));
-        }
-        let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
-        text.push_str(&fields.join(","));
-        text.push('\n');
-    }
-    text
-}
-
-fn number(value: Option<f64>) -> String {
-    match value {
-        Some(value) if value.is_finite() => value.to_string(),
-        _ => String::new(),
-    }
-}
-
-/// The columns of [`CSV_HEAD_PROGRAMS`]; empty for a server.
-fn csv_program_fields(cell: &CellFigures) -> Vec<String> {
-    let Some(program) = &cell.program else {
-        return vec![String::new(); CSV_HEAD_PROGRAMS.matches(',').count()];
-    };
-    let elapsed = program.elapsed_ns;
-    let median = |figure: Option<Figure>| number(figure.map(|f| f.median));
-    let durations = program.durations.as_ref();
-    let of = |of: fn(&DurationFigures) -> Option<u64>| {
-        let value = durations.and_then(of);
-        value.map_or_else(String::new, |value| value.to_string())
-    };
-    vec![
-        program.count.to_string(),
-        program.threads.to_string(),
-        program.measure.clone(),
-        median(elapsed),
-        number(elapsed.map(|e| e.low)),
-        number(elapsed.map(|e| e.high)),
-        elapsed.map_or("", |e| e.spread).to_owned(),
-        median(program.bytes_per_s),
-        median(program.wall_ns),
-        median(program.cpu_user_ns),
-        median(program.cpu_system_ns),
-        program.checksum.clone(),
-        of(|d| Some(d.runs)),
-        of(|d| Some(d.min_ns)),
-        median(durations.and_then(|d| d.mean_ns)),
-        of(|d| d.p99_ns),
-        of(|d| d.p99_9_ns),
-        of(|d| Some(d.max_ns)),
-        of(|d| Some(d.deadline_ns)),
-        of(|d| Some(d.missed_count)),
-    ]
-}
-
-fn csv_fields(cell: &CellFigures) -> Vec<String> {
-    let rate = cell.rate_per_s;
-    let ratio = cell.ratio.as_ref();
-    let latency = |name: &str| number(cell.latency_ns.get(name).map(|f| f.median));
-    let settings: Vec<String> = cell
-        .settings
-        .iter()
-        .map(|(k, v)| format!("{k}={v}"))
-        .collect();
-    let findings: Vec<&str> = cell.findings.iter().map(|code| code.as_str()).collect();
-    let verdict = cell
-        .verdict
-        .map(|verdict| format!("{verdict:?}").to_lowercase());
-    vec![
-        cell.cell.clone(),
-        cell.subject.clone(),
-        cell.workload.clone(),
-        cell.connections.to_string(),
-        settings.join(" "),
-        verdict.unwrap_or_default(),
-        cell.trials.measured.len().to_string(),
-        cell.trials.failed.len().to_string(),
-        number(rate.map(|r| r.median)),
-        number(rate.map(|r| r.low)),
-        number(rate.map(|r| r.high)),
-        rate.map_or("", |r| r.spread).to_owned(),
-        number(ratio.map(|r| r.ratio)),
-        number(ratio.map(|r| r.low)),
-        number(ratio.map(|r| r.high)),
-        ratio.map_or("", |r| r.conclusion).to_owned(),
-        latency("p50"),
-        latency("p90"),
-        latency("p99"),
-        latency("p99_9"),
-        cell.latency_max_ns
-            .map(|ns| ns.to_string())
-            .unwrap_or_default(),
-        number(cell.cpu_subject_ns.map(|f| f.median)),
-        number(cell.cpu_generator_ns.map(|f| f.median)),
-        number(cell.memory_peak_bytes.map(|f| f.median)),
-        cell.completed.to_string(),
-        cell.errors.to_string(),
-        findings.join(" "),
-    ]
-}
-
-/// A field by RFC 4180. One that a spreadsheet would take for a formula is kept from that.
-fn csv_field(text: &str) -> String {
-    let text = escape::clean(text);
-    let formula =
-        text.starts_with(['=', '+', '@']) || text.starts_with('-') && text.parse::<f64>().is_err();
-    let text = if formula { format!("'{text}") } else { text };
-    if text.contains([',', '"']) {
-        return format!("\"{}\"", text.replace('"', "\"\""));
-    }
-    text
 }

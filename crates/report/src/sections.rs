@@ -5,7 +5,9 @@ use prony_record::{Plan, Source};
 use serde::Serialize;
 
 use crate::Run;
+use crate::clients;
 use crate::figures::CellFigures;
+use crate::kinds::Kinds;
 use crate::numbers;
 use crate::programs::{self, across::THREADS};
 
@@ -52,9 +54,15 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     };
     add("processor", e.cpu_model.clone());
     add("processors", processors);
+    let kinds = Kinds::of(plan);
     add("cores of the subject", cores(&plan.cores.subject));
-    if !programs::only(plan) {
-        add("cores of the generator", cores(&plan.cores.generator));
+    let other = match (kinds.servers, kinds.clients) {
+        (true, false) => "cores of the generator",
+        (false, true) => "cores of the peer",
+        _ => "cores of generator and peer",
+    };
+    if !kinds.only_programs() {
+        add(other, cores(&plan.cores.generator));
     }
     add("memory", memory);
     add("kernel", e.kernel.clone());
@@ -63,8 +71,8 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     add("connections", cap(plan));
     add("prony", format!("{}{commit}", e.prony_version));
     // Programs are sent nothing.
-    let network = !programs::only(plan);
-    if network {
+    let network = !kinds.only_programs();
+    if kinds.servers {
         add("generator's driver", e.driver.clone());
     }
     add("started", started);
@@ -103,21 +111,22 @@ fn cap(plan: &Plan) -> String {
 
 /// How it was measured, in five lines.
 pub fn method(run: &Run) -> Vec<String> {
+    let kinds = Kinds::of(&run.plan);
     let mut lines = Vec::new();
-    if programs::only(&run.plan) {
-        lines.extend([in_turn(&run.plan), reckoned(run)]);
-    } else {
-        lines.extend([
-            apart(run),
-            asked(&run.plan),
-            in_turn(&run.plan),
-            clocks(&run.plan),
-            reckoned(run),
-        ]);
+    if kinds.programs {
+        lines.extend(programs::words::method(run));
     }
-    if programs::any(&run.plan) {
-        lines.splice(0..0, programs::words::method(run));
+    if kinds.clients {
+        lines.extend(clients::words::method(run));
     }
+    if kinds.servers {
+        lines.extend([apart(run), asked(&run.plan)]);
+    }
+    lines.push(in_turn(&run.plan));
+    if kinds.servers {
+        lines.push(clocks(&run.plan));
+    }
+    lines.push(reckoned(run));
     lines
 }
 
@@ -283,9 +292,10 @@ const HASH_DIGITS: usize = 12;
 
 /// The subjects, in the plan's order.
 pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
-    let by_setting = programs::only(plan) && plan.settings.iter().any(|s| s.name == THREADS);
+    let kinds = Kinds::of(plan);
+    let by_setting = kinds.only_programs() && plan.settings.iter().any(|s| s.name == THREADS);
     let threads = |s: &prony_record::PlannedSubject| match s.program_threads {
-        program if program > 0 && programs::only(plan) => program,
+        program if program > 0 && kinds.only_programs() => program,
         _ => s.threads,
     };
     let row = |s: &prony_record::PlannedSubject| SubjectRow {
@@ -294,13 +304,16 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         version: s.version.clone(),
         source: match &s.source {
             Source::Folder { dir } => last_parts(dir),
+            Source::Command { .. } if s.start.is_empty() && s.program.is_empty() => {
+                beginning(&s.client.join(" "))
+            }
             Source::Command { .. } if s.start.is_empty() => beginning(&s.program.join(" ")),
             Source::Command { .. } => beginning(&s.start.join(" ")),
             Source::Url { url } => url.clone(),
             Source::Unknown => String::new(),
         },
         build: s.build_key.chars().take(HASH_DIGITS).collect(),
-        threads: if by_setting {
+        threads: if by_setting || kinds.clients && !s.client.is_empty() {
             "as set".to_owned()
         } else if threads(s) > 0 {
             threads(s).to_string()
@@ -308,7 +321,19 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
             String::new()
         },
     };
-    plan.subjects.iter().map(row).collect()
+    let peer = |s: &prony_record::PlannedSubject| {
+        let summary = match s.summary.is_empty() {
+            true => "peer".to_owned(),
+            false => format!("peer: {}", s.summary),
+        };
+        SubjectRow {
+            summary,
+            threads: "as set".to_owned(),
+            ..row(s)
+        }
+    };
+    let subjects = plan.subjects.iter().map(row);
+    subjects.chain(plan.peers.iter().map(peer)).collect()
 }
 
 /// The beginning of a command; `plan.json` has all of it.
@@ -369,10 +394,14 @@ fn quoted(word: &str) -> String {
 /// What this document cannot tell.
 pub fn limits(run: &Run) -> Vec<String> {
     let mut said = Vec::new();
-    if programs::any(&run.plan) {
+    let kinds = Kinds::of(&run.plan);
+    if kinds.programs {
         said.extend(programs::words::limits());
     }
-    if !programs::only(&run.plan) {
+    if kinds.clients {
+        said.extend(clients::words::limits());
+    }
+    if kinds.servers {
         said.extend(of_servers());
     }
     if !run.environment.virtualisation.is_empty() {

@@ -5,12 +5,18 @@ use serde::Serialize;
 
 use crate::Run;
 use crate::answer::{self, Answer};
+use crate::clients::{
+    self,
+    steps::{Step, steps},
+};
 use crate::figures::{self, CellFigures, CrossCheck};
+use crate::kinds::Kinds;
 use crate::notes::{Note, Notes};
 use crate::numbers;
+use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
-use crate::programs::{self, Context, Part};
+use crate::programs::{self, Context};
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
 
@@ -27,7 +33,7 @@ pub struct View {
     pub verdict: Verdict,
     /// Tables and pictures by workload and connections.
     pub groups: Vec<Group>,
-    /// Sections on programs.
+    /// Sections on programs and on clients.
     pub parts: Vec<Part>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
@@ -72,6 +78,8 @@ pub struct Reckoned {
     pub cells: Vec<CellFigures>,
     /// Figures of several cells of programs; `None` where there are none.
     pub programs: Option<Across>,
+    /// What more connections and threads bring clients; `None` where there are none.
+    pub steps: Option<Vec<Step>>,
     /// wrk beside Prony's generator.
     pub cross_checks: Vec<CrossCheck>,
     /// The document.
@@ -85,16 +93,18 @@ pub fn reckon(run: &Run) -> Reckoned {
     let cells = figures::cells(run, &records, &findings);
     let cross_checks = figures::cross_checks(run, &records);
     let across = programs::any(&run.plan).then(|| across(run, &records, &cells));
+    let steps = Kinds::of(&run.plan)
+        .clients
+        .then(|| steps(run, &records, &cells));
+    let told = steps.as_deref().unwrap_or_default();
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),
-        answer: answer::answer(run, &cells, across.as_ref()),
+        answer: answer::answer(run, &cells, across.as_ref(), told),
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
-        parts: across.as_ref().map_or_else(Vec::new, |across| {
-            Context::new(run, &cells, across, &notes).parts()
-        }),
+        parts: parts(run, &cells, across.as_ref(), told, &notes),
         cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
         environment: sections::environment(run),
         method: sections::method(run),
@@ -109,9 +119,25 @@ pub fn reckon(run: &Run) -> Reckoned {
         findings,
         cells,
         programs: across,
+        steps,
         cross_checks,
         view,
     }
+}
+
+/// The sections on programs, then those on clients.
+fn parts(
+    run: &Run,
+    cells: &[CellFigures],
+    across: Option<&Across>,
+    steps: &[Step],
+    notes: &Notes,
+) -> Vec<Part> {
+    let mut parts = across.map_or_else(Vec::new, |across| {
+        Context::new(run, cells, across, notes).parts()
+    });
+    parts.extend(clients::Context::new(run, cells, steps, notes).parts(cells));
+    parts
 }
 
 fn or(text: &str, otherwise: &str) -> String {

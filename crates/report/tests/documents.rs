@@ -76,3 +76,23 @@ fn deadlines_with_and_without_the_throttle() {
     let seen = rendered("realtime", &fixture::programs::realtime(2));
     insta::assert_snapshot!("realtime.md", seen.document_md);
 }
+
+#[test]
+fn seven_blocks_of_clients_that_ask() {
+    let seen = rendered("clients", &fixture::clients::requests(7));
+    insta::assert_snapshot!("clients.md", seen.document_md);
+    let head: Vec<&str> = seen.summary_csv.lines().take(4).collect();
+    insta::assert_snapshot!("clients.csv", head.join("\n"));
+}
+
+#[test]
+fn six_blocks_of_downloads_over_two_networks() {
+    let seen = rendered("downloads", &fixture::clients::downloads(6));
+    insta::assert_snapshot!("downloads.md", seen.document_md);
+}
+
+#[test]
+fn clients_in_two_blocks_where_everything_goes_wrong() {
+    let seen = rendered("client_faults", &fixture::clients::faults());
+    insta::assert_snapshot!("client_faults.md", seen.document_md);
+}

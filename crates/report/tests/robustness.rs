@@ -74,11 +74,14 @@ fn other(value: &Value, random: &mut Random) -> Value {
 /// A run whose records contradict themselves and each other.
 fn absurd(seed: u64) -> Run {
     let mut random = Random::new(seed);
-    let mut run = match random.below(4) {
+    let mut run = match random.below(7) {
         0 => fixture::quick(),
         1 => fixture::failures(),
         2 => fixture::programs::realtime(2),
-        _ => some_programs(&mut random),
+        3 => some_programs(&mut random),
+        4 => fixture::clients::faults(),
+        5 => fixture::clients::downloads(1),
+        _ => fixture::clients::requests(1),
     };
     run.trials.truncate(random.below(12) as usize + 1);
     let percent = [2, 10, 40][random.below(3) as usize];
@@ -86,6 +89,14 @@ fn absurd(seed: u64) -> Run {
     run.environment = scrambled(&run.environment, &mut random, percent);
     for trial in &mut run.trials {
         *trial = scrambled(trial, &mut random, percent);
+        let lines = trial.program.iter_mut().flat_map(|p| &mut p.lines);
+        for spread in lines.flat_map(|line| line.figures.values_mut()) {
+            for float in [&mut spread.mean, &mut spread.max, &mut spread.stdev] {
+                if random.chance(percent, 100) {
+                    *float = FLOATS[random.below(FLOATS.len() as u64) as usize];
+                }
+            }
+        }
         if let Some(load) = &mut trial.load {
             for float in [
                 &mut load.rate_per_s,
@@ -215,6 +226,15 @@ fn every_number_of_programs_is_that_of_the_summary() {
 }
 
 #[test]
+fn every_number_of_clients_is_that_of_the_summary() {
+    // 38 cells: rate, CPU time of both sides, memory, 4 latencies, what was in flight, 2 or 3 counts and
+    // more; rate and CPU time again in pictures.
+    assert!(numbers_of(&fixture::clients::requests(2)) > 38 * 11 + 38 * 3);
+    assert!(numbers_of(&fixture::clients::downloads(2)) > 12 * 12);
+    numbers_of(&fixture::clients::faults());
+}
+
+#[test]
 fn marks_and_notes_belong_to_each_other() {
     let rendered = render(&fixture::failures());
     let (page, document) = (&rendered.index_html, &rendered.document_md);
@@ -261,6 +281,82 @@ fn servers_and_programs_stand_in_one_document() {
     }
     assert!(document.contains("8 cells were measured") || document.contains("8 of 8 cells"));
     assert!(document.contains("2 of 2 cells were measured"));
+}
+
+/// A run of clients alone says nothing of a generator, and the others nothing of peers.
+#[test]
+fn clients_are_told_of_only_where_there_are_some() {
+    for run in [fixture::failures(), fixture::programs::faults()] {
+        let seen = render(&run);
+        for word in ["peer", "server threads", "requests_by_peer", "round trips"] {
+            assert!(!seen.document_md.contains(word), "{word}");
+            assert!(!seen.summary_csv.contains(word), "{word}");
+        }
+        assert!(!seen.summary_json.contains("\"client\""));
+    }
+    let clients = render(&fixture::clients::requests(2));
+    for word in ["generator", "checksum", "warm-up for"] {
+        assert!(!clients.document_md.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn servers_programs_and_clients_stand_in_one_document() {
+    let mut run = fixture::quick();
+    for other in [
+        fixture::programs::realtime(2),
+        fixture::clients::requests(2),
+    ] {
+        run.plan.workloads.extend(other.plan.workloads);
+        run.plan.cells.extend(other.plan.cells);
+        run.plan.settings.extend(other.plan.settings);
+        run.plan.subjects.extend(other.plan.subjects);
+        run.trials.extend(other.trials);
+    }
+    let document = render(&run).document_md;
+    for heading in [
+        "ping, 400 connections",
+        "realtime, n = 20,000",
+        "Requests to c/nginx over loopback",
+    ] {
+        assert!(document.contains(&format!("\n## {heading}\n")), "{heading}");
+    }
+    assert!(document.contains("cores of generator and peer"));
+}
+
+/// Under six blocks no client is called faster or cheaper than another.
+#[test]
+fn few_blocks_rank_no_clients() {
+    let claims = |run: &Run| {
+        let answer = render(run).document_md;
+        let (answer, _) = answer.split_once("## Requests").expect("a section");
+        ["fastest is", "lower for", "higher for"]
+            .iter()
+            .any(|word| answer.contains(word))
+    };
+    let mut run = fixture::clients::requests(6);
+    assert!(claims(&run));
+    run.trials.retain(|trial| trial.block < 5);
+    assert!(!claims(&run));
+}
+
+/// Of a client whose counts are not its peer's the answer says nothing but that.
+#[test]
+fn what_counts_otherwise_is_compared_with_nothing() {
+    let mut run = fixture::clients::requests(6);
+    for trial in &mut run.trials {
+        if trial.cell.starts_with("rust/prony-client") {
+            let client = trial.client.as_mut().expect("a client");
+            client.peer.requests = client.peer.requests.map(|n| n - 1);
+        }
+    }
+    let document = render(&run).document_md;
+    let (answer, _) = document.split_once("## Requests").expect("a section");
+    assert!(!answer.contains("fastest is prony-client"), "{answer}");
+    assert!(
+        answer.contains("They differ in rust/prony-client"),
+        "{answer}"
+    );
 }
 
 /// One size, however often it is measured, tells nothing of growth; nor do few blocks.
@@ -313,6 +409,10 @@ fn a_single_picture_carries_its_own_style() {
     let svg = plot_svg(&programs, Plot::Rate);
     assert!(svg.contains("start, n = 10,000") && svg.contains("<style>"));
     assert_eq!(plot_svg(&programs, Plot::Latency), "");
+    let clients = fixture::clients::requests(1);
+    let svg = plot_svg(&clients, Plot::Cpu);
+    assert!(svg.contains("1 connection, 1 client thread, 1 server thread"));
+    assert_eq!(plot_svg(&clients, Plot::Latency), "");
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn worst_run(
 }
 
 const DISAGREE: (&str, &str) = (
-    "The peer did not see as many requests as the client says it made, and those in flight at the end do \
-     not explain the difference: at least one of the two counts wrongly, and the rate with it.",
+    "The requests that the peer saw are not those that the client says it made, and what was in flight at the \
+     end does not explain the difference: at least one of the two counts wrongly, and the rate with it.",
     "See what the tool counts (a cap on recorded answers, retries, requests before its clock starts) and \
      whether anything else asked the peer; until then do not use its rate.",
 );

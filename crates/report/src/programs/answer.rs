@@ -53,7 +53,7 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(Str
 }
 
 /// How much was done, and what may follow from it.
-fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures], sweeps: bool) -> String {
+pub fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures], sweeps: bool) -> String {
     let blocks = measured
         .iter()
         .map(|c| c.trials.measured.len())
@@ -150,7 +150,7 @@ fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Poi
             format!("of {}: ", numbers::count(*count))
         };
         if head.is_none() {
-            parts.extend(fastest(&with));
+            parts.extend(fastest(&with, &|c| c.subject.clone()));
         }
         parts.push(format!("{other}{medians}"));
         told.extend(with.iter().map(|c| (c.subject.as_str(), *count)));
@@ -173,43 +173,43 @@ fn medians(cells: &[&CellFigures]) -> Option<String> {
     (!all.is_empty()).then(|| all.join(", "))
 }
 
-/// Who is the fastest, where intervals say it.
-fn fastest(cells: &[&CellFigures]) -> Option<String> {
+/// Who is the fastest, where intervals say it; `name` is what a cell is called.
+pub fn fastest(cells: &[&CellFigures], name: &dyn Fn(&CellFigures) -> String) -> Option<String> {
     let reference = cells.iter().find(|c| c.is_reference)?;
     let with = |c: &&'_ CellFigures| c.ratio.is_some() && !c.is_copy;
-    let others: Vec<(&str, &RatioFigure)> = cells
+    let others: Vec<(String, &RatioFigure)> = cells
         .iter()
         .filter(|c| with(c))
-        .filter_map(|c| Some((c.subject.as_str(), c.ratio.as_ref()?)))
+        .filter_map(|c| Some((name(c), c.ratio.as_ref()?)))
         .filter(|(_, ratio)| ratio.spread == "interval")
         .collect();
     if others.is_empty() {
         return None;
     }
     let higher = others.iter().filter(|(_, r)| r.conclusion == "higher");
-    let Some((name, best)) = higher
+    let Some((first, best)) = higher
         .clone()
         .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
     else {
-        return Some(none_faster(&reference.subject, &others));
+        return Some(none_faster(&name(reference), &others));
     };
-    let beside = higher.filter(|(other, r)| other != name && r.high >= best.low);
-    let beside: Vec<String> = beside.map(|(other, _)| (*other).to_owned()).collect();
+    let beside = higher.filter(|(other, r)| other != first && r.high >= best.low);
+    let beside: Vec<String> = beside.map(|(other, _)| other.clone()).collect();
     let beside = match beside.is_empty() {
         true => String::new(),
         false => format!(" (the interval of {} overlaps)", listed(&beside)),
     };
     Some(format!(
-        "fastest is {name} at {} times the rate of {}{beside}",
+        "fastest is {first} at {} times the rate of {}{beside}",
         times(best.ratio, best.low, best.high),
-        reference.subject
+        name(reference)
     ))
 }
 
 /// What is said where no ratio to the reference is shown to be over 1.
-fn none_faster(reference: &str, others: &[(&str, &RatioFigure)]) -> String {
+fn none_faster(reference: &str, others: &[(String, &RatioFigure)]) -> String {
     let alike = others.iter().filter(|(_, r)| r.conclusion != "lower");
-    let alike: Vec<String> = alike.map(|(name, _)| (*name).to_owned()).collect();
+    let alike: Vec<String> = alike.map(|(name, _)| name.clone()).collect();
     if !alike.is_empty() {
         return format!(
             "none is shown to be faster than {reference}, and {} not to be slower",

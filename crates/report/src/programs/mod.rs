@@ -22,45 +22,17 @@ mod works;
 use std::collections::BTreeMap;
 
 use prony_record::{NotRun, Plan};
-use serde::Serialize;
 
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
+use crate::part::plain;
+pub use crate::part::{Captioned, Part};
 use crate::plots::Picture;
-use crate::table::Table;
 use across::{Across, THREADS, distinct, main_count};
 pub use works::title;
 use works::{Family, Kind};
-
-/// A section of the document.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Part {
-    /// Its name in addresses.
-    pub id: String,
-    /// Its heading.
-    pub title: String,
-    /// What a reader must know before the tables.
-    pub before: Vec<String>,
-    /// Pictures.
-    pub pictures: Vec<Picture>,
-    /// Whether these come after the tables and not before them.
-    pub pictures_last: bool,
-    /// Tables.
-    pub tables: Vec<Captioned>,
-    /// What stands below them.
-    pub after: Vec<String>,
-}
-
-/// A table with its caption.
-#[derive(Clone, Debug, Serialize)]
-pub struct Captioned {
-    /// What it shows; empty where the heading says it.
-    pub caption: String,
-    /// The table.
-    pub table: Table,
-}
 
 /// What all sections are made from.
 pub struct Context<'a> {
@@ -83,11 +55,6 @@ pub type Settings = BTreeMap<String, String>;
 pub fn any(plan: &Plan) -> bool {
     plan.cells.iter().any(|cell| cell.count.is_some())
         || plan.workloads.iter().any(|w| w.program.is_some())
-}
-
-/// Whether it has nothing else.
-pub fn only(plan: &Plan) -> bool {
-    any(plan) && plan.workloads.iter().all(|w| w.program.is_some())
 }
 
 /// The picture of the rates of the workload and size with the most figures, the first of equals.
@@ -348,13 +315,6 @@ impl<'a> Context<'a> {
 pub fn is_timed(cell: &CellFigures) -> bool {
     let program = cell.program.as_ref();
     program.is_some_and(|program| program.durations.is_none())
-}
-
-fn plain(table: Table) -> Captioned {
-    Captioned {
-        caption: String::new(),
-        table,
-    }
 }
 
 /// `start, n = 10,000`.

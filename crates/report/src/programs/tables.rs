@@ -1,15 +1,17 @@
 //! Tables of programs: the times of one work, what settings do, what more threads do.
 
-use std::borrow::Cow;
-
 use super::across::{Effect, Efficiency, THREADS};
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Context, Part, Settings, plain, with_settings};
-use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::figures::{CellFigures, RatioFigure};
 use crate::numbers::{self, NOTHING};
+use crate::part::with_ends;
+pub use crate::part::{
+    column, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
+};
 use crate::table::{self, Column, Entry, Row, Table, row_of};
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];
@@ -17,68 +19,6 @@ pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017
 pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P009, Code::P013, Code::P014];
 /// The same on memory.
 pub const ON_MEMORY: &[Code] = &[Code::P016];
-
-/// The head of a column.
-pub fn column(
-    title: impl Into<String>,
-    below: impl Into<Cow<'static, str>>,
-    numeric: bool,
-) -> Column {
-    Column {
-        title: title.into(),
-        below: below.into(),
-        numeric,
-        markdown_only: false,
-    }
-}
-
-/// The verdicts in words, for the document without badges.
-pub fn verdict_column() -> Column {
-    Column {
-        markdown_only: true,
-        ..column("verdict", "", false)
-    }
-}
-
-/// Whether the verdicts must be told: where all are valid nothing is to be said.
-pub fn verdicts_differ(cells: &[&CellFigures]) -> bool {
-    let told = |c: &&CellFigures| !matches!(c.verdict, Some(Verdict::Valid) | None);
-    cells.iter().any(told)
-}
-
-/// What stands below the figures of a column, of each whether it is an interval and how many
-/// blocks it has: nothing where each has only one.
-pub fn spread_word(figures: impl Iterator<Item = (bool, usize)>) -> &'static str {
-    let (mut interval, mut blocks_max) = (false, 0);
-    for (is_interval, blocks) in figures {
-        interval |= is_interval;
-        blocks_max = blocks_max.max(blocks);
-    }
-    match (interval, blocks_max) {
-        (true, _) => "95 % interval",
-        (false, 0 | 1) => "",
-        (false, _) => "range",
-    }
-}
-
-/// [`spread_word`] of ratios.
-pub fn ratios_word<'a>(ratios: impl Iterator<Item = &'a RatioFigure>) -> &'static str {
-    spread_word(ratios.map(|r| (r.spread == "interval", r.blocks)))
-}
-
-/// The median of a figure.
-pub fn median(figure: Option<Figure>) -> Option<f64> {
-    figure.map(|f| f.median)
-}
-
-/// A median with its range or interval below it.
-fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) -> String) -> Entry {
-    // The range of one block would repeat its value.
-    if let Some(of) = figure.filter(|of| of.blocks > 1) {
-        entry.below = show(of.low, of.high);
-    }
-    entry
-}
 
 /// Which columns a table of times has.
 struct Shown<'a> {
@@ -327,17 +267,6 @@ pub fn row_start(key: &works::RowKey<'_>, shown: &[(usize, &str)]) -> Vec<Entry>
     let value = |(at, _): &(usize, &str)| Entry::text(key.1[*at].unwrap_or(NOTHING));
     let name = std::iter::once(Entry::text(key.0));
     name.chain(shown.iter().map(value)).collect()
-}
-
-/// A row without figures.
-pub fn unmeasured(cell: &CellFigures, head: Vec<Entry>, width: usize, verdict: bool) -> Vec<Entry> {
-    let mut entries = head;
-    entries.push(Entry::text(table::absence(cell)));
-    entries.resize(width, Entry::text(NOTHING));
-    if verdict && let Some(last) = entries.last_mut() {
-        *last = Entry::text(table::verdict_text(cell));
-    }
-    entries
 }
 
 const EFFECTS: &str = "Rate with a value of the setting over the rate with its first value, all else equal, in the \

@@ -1,0 +1,296 @@
+//! What the figures of clients allow to say, for the top of the document: one point for each row of a
+//! section on requests, what more of one thing brings, who was the limit, CPU time, whether both sides' counts
+//! agree; and one for each section on downloads. The rest is in the tables.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Code, Verdict};
+use prony_record::DOWNLOADS;
+
+use super::downloads::mib;
+use super::sections::{RowKey, Section, sections};
+use super::steps::Step;
+use super::words::more;
+use crate::Run;
+use crate::answer::listed;
+use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::numbers;
+use crate::programs::across::distinct;
+use crate::programs::answer::{Point, claim, fastest};
+
+/// Names with their medians in one point; of more the point says between which the medians lie.
+const NAMED_MAX: usize = 5;
+
+/// What was done, and the points; `None` where no cell was measured.
+pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
+    let clients: Vec<&CellFigures> = cells.iter().filter(|c| c.client.is_some()).collect();
+    let done = |c: &&CellFigures| !c.trials.measured.is_empty();
+    let measured: Vec<&CellFigures> = clients.iter().copied().filter(done).collect();
+    if measured.is_empty() {
+        return None;
+    }
+    let sections = sections(run, cells);
+    let several = sections.len() > 1;
+    let mut points = Vec::new();
+    for section in &sections {
+        let place = match several {
+            true => format!("{}: ", section.title),
+            false => String::new(),
+        };
+        let own = match section.is_downloads() {
+            true => of_downloads(run, section),
+            false => of_requests(run, section, steps),
+        };
+        points.extend(own.into_iter().map(|point| Point {
+            head: format!("{place}{}", point.head),
+            ..point
+        }));
+    }
+    points.extend(limits(&measured));
+    points.extend(counts(&measured));
+    Some((claim(run, &clients, &measured, false), points))
+}
+
+fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
+    let name = |c: &CellFigures| section.label_of(run, c);
+    let mut points = Vec::new();
+    for (row, (title, cells)) in section.rows.iter().zip(section.pictured()) {
+        let sound = sound(&cells);
+        let Some(medians) = medians(
+            &sound,
+            &name,
+            |c| c.rate_per_s,
+            (numbers::rate, " requests/s"),
+        ) else {
+            continue;
+        };
+        let mut said: Vec<String> = fastest(&sound, &name).into_iter().collect();
+        said.extend(at_least(&sound, &name));
+        said.push(medians);
+        points.push(Point {
+            head: title,
+            text: format!("{}.", said.join("; ")),
+        });
+        if section.rows.last() == Some(row) {
+            points.extend(costs(run, section));
+        }
+    }
+    points.extend(brought(run, section, steps));
+    points
+}
+
+/// The cells whose figures stand.
+fn sound<'a>(cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
+    let stands =
+        |c: &&CellFigures| c.verdict != Some(Verdict::Invalid) && !c.trials.measured.is_empty();
+    cells.iter().copied().filter(stands).collect()
+}
+
+/// The medians by name, or between which ones they lie.
+fn medians(
+    cells: &[&CellFigures],
+    name: &dyn Fn(&CellFigures) -> String,
+    of: fn(&CellFigures) -> Option<Figure>,
+    (show, unit): (fn(f64) -> String, &str),
+) -> Option<String> {
+    let medians = cells.iter().filter_map(|c| Some((name(c), of(c)?.median)));
+    let medians: Vec<(String, f64)> = medians.collect();
+    if medians.len() <= NAMED_MAX {
+        let named = medians
+            .iter()
+            .map(|(name, median)| format!("{name} {}", show(*median)));
+        let named: Vec<String> = named.collect();
+        return (!named.is_empty()).then(|| format!("{}{unit}", named.join(", ")));
+    }
+    let least = medians.iter().map(|m| m.1).fold(f64::INFINITY, f64::min);
+    let most = medians.iter().map(|m| m.1).fold(0.0, f64::max);
+    Some(format!(
+        "the medians of all {} lie between {} and {}{unit}",
+        medians.len(),
+        show(least),
+        show(most)
+    ))
+}
+
+/// Who may be faster still, since the peer was the limit.
+fn at_least(cells: &[&CellFigures], name: &dyn Fn(&CellFigures) -> String) -> Option<String> {
+    let full = cells.iter().filter(|c| c.findings.contains(&Code::P020));
+    let names: Vec<String> = full.map(|c| name(c)).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "of {} the peer was the limit, and not the client: at least this fast",
+            listed(&names)
+        )
+    })
+}
+
+/// CPU time a request beside the reference, in the last row that has it.
+fn costs(run: &Run, section: &Section<'_>) -> Option<Point> {
+    let name = |c: &CellFigures| section.label_of(run, c);
+    let last = section.rows.iter().rev().find_map(|row| {
+        let cells = sound(&section.of_row(row));
+        let ratio = |c: &&CellFigures| c.client.as_ref().is_some_and(|c| c.cpu_ratio.is_some());
+        cells.iter().any(ratio).then(|| (row.words(), cells))
+    });
+    let (row, cells) = last?;
+    let reference = cells.iter().find(|c| c.is_reference)?;
+    let own = numbers::micros(reference.cpu_subject_ns?.median);
+    let said = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
+    (!said.is_empty()).then(|| Point {
+        head: "CPU time a request".to_owned(),
+        text: format!(
+            "with {row}, beside the {own} µs of {}: {}.",
+            name(reference),
+            said.join("; ")
+        ),
+    })
+}
+
+/// Who has less and who has more than the reference; where nothing is claimed, the ratios.
+fn beside(
+    cells: &[&CellFigures],
+    name: &dyn Fn(&CellFigures) -> String,
+    of: fn(&CellFigures) -> Option<&RatioFigure>,
+) -> Vec<String> {
+    let with = |conclusion: &str, ends: bool| -> Vec<String> {
+        let own = cells.iter().filter_map(|c| Some((name(c), of(c)?)));
+        let own = own.filter(|(_, ratio)| ratio.conclusion == conclusion);
+        own.map(|(name, r)| {
+            let ratio = numbers::ratio(r.ratio);
+            match ends {
+                true => format!(
+                    "{name} ({ratio}, {}–{})",
+                    numbers::ratio(r.low),
+                    numbers::ratio(r.high)
+                ),
+                false => format!("{name} {ratio}"),
+            }
+        })
+        .collect()
+    };
+    [
+        ("lower for ", with("lower", true)),
+        ("higher for ", with("higher", true)),
+        (
+            "not shown to differ for ",
+            with("no-difference-shown", true),
+        ),
+        ("the ratios are ", with("not-claimed", false)),
+    ]
+    .into_iter()
+    .filter(|(_, names)| !names.is_empty())
+    .map(|(words, names)| format!("{words}{}", listed(&names)))
+    .collect()
+}
+
+/// What more connections and threads bring the reference.
+fn brought(run: &Run, section: &Section<'_>, steps: &[Step]) -> Option<Point> {
+    let reference = section.cells.iter().find(|c| c.is_reference)?;
+    let own = |step: &&Step| {
+        let cell = section.cells.iter().find(|c| c.cell == step.cell);
+        cell.is_some_and(|c| c.subject == reference.subject && c.label == reference.label)
+    };
+    let said = steps.iter().filter(own).map(|step| {
+        let ratio = match step.ratio.conclusion {
+            "no-difference-shown" => "no difference is shown".to_owned(),
+            _ => more(step.ratio.ratio).replacen(", ", " (", 1) + ")",
+        };
+        format!("{} {} → {}: {ratio}", step.what, step.from, step.to)
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| Point {
+        head: format!("What more brings {}", section.label_of(run, reference)),
+        text: format!("{}.", said.join("; ")),
+    })
+}
+
+/// Who was the limit, in how many cells.
+fn limits(measured: &[&CellFigures]) -> Option<Point> {
+    let mut by_limit: BTreeMap<&str, usize> = BTreeMap::new();
+    for cell in measured {
+        let limit = cell.client.as_ref().map_or("", |c| c.limit);
+        *by_limit.entry(limit).or_default() += 1;
+    }
+    let downloads = measured
+        .iter()
+        .any(|c| c.client.as_ref().is_some_and(|c| c.work == DOWNLOADS));
+    let neither = match downloads {
+        true => "neither (round trips, or the network)",
+        false => "neither (round trips)",
+    };
+    let words = [
+        ("client", "the client"),
+        ("peer", "the peer"),
+        ("both", "both sides"),
+        ("round trips", neither),
+        ("", "not known"),
+    ];
+    let said = words.iter().filter_map(|(name, word)| {
+        let count = by_limit.get(name)?;
+        Some(format!("{word} in {count}"))
+    });
+    let said: Vec<String> = said.collect();
+    let full = measured.iter().filter(|c| c.findings.contains(&Code::P020));
+    let rest = match full.count() {
+        0 => String::new(),
+        _ => " Where it was the peer, the client is at least this fast.".to_owned(),
+    };
+    Some(Point {
+        head: "Who was the limit".to_owned(),
+        text: format!("of {} cells, {}.{rest}", measured.len(), listed(&said)),
+    })
+}
+
+/// Whether both sides' counts agree.
+fn counts(measured: &[&CellFigures]) -> Option<Point> {
+    let counts = || {
+        measured
+            .iter()
+            .filter_map(|c| Some(&c.client.as_ref()?.counts))
+    };
+    let compared: u64 = counts().map(|c| u64::from(c.compared)).sum();
+    let agree: u64 = counts().map(|c| u64::from(c.agree)).sum();
+    let differ = |c: &&CellFigures| c.findings.contains(&Code::P018);
+    let names: Vec<String> = distinct(
+        &measured.iter().copied().filter(differ).collect::<Vec<_>>(),
+        |c| c.cell.clone(),
+    );
+    let text = match (compared, names.is_empty()) {
+        (0, _) => return None,
+        (_, true) => format!("client and peer counted the same in all {compared} trials."),
+        _ => format!(
+            "client and peer counted the same in {agree} of {compared} trials. They differ in {}, which are \
+             compared with nothing.",
+            listed(&names)
+        ),
+    };
+    Some(Point {
+        head: "Counts".to_owned(),
+        text,
+    })
+}
+
+fn of_downloads(run: &Run, section: &Section<'_>) -> Vec<Point> {
+    debug_assert_eq!(section.asked.work, DOWNLOADS);
+    let name = |c: &CellFigures| section.label_of(run, c);
+    let point = |(row, (_, cells)): (&RowKey<'_>, (String, Vec<&CellFigures>))| {
+        let cells = sound(&cells);
+        let speed: fn(&CellFigures) -> Option<Figure> = |c| c.client.as_ref()?.bytes_per_s;
+        let mut said = vec![medians(&cells, &name, speed, (mib, " MiB/s"))?];
+        let base = cells.iter().find(|c| c.is_reference && c.ratio.is_none());
+        let base = base.map_or_else(|| "the reference".to_owned(), |c| name(c));
+        let rates = beside(&cells, &name, |c| c.ratio.as_ref());
+        let cpu = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
+        for (what, ratios) in [("Rate", rates), ("CPU time", cpu)] {
+            if !ratios.is_empty() {
+                said.push(format!("{what} beside {base}: {}", ratios.join("; ")));
+            }
+        }
+        Some(Point {
+            head: row.words(),
+            text: format!("{}.", said.join(". ")),
+        })
+    };
+    let rows = section.rows.iter().zip(section.pictured());
+    rows.filter_map(point).collect()
+}

@@ -1,0 +1,379 @@
+//! Numbers of cells whose subject is a client, computed once for each.
+//!
+//! What a client shares with the others (rate, ratio, latency, memory) is in `CellFigures`; here is what
+//! only a client has: both sides' CPU time a request, counts and use of cores, and the figures that a
+//! client takes of each connection.
+//! Not for: laying out.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Case, client, measure};
+use prony_record::{Cell, LatencyNs, Plan, ProgramReport, Spread, Trial};
+use prony_stats::{Rate, Share, Tail, Time, compare};
+use serde::Serialize;
+
+use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::programs::across::{THREADS, is_usual};
+use crate::programs::figures::settings_agree;
+
+/// What a client and its peer recorded, over the blocks of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClientFigures {
+    /// `requests` or `downloads`.
+    pub work: String,
+    /// The peer's `id`.
+    pub peer: String,
+    /// Name of the network; empty: loopback.
+    pub network: String,
+    /// Threads that the client was told to use.
+    pub threads: String,
+    /// Threads that the peer was told to use.
+    pub peer_threads: u32,
+    /// Time for which it asked, by its own clock.
+    pub elapsed_ns: Option<Figure>,
+    /// From its start to its end.
+    pub wall_ns: Option<Figure>,
+    /// CPU time of the client in user mode, an answer.
+    pub cpu_user_ns: Option<Figure>,
+    /// CPU time of the client in the kernel, an answer.
+    pub cpu_system_ns: Option<Figure>,
+    /// CPU time of the client an answer over that of the reference.
+    pub cpu_ratio: Option<RatioFigure>,
+    /// CPU time of the peer, a request that it counted.
+    pub cpu_peer_ns: Option<Figure>,
+    /// Bytes of bodies a second, all connections together.
+    pub bytes_per_s: Option<Figure>,
+    /// CPU time of the client in user mode, a GiB of bodies.
+    pub cpu_user_ns_per_gib: Option<Figure>,
+    /// CPU time of the client in the kernel, a GiB of bodies.
+    pub cpu_system_ns_per_gib: Option<Figure>,
+    /// Requests in flight on average, by Little's law.
+    pub in_flight: Option<Figure>,
+    /// How busy the client's busiest core or thread was; 1 is all the time.
+    pub busy_client: Option<Figure>,
+    /// How busy the peer's busiest core or thread was.
+    pub busy_peer: Option<Figure>,
+    /// Who was the limit in most blocks: `client`, `peer`, `both`, `round trips`; empty: not known.
+    pub limit: &'static str,
+    /// Blocks by who was the limit.
+    pub limits: BTreeMap<&'static str, u32>,
+    /// What both sides counted.
+    pub counts: Counts,
+    /// Figures that the client took many times, each connection's time to connect, say; by the name
+    /// that it gives them.
+    pub figures: BTreeMap<String, SpreadFigure>,
+    /// Counts that the client gives, by its names, over the blocks.
+    pub tallies: BTreeMap<String, Figure>,
+    /// Whether it lets the kernel throw bodies away: counted, not seen.
+    pub discards: bool,
+}
+
+/// What both sides counted, over all blocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Answers read to their end, by the client.
+    pub answered: u64,
+    /// Requests that failed, by the client.
+    pub failed: u64,
+    /// Requests in flight when it stopped, by the client; `None`: it does not say.
+    pub in_flight: Option<u64>,
+    /// Requests, by the peer; `None`: it does not count them.
+    pub by_peer: Option<u64>,
+    /// Where the peer counts.
+    pub source: String,
+    /// Bytes of bodies, by the client.
+    pub bytes: u64,
+    /// Bytes of bodies, by the peer.
+    pub bytes_by_peer: Option<u64>,
+    /// Blocks in which both sides were compared.
+    pub compared: u32,
+    /// Blocks in which they agree.
+    pub agree: u32,
+}
+
+/// A figure that a client took many times, over the blocks.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SpreadFigure {
+    /// Mean of each block.
+    pub mean: Figure,
+    /// Smallest of all blocks.
+    pub min: f64,
+    /// Largest of all blocks.
+    pub max: f64,
+    /// Standard deviation within a block.
+    pub stdev: Figure,
+    /// Values of all blocks.
+    pub count: u64,
+}
+
+/// The figures of a cell; `None` where its subject is no client.
+pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
+    let planned = case.client()?;
+    let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
+    let over = |of: &dyn Fn(&Trial, &ProgramReport) -> Option<f64>| {
+        let values = runs.iter().filter_map(|(trial, run)| of(trial, run));
+        Figure::range(&values.collect::<Vec<_>>())
+    };
+    let elapsed: Vec<f64> = runs
+        .iter()
+        .filter_map(|(_, run)| Some(measure::elapsed(run)?.0))
+        .collect();
+    let bytes: Vec<f64> = runs
+        .iter()
+        .filter_map(|(_, run)| Some(client::bytes_per_s(run)?.0))
+        .collect();
+    let busy = |trial: &Trial| client::Busy::of(trial, &case.records.plan.cores);
+    let limits = limits(&runs, &busy);
+    let most = limits.iter().max_by_key(|(_, blocks)| **blocks);
+    Some(ClientFigures {
+        work: planned.work.clone(),
+        peer: planned.peer.clone(),
+        network: planned.network.clone(),
+        threads: threads(case.cell, planned.threads),
+        peer_threads: planned.peer_threads,
+        elapsed_ns: Figure::of::<Time>(&elapsed, seed),
+        wall_ns: over(&|_, run| Some(run.wall_ns as f64)),
+        cpu_user_ns: over(&|_, run| Some(client::cpu_per_request(run)?.0.0)),
+        cpu_system_ns: over(&|_, run| Some(client::cpu_per_request(run)?.1.0)),
+        cpu_ratio: cpu_ratio(case),
+        cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
+        bytes_per_s: Figure::of::<Rate>(&bytes, seed),
+        cpu_user_ns_per_gib: over(&|_, run| per_gib(run, run.user_ns)),
+        cpu_system_ns_per_gib: over(&|_, run| per_gib(run, run.system_ns)),
+        in_flight: over(&|trial, _| client::little(trial)),
+        busy_client: over(&|trial, _| Some(busy(trial).client?.0)),
+        busy_peer: over(&|trial, _| Some(busy(trial).peer?.0)),
+        limit: most.map_or("", |(name, _)| name),
+        limits,
+        counts: counts(case, &runs),
+        figures: spreads(&runs),
+        tallies: tallies(&runs),
+        discards: discards(case),
+    })
+}
+
+/// The threads that a client is told: by the setting of that name, else by the workload.
+fn threads(cell: &Cell, planned: u32) -> String {
+    let by_setting = cell.settings.get(THREADS).cloned();
+    by_setting.unwrap_or_else(|| planned.to_string())
+}
+
+fn per_gib(run: &ProgramReport, ns: u64) -> Option<f64> {
+    let bytes = measure::line(run)?.bytes as f64;
+    (bytes > 0.0).then(|| ns as f64 / (bytes / GIB))
+}
+
+/// Bytes of a GiB.
+pub const GIB: f64 = 1_073_741_824.0;
+
+fn limits(
+    runs: &[(&Trial, &ProgramReport)],
+    busy: &dyn Fn(&Trial) -> client::Busy,
+) -> BTreeMap<&'static str, u32> {
+    let mut limits = BTreeMap::new();
+    for (trial, _) in runs {
+        let Some(limit) = busy(trial).limit() else {
+            continue;
+        };
+        let name = match limit {
+            client::Limit::Client => "client",
+            client::Limit::Peer => "peer",
+            client::Limit::Both => "both",
+            client::Limit::RoundTrips => "round trips",
+        };
+        *limits.entry(name).or_default() += 1;
+    }
+    limits
+}
+
+fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {
+    let mut counts = Counts::default();
+    let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+    // What one block does not say, the sum of all cannot.
+    let add_known = |sum: &mut Option<u64>, first: bool, more: Option<u64>| {
+        let before = if first { Some(0) } else { *sum };
+        *sum = before.zip(more).map(|(sum, more)| sum.saturating_add(more));
+    };
+    for (at, (trial, run)) in runs.iter().enumerate() {
+        if let Some(line) = measure::line(run) {
+            add(&mut counts.answered, line.count);
+            add(&mut counts.bytes, line.bytes);
+        }
+        let said = client::said(trial);
+        add(&mut counts.failed, said.map_or(0, |said| said.failed));
+        add_known(
+            &mut counts.in_flight,
+            at == 0,
+            said.and_then(|said| said.in_flight),
+        );
+        let peer = trial.client.as_ref().map(|client| &client.peer);
+        add_known(&mut counts.by_peer, at == 0, peer.and_then(|p| p.requests));
+        add_known(
+            &mut counts.bytes_by_peer,
+            at == 0,
+            peer.and_then(|p| p.bytes),
+        );
+        if counts.source.is_empty() {
+            counts.source = peer.map_or_else(String::new, |peer| peer.source.clone());
+        }
+        let found = client::agrees(trial, case.cell.connections).filter(|found| found.compared);
+        counts.compared += u32::from(found.is_some());
+        counts.agree += u32::from(found.is_some_and(|found| found.holds()));
+    }
+    counts
+}
+
+fn spreads(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, SpreadFigure> {
+    let mut by_name: BTreeMap<&str, Vec<&Spread>> = BTreeMap::new();
+    for (_, run) in runs {
+        for (name, spread) in measure::line(run).iter().flat_map(|line| &line.figures) {
+            by_name.entry(name).or_default().push(spread);
+        }
+    }
+    let figure = |(name, spreads): (&str, Vec<&Spread>)| {
+        let of = |of: fn(&Spread) -> f64| spreads.iter().map(|s| of(s)).collect::<Vec<_>>();
+        let least = of(|s| s.min).into_iter().fold(f64::INFINITY, f64::min);
+        let most = of(|s| s.max).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let spread = SpreadFigure {
+            mean: Figure::range(&of(|s| s.mean))?,
+            min: Some(least).filter(|v| v.is_finite())?,
+            max: Some(most).filter(|v| v.is_finite())?,
+            stdev: Figure::range(&of(|s| s.stdev))?,
+            count: spreads.iter().map(|s| s.count).fold(0, u64::saturating_add),
+        };
+        Some((name.to_owned(), spread))
+    };
+    by_name.into_iter().filter_map(figure).collect()
+}
+
+fn tallies(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, Figure> {
+    let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (_, run) in runs {
+        for (name, count) in measure::line(run).iter().flat_map(|line| &line.tallies) {
+            by_name.entry(name).or_default().push(*count as f64);
+        }
+    }
+    let figure =
+        |(name, counts): (&str, Vec<f64>)| Some((name.to_owned(), Figure::range(&counts)?));
+    by_name.into_iter().filter_map(figure).collect()
+}
+
+/// Values of a setting by which something is left out.
+pub const OFF: [&str; 5] = ["", "0", "no", "off", "false"];
+
+/// Whether a setting of the cell, or an argument of its workload, tells the client to discard.
+fn discards(case: &Case<'_>) -> bool {
+    let by_setting = |(name, value): (&String, &String)| {
+        let value = value.as_str();
+        value.contains("discard") || name.contains("discard") && !OFF.contains(&value)
+    };
+    let by_word = |word: &String| word.contains("discard");
+    case.cell.settings.iter().any(by_setting)
+        || case
+            .client()
+            .is_some_and(|client| client.args.iter().any(by_word))
+}
+
+/// The cell that `cell` is compared with: the reference's in the same workload, with the same
+/// connections and settings; of the reference itself, its cell with the first value of each setting but
+/// for the threads, which are what they are in both.
+pub fn reference_cell<'a>(plan: &'a Plan, cell: &Cell) -> Option<&'a Cell> {
+    let reference = plan.reference.as_ref()?;
+    let own = |other: &&Cell| {
+        &other.subject == reference
+            && other.workload == cell.workload
+            && other.connections == cell.connections
+    };
+    let usual = |other: &&Cell| is_usual(plan, &other.settings) && same_threads(other, cell);
+    let mut cells = plan.cells.iter().filter(own);
+    let found = match &cell.subject == reference {
+        true => cells.find(usual),
+        false => cells.find(|other| settings_agree(plan, cell, other)),
+    };
+    found.filter(|other| other.id != cell.id)
+}
+
+fn same_threads(one: &Cell, other: &Cell) -> bool {
+    one.settings.get(THREADS) == other.settings.get(THREADS)
+}
+
+fn cpu_ratio(case: &Case<'_>) -> Option<RatioFigure> {
+    let other = reference_cell(case.records.plan, case.cell)?;
+    let of = |case: &Case<'_>| -> BTreeMap<u32, f64> {
+        let each = |run: &ProgramReport| {
+            let (user, system) = client::cpu_per_request(run)?;
+            Some(user.0 + system.0)
+        };
+        let runs = case.runs();
+        runs.filter_map(|(trial, run)| Some((trial.block, each(run)?)))
+            .collect()
+    };
+    let theirs = of(&case.records.case(other));
+    let pairs: Vec<(f64, f64)> = of(case)
+        .into_iter()
+        .filter_map(|(block, ns)| Some((ns, *theirs.get(&block)?)))
+        .collect();
+    Some(RatioFigure::of(&other.id, &compare(&pairs)?))
+}
+
+/// Fills in what a client has in common with a server and says in its own way: latency, CPU time an
+/// answer, counts.
+pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
+    if !case.is_client() {
+        return;
+    }
+    // What the reference is with other settings is compared with what it is with the first ones.
+    cell.is_reference &= is_usual(case.records.plan, &case.cell.settings);
+    let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
+    let latencies = || runs.iter().filter_map(|(trial, _)| client::latency(trial));
+    for (name, of) in QUANTILES {
+        let given = latencies().map(of).filter(|ns| *ns > 0);
+        let values: Vec<f64> = given.map(|ns| ns as f64).collect();
+        cell.latency_ns
+            .extend(Figure::range(&values).map(|figure| (name, figure)));
+    }
+    cell.latency_max_ns = latencies().map(|l| l.max).max().filter(|ns| *ns > 0);
+    let mut tail = Tail::default();
+    for (trial, _) in &runs {
+        let said = client::said(trial).and_then(|said| said.histogram.as_ref());
+        said.iter()
+            .for_each(|histogram| tail.add(histogram, Share(0.999), case.cell.connections));
+    }
+    (cell.beyond_p99_9, cell.episodes_min) = (tail.beyond, tail.episodes_min);
+    cell.p99_9_supported = tail.is_enough();
+    let over = |of: fn(&ProgramReport) -> Option<f64>| {
+        let values = runs.iter().filter_map(|(_, run)| of(run));
+        Figure::range(&values.collect::<Vec<_>>())
+    };
+    cell.cpu_subject_ns = over(|run| {
+        let (user, system) = client::cpu_per_request(run)?;
+        Some(user.0 + system.0)
+    });
+    cell.bytes_per_answer = over(|run| {
+        let line = measure::line(run).filter(|line| line.bytes > 0 && line.count > 0)?;
+        Some(line.bytes as f64 / line.count as f64)
+    });
+    for (trial, run) in &runs {
+        let count = measure::line(run).map_or(0, |line| line.count);
+        cell.completed = cell.completed.saturating_add(count);
+        let Some(said) = client::said(trial) else {
+            continue;
+        };
+        cell.errors = cell.errors.saturating_add(said.failed);
+        for (kind, count) in said.failed_by_kind.iter().filter(|(_, count)| **count > 0) {
+            let sum = cell.errors_by_kind.entry(kind.clone()).or_default();
+            *sum = sum.saturating_add(*count);
+        }
+    }
+}
+
+/// A percentile: its name, and where a client gives it.
+type Quantile = (&'static str, fn(&LatencyNs) -> u64);
+
+const QUANTILES: [Quantile; 5] = [
+    ("p50", |l| l.p50),
+    ("p90", |l| l.p90),
+    ("p99", |l| l.p99),
+    ("p99_9", |l| l.p99_9),
+    ("p99_99", |l| l.p99_99),
+];

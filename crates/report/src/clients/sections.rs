@@ -1,0 +1,416 @@
+//! What belongs together: the cells of one work against one peer over one network make a section; in
+//! it, a row is a workload with its connections and threads, a column is a client with its settings.
+//!
+//! Not for: figures.
+
+use std::collections::BTreeMap;
+
+use prony_record::{DOWNLOADS, NotRun, PlannedClient, PlannedWorkload};
+
+use super::Context;
+use super::figures::OFF;
+use crate::Run;
+use crate::figures::{self, CellFigures};
+use crate::numbers::{self, NOTHING};
+use crate::part::column;
+use crate::programs::across::{THREADS, distinct};
+use crate::table::{self, Column, Entry, Row, Table};
+use prony_findings::Code;
+
+/// The cells of one work, peer and network.
+#[derive(Clone, Debug)]
+pub struct Section<'a> {
+    /// What the clients are asked to do; of its workloads the first.
+    pub asked: &'a PlannedClient,
+    /// The rows, in the plan's order.
+    pub rows: Vec<RowKey<'a>>,
+    /// The columns, in the plan's order.
+    pub columns: Vec<ColumnKey<'a>>,
+    /// All its cells.
+    pub cells: Vec<&'a CellFigures>,
+    /// Its heading.
+    pub title: String,
+}
+
+/// A row: a workload with one number of connections and of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowKey<'a> {
+    /// The workload.
+    pub workload: &'a str,
+    /// Connections in all.
+    pub connections: u32,
+    /// Threads of the client.
+    pub threads: String,
+    /// Threads of the peer.
+    pub peer_threads: u32,
+}
+
+/// A column: the client and its settings but for the threads.
+pub type ColumnKey<'a> = (&'a str, BTreeMap<String, String>);
+
+impl RowKey<'_> {
+    /// `10 / 1 / 2`: connections, client threads, server threads.
+    pub fn short(&self) -> String {
+        let connections = numbers::count(self.connections.into());
+        format!("{connections} / {} / {}", self.threads, self.peer_threads)
+    }
+
+    /// `10 connections, 1 client thread, 2 server threads`.
+    pub fn words(&self) -> String {
+        let of = |n: &str, one: &str, many: &str| match n {
+            "1" => format!("1 {one}"),
+            n => format!("{n} {many}"),
+        };
+        format!(
+            "{}, {}, {}",
+            of(
+                &numbers::count(self.connections.into()),
+                "connection",
+                "connections"
+            ),
+            of(&self.threads, "client thread", "client threads"),
+            of(
+                &self.peer_threads.to_string(),
+                "server thread",
+                "server threads"
+            )
+        )
+    }
+}
+
+/// The row of a cell, where it is a client's.
+pub fn row_of(cell: &CellFigures) -> Option<RowKey<'_>> {
+    let client = cell.client.as_ref()?;
+    Some(RowKey {
+        workload: &cell.workload,
+        connections: cell.connections,
+        threads: client.threads.clone(),
+        peer_threads: client.peer_threads,
+    })
+}
+
+/// The column of a cell.
+pub fn column_of(cell: &CellFigures) -> ColumnKey<'_> {
+    let mut settings = cell.settings.clone();
+    settings.remove(THREADS);
+    (&cell.subject, settings)
+}
+
+/// The sections, in the plan's order.
+pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
+    let plan = &run.plan;
+    let planned = |cell: &CellFigures| -> Option<&'a PlannedWorkload> {
+        let own = |w: &&PlannedWorkload| w.name == cell.workload && w.client.is_some();
+        plan.workloads.iter().find(own)
+    };
+    let mut sections: Vec<Section<'a>> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.client.is_some()) {
+        let Some(asked) = planned(cell).and_then(|w| w.client.as_ref()) else {
+            continue;
+        };
+        let same = |section: &&mut Section<'a>| {
+            let key = |c: &'a PlannedClient| {
+                (
+                    &c.work,
+                    &c.peer,
+                    &c.network,
+                    &c.path,
+                    c.payload_bytes,
+                    &c.args,
+                )
+            };
+            key(section.asked) == key(asked)
+        };
+        match sections.iter_mut().find(same) {
+            Some(section) => section.cells.push(cell),
+            None => sections.push(Section {
+                asked,
+                rows: Vec::new(),
+                columns: Vec::new(),
+                cells: vec![cell],
+                title: title(run, asked),
+            }),
+        }
+    }
+    for section in &mut sections {
+        section.rows = distinct(&section.cells, row_of)
+            .into_iter()
+            .flatten()
+            .collect();
+        section.columns = distinct(&section.cells, column_of);
+        let place = |id: &str| plan.subjects.iter().position(|s| s.id == id);
+        section.columns.sort_by_key(|(subject, _)| place(subject));
+    }
+    sections
+}
+
+/// `Requests to c/nginx over loopback`.
+fn title(run: &Run, asked: &PlannedClient) -> String {
+    let network = network(run, asked);
+    let args = match asked.args.is_empty() {
+        true => String::new(),
+        false => format!(", with {}", asked.args.join(" ")),
+    };
+    match asked.work.as_str() {
+        DOWNLOADS if asked.payload_bytes > 0 => format!(
+            "Downloads of {} from {} over {network}{args}",
+            numbers::bytes(asked.payload_bytes as f64),
+            asked.peer
+        ),
+        DOWNLOADS => format!("Downloads from {} over {network}{args}", asked.peer),
+        _ => format!("Requests to {} over {network}{args}", asked.peer),
+    }
+}
+
+/// What a heading calls a network.
+fn network<'a>(run: &'a Run, asked: &'a PlannedClient) -> &'a str {
+    let planned = run.plan.networks.iter().find(|n| n.name == asked.network);
+    match (planned, asked.network.as_str()) {
+        (Some(network), _) => network.heading(),
+        (None, "") => "loopback",
+        (None, name) => name,
+    }
+}
+
+impl<'a> Section<'a> {
+    /// What a client is called among those of its section: its name, unless there is only one, and its
+    /// settings that differ, those left out that are off.
+    pub fn label(&self, run: &Run, column: &ColumnKey<'_>) -> String {
+        let mut words = Vec::new();
+        let first = self.columns.first().map(|(subject, _)| *subject);
+        let several = self.columns.iter().any(|c| Some(c.0) != first);
+        for setting in &run.plan.settings {
+            let name = &setting.name;
+            let value = column
+                .1
+                .get(name)
+                .filter(|value| !OFF.contains(&value.as_str()));
+            let differs = distinct(&self.cells, |c| c.settings.get(name)).len() > 1;
+            words.extend(
+                value
+                    .filter(|_| differs)
+                    .map(|value| format!("{name}={value}")),
+            );
+        }
+        if several || words.is_empty() {
+            words.insert(0, figures::name_of(&run.plan, column.0).to_owned());
+        }
+        words.join(", ")
+    }
+
+    /// [`Section::label`] of a cell.
+    pub fn label_of(&self, run: &Run, cell: &CellFigures) -> String {
+        self.label(run, &column_of(cell))
+    }
+    /// Whether its work is downloads.
+    pub fn is_downloads(&self) -> bool {
+        self.asked.work == DOWNLOADS
+    }
+
+    /// The cell of a row and a column.
+    pub fn cell(&self, row: &RowKey<'_>, column: &ColumnKey<'_>) -> Option<&'a CellFigures> {
+        let fits =
+            |cell: &&&CellFigures| row_of(cell).as_ref() == Some(row) && column_of(cell) == *column;
+        self.cells.iter().find(fits).copied()
+    }
+
+    /// The cells of a row, in the order of the columns.
+    pub fn of_row(&self, row: &RowKey<'_>) -> Vec<&'a CellFigures> {
+        let columns = self.columns.iter();
+        columns.filter_map(|c| self.cell(row, c)).collect()
+    }
+
+    /// The groups of cells that each have a picture of their own, with their names.
+    pub fn pictured(&self) -> Vec<(String, Vec<&'a CellFigures>)> {
+        let rows = self.rows.iter();
+        rows.map(|row| (row.words(), self.of_row(row))).collect()
+    }
+
+    /// All cells, row by row.
+    pub fn by_row(&self) -> Vec<&'a CellFigures> {
+        self.rows.iter().flat_map(|row| self.of_row(row)).collect()
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The heads of the columns that say which row it is.
+    fn row_heads(&self, section: &Section<'_>) -> Vec<Column> {
+        let mut heads = vec![
+            column("connections", "", true),
+            column("client threads", "", true),
+            column("server threads", "", true),
+        ];
+        if self.named(section) {
+            heads.insert(0, column("workload", "", false));
+        }
+        heads
+    }
+
+    /// The entries that say which row it is.
+    fn row_start(&self, section: &Section<'_>, row: &RowKey<'_>) -> Vec<Entry> {
+        let mut entries = vec![
+            Entry::text(numbers::count(row.connections.into())),
+            Entry::text(row.threads.clone()),
+            Entry::text(row.peer_threads.to_string()),
+        ];
+        if self.named(section) {
+            entries.insert(0, Entry::text(row.workload));
+        }
+        entries
+    }
+
+    /// Whether rows cannot be told apart by their numbers.
+    fn named(&self, section: &Section<'_>) -> bool {
+        let number = |row: &RowKey<'_>| (row.connections, row.threads.clone(), row.peer_threads);
+        let mut numbers: Vec<_> = section.rows.iter().map(number).collect();
+        numbers.sort();
+        numbers.windows(2).any(|pair| pair[0] == pair[1])
+    }
+
+    /// A row for each workload, a column for each client.
+    pub(super) fn matrix(
+        &self,
+        section: &Section<'a>,
+        below: &'static str,
+        entry: impl Fn(&'a CellFigures) -> Entry,
+    ) -> Table {
+        let mut columns = self.row_heads(section);
+        let clients = section.columns.iter();
+        columns.extend(clients.map(|c| column(section.label(self.run, c), below, true)));
+        let row =
+            |key: &RowKey<'a>| {
+                let mut entries = self.row_start(section, key);
+                entries.extend(section.columns.iter().map(
+                    |client| match section.cell(key, client) {
+                        Some(cell) if cell.trials.measured.is_empty() => self.unmeasured(cell),
+                        Some(cell) => entry(cell),
+                        None => self.absence(client.0, key),
+                    },
+                ));
+                Row {
+                    entries,
+                    ..Row::default()
+                }
+            };
+        Table {
+            rows: section.rows.iter().map(row).collect(),
+            columns,
+        }
+    }
+
+    /// A row for each cell, with `columns` beside those that say which it is; one row of the section needs
+    /// no such column.
+    pub(super) fn list(
+        &self,
+        section: &Section<'a>,
+        columns: Vec<Column>,
+        entries: impl Fn(&'a CellFigures) -> Vec<Entry>,
+    ) -> Table {
+        let width = columns.len();
+        let mut heads = vec![column("client", "", false)];
+        let one = section.rows.len() == 1;
+        if !one {
+            heads.extend(self.row_heads(section));
+        }
+        heads.extend(columns);
+        let line = |cell: &&'a CellFigures| {
+            let mut line = vec![Entry {
+                text: section.label_of(self.run, cell),
+                ..Entry::default()
+            }];
+            if let Some(row) = row_of(cell).filter(|_| !one) {
+                line.extend(self.row_start(section, &row));
+            }
+            if cell.trials.measured.is_empty() {
+                let mut absent = vec![self.unmeasured(cell)];
+                absent.resize(width, Entry::text(NOTHING));
+                line.extend(absent);
+            } else {
+                line.extend(entries(cell));
+            }
+            table::row_of(cell, line)
+        };
+        Table {
+            rows: section.by_row().iter().map(line).collect(),
+            columns: heads,
+        }
+    }
+
+    pub(super) fn unmeasured(&self, cell: &CellFigures) -> Entry {
+        Entry {
+            text: table::absence(cell).to_owned(),
+            marks: self.notes.marks(&cell.cell, &[Code::P010]),
+            ..Entry::default()
+        }
+    }
+
+    fn absence(&self, subject: &str, row: &RowKey<'_>) -> Entry {
+        let mut not_run = self.run.plan.not_run.iter();
+        let found = not_run.any(|not| concerned(not, subject, row.workload, row.connections));
+        Entry::text(if found { "not run" } else { NOTHING })
+    }
+
+    /// Who is not in the tables of a section, and why.
+    pub(super) fn absent(&self, section: &Section<'_>) -> Vec<String> {
+        let mut reasons: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        for not in &self.run.plan.not_run {
+            let subjects = self.run.plan.subjects.iter().map(|s| s.id.as_str());
+            let mut known = subjects.filter(|id| {
+                not.what
+                    .strip_prefix(id)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            });
+            let subject = known.next().unwrap_or(&not.what);
+            let rows = section.rows.iter();
+            let concerned =
+                |row: &&RowKey<'_>| concerned(not, subject, row.workload, row.connections);
+            let rows: Vec<&RowKey<'_>> = rows.filter(concerned).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            let reason = not.reason.trim_end_matches('.');
+            let words = match rows.len() == section.rows.len() {
+                true => Vec::new(),
+                false => rows.iter().map(|row| row.short()).collect(),
+            };
+            let same =
+                |known: &&mut (&str, &str, Vec<String>)| (known.0, known.1) == (subject, reason);
+            match reasons.iter_mut().find(same) {
+                Some(known) => known.2.extend(words),
+                None => reasons.push((subject, reason, words)),
+            }
+        }
+        if reasons.is_empty() {
+            return Vec::new();
+        }
+        let sentence = |(subject, reason, rows): (&str, &str, Vec<String>)| match rows.is_empty() {
+            true => format!("{subject}: {reason}."),
+            false => format!("{subject} at {}: {reason}.", rows.join("; ")),
+        };
+        let said: Vec<String> = reasons.into_iter().map(sentence).collect();
+        vec![format!(
+            "Not run (connections / client threads / server threads): {}",
+            said.join(" ")
+        )]
+    }
+}
+
+/// Whether something was not run that concerns a client in a workload with a number of
+/// connections: the client as a whole, its workload, or a cell.
+fn concerned(not: &NotRun, subject: &str, workload: &str, connections: u32) -> bool {
+    if not.what == subject {
+        return true;
+    }
+    let rest = not
+        .what
+        .strip_prefix(subject)
+        .and_then(|r| r.strip_prefix(' '));
+    let Some(rest) = rest.and_then(|rest| rest.strip_prefix(workload)) else {
+        return false;
+    };
+    let own = format!("c={connections}");
+    let mut sizes = rest
+        .split_whitespace()
+        .filter(|word| word.starts_with("c="));
+    (rest.is_empty() || rest.starts_with(' ')) && sizes.all(|size| size == own)
+}

@@ -1,0 +1,123 @@
+//! Sections of a document, the heads of their tables and what stands below figures: what programs and
+//! clients share.
+//!
+//! Not for: what a section says, which is in `programs` and in `clients`.
+
+use std::borrow::Cow;
+
+use prony_findings::Verdict;
+use serde::Serialize;
+
+use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::numbers::NOTHING;
+use crate::plots::Picture;
+use crate::table::{self, Column, Entry, Table};
+
+/// A section of the document.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Part {
+    /// Its name in addresses.
+    pub id: String,
+    /// Its heading.
+    pub title: String,
+    /// What a reader must know before the tables.
+    pub before: Vec<String>,
+    /// Pictures.
+    pub pictures: Vec<Picture>,
+    /// Whether these come after the tables and not before them.
+    pub pictures_last: bool,
+    /// Tables.
+    pub tables: Vec<Captioned>,
+    /// What stands below them.
+    pub after: Vec<String>,
+}
+
+/// A table with its caption.
+#[derive(Clone, Debug, Serialize)]
+pub struct Captioned {
+    /// What it shows; empty where the heading says it.
+    pub caption: String,
+    /// The table.
+    pub table: Table,
+}
+
+/// A table whose heading says what it shows.
+pub fn plain(table: Table) -> Captioned {
+    Captioned {
+        caption: String::new(),
+        table,
+    }
+}
+
+/// The head of a column.
+pub fn column(
+    title: impl Into<String>,
+    below: impl Into<Cow<'static, str>>,
+    numeric: bool,
+) -> Column {
+    Column {
+        title: title.into(),
+        below: below.into(),
+        numeric,
+        markdown_only: false,
+    }
+}
+
+/// The verdicts in words, for the document without badges.
+pub fn verdict_column() -> Column {
+    Column {
+        markdown_only: true,
+        ..column("verdict", "", false)
+    }
+}
+
+/// Whether the verdicts must be told: where all are valid nothing is to be said.
+pub fn verdicts_differ(cells: &[&CellFigures]) -> bool {
+    let told = |c: &&CellFigures| !matches!(c.verdict, Some(Verdict::Valid) | None);
+    cells.iter().any(told)
+}
+
+/// What stands below the figures of a column, of each whether it is an interval and how many
+/// blocks it has: nothing where each has only one.
+pub fn spread_word(figures: impl Iterator<Item = (bool, usize)>) -> &'static str {
+    let (mut interval, mut blocks_max) = (false, 0);
+    for (is_interval, blocks) in figures {
+        interval |= is_interval;
+        blocks_max = blocks_max.max(blocks);
+    }
+    match (interval, blocks_max) {
+        (true, _) => "95 % interval",
+        (false, 0 | 1) => "",
+        (false, _) => "range",
+    }
+}
+
+/// [`spread_word`] of ratios.
+pub fn ratios_word<'a>(ratios: impl Iterator<Item = &'a RatioFigure>) -> &'static str {
+    spread_word(ratios.map(|r| (r.spread == "interval", r.blocks)))
+}
+
+/// The median of a figure.
+pub fn median(figure: Option<Figure>) -> Option<f64> {
+    figure.map(|f| f.median)
+}
+
+/// A median with its range or interval below it.
+pub fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) -> String) -> Entry {
+    // The range of one block would repeat its value.
+    if let Some(of) = figure.filter(|of| of.blocks > 1) {
+        entry.below = show(of.low, of.high);
+    }
+    entry
+}
+
+/// A row without figures.
+pub fn unmeasured(cell: &CellFigures, head: Vec<Entry>, width: usize, verdict: bool) -> Vec<Entry> {
+    let mut entries = head;
+    entries.push(Entry::text(table::absence(cell)));
+    entries.resize(width, Entry::text(NOTHING));
+    if verdict && let Some(last) = entries.last_mut() {
+        *last = Entry::text(table::verdict_text(cell));
+    }
+    entries
+}
