@@ -52,6 +52,8 @@ pub struct Entry {
     pub text: String,
     /// What the page shows below it: range or interval.
     pub below: String,
+    /// What the page alone shows below it: what columns say that only Markdown has.
+    pub page_below: String,
     /// What follows from the figure, in words.
     pub remark: &'static str,
     /// Which figure it shows, as a path in `summary.json`: within the cell, or from the top

@@ -164,16 +164,12 @@ impl<'a> Context<'a> {
                 format!("{}–{}", seconds(low), seconds(high))
             })
         };
-        let calls = tally(client, |name| {
-            name.starts_with("recv") || name.starts_with("read")
-        });
+        let calls = tally(client, receives);
         let answered = client.counts.bytes as f64 / cell.trials.measured.len().max(1) as f64;
         let each = calls
             .filter(|calls| calls.median > 0.0)
             .map(|calls| answered / calls.median);
-        let waits = tally(client, |name| {
-            name.ends_with("_calls") && !name.starts_with("recv") && !name.starts_with("read")
-        });
+        let waits = tally(client, |name| name.ends_with("_calls") && !receives(name));
         let switches = tally(client, |name| name.ends_with("_switches"));
         let stall = client.figures.get("stall_ns");
         vec![
@@ -214,8 +210,8 @@ fn costs_heads() -> Vec<Column> {
     vec![
         column("CPU user", "s/GiB", true),
         column("CPU system", "s/GiB", true),
-        column("receive calls", "", true),
-        column("per call", "", true),
+        column("receives", "calls, or completions", true),
+        column("bytes", "a receive", true),
         column("waits", "", true),
         column("context switches", "", true),
         column("longest stall", "of all", true),
@@ -232,6 +228,11 @@ fn tally(client: &ClientFigures, fits: impl Fn(&str) -> bool) -> Option<Figure> 
         high: sum.high + more.high,
         ..sum
     })
+}
+
+/// Whether a tally is of receives: calls, or what a ring completed, which has no call of its own.
+fn receives(name: &str) -> bool {
+    name.starts_with("recv") || name.starts_with("read") || name == "completions"
 }
 
 fn counted(figure: Option<Figure>) -> Entry {

@@ -138,8 +138,10 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
         cpu_ratio: cpu_ratio(case),
         cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
         bytes_per_s: Figure::of::<Rate>(&bytes, seed),
-        cpu_user_ns_per_gib: over(&|_, run| per_gib(run, run.user_ns)),
-        cpu_system_ns_per_gib: over(&|_, run| per_gib(run, run.system_ns)),
+        cpu_user_ns_per_gib: over(&|_, run| per_gib(run, own_cpu(run, "user_ns", run.user_ns))),
+        cpu_system_ns_per_gib: over(&|_, run| {
+            per_gib(run, own_cpu(run, "system_ns", run.system_ns))
+        }),
         in_flight: over(&|trial, _| client::little(trial)),
         busy_client: over(&|trial, _| Some(busy(trial).client?.0)),
         busy_peer: over(&|trial, _| Some(busy(trial).peer?.0)),
@@ -148,7 +150,7 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
         counts: counts(case, &runs),
         figures: spreads(&runs),
         tallies: tallies(&runs),
-        discards: discards(case),
+        discards: discards(case) || discarded(&runs),
     })
 }
 
@@ -161,6 +163,15 @@ fn threads(cell: &Cell, planned: u32) -> String {
 fn per_gib(run: &ProgramReport, ns: u64) -> Option<f64> {
     let bytes = measure::line(run)?.bytes as f64;
     (bytes > 0.0).then(|| ns as f64 / (bytes / GIB))
+}
+
+/// What the client says of its CPU time without that of its own measuring, where it says it and it is not
+/// more than what the kernel says of all of it.
+fn own_cpu(run: &ProgramReport, name: &str, of_kernel: u64) -> u64 {
+    let said = measure::line(run).and_then(|line| line.tallies.get(name));
+    said.copied()
+        .filter(|ns| *ns <= of_kernel)
+        .unwrap_or(of_kernel)
 }
 
 /// Bytes of a GiB.
@@ -256,6 +267,12 @@ fn tallies(runs: &[(&Trial, &ProgramReport)]) -> BTreeMap<String, Figure> {
     let figure =
         |(name, counts): (&str, Vec<f64>)| Some((name.to_owned(), Figure::range(&counts)?));
     by_name.into_iter().filter_map(figure).collect()
+}
+
+/// Whether the client says that bytes were thrown away.
+fn discarded(runs: &[(&Trial, &ProgramReport)]) -> bool {
+    let mut lines = runs.iter().filter_map(|(_, run)| measure::line(run));
+    lines.any(|line| line.tallies.get("discarded_bytes").is_some_and(|n| *n > 0))
 }
 
 /// Values of a setting by which something is left out.

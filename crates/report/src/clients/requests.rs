@@ -65,8 +65,7 @@ impl<'a> Context<'a> {
             });
         }
         tables.extend(self.steps_table(section).map(|table| Captioned {
-            caption: "What more of one thing brings: the rate with it over that without, all else equal"
-                .to_owned(),
+            caption: "What more of one thing brings: ratio of rates, all else equal".to_owned(),
             table,
         }));
         Part {

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use prony_record::{DOWNLOADS, NotRun, PlannedClient, PlannedWorkload};
 
-use super::Context;
 use super::figures::OFF;
+use super::{Context, words};
 use crate::Run;
 use crate::figures::{self, CellFigures};
 use crate::numbers::{self, NOTHING};
@@ -233,8 +233,9 @@ impl<'a> Section<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The heads of the columns that say which row it is.
-    fn row_heads(&self, section: &Section<'_>) -> Vec<Column> {
+    /// The heads of the columns that say which row it is. On the page, whose first column stays in sight,
+    /// all but the first stand below that.
+    fn row_heads(&self, section: &Section<'_>, first: bool) -> Vec<Column> {
         let mut heads = vec![
             column("connections", "", true),
             column("client threads", "", true),
@@ -242,6 +243,9 @@ impl<'a> Context<'a> {
         ];
         if self.named(section) {
             heads.insert(0, column("workload", "", false));
+        }
+        for head in heads.iter_mut().skip(usize::from(first)) {
+            head.markdown_only = true;
         }
         heads
     }
@@ -253,8 +257,14 @@ impl<'a> Context<'a> {
             Entry::text(row.threads.clone()),
             Entry::text(row.peer_threads.to_string()),
         ];
+        entries[0].page_below = words::rest(row, "connections");
         if self.named(section) {
-            entries.insert(0, Entry::text(row.workload));
+            let name = Entry {
+                text: row.workload.to_owned(),
+                page_below: row.words(),
+                ..Entry::default()
+            };
+            entries.insert(0, name);
         }
         entries
     }
@@ -274,7 +284,7 @@ impl<'a> Context<'a> {
         below: &'static str,
         entry: impl Fn(&'a CellFigures) -> Entry,
     ) -> Table {
-        let mut columns = self.row_heads(section);
+        let mut columns = self.row_heads(section, true);
         let clients = section.columns.iter();
         columns.extend(clients.map(|c| column(section.label(self.run, c), below, true)));
         let row =
@@ -310,7 +320,7 @@ impl<'a> Context<'a> {
         let mut heads = vec![column("client", "", false)];
         let one = section.rows.len() == 1;
         if !one {
-            heads.extend(self.row_heads(section));
+            heads.extend(self.row_heads(section, false));
         }
         heads.extend(columns);
         let line = |cell: &&'a CellFigures| {
@@ -319,6 +329,10 @@ impl<'a> Context<'a> {
                 ..Entry::default()
             }];
             if let Some(row) = row_of(cell).filter(|_| !one) {
+                line[0].page_below = match self.named(section) {
+                    true => format!("{}: {}", row.workload, row.words()),
+                    false => row.words(),
+                };
                 line.extend(self.row_start(section, &row));
             }
             if cell.trials.measured.is_empty() {

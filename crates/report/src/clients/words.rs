@@ -227,7 +227,9 @@ pub fn method(run: &Run) -> Vec<String> {
         lines.push(
             "Of downloads, socket creation, job set-up, connect, first byte, download and stall are what the client \
              takes by its own clock on each connection; memory is the mean over the run of the sum of Pss of \
-             mappings that are no files. CPU time for a GiB is the kernel's account of the whole process."
+             mappings that are no files. CPU time for a GiB is what the client says of its own, without that of taking \
+             its memory, where it says that and the kernel's account of the whole process is no less; else the \
+             latter."
                 .to_owned(),
         );
     }
