@@ -31,7 +31,7 @@ pub struct Exchange {
     answer: Answer,
     stream: SendStream<Bytes>,
     sending: Sending,
-    /// The whole body, where it can be sent again.
+    /// The whole body, where it may be sent again: bytes, and pieces that were all sent.
     kept: Body,
     /// Why sending stopped before its end; told if no answer explains it.
     unsent: Option<Error>,
@@ -133,6 +133,7 @@ impl Exchange {
             Err(error) => return Poll::Ready(Err(self.broken(Phase::Wait, &error))),
         };
         self.moved = self.connection.0.handle.now();
+        self.connection.heard();
         copy(&head.headers, headers);
         self.answer = Answer::Coming(body);
         Poll::Ready(Ok(head.status.as_u16()))
@@ -180,6 +181,11 @@ impl Exchange {
     /// The body, for another try; whether it can be sent again, its
     /// [`rewind`](Body::rewind) tells.
     pub fn into_body(mut self) -> Body {
+        self.take_body()
+    }
+
+    /// The same, while the answer can still be read. What was not sent to its end, is not.
+    pub fn take_body(&mut self) -> Body {
         let kept = std::mem::take(&mut self.kept);
         match std::mem::replace(&mut self.sending, Sending::Done) {
             Sending::Pieces {
@@ -318,7 +324,12 @@ impl Exchange {
         if ended {
             // Should it fail, the answer's side says why.
             let _ = self.stream.send_data(Bytes::new(), true);
-            self.sending = Sending::Done;
+            if let Sending::Pieces {
+                pieces, announced, ..
+            } = std::mem::replace(&mut self.sending, Sending::Done)
+            {
+                self.kept = Body::Pieces(pieces, announced);
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -74,6 +74,7 @@ struct Inner {
     /// When the last request on it ended.
     rested: Cell<Instant>,
     sharing: Weak<Sharing>,
+    is_heard: Cell<bool>,
     /// Moves the frames; None once the connection has ended.
     moving: Rc<Moving>,
     task: RefCell<Option<Task<()>>>,
@@ -113,7 +114,8 @@ impl Http2 {
             .initial_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
-            .initial_max_send_streams(STREAMS_MAX)
+            // Until the server has said how many, `h2` holds all but one back: none is refused.
+            .initial_max_send_streams(1)
             .handshake::<_, Bytes>(io)
             .await;
         let (sender, connection) =
@@ -131,6 +133,7 @@ impl Http2 {
             streams: Cell::new(0),
             rested: Cell::new(handle.now()),
             sharing: Rc::downgrade(sharing),
+            is_heard: Cell::new(false),
             moving,
             task: RefCell::new(Some(task)),
         })))
@@ -153,11 +156,23 @@ impl Http2 {
         self.0.streams.get()
     }
 
-    /// Requests that may be under way at once: what the server said, but at most
-    /// [`STREAMS_MAX`].
+    /// Requests that may be under way at once: what the server said, or a connection to
+    /// it before, but at most [`STREAMS_MAX`].
     pub fn streams_max(&self) -> usize {
-        let sender = self.0.sender.borrow();
-        sender.current_max_send_streams().min(STREAMS_MAX)
+        let said = match self.0.is_heard.get() {
+            true => Some(self.0.sender.borrow().current_max_send_streams()),
+            false => self.0.sharing.upgrade().and_then(|one| one.streams_max()),
+        };
+        said.map_or(STREAMS_MAX, |said| said.clamp(1, STREAMS_MAX))
+    }
+
+    /// The server has answered, and its settings came before.
+    fn heard(&self) {
+        if !self.0.is_heard.replace(true)
+            && let Some(sharing) = self.0.sharing.upgrade()
+        {
+            sharing.heard(self.streams_max());
+        }
     }
 
     /// Whether another request would start at once.
@@ -258,11 +273,11 @@ fn fault(phase: Phase, error: &h2::Error) -> Error {
 
 /// `h2` tells the same failure to every stream, so that it is lent and not given.
 fn of_io(error: &std::io::Error) -> Kind {
-    if error.kind() == std::io::ErrorKind::UnexpectedEof {
-        return Kind::Truncated;
+    match (error.raw_os_error(), error.kind()) {
+        (Some(code), _) => Kind::of_io(std::io::Error::from_raw_os_error(code)),
+        // How `h2` tells an end, within a frame and between two.
+        (None, std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::Other) => Kind::Truncated,
+        (None, std::io::ErrorKind::BrokenPipe) => Kind::Closed,
+        (None, kind) => Kind::of_io(std::io::Error::new(kind, error.to_string())),
     }
-    Kind::of_io(match error.raw_os_error() {
-        Some(code) => std::io::Error::from_raw_os_error(code),
-        None => std::io::Error::new(error.kind(), error.to_string()),
-    })
 }

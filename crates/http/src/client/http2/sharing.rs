@@ -26,6 +26,8 @@ pub(in crate::client) struct Sharing {
     has_failed: Cell<bool>,
     /// The server was offered HTTP/2 and took HTTP/1.
     is_http1: Cell<bool>,
+    /// How many requests at once the server allowed last.
+    streams_max: Cell<Option<usize>>,
 }
 
 struct Entry {
@@ -174,6 +176,17 @@ impl Sharing {
     /// Lets all go; requests under way go on.
     pub fn clear(&self) {
         self.prune(|_| true);
+    }
+
+    /// How many requests at once the server allowed last.
+    pub(super) fn streams_max(&self) -> Option<usize> {
+        self.streams_max.get()
+    }
+
+    /// The server allows so many requests at once on a connection.
+    pub(super) fn heard(&self, streams_max: usize) {
+        self.streams_max.set(Some(streams_max));
+        self.call_all();
     }
 
     /// A stream has ended, or a connection has: whoever is first in line may look.
