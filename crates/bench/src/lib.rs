@@ -20,10 +20,12 @@
 mod coroutine;
 mod crew;
 mod event;
+pub mod io;
 pub mod ping;
 mod realtime;
 mod requests;
 mod serializer;
+mod spread;
 mod start;
 mod start_stop;
 

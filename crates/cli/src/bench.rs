@@ -1,19 +1,32 @@
-//! `prony bench`: one work of the runtime by itself.
+//! `prony bench`: one work of the runtime by itself, and what else is measured alone.
+
+mod io;
+mod profile;
+pub mod size;
 
 use std::fmt::Write as _;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use prony_bench::{BenchError, Done, Order, Work};
 use prony_record::ProgramLine;
 use serde::Serialize;
 
-use crate::words::{BenchWords, InjectionWord};
+use crate::words::{BenchCommand, BenchWords, InjectionWord};
 use crate::{Ending, Streams};
 
-/// Does the work, then prints what it measured as a line for people or for programs.
+/// Runs `prony bench`.
 pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    match (&words.other, words.work) {
+        (Some(BenchCommand::Io(words)), _) => io::run(words, streams),
+        (None, Some(work)) => run_work(work, words, streams),
+        (None, None) => bail!("the name of a work is missing"),
+    }
+}
+
+/// Does the work, then prints what it measured as a line for people or for programs.
+fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let order = Order {
-        count: words.count.unwrap_or(words.work.count()),
+        count: words.count.unwrap_or(work.count()),
         threads: words.threads,
         injection: match words.injection {
             InjectionWord::Explicit => prony_bench::Injection::Explicit,
@@ -25,7 +38,7 @@ pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
             .parse()
             .map_err(anyhow::Error::msg)?,
     };
-    let done = match prony_bench::run(words.work, &order) {
+    let done = match prony_bench::run(work, &order) {
         Ok(done) => done,
         Err(wrong @ BenchError::Wrong { .. }) => {
             writeln!(streams.err, "prony: {wrong}")?;
@@ -47,7 +60,7 @@ pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
     } else {
         streams
             .out
-            .write_all(for_people(words.work, &done, peak_bytes).as_bytes())?;
+            .write_all(for_people(work, &done, peak_bytes).as_bytes())?;
     }
     Ok(Ending::Done)
 }

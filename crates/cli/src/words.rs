@@ -1,12 +1,14 @@
 //! The words of the command line, as they are typed: nothing here looks at the
 //! machine, a file or the environment.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::Work;
 
+use crate::bench::size;
 use crate::duration;
 use crate::serve::ServeOptions;
 
@@ -39,7 +41,7 @@ pub enum Command {
     Report(ReportWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
-    /// Do one work of the runtime to its end and print its time, peak memory and rate
+    /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
     Bench(BenchWords),
     /// Serve known answers: the reference server
     Serve(ServeOptions),
@@ -181,11 +183,18 @@ pub enum Picture {
 
 /// `prony bench`
 #[derive(Debug, Args)]
-#[command(after_help = bench_help())]
+#[command(
+    after_help = bench_help(),
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct BenchWords {
+    /// What is measured, where it is no work of the runtime.
+    #[command(subcommand)]
+    pub other: Option<BenchCommand>,
     /// Which work: see below
-    #[arg(value_name = "NAME")]
-    pub work: Work,
+    #[arg(value_name = "NAME", required = true)]
+    pub work: Option<Work>,
     /// How often, on each thread [default: as below]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
@@ -204,6 +213,134 @@ pub struct BenchWords {
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What `prony bench` measures beside works of the runtime.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Download one payload over many connections at once, by one strategy of I/O
+    Io(IoWords),
+}
+
+/// `prony bench io`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A download ends with its last byte, or with the connection where the server gives no length. \
+An answer other than 200, a chunked one, one of another length, and whatever the system refuses, fail \
+the download by name; the others go on. docs/io-strategies.md defines every figure.\n\
+Exit code 1: a download failed."
+)]
+pub struct IoWords {
+    /// The server's address, IPv4 or IPv6
+    pub address: IpAddr,
+    /// Its port
+    pub port: u16,
+    /// How the program learns that bytes are there, and takes them
+    #[arg(short, long, value_name = "NAME", default_value = "poll")]
+    pub strategy: StrategyWord,
+    /// Connections at once, each for one download [default: NO_CONNECTIONS, else 100]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: Option<u32>,
+    /// Runs, one after the other [default: ITERATIONS, else 1; the original's was 10]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub iterations: Option<u32>,
+    /// Length that the payload must have [default: TEST_PAYLOAD in MiB, else what the server says;
+    /// the original's was 200MiB]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    pub payload_bytes: Option<u64>,
+    /// Most bytes that one receive takes; with --vectored, into each buffer (the original: 4MiB) [default:
+    /// 64KiB]
+    #[arg(short, long, value_name = "SIZE", value_parser = size::parse_positive)]
+    pub buffer: Option<u64>,
+    /// poll, epoll: one buffer for all connections, or one for each as in the original
+    #[arg(long, value_name = "WHOSE", default_value = "shared")]
+    pub buffers: BuffersWord,
+    /// ring: most buffers of the pool that all connections share
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    pub ring_buffers: u32,
+    /// ring: how it receives
+    #[arg(long, value_name = "HOW", default_value = "multishot")]
+    pub receive: ReceiveWord,
+    /// Throw the body away in the kernel (MSG_TRUNC): its bytes are counted and not seen
+    #[arg(long)]
+    pub discard: bool,
+    /// Never sleep while waiting: one core is busy throughout
+    #[arg(long)]
+    pub spin: bool,
+    /// Read into this many buffers in turn (readv)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub vectored: u32,
+    /// Version of HTTP that is asked in; the original's is 1.0
+    #[arg(long, value_name = "VERSION", default_value = "1.1")]
+    pub http: HttpWord,
+    /// What is asked for
+    #[arg(long, value_name = "PATH", default_value = "/testpayload")]
+    pub path: String,
+    /// Longest that nothing may happen on a connection
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
+    pub timeout: Nanos,
+    /// Do not look at this process's memory while it runs
+    #[arg(long)]
+    pub no_memory: bool,
+    /// Run under a profiler and write where the time goes: `perf` where it is allowed, else counts of
+    /// system calls by `strace -c`. The figures are slower then, and marked
+    #[arg(long, value_name = "FILE", conflicts_with = "record_scheduling")]
+    pub profile: Option<PathBuf>,
+    /// Write what the scheduler did: `perf sched` where it is allowed, else /proc every 10 ms. The
+    /// figures are slower then, and marked
+    #[arg(long, value_name = "FILE")]
+    pub record_scheduling: Option<PathBuf>,
+    /// What this process runs under, which its output says.
+    #[arg(long, hide = true, value_name = "TOOL")]
+    pub under: Option<String>,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Ask a server that is neither on loopback nor in a private network
+    #[arg(long)]
+    pub yes_i_own_this_host: bool,
+}
+
+/// How a program learns that bytes are there.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum StrategyWord {
+    /// A thread for each connection
+    Threads,
+    /// One thread and poll()
+    Poll,
+    /// One thread and epoll, level-triggered
+    Epoll,
+    /// One thread and io_uring
+    Ring,
+}
+
+/// Whose a buffer is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum BuffersWord {
+    /// All connections' in turn
+    Shared,
+    /// Each connection's own
+    Own,
+}
+
+/// How the ring receives.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReceiveWord {
+    /// One submission for all bytes of a connection
+    Multishot,
+    /// One submission for each receive
+    Oneshot,
+}
+
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum HttpWord {
+    /// HTTP/1.0
+    #[value(name = "1.0")]
+    Http10,
+    /// HTTP/1.1 with `Connection: close`
+    #[value(name = "1.1")]
+    Http11,
 }
 
 /// How a service comes by what it requires.

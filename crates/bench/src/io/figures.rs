@@ -1,0 +1,212 @@
+//! From moments to figures. Not for: printing them.
+
+use std::collections::BTreeMap;
+
+use prony_base::Nanos;
+use prony_record::{ClientFigures, ProgramLine};
+
+use super::memory::Memory;
+use super::transfer::{Marks, Transfer};
+use super::usage::Usage;
+use super::{Downloads, IoDone, IoOrder, Run};
+use crate::spread::{Latencies, spread};
+
+/// Failures that are put in words.
+const FAILURES_MAX: usize = 20;
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// Figures of all runs so far.
+pub struct Figures {
+    connections: u32,
+    threads: u32,
+    discards: bool,
+    memory: bool,
+    values: BTreeMap<&'static str, Vec<f64>>,
+    tallies: BTreeMap<&'static str, u64>,
+    latencies: Latencies,
+    failed_by_kind: BTreeMap<String, u64>,
+    failures: Vec<String>,
+    runs: Vec<Run>,
+    count: u64,
+}
+
+impl Figures {
+    /// None so far.
+    pub fn new(order: &IoOrder) -> Figures {
+        Figures {
+            connections: order.connections,
+            threads: order.threads(),
+            discards: order.discard,
+            memory: order.memory,
+            values: BTreeMap::new(),
+            tallies: BTreeMap::new(),
+            latencies: Latencies::default(),
+            failed_by_kind: BTreeMap::new(),
+            failures: Vec::new(),
+            runs: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// Adds a run, and says what it was.
+    pub fn add(&mut self, done: &Downloads, length: Nanos, memory: &Memory, used: Usage) -> Run {
+        let mut run = Run {
+            length,
+            cpu: used.cpu(),
+            ..Run::default()
+        };
+        let mut whole = 0;
+        for (number, transfer) in done.transfers.iter().enumerate() {
+            run.bytes += transfer.body_bytes();
+            self.tally("discarded_bytes", transfer.discarded_bytes());
+            match transfer.failure() {
+                Some(failure) => {
+                    run.failed += 1;
+                    let kind = self.failed_by_kind.entry(failure.kind().to_owned());
+                    let count = kind.or_default();
+                    *count += 1;
+                    if *count == 1 && self.failures.len() < FAILURES_MAX {
+                        let number = number + 1;
+                        self.failures
+                            .push(format!("connection {number}: {failure}"));
+                    }
+                }
+                None => {
+                    whole += 1;
+                    self.download(transfer, &mut run);
+                }
+            }
+        }
+        let mean = |sum: f64| if whole == 0 { 0.0 } else { sum / whole as f64 };
+        run.socket_ns = mean(run.socket_ns);
+        run.setup_ns = mean(run.setup_ns);
+        run.download_ns = mean(run.download_ns);
+        run.bytes_per_s = mean(run.bytes_per_s);
+        self.count += whole;
+        self.whole_run(&mut run, memory, used);
+        for (name, count) in &done.calls.0 {
+            self.tally(name, *count);
+            if name.ends_with("_calls") {
+                self.tally("syscalls", *count);
+            }
+        }
+        self.runs.push(run);
+        run
+    }
+
+    /// A download that came to its end; its figures are summed in `run`.
+    fn download(&mut self, transfer: &Transfer, run: &mut Run) {
+        let Marks {
+            socket,
+            setup,
+            connecting,
+            connected,
+            asked,
+            first,
+            last,
+            stall,
+            ..
+        } = transfer.marks;
+        let download = last.since(asked);
+        let rate = transfer.body_bytes() as f64 / download.as_secs_f64().max(1e-9);
+        self.latencies.record(download.0);
+        let values = [
+            ("socket_ns", socket.0 as f64),
+            ("setup_ns", setup.0 as f64),
+            ("connect_ns", connected.since(connecting).0 as f64),
+            ("first_byte_ns", first.since(asked).0 as f64),
+            ("download_ns", download.0 as f64),
+            ("rate_bytes_per_s", rate),
+            ("stall_ns", stall.0 as f64),
+        ];
+        for (name, value) in values {
+            self.value(name, value);
+        }
+        run.socket_ns += socket.0 as f64;
+        run.setup_ns += setup.0 as f64;
+        run.download_ns += download.0 as f64;
+        run.bytes_per_s += rate;
+    }
+
+    /// What is measured of a run as a whole.
+    fn whole_run(&mut self, run: &mut Run, memory: &Memory, used: Usage) {
+        self.value("run_ns", run.length.0 as f64);
+        let seconds = run.length.as_secs_f64().max(1e-9);
+        self.value("overall_bytes_per_s", run.bytes as f64 / seconds);
+        if run.bytes > 0 {
+            let gib = run.bytes as f64 / GIB;
+            self.value("cpu_ns_per_gib", used.cpu().0 as f64 / gib);
+        }
+        if !memory.samples.is_empty() {
+            let sum: u64 = memory.samples.iter().sum();
+            let mean = sum as f64 / memory.samples.len() as f64;
+            run.pss_bytes = Some(mean);
+            self.value("pss_bytes", mean);
+            for &sample in &memory.samples {
+                self.value("pss_sample_bytes", sample as f64);
+            }
+        }
+        self.tally("user_ns", used.user.0);
+        self.tally("system_ns", used.system.0);
+        self.tally("voluntary_switches", used.voluntary);
+        self.tally("involuntary_switches", used.involuntary);
+        self.tally("sampler_cpu_ns", memory.own.cpu().0);
+        let peak = self.tallies.entry("peak_rss_bytes").or_default();
+        *peak = used.peak_bytes.max(*peak);
+    }
+
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.values.entry(name).or_default().push(value);
+    }
+
+    fn tally(&mut self, name: &'static str, count: u64) {
+        *self.tallies.entry(name).or_default() += count;
+    }
+
+    /// The measurement over all runs.
+    pub fn finish(self) -> IoDone {
+        let bytes = self.runs.iter().map(|run| run.bytes).sum::<u64>();
+        let failed = self.runs.iter().map(|run| run.failed).sum();
+        let (latency, histogram) = self.latencies.record_of();
+        let mut notes = Vec::new();
+        if self.discards {
+            notes.push(format!(
+                "{} of {bytes} bytes were thrown away in the kernel: counted, not seen",
+                self.tallies.get("discarded_bytes").unwrap_or(&0)
+            ));
+        }
+        if self.memory && self.runs.iter().any(|run| run.pss_bytes.is_none()) {
+            notes.push("a run was over before its memory was looked at (every 100 ms)".to_owned());
+        }
+        let named = |(name, values): (&str, Vec<f64>)| (name.to_owned(), spread(values));
+        let line = ProgramLine {
+            measure: "downloads".to_owned(),
+            threads: self.threads,
+            count: self.count,
+            elapsed_ns: self.runs.iter().map(|run| run.length.0).sum(),
+            bytes,
+            checksum: bytes.to_string(),
+            client: Some(ClientFigures {
+                connections: self.connections,
+                failed,
+                failed_by_kind: self.failed_by_kind,
+                in_flight: Some(0),
+                latency: Some(latency),
+                histogram: Some(histogram),
+            }),
+            figures: self.values.into_iter().map(named).collect(),
+            tallies: self
+                .tallies
+                .into_iter()
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+            ..ProgramLine::default()
+        };
+        IoDone {
+            line,
+            runs: self.runs,
+            failures: self.failures,
+            notes,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! `prony bench io`: strategies of input and output, one by one.
+
+mod table;
+
+use std::env::VarError;
+use std::io::Write as _;
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail};
+use prony_bench::io::{Buffers, IoDone, IoError, IoOrder, Strategy, Version, run as download};
+use prony_engine::Receive;
+
+use super::profile;
+use crate::words::{BuffersWord, HttpWord, IoWords, ReceiveWord, StrategyWord};
+use crate::{Ending, Streams};
+
+/// Buffer of one receive where nothing is said.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Runs `prony bench io`.
+pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let mut order = resolve(words, &|name| std::env::var(name))?;
+    let address = order.address;
+    let host = address.ip().to_string();
+    prony_lab::target::check(&host, &[address.ip()], words.yes_i_own_this_host)?;
+    if let Some(file) = &words.profile {
+        return profile::profiled(file, streams);
+    }
+    if let Some(file) = &words.record_scheduling
+        && let Some(ending) = profile::scheduled(file, streams)?
+    {
+        return Ok(ending);
+    }
+    order.schedule.clone_from(&words.record_scheduling);
+    let mut shown = Ok(());
+    if !words.json {
+        write!(streams.out, "{}", table::heading(&order))?;
+        streams.out.flush()?;
+    }
+    let mut number = 0;
+    let done = download(&order, &mut |run| {
+        number += 1;
+        if !words.json && shown.is_ok() {
+            shown = write!(streams.out, "{}", table::row(&number.to_string(), run));
+            shown = shown.and_then(|()| streams.out.flush());
+        }
+    });
+    let done = match done {
+        Ok(done) => done,
+        Err(wrong @ IoError::Order(_)) => bail!("{wrong}"),
+        Err(error) => {
+            writeln!(streams.err, "prony: {error}")?;
+            return Ok(Ending::Failed);
+        }
+    };
+    shown?;
+    say(words, &done, streams)
+}
+
+fn say(words: &IoWords, done: &IoDone, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    if words.json {
+        serde_json::to_writer(&mut *streams.out, &done.line)?;
+        writeln!(streams.out)?;
+    } else {
+        write!(streams.out, "{}", table::rest(done))?;
+    }
+    let marked = words.under.iter().cloned();
+    let marked = marked.chain(
+        words
+            .record_scheduling
+            .iter()
+            .map(|_| "a recorder".to_owned()),
+    );
+    for tool in marked {
+        writeln!(
+            streams.err,
+            "prony: measured under {tool}: slower than without, not to be compared"
+        )?;
+    }
+    for note in &done.notes {
+        writeln!(streams.err, "prony: {note}")?;
+    }
+    for failure in &done.failures {
+        writeln!(streams.err, "prony: {failure}")?;
+    }
+    let client = done.line.client.as_ref();
+    match client.map_or(0, |client| client.failed) {
+        0 => Ok(Ending::Done),
+        failed => {
+            let all = done.line.count + failed;
+            writeln!(streams.err, "prony: {failed} of {all} downloads failed")?;
+            Ok(Ending::Failed)
+        }
+    }
+}
+
+/// The words, checked, with nothing left to default. `variable` reads the environment.
+fn resolve(
+    words: &IoWords,
+    variable: &dyn Fn(&str) -> Result<String, VarError>,
+) -> anyhow::Result<IoOrder> {
+    let number = |name: &str| -> anyhow::Result<Option<u32>> {
+        match variable(name) {
+            Err(VarError::NotPresent) => Ok(None),
+            Err(error) => Err(error).with_context(|| name.to_owned()),
+            Ok(text) => {
+                let number = text.trim().parse::<u32>().ok().filter(|&number| number > 0);
+                match number {
+                    Some(number) => Ok(Some(number)),
+                    None => bail!("{name} is `{text}`; it must be a whole number from 1"),
+                }
+            }
+        }
+    };
+    let connections = match words.connections {
+        None => number("NO_CONNECTIONS")?.unwrap_or(100),
+        Some(given) => given,
+    };
+    let iterations = match words.iterations {
+        None => number("ITERATIONS")?.unwrap_or(1),
+        Some(given) => given,
+    };
+    let payload_bytes = match words.payload_bytes {
+        None => number("TEST_PAYLOAD")?.map(|mebibytes| u64::from(mebibytes) << 20),
+        given => given,
+    };
+    Ok(IoOrder {
+        path: words.path.clone(),
+        version: match words.http {
+            HttpWord::Http10 => Version::Http10,
+            HttpWord::Http11 => Version::Http11,
+        },
+        connections,
+        iterations,
+        strategy: match words.strategy {
+            StrategyWord::Threads => Strategy::Threads,
+            StrategyWord::Poll => Strategy::Poll,
+            StrategyWord::Epoll => Strategy::Epoll,
+            StrategyWord::Ring => Strategy::Ring,
+        },
+        receive: match words.receive {
+            ReceiveWord::Multishot => Receive::Multishot,
+            ReceiveWord::Oneshot => Receive::OneShot,
+        },
+        buffer_bytes: match words.buffer {
+            Some(bytes) => usize::try_from(bytes)?,
+            None => BUFFER_BYTES,
+        },
+        buffers: match words.buffers {
+            BuffersWord::Shared => Buffers::Shared,
+            BuffersWord::Own => Buffers::Own,
+        },
+        ring_buffers: words.ring_buffers,
+        vectored: words.vectored,
+        discard: words.discard,
+        spin: words.spin,
+        payload_bytes,
+        timeout: words.timeout,
+        memory: !words.no_memory,
+        ..IoOrder::new(SocketAddr::new(words.address, words.port))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{BenchCommand, Command, Words};
+    use clap::Parser as _;
+
+    fn resolved(words: &str, environment: &[(&str, &str)]) -> anyhow::Result<IoOrder> {
+        let words = format!("prony bench io 127.0.0.1 80 {words}");
+        let typed = Words::try_parse_from(words.split_whitespace())?;
+        let Command::Bench(bench) = typed.command else {
+            bail!("another command");
+        };
+        let Some(BenchCommand::Io(io)) = bench.other else {
+            bail!("another bench");
+        };
+        resolve(&io, &|name| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found
+                .map(|(_, value)| (*value).to_owned())
+                .ok_or(VarError::NotPresent)
+        })
+    }
+
+    #[test]
+    fn the_originals_variables_count_where_no_option_is_given() {
+        let environment = [
+            ("NO_CONNECTIONS", "7"),
+            ("ITERATIONS", "3"),
+            ("TEST_PAYLOAD", "2"),
+        ];
+        let order = resolved("", &environment).unwrap();
+        assert_eq!((order.connections, order.iterations), (7, 3));
+        assert_eq!(order.payload_bytes, Some(2 << 20));
+        let order = resolved("-c 9 -n 4 --payload-bytes 5KiB", &environment).unwrap();
+        assert_eq!((order.connections, order.iterations), (9, 4));
+        assert_eq!(order.payload_bytes, Some(5 << 10));
+        let order = resolved("", &[]).unwrap();
+        assert_eq!((order.connections, order.iterations), (100, 1));
+        assert_eq!(order.payload_bytes, None);
+    }
+
+    #[test]
+    fn a_variable_that_is_no_number_is_said() {
+        let said = resolved("", &[("ITERATIONS", "many")]).unwrap_err();
+        assert_eq!(
+            said.to_string(),
+            "ITERATIONS is `many`; it must be a whole number from 1"
+        );
+        assert!(resolved("-n 2", &[("ITERATIONS", "many")]).is_ok());
+        assert!(resolved("", &[("NO_CONNECTIONS", "0")]).is_err());
+    }
+
+    #[test]
+    fn every_axis_is_a_word() {
+        let order = resolved(
+            "--strategy ring --receive oneshot --buffer 256KiB --ring-buffers 8 --discard --spin --http 1.0 \
+             --path /a --timeout 250ms --no-memory",
+            &[],
+        )
+        .unwrap();
+        assert_eq!(
+            (order.strategy, order.receive),
+            (Strategy::Ring, Receive::OneShot)
+        );
+        assert_eq!((order.buffer_bytes, order.ring_buffers), (256 << 10, 8));
+        assert!(order.discard && order.spin && !order.memory);
+        assert_eq!(
+            (order.version, order.path.as_str()),
+            (Version::Http10, "/a")
+        );
+        let order = resolved("-s epoll --buffers own --vectored 4 -b 4MiB", &[]).unwrap();
+        assert_eq!(
+            (order.strategy, order.buffers),
+            (Strategy::Epoll, Buffers::Own)
+        );
+        assert_eq!((order.vectored, order.buffer_bytes), (4, 4 << 20));
+    }
+}
