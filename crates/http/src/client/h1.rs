@@ -45,12 +45,23 @@ enum Sending {
     Done,
     /// Behind the head, once that is out.
     Bytes(SendBuf),
-    Pieces {
-        pieces: Box<dyn Pieces>,
-        /// Bytes announced; None in chunks.
-        announced: Option<u64>,
-        given: u64,
-    },
+    Pieces(Streamed),
+}
+
+/// A body that comes in pieces.
+struct Streamed {
+    pieces: Box<dyn Pieces>,
+    /// Bytes announced; None in chunks.
+    announced: Option<u64>,
+    given: u64,
+    /// A large piece that waits until all before it is out.
+    held: Option<SendBuf>,
+}
+
+impl Streamed {
+    fn into_body(self) -> Body {
+        Body::Pieces(self.pieces, self.announced)
+    }
 }
 
 /// A connection that speaks HTTP/1.
@@ -69,7 +80,7 @@ pub(super) struct Connection {
     used: usize,
     sending: Sending,
     /// Pieces that were all sent, for another try.
-    spent: Option<(Box<dyn Pieces>, Option<u64>)>,
+    spent: Option<Body>,
     /// Why sending stopped before its end; told if no answer explains it.
     unsent: Option<Error>,
     alarm: Alarm,
@@ -170,6 +181,7 @@ impl Connection {
         self.phase = Phase::Wait;
         self.sent_bytes = 0;
         self.received_bytes = 0;
+        self.posted = 0;
         self.spent = None;
         let expected = self.reader.expect(method);
         expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))?;
@@ -181,11 +193,12 @@ impl Connection {
             Body::Bytes(bytes) if bytes.as_slice().len() <= JOINED_BYTES_MAX => Sending::Done,
             Body::Bytes(bytes) => Sending::Bytes(bytes.clone()),
             Body::Pieces(..) => match std::mem::take(body) {
-                Body::Pieces(pieces, announced) => Sending::Pieces {
+                Body::Pieces(pieces, announced) => Sending::Pieces(Streamed {
                     pieces,
                     announced,
                     given: 0,
-                },
+                    held: None,
+                }),
                 _ => Sending::Done,
             },
         };
@@ -195,17 +208,15 @@ impl Connection {
     /// The body that was sent or being sent, for another try. What was not sent to its end
     /// leaves the connection of no more use.
     pub fn take_body(&mut self, body: &mut Body) {
-        if let Some((pieces, announced)) = self.spent.take() {
-            *body = Body::Pieces(pieces, announced);
+        if let Some(spent) = self.spent.take() {
+            *body = spent;
         }
-        if matches!(self.sending, Sending::Pieces { .. }) {
-            self.unsent = Some(self.failed(Phase::Send, Kind::Closed));
-            if let Sending::Pieces {
-                pieces, announced, ..
-            } = std::mem::replace(&mut self.sending, Sending::Done)
-            {
-                *body = Body::Pieces(pieces, announced);
+        match std::mem::replace(&mut self.sending, Sending::Done) {
+            Sending::Pieces(streamed) => {
+                self.unsent = Some(self.failed(Phase::Send, Kind::Closed));
+                *body = streamed.into_body();
             }
+            other => self.sending = other,
         }
     }
 
@@ -313,7 +324,7 @@ impl Connection {
                 return Poll::Ready(Ok(piece));
             }
             if !matches!(self.sending, Sending::Done) {
-                self.pump(cx);
+                self.pump(cx)?;
             }
             match self.transport.poll_recv(cx) {
                 Poll::Ready(Ok(chunk)) if chunk.is_empty() => return Poll::Ready(self.at_end()),
@@ -371,71 +382,91 @@ impl Connection {
         }
     }
 
-    /// Sends more of a body. A failure is kept: an answer that has come says more.
+    /// Sends more of a body. That the connection takes no more of it is kept: an answer
+    /// that has come says more. A source that fails leaves nothing to wait for.
     #[cold]
     #[inline(never)]
-    fn pump(&mut self, cx: &mut Context<'_>) {
-        if let Err(error) = self.poll_pump(cx) {
-            self.sending = Sending::Done;
-            self.unsent = Some(error);
+    fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
+        let Err(error) = self.poll_pump(cx) else {
+            return Ok(());
+        };
+        match error.kind() {
+            Kind::BodySource(_) | Kind::BodyLength { .. } => Err(error),
+            _ => {
+                self.sending = Sending::Done;
+                self.unsent = Some(error);
+                Ok(())
+            }
         }
     }
 
     fn poll_pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         loop {
-            if self.transport.posted_bytes() >= SENDING_BYTES_MAX
-                || matches!(self.sending, Sending::Bytes(_))
-            {
-                match self.transport.poll_flush(cx) {
-                    Poll::Pending => return Ok(()),
-                    Poll::Ready(flushed) => {
-                        flushed.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?
-                    }
-                }
+            let waits = match &self.sending {
+                Sending::Done => return Ok(()),
+                Sending::Bytes(_) => true,
+                Sending::Pieces(streamed) => streamed.held.is_some(),
+            };
+            if waits || self.transport.posted_bytes() >= SENDING_BYTES_MAX {
+                let Poll::Ready(flushed) = self.transport.poll_flush(cx) else {
+                    return Ok(());
+                };
+                flushed.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
             }
             match std::mem::replace(&mut self.sending, Sending::Done) {
-                Sending::Done => return Ok(()),
+                Sending::Done => {}
                 Sending::Bytes(bytes) => {
                     self.sent_bytes = bytes.as_slice().len() as u64;
                     self.post(bytes)?;
                 }
-                Sending::Pieces {
-                    mut pieces,
-                    announced,
-                    given,
-                } => {
-                    let next = pieces.poll_piece(cx);
-                    let polled =
-                        next.map_err(|error| self.failed(Phase::Send, Kind::BodySource(error)))?;
-                    let piece = match polled {
-                        Poll::Pending => {
-                            self.sending = Sending::Pieces {
-                                pieces,
-                                announced,
-                                given,
-                            };
-                            return Ok(());
-                        }
-                        Poll::Ready(piece) => piece,
-                    };
-                    let length = piece.as_ref().map_or(0, |piece| piece.len() as u64);
-                    let given = given + length;
-                    self.check_length(announced, given, piece.is_none())?;
-                    let ended = piece.is_none();
-                    self.post_piece(piece, announced.is_none())?;
-                    self.sent_bytes = given;
-                    if ended {
-                        self.spent = Some((pieces, announced));
-                    } else {
-                        self.sending = Sending::Pieces {
-                            pieces,
-                            announced,
-                            given,
-                        };
+                Sending::Pieces(mut streamed) => {
+                    let polled = self.poll_piece_out(&mut streamed, cx);
+                    match polled {
+                        Ok(Poll::Ready(true)) => self.spent = Some(streamed.into_body()),
+                        _ => self.sending = Sending::Pieces(streamed),
+                    }
+                    if polled?.is_pending() {
+                        return Ok(());
                     }
                 }
             }
         }
+    }
+
+    /// Sends the next piece; ready with true at the end.
+    fn poll_piece_out(
+        &mut self,
+        streamed: &mut Streamed,
+        cx: &mut Context<'_>,
+    ) -> Result<Poll<bool>, Error> {
+        if let Some(held) = streamed.held.take() {
+            self.post(held)?;
+        }
+        let polled = streamed.pieces.poll_piece(cx);
+        let polled = polled.map_err(|error| self.failed(Phase::Send, Kind::BodySource(error)))?;
+        let Poll::Ready(piece) = polled else {
+            return Ok(Poll::Pending);
+        };
+        let ended = piece.is_none();
+        streamed.given += piece.as_ref().map_or(0, |piece| piece.len() as u64);
+        self.check_length(streamed.announced, streamed.given, ended)?;
+        self.sent_bytes = streamed.given;
+        let bytes = match (piece, streamed.announced) {
+            (Some(piece), Some(_)) => SendBuf::Owned(piece),
+            (None, Some(_)) => return Ok(Poll::Ready(true)),
+            (Some(piece), None) => {
+                let mut out = self.handle.take_buffer();
+                encode::chunk(&mut out, &piece);
+                SendBuf::Owned(out)
+            }
+            (None, None) => SendBuf::Static(b"0\r\n\r\n"),
+        };
+        match bytes.as_slice().len() > SENDING_BYTES_MAX {
+            // Alone, whatever its size, it is taken.
+            true => streamed.held = Some(bytes),
+            false => self.post(bytes)?,
+        }
+        Ok(Poll::Ready(ended))
     }
 
     fn check_length(&self, announced: Option<u64>, given: u64, ended: bool) -> Result<(), Error> {
@@ -444,19 +475,6 @@ impl Connection {
                 Err(self.failed(Phase::Send, Kind::BodyLength { announced, given }))
             }
             _ => Ok(()),
-        }
-    }
-
-    fn post_piece(&mut self, piece: Option<Vec<u8>>, chunked: bool) -> Result<(), Error> {
-        match (piece, chunked) {
-            (Some(piece), false) => self.post(SendBuf::Owned(piece)),
-            (None, false) => Ok(()),
-            (Some(piece), true) => {
-                let mut out = self.handle.take_buffer();
-                encode::chunk(&mut out, &piece);
-                self.post(SendBuf::Owned(out))
-            }
-            (None, true) => self.post(SendBuf::Static(b"0\r\n\r\n")),
         }
     }
 

@@ -1,12 +1,16 @@
-//! The HTTP client: one request or many at once, over a pool of connections.
+#![doc = include_str!("../../../../docs/http-client.md")]
 
 mod all;
+mod around;
 mod auth;
+pub mod blocking;
 mod body;
 mod connect;
 pub mod cookies;
 pub mod decode;
 pub mod error;
+#[doc(hidden)]
+pub mod guide;
 mod h1;
 mod http2;
 pub mod multipart;
@@ -28,6 +32,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
+use prony_base::Random;
 use prony_engine::Handle;
 use prony_wire::{Method, OwnedHeaders};
 use url::Url;
@@ -41,6 +46,7 @@ pub use settings::{HttpVersion, Settings};
 pub use target::Origin;
 pub use transport::{Chunk, Transport};
 
+use cookies::CookieJar;
 use pool::Pool;
 use resolve::Resolver;
 use target::Target;
@@ -67,6 +73,9 @@ struct Shared {
     spare_headers: RefCell<Vec<OwnedHeaders>>,
     tls: OnceCell<TlsConfig>,
     resolver: Resolver,
+    /// None: cookies are off.
+    cookies: RefCell<Option<CookieJar>>,
+    random: RefCell<Random>,
 }
 
 /// What is counted of a client.
@@ -78,6 +87,8 @@ struct Counters {
     cancelled: Cell<u64>,
     sent: Cell<u64>,
     resent: Cell<u64>,
+    redirected: Cell<u64>,
+    retried: Cell<u64>,
     connected: Cell<u64>,
 }
 
@@ -102,6 +113,10 @@ pub struct Counts {
     pub exchanges: u64,
     /// Exchanges repeated because a connection that had been at rest was dead.
     pub resent: u64,
+    /// Redirects followed.
+    pub redirected: u64,
+    /// Exchanges repeated by the [retry policy](retry::RetryPolicy).
+    pub retried: u64,
     /// Connections that came about.
     pub connected: u64,
     /// Connections that are open or being opened.
@@ -129,6 +144,8 @@ impl Client {
             handle: handle.clone(),
             pool: Pool::new(handle, &settings),
             resolver: Resolver::new(handle, settings.resolve.clone()),
+            cookies: RefCell::new(settings.cookies.clone()),
+            random: RefCell::new(around::random(settings.seed)),
             settings,
             targets: RefCell::default(),
             counters: Counters::default(),
@@ -219,10 +236,18 @@ impl Client {
             queued: self.0.pool.waiting() as u64,
             exchanges: counters.sent.get(),
             resent: counters.resent.get(),
+            redirected: counters.redirected.get(),
+            retried: counters.retried.get(),
             connected: counters.connected.get(),
             connections: connections as u64,
             idle: idle as u64,
         }
+    }
+
+    /// A copy of the cookies that it has now, to look at or to
+    /// [save](cookies::CookieJar::save); None where cookies are off.
+    pub fn cookies(&self) -> Option<CookieJar> {
+        self.0.cookies.borrow().clone()
     }
 
     /// What it was told.
