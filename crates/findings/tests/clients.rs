@@ -236,6 +236,17 @@ fn p006_failures_by_the_clients_own_names() {
 }
 
 #[test]
+fn p006_attempts_to_connect_that_failed() {
+    let unconnected = |count: u64| {
+        found(line(move |l| {
+            l.tallies.insert("connect_failed".to_owned(), count);
+        }))
+    };
+    only(Code::P006, Severity::Suspect, &unconnected(1));
+    none(&unconnected(0));
+}
+
+#[test]
 fn p007_more_cpu_time_than_its_threads_have() {
     let used = |ms: u64| {
         found(move |trial| trial.program.as_mut().expect("a program").system_ns = ms * MS)
@@ -252,6 +263,16 @@ fn p012_other_bytes_than_the_page() {
     only(Code::P012, Severity::Info, &bytes(35_700));
     // The tool does not say.
     none(&bytes(0));
+    let with_heads = |each: u64| {
+        found(line(move |l| {
+            l.bytes = 0;
+            l.tallies
+                .insert("bytes_with_heads".to_owned(), each * COUNT);
+        }))
+    };
+    none(&with_heads(428));
+    only(Code::P012, Severity::Info, &with_heads(429));
+    only(Code::P012, Severity::Info, &with_heads(285));
 }
 
 #[test]

@@ -274,13 +274,21 @@ const FAILED: (&str, &str) = (
 /// P006 of a client: its requests that failed, by its own names.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P006, |trial, _, line| {
-        let said = client::said(trial).filter(|said| said.failed > 0)?;
+        let said = client::said(trial)?;
+        let unconnected = line.tallies.get("connect_failed").copied().unwrap_or(0);
+        if said.failed == 0 && unconnected == 0 {
+            return None;
+        }
         let mut evidence = vec![Evidence::count("failed", said.failed)];
         let kinds = said.failed_by_kind.iter().filter(|(_, count)| **count > 0);
         let named = kinds.take(limits::KINDS_NAMED_MAX);
         evidence.extend(named.map(|(kind, count)| Evidence::count(kind.clone(), *count)));
+        if unconnected > 0 {
+            evidence.push(Evidence::count("failed attempts to connect", unconnected));
+        }
         evidence.push(Evidence::count("answered", line.count));
-        Some(Seen::suspect(said.failed as f64, FAILED, evidence))
+        let badness = said.failed as f64 + unconnected as f64;
+        Some(Seen::suspect(badness, FAILED, evidence))
     })
 }
 
@@ -342,25 +350,35 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const OTHER_PAGE: (&str, &str) = (
-    "The bodies that this client read are not as long as the page: it asks for something else (a compressed \
+    "The answers that this client read are not as long as the page: it asks for something else (a compressed \
      form, say), counts more than bodies, or did not read them to the end.",
     "See what it asks for and what it counts, and make the requests of all clients alike.",
 );
 
-/// P012 of a client: bytes of bodies for each answer are off those of the page by over 1 %.
+/// P012 of a client: bytes of bodies for each answer are off those of the page by over 1 %, or, where it
+/// counts them with the heads only, off the whole answer by over 20 %.
 pub(super) fn other_page(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P012, |trial, _, line| {
-        let page = trial.client.as_ref()?.page_body_bytes as f64;
-        let own = line.bytes as f64 / line.count as f64;
-        let ratio = own / page;
-        if line.bytes == 0 || !ratio.is_finite() || (ratio - 1.0).abs() <= limits::PAGE_OFF {
+        let page = trial
+            .client
+            .as_ref()
+            .filter(|page| page.page_body_bytes > 0)?;
+        let whole = page.page_head_bytes.saturating_add(page.page_body_bytes);
+        let with_heads = line.tallies.get("bytes_with_heads").copied().unwrap_or(0);
+        let (what, bytes, expected, off) = match (line.bytes, with_heads) {
+            (0, 0) => return None,
+            (0, all) => ("an answer", all, whole, limits::BYTES_RATIO - 1.0),
+            (bodies, _) => ("a body", bodies, page.page_body_bytes, limits::PAGE_OFF),
+        };
+        let own = bytes as f64 / line.count as f64;
+        let badness = (own / expected as f64 - 1.0).abs();
+        if !badness.is_finite() || badness <= off {
             return None;
         }
         let evidence = vec![
-            Evidence::number("bytes of a body, by the client", own, Unit::Bytes),
-            Evidence::number("bytes of the page's body", page, Unit::Bytes),
+            Evidence::number(format!("bytes of {what}, by the client"), own, Unit::Bytes),
+            Evidence::number("as Prony read it", expected as f64, Unit::Bytes),
         ];
-        let badness = (ratio - 1.0).abs();
         Some(Seen::suspect(badness, OTHER_PAGE, evidence).severity(Severity::Info))
     })
 }

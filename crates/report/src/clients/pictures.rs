@@ -135,18 +135,15 @@ impl Context<'_> {
     ) -> Picture {
         let cells = &cells[..cells.len().min(ROWS_MAX)];
         let (series, (unit, show)) = of;
-        let figures = cells
-            .iter()
-            .flat_map(|cell| series.iter().filter_map(|one| (one.of)(cell)));
-        let end = |figure: Figure| {
-            if series.len() == 1 {
-                figure.high
-            } else {
-                figure.median
-            }
-        };
-        let ends: Vec<f64> = figures.map(|figure| end(figure) / unit).collect();
-        let (axis, ticks) = Axis::linear(highest(&ends));
+        let ends = series.iter().map(|one| {
+            let figures = cells.iter().filter_map(|cell| (one.of)(cell));
+            let end = |figure: Figure| match series.len() {
+                1 => figure.high,
+                _ => figure.median,
+            };
+            highest(&figures.map(|figure| end(figure) / unit).collect::<Vec<_>>())
+        });
+        let (axis, ticks) = Axis::linear(ends.fold(0.0, f64::max));
         let axis = axis.between(NAMES, WIDTH - VALUES);
         let bottom = TOP + ROW * cells.len() as f64;
         let mut picture = Picture::new(title, WIDTH, bottom + AXIS);
@@ -225,7 +222,8 @@ impl Context<'_> {
     }
 }
 
-/// Where the axis ends: one value far beyond the others would make them all too small to see.
+/// Where the axis ends for bars of one kind: one value far beyond the others would make them all too small
+/// to see.
 fn highest(ends: &[f64]) -> f64 {
     let most = ends.iter().copied().fold(0.0, f64::max);
     prony_stats::median(ends).map_or(most, |middle| most.min(middle * CUT))
