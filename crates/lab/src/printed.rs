@@ -19,12 +19,15 @@
 //! # Ok::<(), String>(())
 //! ```
 
+mod client;
+
 use prony_record::ProgramLine;
 use regex::{Captures, Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::diagnosis::{nearest, quoted};
 use crate::experiment::words::{NAME_BYTES_MAX, short};
+pub use client::{AskedClient, read_client};
 
 /// Measurements of one program at the most.
 pub const LINES_MAX: usize = 1_000;
@@ -226,8 +229,8 @@ fn whole_number(name: &str, text: &str) -> Result<u64, String> {
     Ok(number as u64)
 }
 
-/// A measurement that says all that it must, of the work that was asked for.
-fn checked(line: ProgramLine, asked: &Asked) -> Result<ProgramLine, String> {
+/// A measurement that says all that it must, of whatever work.
+fn checked_shape(line: ProgramLine) -> Result<ProgramLine, String> {
     let measure = &line.measure;
     let plain = |c: char| !c.is_control() && c != '|';
     if measure.is_empty() || measure.len() > NAME_BYTES_MAX || !measure.chars().all(plain) {
@@ -239,6 +242,13 @@ fn checked(line: ProgramLine, asked: &Asked) -> Result<ProgramLine, String> {
     if line.elapsed_ns == 0 {
         return Err("it lacks `elapsed_ns`, or took no time".to_owned());
     }
+    Ok(line)
+}
+
+/// A measurement that says all that it must, of the work that was asked for.
+fn checked(line: ProgramLine, asked: &Asked) -> Result<ProgramLine, String> {
+    let line = checked_shape(line)?;
+    let measure = &line.measure;
     if asked.told_threads && line.threads != asked.threads {
         return Err(format!(
             "it speaks of {} threads, and {} were asked for",

@@ -38,8 +38,8 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, Random, clock};
 use prony_record::{
-    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, PlannedWorkload, Source,
-    Trial,
+    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedNetwork, PlannedSubject,
+    PlannedWorkload, Source, Trial,
 };
 use thiserror::Error;
 
@@ -312,16 +312,22 @@ fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunErro
     }
     for task in &tasks {
         subject_of(plan, task.cell)?;
-        workload_of(plan, task.cell)?;
+        let workload = workload_of(plan, task.cell)?;
+        peer_of(plan, task.cell, workload)?;
+        network_of(plan, task.cell, workload)?;
     }
     Ok(tasks)
 }
 
 /// One trial by wrk for each cell of the reference.
 fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
-    // wrk has nothing to ask of a program.
+    // wrk has nothing to ask of a program or a client.
+    let is_server = |cell: &Cell| {
+        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+        workload.is_none_or(|w| w.program.is_none() && w.client.is_none())
+    };
     let of_reference =
-        |cell: &&Cell| cell.count.is_none() && plan.reference.as_ref() == Some(&cell.subject);
+        |cell: &&Cell| is_server(cell) && plan.reference.as_ref() == Some(&cell.subject);
     let task = |(position, cell)| Task {
         cell,
         block: 0,
@@ -360,9 +366,49 @@ fn workload_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedWorkload, R
     })
 }
 
+/// The peer of a workload of clients.
+fn peer_of<'a>(
+    plan: &'a Plan,
+    cell: &Cell,
+    workload: &PlannedWorkload,
+) -> Result<Option<&'a PlannedSubject>, RunError> {
+    let Some(client) = &workload.client else {
+        return Ok(None);
+    };
+    let found = plan.peers.iter().find(|peer| peer.id == client.peer);
+    found.map(Some).ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("peer `{}`", client.peer),
+    })
+}
+
+/// The network of a workload of clients; `None`: loopback.
+fn network_of<'a>(
+    plan: &'a Plan,
+    cell: &Cell,
+    workload: &PlannedWorkload,
+) -> Result<Option<&'a PlannedNetwork>, RunError> {
+    let name = workload.client.as_ref().map(|client| &client.network);
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let found = plan.networks.iter().find(|network| network.name == *name);
+    found.map(Some).ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("network `{name}`"),
+    })
+}
+
 /// The longest that a trial can take when everything in it takes its time-out.
-fn deadline_of(plan: &Plan, subject: &PlannedSubject, workload: &PlannedWorkload) -> Nanos {
+fn deadline_of(
+    plan: &Plan,
+    subject: &PlannedSubject,
+    workload: &PlannedWorkload,
+    peer: Option<&PlannedSubject>,
+) -> Nanos {
+    let of_peer = peer.map_or(0, |peer| peer.ready.timeout_ns + peer.stop.timeout_ns);
     let named = [
+        of_peer,
         subject.ready.timeout_ns,
         subject.stop.timeout_ns,
         workload.timeout_ns.saturating_mul(3),
@@ -492,7 +538,8 @@ impl Runner<'_> {
             generator: task.generator_name(),
         });
         let order = self.order(task)?;
-        let deadline = deadline_of(self.plan, &order.subject, &order.workload);
+        let peer = order.peer.as_ref();
+        let deadline = deadline_of(self.plan, &order.subject, &order.workload, peer);
         let stop = Nanos(order.subject.stop.timeout_ns);
         let mut wanted = self.options.wanted;
         // A server that already runs is reached over the host's network only.
@@ -530,10 +577,13 @@ impl Runner<'_> {
     fn order(&self, task: &Task<'_>) -> Result<TrialOrder, RunError> {
         let purpose = format!("trial {} {}", task.cell.id, task.block);
         let named = |name: &String| task.cell.settings.contains_key(name);
+        let workload = workload_of(self.plan, task.cell)?;
         Ok(TrialOrder {
             cell: task.cell.clone(),
             subject: subject_of(self.plan, task.cell)?.clone(),
-            workload: workload_of(self.plan, task.cell)?.clone(),
+            workload: workload.clone(),
+            peer: peer_of(self.plan, task.cell, workload)?.cloned(),
+            network: network_of(self.plan, task.cell, workload)?.cloned(),
             settings: self
                 .plan
                 .settings
@@ -576,11 +626,16 @@ pub(crate) fn unfinished(order: &TrialOrder) -> Trial {
 }
 
 /// Whether a trial failed before anything of it was measured, by no chance of the load. A
-/// program is under no load, so that whenever it fails it is likely to fail again.
+/// program is under no load, so that whenever it fails it is likely to fail again; a client
+/// is its own load.
 fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     let is_program = || {
-        let mut programs = plan.cells.iter().filter(|cell| cell.count.is_some());
-        programs.any(|cell| cell.id == trial.cell)
+        let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
+        let of_client = |cell: &Cell| {
+            let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+            workload.is_some_and(|workload| workload.client.is_some())
+        };
+        cell.is_some_and(|cell| cell.count.is_some() || of_client(cell))
     };
     match &trial.outcome {
         Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use prony_record::{
-    Cell, Cores, Exit, Fact, Histogram, Isolation, Phase, PlannedSetting, PlannedSubject,
-    PlannedWorkload, Trial,
+    Cell, Cores, Exit, Fact, Histogram, Isolation, Phase, PlannedNetwork, PlannedSetting,
+    PlannedSubject, PlannedWorkload, Trial,
 };
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,10 @@ pub struct TrialOrder {
     pub workload: PlannedWorkload,
     /// The settings that it names.
     pub settings: Vec<PlannedSetting>,
+    /// The server on the other side of a client.
+    pub peer: Option<PlannedSubject>,
+    /// The network between the two; `None`: loopback.
+    pub network: Option<PlannedNetwork>,
     /// Cores by role.
     pub cores: Cores,
     /// Warm-up.

@@ -2,23 +2,29 @@
 //! measure, drain, stop. Whatever happens, the outcome is a [`Trial`], with
 //! everything that was measured until then.
 //!
-//! There are two kinds: of a server, whose processes are services that start and stop in
-//! the order of their dependencies (`server`), and of a program that runs to its end
-//! (`program`). One thread does all of it, on the generator's cores.
+//! There are three kinds: of a server, whose processes are services that start and stop in
+//! the order of their dependencies (`server`), of a program that runs to its end
+//! (`program`), and of a client, which is such a program beside a server as its peer
+//! (`client`). One thread does all of it, on the generator's cores.
 //!
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
+mod asking;
 mod children;
+mod client;
 mod drive;
 mod generator;
 mod log;
 mod process;
 mod program;
 mod ready;
+mod runner;
 mod sampling;
+mod scene;
 mod server;
 mod stage;
 mod start;
+mod translate;
 mod wrk;
 
 pub(crate) use start::fill;
@@ -60,12 +66,14 @@ pub fn run(
     interrupt: &Interrupt,
     began: &mut dyn FnMut(Phase),
 ) -> (Trial, Option<Histogram>) {
-    match &order.workload.program {
-        Some(asked) => (
+    let workload = &order.workload;
+    match (&workload.program, &workload.client) {
+        (_, Some(asked)) => (client::run(order, asked, isolation, interrupt, began), None),
+        (Some(asked), None) => (
             program::run(order, asked, isolation, interrupt, began),
             None,
         ),
-        None => server::run(order, isolation, interrupt, began),
+        (None, None) => server::run(order, isolation, interrupt, began),
     }
 }
 

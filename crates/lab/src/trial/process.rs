@@ -17,6 +17,7 @@ use super::stage::{First, Stage, first};
 use super::start::{Place, Resolved};
 use super::{Halt, POLL_MAX, in_words, ready};
 use crate::launch;
+use crate::network::Network;
 
 /// The first pause between two looks for the sign; each one is twice the last.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
@@ -33,6 +34,8 @@ pub struct Part {
     pub farewell: Farewell,
     /// What follows the stem of the trial's files in the name of its log.
     pub log_name: &'static str,
+    /// The network on whose far side it is started.
+    pub network: Rc<Network>,
     /// What it prints.
     pub log: Rc<RefCell<Option<Log>>>,
     /// Its process, once it was started.
@@ -143,9 +146,11 @@ impl Process {
         let part = &self.part;
         let log = self.stage.log(part.log_name)?;
         let (program, mut command) = part.command(&log)?;
-        let spawned = launch::on_cores(&part.cores, || launch::start(&mut command));
-        let child = spawned
+        let start = || launch::start(&mut command);
+        let started = || part.network.on_peers_side(start);
+        let child = launch::on_cores(&part.cores, started)
             .map_err(Halt::io("its cores cannot be had"))?
+            .map_err(Halt::io("its network cannot be entered"))?
             .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
         *part.log.borrow_mut() = Some(log);
         let followed = self.children.follow(child.id(), part.role, part.farewell);

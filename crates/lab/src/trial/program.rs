@@ -89,10 +89,82 @@ fn threads(order: &TrialOrder) -> u32 {
 }
 
 /// How the program ended and what it used.
-struct Ran {
-    exit: Exit,
-    usage: ProgramReport,
+pub(super) struct Ran {
+    /// How it ended.
+    pub exit: Exit,
+    /// What the kernel says of it; no lines yet.
+    pub usage: ProgramReport,
+    /// Context switches, voluntary and not.
     switches: (u64, u64),
+}
+
+impl Ran {
+    /// What its parent reports at its end; `None`: another report.
+    pub fn of(report: Report) -> Option<Ran> {
+        let Report::Ran {
+            exit,
+            wall_ns,
+            user_ns,
+            system_ns,
+            peak_bytes,
+            switches_voluntary,
+            switches_involuntary,
+        } = report
+        else {
+            return None;
+        };
+        let usage = ProgramReport {
+            wall_ns,
+            user_ns,
+            system_ns,
+            peak_bytes,
+            lines: Vec::new(),
+        };
+        Some(Ran {
+            exit,
+            usage,
+            switches: (switches_voluntary, switches_involuntary),
+        })
+    }
+
+    /// The program as a process of the trial. `stopped`: it was asked to end.
+    pub fn record(&self, command: Vec<String>, pid: Option<u32>, stopped: bool) -> ProcessRecord {
+        let program = command.first().map_or("", String::as_str);
+        let exit = match self.exit {
+            Exit::Signal { signal, .. } => Exit::Signal {
+                signal,
+                asked: stopped,
+            },
+            Exit::Code { code } => Exit::Code { code },
+        };
+        ProcessRecord {
+            role: Role::Subject,
+            name: program.rsplit('/').next().unwrap_or_default().to_owned(),
+            pid: pid.unwrap_or(0),
+            parent_pid: std::process::id(),
+            cpu_ns: self.usage.user_ns + self.usage.system_ns,
+            memory: MemoryMarks {
+                peak_bytes: Some(self.usage.peak_bytes),
+                ..MemoryMarks::default()
+            },
+            threads: Vec::new(),
+            switches_voluntary: self.switches.0,
+            switches_involuntary: self.switches.1,
+            exit: Some(exit),
+            command,
+        }
+    }
+}
+
+/// The failure that the loader left out what was to be preloaded, if a line says so.
+pub(super) fn all_preloaded(tail: &[String]) -> Result<(), Halt> {
+    match tail.iter().find(|line| line.contains(NOT_PRELOADED)) {
+        Some(line) => Err(Halt::Failed(format!(
+            "what the experiment preloads was left out: {}",
+            line.trim()
+        ))),
+        None => Ok(()),
+    }
 }
 
 struct Running<'a> {
@@ -306,32 +378,12 @@ impl<'a> Running<'a> {
 
     /// Hears the parent once; true when the program has ended.
     fn hear(&mut self) -> Result<bool, Halt> {
-        match self.next()? {
-            Some(Report::Ran {
-                exit,
-                wall_ns,
-                user_ns,
-                system_ns,
-                peak_bytes,
-                switches_voluntary,
-                switches_involuntary,
-            }) => {
-                self.ran = Some(Ran {
-                    exit,
-                    usage: ProgramReport {
-                        wall_ns,
-                        user_ns,
-                        system_ns,
-                        peak_bytes,
-                        lines: Vec::new(),
-                    },
-                    switches: (switches_voluntary, switches_involuntary),
-                });
-                Ok(true)
-            }
-            Some(_) => Err(Halt::Failed("its parent lost its way".to_owned())),
-            None => Ok(false),
-        }
+        let Some(report) = self.next()? else {
+            return Ok(false);
+        };
+        let lost = || Halt::Failed("its parent lost its way".to_owned());
+        self.ran = Some(Ran::of(report).ok_or_else(lost)?);
+        Ok(true)
     }
 
     fn output_bytes(&self) -> u64 {
@@ -341,10 +393,7 @@ impl<'a> Running<'a> {
     /// Reads what it printed.
     fn read(&mut self) -> Result<(), Halt> {
         let tail = self.log.as_ref().map(Log::tail).unwrap_or_default();
-        if let Some(line) = tail.iter().find(|line| line.contains(NOT_PRELOADED)) {
-            let reason = format!("what the experiment preloads was left out: {}", line.trim());
-            return Err(Halt::Failed(reason));
-        }
+        all_preloaded(&tail)?;
         let text = read(&self.output).map_err(Halt::io("its output cannot be read"))?;
         let pattern = self.order.subject.program_output.as_deref();
         let pattern = pattern
@@ -466,7 +515,9 @@ impl<'a> Running<'a> {
         };
         self.trial.log_tail = self.tail();
         if let Some(ran) = self.ran.take() {
-            self.trial.processes.push(self.record(&ran));
+            let command = self.resolved.command.clone();
+            let record = ran.record(command, self.pid, self.stopped);
+            self.trial.processes.push(record);
             self.trial.program = Some(ran.usage);
         }
         if let Some(log) = self.log {
@@ -484,39 +535,10 @@ impl<'a> Running<'a> {
         }
         self.trial
     }
-
-    /// The program as a process of the trial, by what the kernel said at its end.
-    fn record(&self, ran: &Ran) -> ProcessRecord {
-        let command = self.resolved.command.clone();
-        let program = command.first().map_or("", String::as_str);
-        let exit = match ran.exit {
-            Exit::Signal { signal, .. } => Exit::Signal {
-                signal,
-                asked: self.stopped,
-            },
-            Exit::Code { code } => Exit::Code { code },
-        };
-        ProcessRecord {
-            role: Role::Subject,
-            name: program.rsplit('/').next().unwrap_or_default().to_owned(),
-            pid: self.pid.unwrap_or(0),
-            parent_pid: std::process::id(),
-            cpu_ns: ran.usage.user_ns + ran.usage.system_ns,
-            memory: MemoryMarks {
-                peak_bytes: Some(ran.usage.peak_bytes),
-                ..MemoryMarks::default()
-            },
-            threads: Vec::new(),
-            switches_voluntary: ran.switches.0,
-            switches_involuntary: ran.switches.1,
-            exit: Some(exit),
-            command,
-        }
-    }
 }
 
 /// The whole of what was printed, as text.
-fn read(path: &Path) -> io::Result<String> {
+pub(super) fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     let file = File::open(path)?;
     file.take(OUTPUT_BYTES_MAX + 1).read_to_end(&mut bytes)?;

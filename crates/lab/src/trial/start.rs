@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 
-use prony_record::{PlannedProgram, Source, Trial};
+use prony_base::Nanos;
+use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
 
 use crate::experiment::THREADS;
+use crate::network::Network;
+use crate::plan::client;
 use crate::supervise::TrialOrder;
 use crate::target::Target;
 
@@ -35,12 +38,21 @@ impl Place {
                 .ok_or_else(|| io::Error::other(format!("`{authority}` has no address")))?;
             return Ok(Place { address, authority });
         }
+        Place::at(IpAddr::V4(Ipv4Addr::LOCALHOST), trial)
+    }
+
+    /// Where a peer is to be that is reached over `network`.
+    pub fn of_peer(network: &Network, trial: &Trial) -> io::Result<Place> {
+        Place::at(network.peer_address(), trial)
+    }
+
+    fn at(ip: IpAddr, trial: &Trial) -> io::Result<Place> {
         let port = if trial.isolation.network_namespace {
             PORT
         } else {
             free_port()?
         };
-        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let address = SocketAddr::new(ip, port);
         Ok(Place {
             address,
             authority: address.to_string(),
@@ -71,21 +83,40 @@ pub struct Resolved {
 pub fn resolve(order: &TrialOrder, place: &Place) -> Resolved {
     let subject = &order.subject;
     let told = order.cell.settings.get(THREADS).cloned();
-    let mut values = vec![
+    let threads = told.unwrap_or_else(|| subject.threads.to_string());
+    let mut values = of_server(order, place, threads, 0);
+    values.extend(places(order, subject));
+    let resolved = filled(subject, &values, &subject.start, &subject.env);
+    with_settings(order, &values, resolved)
+}
+
+/// The peer's command. Settings are the client's, not the peer's.
+pub fn resolve_peer(
+    order: &TrialOrder,
+    peer: &PlannedSubject,
+    asked: &PlannedClient,
+    place: &Place,
+) -> Resolved {
+    let threads = asked.peer_threads.max(1).to_string();
+    let mut values = of_server(order, place, threads, asked.payload_bytes);
+    let usual = Cell::default();
+    values.extend(places_of(order, peer, &usual));
+    filled(peer, &values, &peer.start, &peer.env)
+}
+
+fn of_server(order: &TrialOrder, place: &Place, threads: String, payload_bytes: u64) -> Values {
+    vec![
         ("{host}".to_owned(), place.address.ip().to_string()),
         ("{port}".to_owned(), place.address.port().to_string()),
-        (
-            "{threads}".to_owned(),
-            told.unwrap_or_else(|| subject.threads.to_string()),
-        ),
+        ("{threads}".to_owned(), threads),
         ("{work}".to_owned(), order.work_dir.display().to_string()),
-    ];
-    values.extend(places(order));
-    filled(order, &values, &subject.start, &subject.env)
+        ("{payload_bytes}".to_owned(), payload_bytes.to_string()),
+    ]
 }
 
 /// The program's command, likewise. `{work}` is the name of the work here.
 pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32) -> Resolved {
+    let subject = &order.subject;
     let mut values = vec![
         ("{work}".to_owned(), asked.work.clone()),
         (
@@ -94,49 +125,98 @@ pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32)
         ),
         ("{threads}".to_owned(), threads.to_string()),
     ];
-    values.extend(places(order));
-    let mut command = order.subject.program.clone();
+    values.extend(places(order, subject));
+    let mut command = subject.program.clone();
     command.extend(asked.args.iter().cloned());
-    filled(order, &values, &command, &order.subject.program_env)
+    let resolved = filled(subject, &values, &command, &subject.program_env);
+    with_settings(order, &values, resolved)
+}
+
+/// The client's command, and the one that translates what it printed (empty: none does).
+/// `place`: where its peer is, as it reaches it.
+pub fn resolve_client(
+    order: &TrialOrder,
+    asked: &PlannedClient,
+    threads: u32,
+    place: &Place,
+) -> (Resolved, Resolved) {
+    let subject = &order.subject;
+    let connections = order.cell.connections;
+    let value = |name: &str, value: String| (format!("{{{name}}}"), value);
+    let number = |name: &str, number: u64| value(name, number.to_string());
+    let mut values = vec![
+        value("url", format!("http://{}{}", place.authority, asked.path)),
+        value("host", place.address.ip().to_string()),
+        number("port", place.address.port().into()),
+        value("path", asked.path.clone()),
+        number("threads", threads.into()),
+        number("connections", connections.into()),
+        number(
+            "connections_per_thread",
+            (connections / threads.max(1)).into(),
+        ),
+        number("seconds", client::seconds(Nanos(order.duration_ns))),
+        number("payload_bytes", asked.payload_bytes),
+        value("work", asked.work.clone()),
+    ];
+    values.extend(places(order, subject));
+    let mut command = subject.client.clone();
+    command.extend(asked.args.iter().cloned());
+    let resolved = filled(subject, &values, &command, &subject.client_env);
+    // Settings are the client's, not those of what reads its output.
+    let translate = filled(
+        subject,
+        &values,
+        &subject.client_translate,
+        &subject.client_env,
+    );
+    (with_settings(order, &values, resolved), translate)
 }
 
 type Values = Vec<(String, String)>;
 
 /// Folders, the prony binary, and the builds that the cell chooses.
-fn places(order: &TrialOrder) -> Values {
-    let subject = &order.subject;
+fn places(order: &TrialOrder, subject: &PlannedSubject) -> Values {
+    places_of(order, subject, &order.cell)
+}
+
+fn places_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Values {
     let mut values = vec![
-        ("{dir}".to_owned(), dir(order)),
+        ("{dir}".to_owned(), dir(subject)),
         ("{build}".to_owned(), subject.build_dir.clone()),
         ("{prony}".to_owned(), order.prony.display().to_string()),
     ];
     for (name, offered) in &subject.variants {
-        let chosen = order.cell.settings.get(name).or(offered.first());
+        let chosen = cell.settings.get(name).or(offered.first());
         let value = chosen.cloned().unwrap_or_default();
         values.push((format!("{{{name}}}"), value));
     }
     values
 }
 
-fn dir(order: &TrialOrder) -> String {
-    match &order.subject.source {
+fn dir(subject: &PlannedSubject) -> String {
+    match &subject.source {
         Source::Folder { dir } | Source::Command { dir } => dir.clone(),
         Source::Url { .. } | Source::Unknown => String::new(),
     }
 }
 
-/// Puts the values in, and adds what the cell's settings add.
+/// Puts the values in.
 fn filled(
-    order: &TrialOrder,
+    subject: &PlannedSubject,
     values: &Values,
     command: &[String],
     env: &BTreeMap<String, String>,
 ) -> Resolved {
-    let mut resolved = Resolved {
+    Resolved {
         command: command.iter().map(|word| fill(word, values)).collect(),
         env: fill_all(env, values),
-        dir: dir(order),
-    };
+        dir: dir(subject),
+    }
+}
+
+/// Adds what the cell's settings add.
+fn with_settings(order: &TrialOrder, values: &Values, mut resolved: Resolved) -> Resolved {
     for setting in &order.settings {
         let Some(value) = order.cell.settings.get(&setting.name) else {
             continue;
@@ -239,6 +319,8 @@ mod tests {
             work_dir: "/w".into(),
             run_dir: "/r".into(),
             file_stem: String::new(),
+            peer: None,
+            network: None,
         }
     }
 
@@ -273,6 +355,62 @@ mod tests {
         assert_eq!(server.env["LD_PRELOAD"], "/s/libmimalloc.so");
         let std = resolve(&order(&[("allocator", "std")]), &place);
         assert!(!std.env.contains_key("LD_PRELOAD"));
+    }
+
+    #[test]
+    fn a_client_is_told_whom_to_ask_and_its_peer_what_to_serve() {
+        let place = Place {
+            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 81),
+            authority: "127.0.0.1:81".to_owned(),
+        };
+        let asked = PlannedClient {
+            work: "requests".to_owned(),
+            path: "/x".to_owned(),
+            peer_threads: 5,
+            payload_bytes: 9,
+            args: texts(&["-p", "{path}"]),
+            ..PlannedClient::default()
+        };
+        let mut order = order(&[("allocator", "mimalloc"), ("hardening", "off")]);
+        order.cell.connections = 10;
+        order.duration_ns = 1_500_000_000;
+        order.subject.client = texts(&[
+            "{build}/{hardening}",
+            "{connections}/{connections_per_thread}/{threads}",
+            "{seconds}",
+            "{url}",
+            "{host}:{port}",
+            "{work}",
+        ]);
+        order.subject.client_translate = texts(&["{dir}/t", "{connections}"]);
+        let (client, translate) = resolve_client(&order, &asked, 4, &place);
+        let told = [
+            "/b/off",
+            "10/2/4",
+            "2",
+            "http://127.0.0.1:81/x",
+            "127.0.0.1:81",
+            "requests",
+            "-p",
+            "/x",
+            "--allocator=mimalloc",
+        ];
+        assert_eq!(client.command, told);
+        assert_eq!(client.env["LD_PRELOAD"], "/s/libmimalloc.so");
+        assert_eq!(translate.command, ["/s/t", "10"]);
+        assert!(translate.env.is_empty() && translate.dir == client.dir);
+        let peer = PlannedSubject {
+            start: texts(&[
+                "{build}/{hardening}",
+                "{threads}",
+                "{payload_bytes}",
+                "{port}",
+            ]),
+            ..order.subject.clone()
+        };
+        let peer = resolve_peer(&order, &peer, &asked, &place);
+        assert_eq!(peer.command, ["/b/on", "5", "9", "81"]);
+        assert!(peer.env.is_empty());
     }
 
     #[test]

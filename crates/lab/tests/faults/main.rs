@@ -6,6 +6,7 @@
 //! `__allocate` it is a program of known size.
 //! Subjects need Python 3; without it the tests are skipped and say so.
 
+mod clients;
 mod killed;
 mod play;
 mod programs;

@@ -17,7 +17,7 @@ const LINE: &str = r#"{"measure":"things","threads":1,"count":10,"elapsed_ns":5,
 const MIB: u64 = 1 << 20;
 
 /// A test by its name.
-type Named = (&'static str, fn(Isolation));
+pub type Named = (&'static str, fn(Isolation));
 
 /// The tests of this module.
 pub const TESTS: [Named; 10] = [
@@ -75,7 +75,7 @@ const REASONS: [&str; 10] = [
      '/nowhere/libmissing.so' from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.",
 ];
 
-fn words(words: &[&str]) -> Vec<String> {
+pub fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
@@ -136,7 +136,7 @@ fn plan(subjects: Vec<PlannedSubject>, blocks: u32, timeout_ms: u64) -> Plan {
     }
 }
 
-fn failure(trials: &[Trial], subject: &str) -> (Phase, String) {
+pub fn failure(trials: &[Trial], subject: &str) -> (Phase, String) {
     let own = |trial: &&Trial| trial.cell.starts_with(&format!("{subject} "));
     let trial = trials.iter().find(own).expect(subject);
     match &trial.outcome {

@@ -107,6 +107,15 @@ impl Stage {
         marked.filter_map(named).collect()
     }
 
+    /// Waits until a process of this test has a command that `is_it` names.
+    pub fn wait_for(&self, is_it: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while !self.left().iter().any(|(_, command)| is_it(command)) {
+            assert!(Instant::now() < deadline, "only {:#?}", self.left());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Nothing that this test started is left, within the time that killing takes.
     pub fn none_left(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);

@@ -1,0 +1,426 @@
+//! One trial of a client: its peer is started and asked what it has counted, the client is
+//! run to its end beside it, and the peer is asked again.
+//!
+//! ```text
+//! children <- sampling <- peer <- ready <- client        (an arrow: is required by)
+//! ```
+//!
+//! The peer is a server as in any trial, on the generator's cores; the client is run as a
+//! program is, by a parent that waits, on the subject's. What the two sides counted is
+//! recorded, whether they agree or not: that is judged from the record.
+//!
+//! Not for: what the lines mean ([`crate::printed`]), or networks ([`crate::network`]).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::Handle;
+use prony_record::{
+    CheckLevel, CheckResult, ClientReport, CountsSign, DOWNLOADS, Exit, Isolation, Phase,
+    PlannedClient, ProgramLine, REQUESTS, Role, Trial, layout,
+};
+use prony_runtime::services::Definition;
+use prony_wire::Method;
+use rustix::process::Signal;
+
+use super::asking::{self, Page};
+use super::children::Farewell;
+use super::process::{Part, Ready};
+use super::runner::Runner;
+use super::scene::{self, STUCK, Scene};
+use super::stage::Stage;
+use super::start::{self, Place, Resolved};
+use super::translate::translate;
+use super::{Halt, POLL_MAX, in_words, program};
+use crate::counts::{Patterns, Readings};
+use crate::experiment::THREADS;
+use crate::launch;
+use crate::network::Network;
+use crate::plan::client::seconds;
+use crate::printed::{self, AskedClient};
+use crate::sample::machine;
+use crate::sample::parse::CoreTimes;
+use crate::supervise::{Interrupt, TrialOrder};
+
+/// How long the peer's counts may move after the client has ended.
+const SETTLE: Nanos = Nanos::from_secs(5);
+/// The first pause between two readings of them; each one is twice the last.
+const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// Bytes of a tool's own output that a record keeps.
+const SAID_BYTES_MAX: usize = 16 << 10;
+
+/// Runs a trial to its end. `began` is told of each phase.
+pub fn run(
+    order: &TrialOrder,
+    asked: &PlannedClient,
+    isolation: Isolation,
+    interrupt: &Interrupt,
+    began: &mut dyn FnMut(Phase),
+) -> Trial {
+    let ran = prony_engine::run(&scene::config(), |handle| async move {
+        let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
+        let mut running = Running::new(stage, asked, &handle, began);
+        let end = running.until_read().await;
+        let failed_in = running.stage.phase();
+        running.scene.stop().await;
+        running.finish(end, failed_in)
+    });
+    ran.unwrap_or_else(|error| scene::without_loop(order, isolation, &error))
+}
+
+/// Threads that the client is told to use.
+fn threads(order: &TrialOrder, asked: &PlannedClient) -> u32 {
+    let setting = order.cell.settings.get(THREADS);
+    let threads = setting.and_then(|value| value.parse().ok());
+    threads.unwrap_or(asked.threads).max(1)
+}
+
+struct Running<'a> {
+    scene: Scene<'a>,
+    stage: Rc<Stage>,
+    asked: &'a PlannedClient,
+    threads: u32,
+    peer: Rc<Part>,
+    runner: Option<Rc<Runner>>,
+    translation: Resolved,
+    readings: Readings,
+    report: ClientReport,
+    line: Option<ProgramLine>,
+}
+
+impl<'a> Running<'a> {
+    fn new(
+        stage: Rc<Stage>,
+        asked: &'a PlannedClient,
+        handle: &Handle,
+        began: &'a mut dyn FnMut(Phase),
+    ) -> Running<'a> {
+        let order = &stage.order;
+        let peer = order.peer.clone().unwrap_or_default();
+        let own = peer.counts.as_ref().map_or(0, |sign| sign.own_requests);
+        let part = Part {
+            role: Role::Peer,
+            resolved: Resolved::default(),
+            cores: order.cores.generator.clone(),
+            farewell: Farewell {
+                signal: launch::signal_named(&peer.stop.signal).unwrap_or(Signal::TERM),
+                timeout: Nanos(peer.stop.timeout_ns),
+            },
+            log_name: ".peer",
+            network: Rc::new(Network::loopback()),
+            log: Rc::default(),
+            child: RefCell::default(),
+        };
+        Running {
+            peer: Rc::new(part),
+            threads: threads(order, asked),
+            asked,
+            runner: None,
+            translation: Resolved::default(),
+            readings: Readings::new(own),
+            report: ClientReport::default(),
+            line: None,
+            scene: Scene::new(stage.clone(), handle, began),
+            stage,
+        }
+    }
+
+    /// All phases but the last.
+    async fn until_read(&mut self) -> Result<(), Halt> {
+        self.scene.prepare()?;
+        let place = self.set_up()?;
+        self.scene.enter(Phase::Start);
+        self.scene.watch_over().await?;
+        self.scene.start("peer", &self.peer).await?;
+        self.scene.enter(Phase::Ready);
+        let peer = self.stage.order.peer.clone().unwrap_or_default();
+        self.scene
+            .wait_ready(&self.peer, &peer.ready, &place)
+            .await?;
+        self.scene.enter(Phase::Verify);
+        let page = self.look_at_page(&place);
+        self.check("page", page)?;
+        self.count(&place).await?;
+        self.readings.start();
+        self.scene.enter(Phase::Measure);
+        self.measure().await?;
+        self.scene.enter(Phase::Drain);
+        self.count(&place).await?;
+        let source = format!("GET {} of {}", self.sign()?.path, peer.name);
+        self.report.peer = self.readings.counted(&source);
+        let read = self.read().await;
+        if let Err(Halt::Interrupted) = read {
+            return Err(Halt::Interrupted);
+        }
+        let read = read.map_err(|halt| halt.to_string());
+        self.check("output", read)
+    }
+
+    /// The network, the two commands and the files of the client.
+    fn set_up(&mut self) -> Result<Place, Halt> {
+        let order = &self.stage.order;
+        let lacks = |what: &str| Halt::Failed(format!("the trial has no {what}"));
+        let peer = order.peer.as_ref().ok_or_else(|| lacks("peer"))?;
+        let network = Network::set_up(order.network.as_ref()).map_err(Halt::Failed)?;
+        self.report.network = network.words().to_owned();
+        let place = Place::of_peer(&network, &self.stage.trial.borrow())
+            .map_err(Halt::io("there is no place to listen"))?;
+        let (client, translation) = start::resolve_client(order, self.asked, self.threads, &place);
+        if client.command.is_empty() {
+            return Err(lacks("command that runs the subject as a client"));
+        }
+        if let Some(part) = Rc::get_mut(&mut self.peer) {
+            part.resolved = start::resolve_peer(order, peer, self.asked, &place);
+            part.network = Rc::new(network);
+        }
+        self.translation = translation;
+        let output = self.file(".output.log");
+        File::create(&output).map_err(Halt::io("a log cannot be written"))?;
+        let log = Rc::new(RefCell::new(Some(self.stage.log("")?)));
+        self.scene.watched.logs.borrow_mut().push(log.clone());
+        let runner = Runner::new(self.stage.clone(), client, output, self.file(".log"), log);
+        self.runner = Some(runner);
+        Ok(place)
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        let name = format!("{}{ending}", self.stage.order.file_stem);
+        self.stage.order.run_dir.join(layout::LOGS).join(name)
+    }
+
+    fn runner(&self) -> Result<Rc<Runner>, Halt> {
+        let lacking = || Halt::Failed("there is no client to run".to_owned());
+        self.runner.clone().ok_or_else(lacking)
+    }
+
+    /// Notes a check that must pass, and fails where it did not.
+    fn check(&self, name: &str, result: Result<(), String>) -> Result<(), Halt> {
+        self.stage
+            .trial
+            .borrow_mut()
+            .verification
+            .push(CheckResult {
+                name: name.to_owned(),
+                level: CheckLevel::Must,
+                passed: result.is_ok(),
+                detail: result.clone().err().unwrap_or_default(),
+            });
+        result.map_err(Halt::Failed)
+    }
+
+    /// Asks for the page once, as the clients will; of a payload only its head.
+    fn look_at_page(&mut self, place: &Place) -> Result<(), String> {
+        let path = &self.asked.path;
+        let downloads = self.asked.work == DOWNLOADS;
+        let method = if downloads { Method::Head } else { Method::Get };
+        let mut page = asking::ask(place, &method, path)?;
+        if page.body_bytes.is_none() {
+            page = asking::ask(place, &Method::Get, path)?;
+        }
+        let Page {
+            status,
+            head_bytes,
+            body_bytes,
+            ..
+        } = page;
+        self.report.page_status = status;
+        self.report.page_head_bytes = head_bytes;
+        self.report.page_body_bytes = body_bytes.unwrap_or(0);
+        if status != 200 {
+            return Err(format!("the peer answers `{path}` with status {status}"));
+        }
+        let (came, asked) = (self.report.page_body_bytes, self.asked.payload_bytes);
+        if downloads && came != asked {
+            return Err(format!(
+                "the peer serves {came} bytes at `{path}`, not {asked}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn sign(&self) -> Result<CountsSign, Halt> {
+        let peer = self.stage.order.peer.as_ref();
+        let sign = peer.and_then(|peer| peer.counts.clone());
+        sign.ok_or_else(|| Halt::Failed("the peer does not say what it counts".to_owned()))
+    }
+
+    /// Reads the peer's counts until nothing but the reading itself moves them.
+    async fn count(&mut self, place: &Place) -> Result<(), Halt> {
+        let sign = self.sign()?;
+        let patterns = Patterns::new(&sign).map_err(Halt::Failed)?;
+        let deadline = clock::monotonic() + SETTLE;
+        let mut pause = PAUSE_MIN;
+        loop {
+            self.scene.children.collect();
+            self.peer.lives("its counts were read")?;
+            let page = asking::ask(place, &Method::Get, &sign.path);
+            let reading = page
+                .and_then(|page| patterns.read(&page.body))
+                .map_err(|why| {
+                    Halt::Failed(format!("the peer's counts at {}: {why}", sign.path))
+                })?;
+            if self.readings.add(reading) {
+                return Ok(());
+            }
+            if clock::monotonic() > deadline {
+                let reason = format!("the peer's counts still moved after {SETTLE}");
+                return Err(Halt::Failed(reason));
+            }
+            let pausing = self.stage.handle.sleep(pause);
+            self.stage.unless_interrupted(pausing).await?;
+            pause = (pause * 2).min(POLL_MAX);
+        }
+    }
+
+    /// How long the client may run.
+    fn timeout(&self) -> Nanos {
+        let own = match self.asked.work == REQUESTS {
+            true => Nanos::from_secs(seconds(Nanos(self.stage.order.duration_ns))),
+            false => Nanos::ZERO,
+        };
+        own + Nanos(self.stage.order.workload.timeout_ns)
+    }
+
+    /// Starts the client and waits for its end.
+    async fn measure(&mut self) -> Result<(), Halt> {
+        let runner = self.runner()?;
+        let cores = machine::core_times();
+        let start = clock::monotonic();
+        {
+            let mut sampler = self.stage.sampler.borrow_mut();
+            sampler.reset_peaks();
+            sampler.begin();
+        }
+        let rule = &self.stage.order.subject.stop;
+        let client = Definition::shared("client", runner.clone())
+            .requires::<Rc<Ready>>(|_, _, _| {}, |_, _| {})
+            .stop_timeout(Nanos(rule.timeout_ns) + STUCK);
+        self.scene.up(client).await?;
+        self.scene.watched.in_window.set(Some(0));
+        let timeout = self.timeout();
+        let late = || runner.with_last_line(format!("it had not ended after {timeout}"));
+        let ended = self.stage.within(timeout, runner.ended(), late);
+        let living = self.peer.while_alive("the client ended", ended);
+        let waited = self.stage.unless_interrupted(living).await;
+        self.scene.watched.in_window.set(None);
+        self.note_window(start, &cores);
+        waited???;
+        self.note_end(&runner)?;
+        match runner.exit() {
+            Some(Exit::Code { code: 0 }) | None => Ok(()),
+            Some(exit) => {
+                let reason = format!("it {}", in_words(&exit));
+                Err(Halt::Failed(runner.with_last_line(reason)))
+            }
+        }
+    }
+
+    /// What the machine and the peer did while the client ran.
+    fn note_window(&self, start: Instant, cores: &BTreeMap<u32, CoreTimes>) {
+        let mut sampler = self.stage.sampler.borrow_mut();
+        sampler.look();
+        sampler.end();
+        let order = &self.stage.order;
+        let mut used = machine::core_use(cores, &machine::core_times(), &order.cores);
+        for core in used
+            .iter_mut()
+            .filter(|core| core.role == Some(Role::Generator))
+        {
+            core.role = Some(Role::Peer);
+        }
+        let mut trial = self.stage.trial.borrow_mut();
+        trial.cores = used;
+        trial.sampled_ns = clock::monotonic().since(start).0;
+    }
+
+    /// What the kernel says of the client at its end.
+    fn note_end(&self, runner: &Runner) -> Result<(), Halt> {
+        self.scene.children.collect();
+        self.peer.lives("the client ended")?;
+        if let Some(usage) = runner.usage() {
+            let mut trial = self.stage.trial.borrow_mut();
+            trial.window_ns = usage.wall_ns;
+            trial.program = Some(usage);
+        }
+        Ok(())
+    }
+
+    /// Reads what it printed, translated where that is needed.
+    async fn read(&mut self) -> Result<(), Halt> {
+        let runner = self.runner()?;
+        program::all_preloaded(&runner.errors())?;
+        let unreadable = || Halt::io("its output cannot be read");
+        let mut text = program::read(runner.output()).map_err(unreadable())?;
+        if !self.translation.command.is_empty() {
+            self.report.said = start_of(&text, SAID_BYTES_MAX);
+            let output = self.file(".line.log");
+            let (stage, children) = (&self.stage, &self.scene.children);
+            translate(stage, children, &self.translation, runner.output(), &output).await?;
+            text = program::read(&output).map_err(unreadable())?;
+            // Its one line is part of the record.
+            let _ = std::fs::remove_file(&output);
+        }
+        let asked = AskedClient {
+            work: &self.asked.work,
+            connections: self.stage.order.cell.connections,
+            threads: self.threads,
+            body_bytes: self.report.page_body_bytes,
+            wall_ns: runner.usage().map_or(0, |usage| usage.wall_ns),
+        };
+        let line = printed::read_client(&text, &asked).map_err(Halt::Failed)?;
+        self.line = Some(line);
+        Ok(())
+    }
+
+    fn finish(mut self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
+        let mut trial = self.scene.finish(end, failed_in);
+        if let Some(report) = &mut trial.program {
+            report.lines.extend(self.line.take());
+        }
+        trial.client = Some(self.report);
+        let sampler = self.stage.sampler.take();
+        if sampler.is_full() {
+            let full =
+                "not all processes and threads of the peer were followed: there were too many";
+            trial.notes.push(full.to_owned());
+        }
+        // The client is recorded by what the kernel says of it at its end, with all that it
+        // waited for; its parent is Prony's own.
+        let mut processes = sampler.records();
+        processes.retain(|process| process.role == Role::Peer);
+        if let Some(runner) = self.runner {
+            processes.extend(runner.record());
+            trial.log_tail = runner.tail();
+            runner.close(&mut trial);
+        }
+        processes.sort_by_key(|process| (process.role, process.pid));
+        trial.processes = processes;
+        if let Some(log) = self.peer.log.take() {
+            scene::close(log, "peer", &mut trial);
+        }
+        trial
+    }
+}
+
+/// The first `bytes_max` bytes of a text, at the most, without a cut character.
+fn start_of(text: &str, bytes_max: usize) -> String {
+    let end = (0..=bytes_max.min(text.len())).rfind(|&at| text.is_char_boundary(at));
+    text[..end.unwrap_or(0)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_a_text_has_whole_characters() {
+        assert_eq!(start_of("aäb", 2), "a");
+        assert_eq!(start_of("aäb", 3), "aä");
+        assert_eq!(start_of("aäb", 9), "aäb");
+        assert_eq!(start_of("", 9), "");
+    }
+}

@@ -1,0 +1,255 @@
+//! The service that runs a client: it runs once the client has been started, and stopping
+//! it ends the client.
+//!
+//! The client is started fresh by a parent that only waits ([`crate::supervise`] says why).
+//!
+//! Not for: its peer, or what it prints ([`super::client`]).
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+
+use prony_base::{Nanos, clock};
+use prony_record::{Exit, ProcessRecord, ProgramReport, Trial};
+use prony_runtime::services::{Context, Failure, Service};
+use rustix::process::Signal;
+
+use super::log::{self, Log};
+use super::program::{OUTPUT_BYTES_MAX, Ran};
+use super::scene;
+use super::stage::Stage;
+use super::start::Resolved;
+use super::{Halt, POLL_MAX};
+use crate::launch::{self, Wanted};
+use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
+
+/// How long the parent has to start the client and say so.
+const START_TIMEOUT: Nanos = Nanos::from_secs(20);
+/// The first pause between two looks for that; each one is twice the last.
+const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// How long a killed client has to be gone.
+const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+
+/// Runs a client.
+pub struct Runner {
+    stage: Rc<Stage>,
+    resolved: Resolved,
+    /// Where its standard output goes.
+    output: PathBuf,
+    /// Where its standard error goes.
+    errors: PathBuf,
+    log: Rc<RefCell<Option<Log>>>,
+    parent: RefCell<Option<Supervisor>>,
+    pid: Cell<Option<u32>>,
+    /// It was asked to end.
+    stopped: Cell<bool>,
+    ran: RefCell<Option<Ran>>,
+}
+
+impl Runner {
+    /// One that is to run `resolved`. `output` is an empty file, `errors` that of `log`.
+    pub fn new(
+        stage: Rc<Stage>,
+        resolved: Resolved,
+        output: PathBuf,
+        errors: PathBuf,
+        log: Rc<RefCell<Option<Log>>>,
+    ) -> Rc<Runner> {
+        Rc::new(Runner {
+            stage,
+            resolved,
+            output,
+            errors,
+            log,
+            parent: RefCell::default(),
+            pid: Cell::new(None),
+            stopped: Cell::new(false),
+            ran: RefCell::default(),
+        })
+    }
+
+    /// The file with what it printed.
+    pub fn output(&self) -> &Path {
+        &self.output
+    }
+
+    /// The last lines of its standard error.
+    pub fn errors(&self) -> Vec<String> {
+        let log = self.log.borrow();
+        log.as_ref().map(Log::tail).unwrap_or_default()
+    }
+
+    /// The last lines of standard error; of standard output where there are none.
+    pub fn tail(&self) -> Vec<String> {
+        let errors = self.errors();
+        if !errors.is_empty() {
+            return errors;
+        }
+        log::tail_of(&self.output)
+    }
+
+    /// `reason` with the last line that it printed.
+    pub fn with_last_line(&self, reason: String) -> String {
+        match self.tail().iter().rfind(|line| !line.trim().is_empty()) {
+            Some(line) => format!("{reason}; its last line: {}", line.trim()),
+            None => format!("{reason}; it printed nothing"),
+        }
+    }
+
+    /// How it ended; `None`: it has not.
+    pub fn exit(&self) -> Option<Exit> {
+        self.ran.borrow().as_ref().map(|ran| ran.exit.clone())
+    }
+
+    /// What the kernel says of it; `None`: it has not ended.
+    pub fn usage(&self) -> Option<ProgramReport> {
+        self.ran.borrow().as_ref().map(|ran| ran.usage.clone())
+    }
+
+    /// It as a process of the trial; `None`: it was not seen to end.
+    pub fn record(&self) -> Option<ProcessRecord> {
+        let command = self.resolved.command.clone();
+        let ran = self.ran.borrow();
+        let ran = ran.as_ref()?;
+        Some(ran.record(command, self.pid.get(), self.stopped.get()))
+    }
+
+    /// Closes its log, and removes an output that is empty.
+    pub fn close(&self, trial: &mut Trial) {
+        if let Some(log) = self.log.take() {
+            scene::close(log, "client", trial);
+        }
+        if std::fs::metadata(&self.output).is_ok_and(|metadata| metadata.len() == 0) {
+            // An empty file says nothing; one that stays does no harm.
+            let _ = std::fs::remove_file(&self.output);
+        }
+    }
+
+    fn spawn(&self) -> Result<(), Halt> {
+        let order = &self.stage.order;
+        let program = ProgramOrder {
+            command: self.resolved.command.clone(),
+            env: self.resolved.env.clone(),
+            dir: self.resolved.dir.clone().into(),
+            output: self.output.clone(),
+            log: self.errors.clone(),
+        };
+        let started = launch::on_cores(&order.cores.subject, || {
+            Supervisor::start(&order.prony, Wanted::default(), Order::Program(program))
+        });
+        let started = started.map_err(Halt::io("the client's cores cannot be had"))?;
+        let parent = started.map_err(|error| Halt::Failed(error.to_string()))?;
+        *self.parent.borrow_mut() = Some(parent);
+        Ok(())
+    }
+
+    /// The next report of the parent; `None`: none yet.
+    fn next(&self) -> Result<Option<Report>, Halt> {
+        let lost = |error| Halt::Failed(format!("the parent of the client was lost: {error}"));
+        match &mut *self.parent.borrow_mut() {
+            Some(parent) => parent.next(Duration::ZERO).map_err(lost),
+            None => Ok(None),
+        }
+    }
+
+    async fn begin(&self) -> Result<(), Halt> {
+        self.spawn()?;
+        let deadline = clock::monotonic() + START_TIMEOUT;
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.next()? {
+                Some(Report::Began { pid }) => {
+                    self.pid.set(Some(pid));
+                    return Ok(());
+                }
+                Some(Report::Exited { error, .. }) => {
+                    let program = &self.resolved.command[0];
+                    let why = error.unwrap_or_default();
+                    let reason = format!("`{program}` cannot be started: {why}");
+                    return Err(Halt::Failed(reason));
+                }
+                Some(_) => return Err(lost_its_way()),
+                None if clock::monotonic() > deadline => {
+                    let reason = format!("it was not started within {START_TIMEOUT}");
+                    return Err(Halt::Failed(reason));
+                }
+                None => self.stage.handle.sleep(pause).await,
+            }
+            pause = (pause * 2).min(POLL_MAX);
+        }
+    }
+
+    /// Waits until it has ended; the failure that it printed too much, or was lost.
+    pub async fn ended(&self) -> Result<(), Halt> {
+        loop {
+            if self.hear()? {
+                return Ok(());
+            }
+            let printed = std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len());
+            if printed > OUTPUT_BYTES_MAX {
+                let limit = OUTPUT_BYTES_MAX >> 20;
+                return Err(Halt::Failed(format!("it printed more than {limit} MiB")));
+            }
+            self.stage.handle.sleep(POLL_MAX).await;
+        }
+    }
+
+    /// Hears the parent once; true when the client has ended.
+    fn hear(&self) -> Result<bool, Halt> {
+        if self.ran.borrow().is_some() {
+            return Ok(true);
+        }
+        let Some(report) = self.next()? else {
+            return Ok(false);
+        };
+        *self.ran.borrow_mut() = Some(Ran::of(report).ok_or_else(lost_its_way)?);
+        Ok(true)
+    }
+
+    /// Asks it to end, and kills it when it does not in time.
+    async fn end(&self) {
+        let rule = &self.stage.order.subject.stop;
+        let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);
+        let steps = [
+            (signal, Nanos(rule.timeout_ns)),
+            (Signal::KILL, KILL_TIMEOUT),
+        ];
+        for (signal, timeout) in steps {
+            // One whose parent is lost is killed with the rest.
+            let Ok(false) = self.hear() else { return };
+            let Some(pid) = self.pid.get() else { return };
+            self.stopped.set(true);
+            launch::signal(pid, signal);
+            let _ = self.stage.handle.timeout(timeout, self.over()).await;
+        }
+    }
+
+    /// Waits until it has ended or is lost.
+    async fn over(&self) {
+        while let Ok(false) = self.hear() {
+            self.stage.handle.sleep(POLL_MAX).await;
+        }
+    }
+}
+
+fn lost_its_way() -> Halt {
+    Halt::Failed("its parent lost its way".to_owned())
+}
+
+impl Service for Runner {
+    async fn start(&self, _: &Context) -> Result<(), Failure> {
+        let begun = self.stage.unless_stopping(self.begin()).await;
+        if begun.is_err() {
+            // A start that failed is not followed by a stop.
+            drop(self.parent.take());
+        }
+        begun.map_err(Failure::from)
+    }
+
+    async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        self.end().await;
+        drop(self.parent.take());
+        Ok(())
+    }
+}

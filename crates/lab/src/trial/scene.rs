@@ -1,0 +1,273 @@
+//! What every trial with a server in it has: a stage, services on one loop of one thread
+//! of the generator's cores, and an end that leaves nothing behind.
+//!
+//! Not for: what is measured ([`super::server`], [`super::client`]).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use prony_base::{Nanos, clock};
+use prony_engine::{Config, DriverChoice, Handle};
+use prony_record::{Canary, CanaryPair, Isolation, Outcome, Phase, ReadySign, SCHEMA, Trial};
+use prony_runtime::services::{
+    Definition, Options, Reason, Service, ServiceError, ServiceId, Services,
+};
+use rustix::process::Signal;
+
+use super::children::Children;
+use super::process::{Part, Process, Ready};
+use super::sampling::{Sampling, Watched};
+use super::stage::Stage;
+use super::start::Place;
+use super::{Halt, log};
+use crate::sample::machine;
+use crate::supervise::TrialOrder;
+use crate::{canary, launch};
+
+/// How long what the subject started has to end after it.
+const GRACE: Nanos = Nanos::from_millis(500);
+/// How long a killed process has to be gone.
+const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// What a service may take beyond the time-outs that it keeps itself, before it counts as stuck.
+pub const STUCK: Nanos = Nanos::from_secs(30);
+/// Pause between two looks at what is left of the processes.
+const PAUSE: Nanos = Nanos::from_millis(2);
+
+/// The loop of a trial: a few timers and descriptors, nothing that a ring would be better at.
+pub fn config() -> Config {
+    Config {
+        driver: DriverChoice::Epoll,
+        recv_buffers: 1,
+        ..Config::default()
+    }
+}
+
+/// The record of a trial whose loop could not run.
+pub fn without_loop(
+    order: &TrialOrder,
+    isolation: Isolation,
+    error: &dyn std::fmt::Display,
+) -> Trial {
+    let reason = format!("the event loop of the trial cannot run: {error}");
+    let phase = Phase::Prepare;
+    Trial {
+        schema: SCHEMA,
+        cell: order.cell.id.clone(),
+        block: order.block,
+        position: order.position,
+        seed: order.seed,
+        isolation,
+        outcome: Outcome::Failed { phase, reason },
+        ..Trial::default()
+    }
+}
+
+/// A trial under way, as far as all are alike.
+pub struct Scene<'a> {
+    /// What its services share.
+    pub stage: Rc<Stage>,
+    /// The services.
+    pub services: Services,
+    /// The processes.
+    pub children: Rc<Children>,
+    /// What is looked at while they run.
+    pub watched: Rc<Watched>,
+    began: &'a mut dyn FnMut(Phase),
+    canary_before: Option<Canary>,
+    counters_before: BTreeMap<String, u64>,
+}
+
+impl<'a> Scene<'a> {
+    /// One in which nothing has begun. `began` is told of each phase.
+    pub fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Phase)) -> Scene<'a> {
+        Scene {
+            services: Services::new(handle, Options::default()),
+            children: Children::new(stage.clone()),
+            watched: Rc::default(),
+            stage,
+            began,
+            canary_before: None,
+            counters_before: BTreeMap::new(),
+        }
+    }
+
+    /// The first phase: folder, cores, and the machine as it is before.
+    pub fn prepare(&mut self) -> Result<(), Halt> {
+        (self.began)(Phase::Prepare);
+        let stage = self.stage.clone();
+        let order = &stage.order;
+        std::fs::create_dir_all(&order.work_dir)
+            .map_err(Halt::io("the trial's folder cannot be made"))?;
+        if !order.cores.generator.is_empty() {
+            launch::pin(&order.cores.generator)
+                .map_err(Halt::io("the generator's cores cannot be had"))?;
+        }
+        stage.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
+        self.canary_before = Some(canary::sing(&order.cores.subject));
+        self.counters_before = machine::network_counters();
+        Ok(())
+    }
+
+    /// Goes on to the next phase.
+    pub fn enter(&mut self, phase: Phase) {
+        self.stage.enter(phase);
+        (self.began)(phase);
+    }
+
+    /// Adds a service and waits until it runs, or says why it does not.
+    pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<(), Halt> {
+        let added = self.services.add(definition);
+        let id = added.map_err(|error| Halt::Failed(error.to_string()))?;
+        let started = self.stage.unless_interrupted(self.services.start(id));
+        started.await?.map_err(|error| self.halt(id, &error))
+    }
+
+    fn halt(&self, id: ServiceId, error: &ServiceError) -> Halt {
+        match self.services.reason(id) {
+            Some(Reason::StartFailed(why)) => Halt::Failed(why),
+            _ => Halt::Failed(error.to_string()),
+        }
+    }
+
+    /// Children and sampling, which every process requires.
+    pub async fn watch_over(&self) -> Result<(), Halt> {
+        let children = Definition::shared("children", self.children.clone())
+            .provides::<Rc<Children>>(|children| children)
+            .stop_timeout(STUCK);
+        self.up(children).await?;
+        let (stage, watched) = (self.stage.clone(), self.watched.clone());
+        let made =
+            move |children: Rc<Children>| Sampling::new(stage.clone(), children, watched.clone());
+        let sampling =
+            Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
+        self.up(sampling).await
+    }
+
+    /// Starts a server.
+    pub async fn start(&self, name: &'static str, part: &Rc<Part>) -> Result<(), Halt> {
+        self.watched.logs.borrow_mut().push(part.log.clone());
+        let (stage, own) = (self.stage.clone(), part.clone());
+        let made = move |children: Rc<Children>, _: Rc<Sampling>| {
+            Process::new(stage.clone(), own.clone(), children)
+        };
+        let process = Definition::construct(name, made)
+            .provides::<Rc<Process>>(|process| process)
+            .stop_timeout(part.farewell.timeout + STUCK);
+        self.up(process).await
+    }
+
+    /// Waits until the started server has given its sign.
+    pub async fn wait_ready(
+        &self,
+        part: &Rc<Part>,
+        sign: &ReadySign,
+        place: &Place,
+    ) -> Result<(), Halt> {
+        let (stage, part) = (self.stage.clone(), part.clone());
+        let (sign, place) = (sign.clone(), place.clone());
+        let timeout = Nanos(sign.timeout_ns) + STUCK;
+        let made = move |children: Rc<Children>, _: Rc<Process>| {
+            let (stage, part) = (stage.clone(), part.clone());
+            Ready::new(stage, part, children, sign.clone(), place.clone())
+        };
+        let ready = Definition::construct("ready", made)
+            .provides::<Rc<Ready>>(|ready| ready)
+            .start_timeout(timeout);
+        self.up(ready).await
+    }
+
+    /// Ends what was started last, then the others, then whatever is left.
+    pub async fn stop(&mut self) {
+        self.stage.stop();
+        self.counters_after();
+        self.canary_after();
+        self.enter(Phase::Stop);
+        self.services.stop_all().await;
+        self.name_leftovers().await;
+        self.kill_leftovers().await;
+        self.stage.leave();
+    }
+
+    fn counters_after(&mut self) {
+        let before = std::mem::take(&mut self.counters_before);
+        let mut trial = self.stage.trial.borrow_mut();
+        let own = trial.isolation.network_namespace;
+        trial.kernel = machine::kernel_counters(own, before, machine::network_counters());
+    }
+
+    /// Only where a window was measured: nothing else is judged by the machine's speed.
+    fn canary_after(&mut self) {
+        let measured = {
+            let trial = self.stage.trial.borrow();
+            trial.load.is_some() || trial.program.is_some()
+        };
+        if let (Some(before), true) = (self.canary_before, measured) {
+            let after = canary::sing(&self.stage.order.cores.subject);
+            self.stage.trial.borrow_mut().canary = Some(CanaryPair { before, after });
+        }
+    }
+
+    /// Notes what is still there after a moment's grace.
+    async fn name_leftovers(&self) {
+        let own = std::process::id();
+        let deadline = clock::monotonic() + GRACE;
+        loop {
+            self.children.collect();
+            let left = launch::descendants(own);
+            if left.is_empty() {
+                return;
+            }
+            if clock::monotonic() > deadline {
+                let mut sampler = self.stage.sampler.borrow_mut();
+                sampler.look();
+                let names = left.iter().map(|&pid| sampler.name_of(pid)).collect();
+                self.stage.trial.borrow_mut().left_behind = names;
+                return;
+            }
+            self.stage.handle.sleep(PAUSE).await;
+        }
+    }
+
+    async fn kill_leftovers(&self) {
+        let own = std::process::id();
+        let deadline = clock::monotonic() + KILL_TIMEOUT;
+        while clock::monotonic() < deadline {
+            self.children.collect();
+            let left = launch::descendants(own);
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                launch::signal(pid, Signal::KILL);
+            }
+            self.stage.handle.sleep(PAUSE).await;
+        }
+        self.stage.note("a process could not be killed".to_owned());
+    }
+
+    /// The record, but for its processes. `end`: how all phases but the last went.
+    pub fn finish(&self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
+        let mut trial = self.stage.trial.take();
+        trial.outcome = match end {
+            Ok(()) => Outcome::Measured,
+            Err(Halt::Interrupted) => Outcome::Interrupted,
+            Err(Halt::Failed(reason)) => Outcome::Failed {
+                phase: failed_in,
+                reason,
+            },
+        };
+        trial
+    }
+}
+
+/// Closes the log of `who`, and notes where it was cut.
+pub fn close(log: log::Log, who: &str, trial: &mut Trial) {
+    if log.was_cut() {
+        let cut = format!(
+            "the {who}'s log passed {} MiB and was emptied",
+            log::LOG_BYTES_MAX >> 20
+        );
+        trial.notes.push(cut);
+    }
+    log.close();
+}
