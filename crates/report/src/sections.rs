@@ -264,7 +264,8 @@ pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRunRow> {
             remedy: "prony run … --resume with this run's directory".to_owned(),
         });
     }
-    if programs::any(&run.plan) {
+    let kinds = Kinds::of(&run.plan);
+    if kinds.programs || kinds.clients {
         return programs::words::merged(rows, &run.plan);
     }
     rows

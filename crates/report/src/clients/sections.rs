@@ -367,7 +367,12 @@ impl<'a> Context<'a> {
     /// Who is not in the tables of a section, and why.
     pub(super) fn absent(&self, section: &Section<'_>) -> Vec<String> {
         let mut reasons: Vec<(&str, &str, Vec<String>)> = Vec::new();
-        for not in &self.run.plan.not_run {
+        let subjects = &self.run.plan.subjects;
+        let other = |not: &&NotRun| {
+            let subject = subjects.iter().find(|s| s.id == not.what);
+            subject.is_some_and(|s| s.client.is_empty())
+        };
+        for not in self.run.plan.not_run.iter().filter(|not| !other(not)) {
             let subjects = self.run.plan.subjects.iter().map(|s| s.id.as_str());
             let mut known = subjects.filter(|id| {
                 not.what
