@@ -213,7 +213,7 @@ pub(super) fn crowded(case: &Case<'_>) -> Vec<Finding> {
             .flat_map(|(side, threads, cores)| {
                 [
                     Evidence::count(format!("threads of the {side}"), *threads),
-                    Evidence::number(format!("cores of the {side}"), *cores as f64, Unit::Cores),
+                    Evidence::count(format!("cores of the {side}"), *cores as u64),
                 ]
             })
             .collect();

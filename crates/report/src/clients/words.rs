@@ -237,7 +237,7 @@ pub fn method(run: &Run) -> Vec<String> {
 }
 
 /// What a document on clients cannot tell.
-pub fn limits() -> [String; 2] {
+pub fn limits() -> [String; 3] {
     [
         "Each latency is the client's own word. Clients take it at different moments: before or after the call \
          that sends, at the first or the last byte, when they get to look. Rates, CPU time and counts are \
@@ -245,6 +245,9 @@ pub fn limits() -> [String; 2] {
             .to_owned(),
         "A client that fills the peer shows the peer's rate. Where the table says that the peer was the limit, \
          only CPU time a request tells clients apart."
+            .to_owned(),
+        "Loopback has no wire: no loss, no delay, no interrupts. Each side's core does part of the other's network \
+         work, so CPU time belongs to this peer and this network, too; compare it within this document only."
             .to_owned(),
     ]
 }
