@@ -39,6 +39,7 @@ pub struct Counters {
     pub(crate) accept_errors: Count,
     pub(crate) bytes_in: Count,
     pub(crate) bytes_out: Count,
+    pub(crate) body_bytes: Count,
     /// By status, from 100.
     statuses: [Count; STATUSES],
 }
@@ -58,6 +59,7 @@ impl Default for Counters {
             accept_errors: Count::default(),
             bytes_in: Count::default(),
             bytes_out: Count::default(),
+            body_bytes: Count::default(),
             statuses: std::array::from_fn(|_| Count::default()),
         }
     }
@@ -85,6 +87,7 @@ impl Counters {
             accept_errors: self.accept_errors.get(),
             bytes_in: self.bytes_in.get(),
             bytes_out: self.bytes_out.get(),
+            body_bytes: self.body_bytes.get(),
             statuses: statuses
                 .filter(|&(count, _)| count > 0)
                 .map(|(count, status)| (status, count))
@@ -119,6 +122,8 @@ pub struct Totals {
     pub bytes_in: u64,
     /// Bytes handed over for sending.
     pub bytes_out: u64,
+    /// Bytes of the bodies of the requests that were answered, without framing.
+    pub body_bytes: u64,
     /// How many answers had each status.
     pub statuses: BTreeMap<u16, u64>,
 }
@@ -147,6 +152,7 @@ impl Totals {
         self.accept_errors += other.accept_errors;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
+        self.body_bytes += other.body_bytes;
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }

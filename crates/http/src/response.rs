@@ -6,6 +6,8 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
@@ -22,6 +24,8 @@ pub struct Response {
     is_head: bool,
     keep_alive: bool,
     status: u16,
+    /// Bytes of the body that were given.
+    body_bytes: u64,
     progress: Progress,
 }
 
@@ -74,6 +78,7 @@ impl Response {
             is_head: false,
             keep_alive: true,
             status: 0,
+            body_bytes: 0,
             progress: Progress::Idle,
         }
     }
@@ -95,6 +100,7 @@ impl Response {
         if let Some(wanted) = self.start(status, headers, framing) {
             if wanted {
                 self.link.out.extend_from_slice(body);
+                self.body_bytes = body.len() as u64;
             }
             self.progress = Progress::Whole;
         }
@@ -190,6 +196,7 @@ impl Response {
             Ok(wanted) => {
                 if wanted {
                     self.link.out.extend_from_slice(text.as_bytes());
+                    self.body_bytes = text.len() as u64;
                 }
                 Progress::Whole
             }
@@ -203,6 +210,7 @@ impl Response {
         self.version = head.version;
         self.is_head = head.method == Method::Head;
         self.keep_alive = keep_alive;
+        self.body_bytes = 0;
         self.progress = Progress::Unanswered;
     }
 
@@ -220,6 +228,7 @@ impl Response {
             return After::Abort;
         }
         counters.answered.add(1);
+        counters.body_bytes.add(self.body_bytes);
         counters.status(self.status);
         match self.keep_alive {
             true => After::KeepAlive,
@@ -278,7 +287,7 @@ impl BodyWriter<'_> {
     /// nothing; [`io::ErrorKind::InvalidInput`] if it is more than was announced.
     pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
         for piece in data.chunks(PIECE_BYTES) {
-            let Some(body) = self.take(piece.len())? else {
+            let Some(body) = self.take(piece.len() as u64)? else {
                 return Ok(());
             };
             let out = self.response.link.out();
@@ -300,11 +309,40 @@ impl BodyWriter<'_> {
         if data.is_empty() || self.response.progress == Progress::Streaming(Body::Chunked) {
             return self.write(data).await;
         }
-        if self.take(data.len())?.is_none() {
+        if self.take(data.len() as u64)?.is_none() {
             return Ok(());
         }
         self.send().await?;
         let sent = self.response.link.send_piece(SendBuf::Static(data)).await;
+        self.note(sent)
+    }
+
+    /// Adds `length` bytes of a file from `offset` on, which go to the client without
+    /// passing through the program. For an answer whose length was announced. Waits, for
+    /// much, until all of it is in the kernel's hands.
+    ///
+    /// # Errors
+    /// As of [`write`](BodyWriter::write), and what the kernel says about the file;
+    /// [`io::ErrorKind::UnexpectedEof`] if it has not so many bytes;
+    /// [`io::ErrorKind::InvalidInput`] in an answer of unknown length.
+    pub async fn write_file(
+        &mut self,
+        file: &Rc<OwnedFd>,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<()> {
+        if self.response.progress == Progress::Streaming(Body::Chunked) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a part of a file needs an announced length",
+            ));
+        }
+        if self.take(length)?.is_none() {
+            return Ok(());
+        }
+        self.send().await?;
+        let file = Rc::clone(file);
+        let sent = self.response.link.send_file(file, offset, length).await;
         self.note(sent)
     }
 
@@ -333,10 +371,18 @@ impl BodyWriter<'_> {
     }
 
     /// Notes that `length` bytes more are given; None if they are not wanted.
-    fn take(&mut self, length: usize) -> io::Result<Option<Body>> {
+    fn take(&mut self, length: u64) -> io::Result<Option<Body>> {
+        let taken = self.take_counted(length)?;
+        if taken.is_some() {
+            self.response.body_bytes += length;
+        }
+        Ok(taken)
+    }
+
+    fn take_counted(&mut self, length: u64) -> io::Result<Option<Body>> {
         match &mut self.response.progress {
             Progress::Streaming(Body::Unwanted) | Progress::Whole => Ok(None),
-            Progress::Streaming(Body::Left(left)) => match left.checked_sub(length as u64) {
+            Progress::Streaming(Body::Left(left)) => match left.checked_sub(length) {
                 Some(less) => {
                     *left = less;
                     Ok(Some(Body::Left(less)))

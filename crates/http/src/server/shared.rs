@@ -4,6 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -124,7 +126,7 @@ impl Date {
 
 /// One connection's stream, and the answers that are to go out on it.
 pub(crate) struct Link {
-    pub(crate) shared: std::rc::Rc<Shared>,
+    pub(crate) shared: Rc<Shared>,
     pub(crate) stream: Stream,
     /// Answers made and not yet posted.
     pub(crate) out: Vec<u8>,
@@ -174,6 +176,21 @@ impl Link {
         }
         self.shared.counters.bytes_out.add(length as u64);
         self.stream.post(bytes)
+    }
+
+    /// Posts a part of a file, and waits if too much is unsent.
+    pub(crate) async fn send_file(
+        &mut self,
+        file: Rc<OwnedFd>,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<()> {
+        self.stream.send_file(file, offset, length)?;
+        self.shared.counters.bytes_out.add(length);
+        if self.stream.posted_bytes() > self.shared.options.response_buffer_bytes_max {
+            self.sent().await?;
+        }
+        Ok(())
     }
 
     /// Waits until everything posted is in the kernel's hands.
