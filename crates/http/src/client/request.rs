@@ -9,9 +9,13 @@ use prony_wire::{Header, Method};
 use super::Client;
 use super::auth;
 use super::body::{Body, Pieces};
+use super::decode::DecodeSettings;
 use super::error::Error;
 use super::h1;
+use super::multipart::Form;
+use super::redirect::RedirectPolicy;
 use super::response::Response;
+use super::retry::RetryPolicy;
 use super::settings::HttpVersion;
 use super::target::Target;
 
@@ -36,6 +40,9 @@ pub(super) struct Options {
     pub first_byte_timeout: Option<Nanos>,
     pub version: Option<HttpVersion>,
     pub on_progress: Option<OnProgress>,
+    pub redirects: Option<RedirectPolicy>,
+    pub retries: Option<RetryPolicy>,
+    pub decode: Option<DecodeSettings>,
 }
 
 /// A request that is ready to be sent.
@@ -43,6 +50,8 @@ pub struct Request {
     pub(super) target: Rc<Target>,
     pub(super) method: Method,
     pub(super) headers: Vec<(String, Vec<u8>)>,
+    /// What the client adds of its own for one exchange: codings, cookies.
+    pub(super) own_headers: Vec<(&'static str, String)>,
     pub(super) body: Body,
     pub(super) options: Option<Box<Options>>,
 }
@@ -70,6 +79,13 @@ impl Request {
         lines.map(|(name, value)| Header::new(name, value))
     }
 
+    /// The same, and those that the client adds.
+    pub(super) fn all_headers(&self) -> impl Iterator<Item = Header<'_>> {
+        let own = self.own_headers.iter();
+        self.headers()
+            .chain(own.map(|(name, value)| Header::new(name, value.as_bytes())))
+    }
+
     /// The same request once more; None where its body can be had only once.
     pub fn again(&self) -> Option<Request> {
         let body = match &self.body {
@@ -81,6 +97,7 @@ impl Request {
             target: self.target.clone(),
             method: self.method,
             headers: self.headers.clone(),
+            own_headers: Vec::new(),
             body,
             options: self.options.clone(),
         })
@@ -120,6 +137,7 @@ impl RequestBuilder {
             target,
             method,
             headers: Vec::new(),
+            own_headers: Vec::new(),
             body: Body::Empty,
             options: None,
         });
@@ -152,6 +170,29 @@ impl RequestBuilder {
     /// `length` in bytes where it is known; otherwise they go out in chunks.
     pub fn body_stream(self, pieces: impl Pieces + 'static, length: Option<u64>) -> Self {
         self.body(Body::pieces(pieces, length))
+    }
+
+    /// Sets the body to a form, and the Content-Type with it.
+    pub fn multipart(self, form: Form) -> Self {
+        let (content_type, body) = form.build().into_body();
+        self.header("content-type", content_type).body(body)
+    }
+
+    /// Which redirects are followed; see [`Settings::redirects`](super::Settings).
+    pub fn redirects(self, policy: RedirectPolicy) -> Self {
+        self.option(|options| options.redirects = Some(policy))
+    }
+
+    /// What is tried again; see [`Settings::retries`](super::Settings).
+    pub fn retries(self, policy: RetryPolicy) -> Self {
+        self.option(|options| options.retries = Some(policy))
+    }
+
+    /// Which content codings are asked for and taken off; see
+    /// [`Settings::decode`](super::Settings). With an Accept-Encoding or a Range of the
+    /// caller's own, none are.
+    pub fn decode(self, settings: DecodeSettings) -> Self {
+        self.option(|options| options.decode = Some(settings))
     }
 
     /// User and password (RFC 7617).

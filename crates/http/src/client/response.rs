@@ -12,6 +12,7 @@ use prony_base::{Instant, Nanos};
 use prony_wire::{Headers, OwnedHeaders};
 
 use super::Client;
+use super::body::Body;
 use super::decode::{Decoder, PIECE_BYTES_MAX};
 use super::error::{Error, Kind, Phase};
 use super::h1::{Connection, Next};
@@ -87,6 +88,30 @@ pub(super) enum Source {
     Http2(Box<Exchange>, Option<Chunk>),
     /// Nowhere any more: it is over.
     Over,
+}
+
+impl Source {
+    /// The bytes that were received last.
+    #[inline]
+    fn data(&self, place: Range<usize>) -> &[u8] {
+        match self {
+            Source::Http1(connection) => connection.data(place),
+            Source::Http2(_, chunk) => {
+                let chunk = chunk.as_deref().unwrap_or_default();
+                chunk.get(place).unwrap_or_default()
+            }
+            Source::Over => &[],
+        }
+    }
+
+    /// The request's body, for another try.
+    pub fn take_body(&mut self, body: &mut Body) {
+        match self {
+            Source::Http1(connection) => connection.take_body(body),
+            Source::Http2(exchange, _) => *body = exchange.take_body(),
+            Source::Over => {}
+        }
+    }
 }
 
 /// Counts a request once, whatever becomes of it.
@@ -175,7 +200,7 @@ impl Decoding {
         answered: &Answered,
     ) -> Result<Option<Box<Decoding>>, Error> {
         match client.decode_settings(request) {
-            Some(settings) if answered.head.status != 206 => {
+            Some(settings) if answered.status != 206 => {
                 let headers = answered.headers.as_headers();
                 let values = headers.get_all("content-encoding");
                 // Bytes that are no text name no coding, and show as such.
@@ -183,7 +208,7 @@ impl Decoding {
                 let decoder = Decoder::new(values.iter().map(|value| &**value), settings);
                 let made = decoder.map_err(|error| {
                     let error = Error::new(Phase::Decode, Kind::Decode(error));
-                    error.address(answered.connection.peer)
+                    error.address(answered.peer)
                 })?;
                 Ok(made.map(|decoder| {
                     Box::new(Decoding {
@@ -325,14 +350,14 @@ impl Response {
 
     /// Decodes what is there; how many bytes came of it, None where more has to come.
     fn decode_more(&mut self) -> Result<Option<usize>, Error> {
-        let (Some(decoding), Source::Http1(connection)) = (&mut self.decoding, &self.source) else {
+        let Some(decoding) = &mut self.decoding else {
             return Ok(None);
         };
         let Some(rest) = decoding.rest.take() else {
             return Ok(None);
         };
         decoding.out.clear();
-        let received = connection.data(rest.clone());
+        let received = self.source.data(rest.clone());
         match decoding.decoder.decode(received, &mut decoding.out) {
             Ok(used) => {
                 let made = decoding.out.len();
@@ -391,9 +416,14 @@ impl Response {
             Ok(None) => {
                 self.timing.done = Some(exchange.moved().since(self.started));
                 self.trailers = exchange.take_trailers();
-                self.source = Source::Over;
-                self.counted.answered();
-                Ok(None)
+                match self.decoded_whole() {
+                    Ok(()) => {
+                        self.source = Source::Over;
+                        self.counted.answered();
+                        Ok(None)
+                    }
+                    Err(error) => Err(self.fail(error)),
+                }
             }
             Err(error) => Err(self.fail(error)),
         })
@@ -416,14 +446,7 @@ impl Response {
         if let Some(decoding) = &self.decoding {
             return decoding.out.get(place).unwrap_or_default();
         }
-        match &self.source {
-            Source::Http1(connection) => connection.data(place),
-            Source::Http2(_, chunk) => {
-                let chunk = chunk.as_deref().unwrap_or_default();
-                chunk.get(place).unwrap_or_default()
-            }
-            Source::Over => &[],
-        }
+        self.source.data(place)
     }
 
     fn tell_progress(&self) {
@@ -495,7 +518,10 @@ impl Response {
 /// again at once; a small rest is waited for in the background.
 pub(super) fn discard(client: &Client, answered: Answered) {
     client.give_back(answered.headers);
-    let mut connection = answered.connection;
+    // A stream of a shared connection is given up, and the connection goes on.
+    let Source::Http1(mut connection) = answered.source else {
+        return;
+    };
     let mut left = client.settings().drain_bytes_max;
     let cx = &mut Context::from_waker(Waker::noop());
     loop {

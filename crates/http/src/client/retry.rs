@@ -4,9 +4,10 @@
 //! arguments. Not for: waiting or sending; redirects, which are answers and no failures.
 //!
 //! A kept connection may be closed by its server just as a request goes out on it. Such a
-//! request is made once more on a new connection, whatever the policy, where that is safe:
-//! every client does it, and without it keep-alive would make requests fail at random. All
-//! other retries are off until [`RetryPolicy::retries_max`] is set.
+//! request is made once more on another connection, whatever the policy, where that is safe:
+//! every client does it, and without it keep-alive would make requests fail at random. That
+//! is no retry and is not decided here. All retries are off until
+//! [`RetryPolicy::retries_max`] is set.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -59,10 +60,8 @@ impl Default for RetryPolicy {
 pub struct Attempt {
     /// Method of the request.
     pub method: Method,
-    /// Retries by the policy so far, without the one for a stale connection.
+    /// Retries so far.
     pub retries: u32,
-    /// Whether the one retry for a stale connection has been made.
-    pub stale_used: bool,
     /// Whether the body can be sent (again): there is none, it is kept or can be read anew,
     /// or nothing of it was taken.
     pub body_is_there: bool,
@@ -73,19 +72,11 @@ pub struct Attempt {
 pub enum Outcome<'a> {
     /// No connection came about: not found, refused, unreachable, too slow.
     NotConnected,
-    /// A connection that had served other requests broke before any of the answer came.
-    Stale {
-        /// Whether the kernel had taken some of the request.
-        was_sent: bool,
-    },
-    /// A fresh connection broke before any of the answer came, or the wait for it took too
-    /// long.
+    /// The connection broke before any of the answer came, or the wait for it took too long.
     NoAnswer {
         /// Whether the kernel had taken some of the request.
         was_sent: bool,
     },
-    /// The server says that it did not handle the request (a stream refused in HTTP/2).
-    NotHandled,
     /// An answer came.
     Status {
         /// Its status code.
@@ -100,10 +91,8 @@ pub enum Outcome<'a> {
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Make the request again after so long; counts as a retry.
+    /// Make the request again after so long.
     RetryAfter(Nanos),
-    /// Make it again at once on a new connection; is the one retry for a stale connection.
-    RetryStale,
     /// What there is, answer or error, is the result.
     GiveUp,
 }
@@ -123,14 +112,8 @@ impl RetryPolicy {
         }
         let may_repeat = self.every_method || is_idempotent(attempt.method);
         let (is_wanted, is_safe) = match *outcome {
-            Outcome::Stale { was_sent } if !attempt.stale_used && (may_repeat || !was_sent) => {
-                return Decision::RetryStale;
-            }
-            Outcome::Stale { was_sent } | Outcome::NoAnswer { was_sent } => {
-                (self.on_broken_connection, may_repeat || !was_sent)
-            }
+            Outcome::NoAnswer { was_sent } => (self.on_broken_connection, may_repeat || !was_sent),
             Outcome::NotConnected => (self.on_connect_failure, true),
-            Outcome::NotHandled => (self.on_broken_connection, true),
             Outcome::Status { status, .. } => (self.on_busy_status && is_busy(status), may_repeat),
             Outcome::Final => (false, false),
         };
@@ -210,7 +193,6 @@ mod tests {
         Attempt {
             method,
             retries: 0,
-            stale_used: false,
             body_is_there: true,
         }
     }
@@ -231,26 +213,22 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_connection_is_replaced_once_without_any_policy() {
-        let never = policy(0);
-        let sent = Outcome::Stale { was_sent: true };
-        let unsent = Outcome::Stale { was_sent: false };
-        let get = attempt(Method::Get);
-        let post = attempt(Method::Post);
-        assert_eq!(decide(&never, &get, &sent), Decision::RetryStale);
-        assert_eq!(decide(&never, &post, &sent), Decision::GiveUp);
-        assert_eq!(decide(&never, &post, &unsent), Decision::RetryStale);
-        let used = Attempt {
-            stale_used: true,
-            ..get
-        };
-        assert_eq!(decide(&never, &used, &sent), Decision::GiveUp);
-        assert!(retries(&policy(1), &used, &sent));
-        let gone = Attempt {
-            body_is_there: false,
-            ..get
-        };
-        assert_eq!(decide(&never, &gone, &sent), Decision::GiveUp);
+    fn nothing_is_retried_by_default_or_without_its_body() {
+        let causes = [
+            Outcome::NotConnected,
+            Outcome::NoAnswer { was_sent: true },
+            busy("0"),
+        ];
+        for cause in causes {
+            let get = attempt(Method::Get);
+            assert!(retries(&policy(1), &get, &cause));
+            assert_eq!(decide(&policy(0), &get, &cause), Decision::GiveUp);
+            let gone = Attempt {
+                body_is_there: false,
+                ..get
+            };
+            assert_eq!(decide(&policy(1), &gone, &cause), Decision::GiveUp);
+        }
     }
 
     #[test]
@@ -265,7 +243,6 @@ mod tests {
             &Outcome::NoAnswer { was_sent: false }
         ));
         assert!(retries(&three, &post, &Outcome::NotConnected));
-        assert!(retries(&three, &post, &Outcome::NotHandled));
         assert!(!retries(&three, &post, &busy("0")) && retries(&three, &get, &busy("0")));
         assert!(!retries(&three, &get, &Outcome::Final));
         let bold = RetryPolicy {
@@ -293,7 +270,6 @@ mod tests {
         };
         let causes = [
             Outcome::NotConnected,
-            Outcome::NotHandled,
             Outcome::NoAnswer { was_sent: false },
             busy("1"),
         ];
@@ -324,9 +300,7 @@ mod tests {
     fn outcomes() -> impl Strategy<Value = Outcome<'static>> {
         prop_oneof![
             Just(Outcome::NotConnected),
-            any::<bool>().prop_map(|was_sent| Outcome::Stale { was_sent }),
             any::<bool>().prop_map(|was_sent| Outcome::NoAnswer { was_sent }),
-            Just(Outcome::NotHandled),
             Just(Outcome::Final),
             (100_u16..600).prop_map(|status| Outcome::Status {
                 status,
@@ -345,14 +319,9 @@ mod tests {
             let policy = policy(retries_max);
             let mut attempt = attempt(Method::Get);
             let mut random = Random::new(seed);
-            let mut stale = 0;
             for outcome in outcomes {
                 match policy.decide(&attempt, &outcome, NOW, &mut random) {
                     Decision::GiveUp => {}
-                    Decision::RetryStale => {
-                        stale += 1;
-                        attempt.stale_used = true;
-                    }
                     Decision::RetryAfter(wait) => {
                         let doubled = policy.backoff_first.0 as f64 * 2_f64.powi(attempt.retries as i32);
                         prop_assert!(wait.0 as f64 <= doubled);
@@ -361,7 +330,7 @@ mod tests {
                     }
                 }
             }
-            prop_assert!(stale <= 1 && attempt.retries <= retries_max);
+            prop_assert!(attempt.retries <= retries_max);
         }
 
         #[test]
@@ -371,7 +340,6 @@ mod tests {
             match policy(5).decide(&attempt, &busy(&value), NOW, &mut Random::new(seed)) {
                 Decision::RetryAfter(wait) => prop_assert!(wait >= Nanos::from_secs(seconds)),
                 Decision::GiveUp => prop_assert!(seconds > 60),
-                Decision::RetryStale => prop_assert!(false),
             }
         }
 

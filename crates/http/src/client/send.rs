@@ -5,6 +5,7 @@
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use prony_base::{Instant, Nanos};
 use prony_engine::SendBuf;
@@ -12,28 +13,30 @@ use prony_wire::encode::{self, EncodeError};
 use prony_wire::{Framing, Header, Method, OwnedHeaders, Version};
 
 use super::Client;
+use super::around;
 use super::body::Body;
 use super::connect::{self, Made, Span};
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::{Connection, Head, JOINED_BYTES_MAX, Waits};
 use super::http2::{self, Http2, Shared};
 use super::pool::{Granted, Host};
-use super::proxy::absolute_form;
+use super::proxy::{Proxy, absolute_form};
 use super::request::Request;
-use super::response::{self, Counted, Response, Source, Timing, add};
+use super::response::{self, Counted, Decoding, Response, Source, Timing, add};
+use super::retry::is_idempotent;
 use super::settings::HttpVersion;
 
 /// How often a request that a connection at rest did not carry is sent once more.
 const STALE_RETRIES_MAX: u32 = 2;
 
 /// An exchange whose head has come.
-struct Answered {
-    source: Source,
-    peer: SocketAddr,
-    status: u16,
-    version: response::Version,
-    headers: OwnedHeaders,
-    timing: Timing,
+pub(super) struct Answered {
+    pub source: Source,
+    pub peer: SocketAddr,
+    pub status: u16,
+    pub version: response::Version,
+    pub headers: OwnedHeaders,
+    pub timing: Timing,
 }
 
 /// What carries a request.
@@ -53,8 +56,14 @@ pub(super) async fn send(client: &Client, mut request: Request) -> Result<Respon
     let whole = whole.unwrap_or(client.settings().timeout);
     let due = started + whole;
     let span = Span { started, due };
-    match exchange(client, &mut request, span, whole).await {
-        Ok(answered) => Ok(Response {
+    let answered = around::send(client, &mut request, span, whole).await;
+    let answered = answered.and_then(|answered| {
+        let decoding = Decoding::of(client, &request, &answered)?;
+        Ok((answered, decoding))
+    });
+    match answered {
+        Ok((answered, decoding)) => Ok(Response {
+            decoding,
             counted,
             peer: answered.peer,
             source: answered.source,
@@ -74,7 +83,9 @@ pub(super) async fn send(client: &Client, mut request: Request) -> Result<Respon
     }
 }
 
-async fn exchange(
+/// One exchange, and once more where a connection that was at rest turns out to be dead.
+#[inline]
+pub(super) async fn exchange(
     client: &Client,
     request: &mut Request,
     span: Span,
@@ -93,6 +104,11 @@ async fn exchange(
                         Err(error) => Err(error),
                     };
                     match answer {
+                        // The proxy's own answer, whoever was asked.
+                        Ok(head) if head.status == 407 && asks_proxy(client, request) => {
+                            let error = Error::new(Phase::Proxy, Kind::ProxyCredentials);
+                            return Err(error.address(connection.peer));
+                        }
                         Ok(head) => {
                             timing.first_byte = connection.moved().since(span.started);
                             return Ok(answered(connection, head, headers, timing));
@@ -195,7 +211,7 @@ fn http2_head<'a>(client: &'a Client, request: &'a Request) -> http2::Head<'a> {
     {
         headers.push(Header::new("authorization", value.as_bytes()));
     }
-    headers.extend(request.headers());
+    headers.extend(request.all_headers());
     http2::Head {
         method: request.method,
         secure: target.host.origin.secure,
@@ -365,6 +381,7 @@ fn waits(client: &Client, request: &Request, (span, whole): (Span, Nanos)) -> Wa
 fn head(client: &Client, request: &Request) -> Result<SendBuf, Error> {
     let is_plain = request.method == Method::Get
         && request.headers.is_empty()
+        && request.own_headers.is_empty()
         && matches!(request.body, Body::Empty)
         && request.version().is_none();
     if !is_plain {
@@ -403,8 +420,7 @@ fn encode_head(client: &Client, request: &Request, out: &mut Vec<u8>) -> Result<
         HttpVersion::Http10 => Version::Http10,
         _ => Version::Http11,
     };
-    let proxy = settings.proxies.of(&target.host.origin);
-    let proxy = proxy.filter(|_| !target.host.origin.secure);
+    let proxy = asked_proxy(client, request);
     let absolute;
     let path = match proxy {
         None => target.path(),
@@ -435,15 +451,19 @@ fn encode_head(client: &Client, request: &Request, out: &mut Vec<u8>) -> Result<
         (_, None) => Framing::Chunked,
     };
     writer
-        .headers(request.headers())
+        .headers(request.all_headers())
         .keep_alive(true)
         .finish(framing)
 }
 
-/// RFC 9110, section 9.2.2.
-fn is_idempotent(method: Method) -> bool {
-    !matches!(
-        method,
-        Method::Post | Method::Patch | Method::Connect | Method::Other(_)
-    )
+/// The proxy that a request in http is sent to as it is.
+fn asked_proxy<'a>(client: &'a Client, request: &Request) -> Option<&'a Arc<Proxy>> {
+    let origin = &request.target.host.origin;
+    let proxy = client.settings().proxies.of(origin);
+    proxy.filter(|_| !origin.secure)
+}
+
+#[cold]
+fn asks_proxy(client: &Client, request: &Request) -> bool {
+    asked_proxy(client, request).is_some()
 }
