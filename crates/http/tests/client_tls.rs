@@ -13,8 +13,8 @@ use std::sync::Arc;
 use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, DriverChoice, Handle, ListenOptions, Stream, run};
-use prony_http::client::Transport;
 use prony_http::client::tls::{Offer, TlsConfig, TlsError, TlsSettings, TlsStream, TlsVersion};
+use prony_http::client::{Client, Error, Kind, Phase, Settings, Transport};
 use rustls::ServerConfig;
 use secure::{Authority, Demands, Identity, Over, ServerTls, Valid, self_signed};
 
@@ -538,4 +538,98 @@ fn a_second_connection_takes_up_the_first_ones_session_unless_that_is_off() {
             assert_eq!(resumed, [false, again, again]);
         }
     });
+}
+
+/// A body asked for by a whole client, from a server that answers one request with
+/// these bytes and then ends, politely or not, and treats further connections the same.
+fn fetched(
+    answer: &'static [u8],
+    is_polite: bool,
+    times: usize,
+) -> (Vec<Result<String, Error>>, u64) {
+    let (authority, server) = signed("10.0.0.1", Valid::Now);
+    let mut world = World::new(7, SimOptions::default());
+    let (stop, mut stopped) = prony_engine::mailbox::<()>(1);
+    world.spawn_loop(&Config::default(), async move |handle| {
+        let listener = handle.listen(address(), &ListenOptions::default());
+        let listener = listener.expect("listens");
+        let inner = handle.clone();
+        let serving = handle.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let mut server = ServerTls::new(&inner, stream, server.clone());
+                let answering = async move {
+                    server.handshake().await?;
+                    server.read_until(b"\r\n\r\n").await?;
+                    server.write(answer).await?;
+                    if is_polite {
+                        server.close().await;
+                    }
+                    Ok::<_, Over>(())
+                };
+                inner.spawn(async { drop(answering.await) }).detach();
+            }
+        });
+        stopped.recv().await;
+        drop(serving);
+    });
+    let outcome = world.spawn_loop(&Config::default(), async move |handle| {
+        handle.sleep(Nanos::from_millis(1)).await;
+        let settings = Settings {
+            tls: authority.trusted(),
+            ..Settings::default()
+        };
+        let client = Client::new(&handle, settings);
+        let mut all = Vec::new();
+        for _ in 0..times {
+            all.push(match client.get("https://10.0.0.1/").send().await {
+                Ok(answer) => answer.text().await,
+                Err(error) => Err(error),
+            });
+        }
+        drop(stop);
+        (all, client.counts().connected)
+    });
+    world.run(Nanos::from_secs(600)).expect("it ends");
+    outcome.take().expect("the client has ended")
+}
+
+#[test]
+fn a_body_without_length_that_ends_without_goodbye_is_cut_off() {
+    let endless = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nthe body";
+    let (polite, _) = fetched(endless, true, 1);
+    assert_eq!(polite[0].as_deref().expect("whole"), "the body");
+    let (rude, _) = fetched(endless, false, 1);
+    let error = rude[0].as_ref().expect_err("cut off");
+    assert_eq!(
+        (error.phase(), error.kind().name()),
+        (Phase::Body, "tls_truncated")
+    );
+}
+
+#[test]
+fn a_body_of_known_length_needs_no_goodbye_and_its_connection_is_not_used_again() {
+    let whole = b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nthe body";
+    for is_polite in [true, false] {
+        let (answers, connected) = fetched(whole, is_polite, 3);
+        for answer in answers {
+            assert_eq!(answer.expect("whole"), "the body");
+        }
+        assert_eq!(connected, 3);
+    }
+    let (short, _) = fetched(
+        b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nthe body",
+        true,
+        1,
+    );
+    let error = short[0].as_ref().expect_err("a byte is missing");
+    assert!(matches!(error.kind(), Kind::Truncated), "{error}");
+}
+
+#[test]
+fn an_end_instead_of_an_answer_is_one_by_any_manners() {
+    for is_polite in [true, false] {
+        let (none, _) = fetched(b"", is_polite, 1);
+        let error = none[0].as_ref().expect_err("no answer");
+        assert!(matches!(error.kind(), Kind::Closed), "{error}");
+    }
 }

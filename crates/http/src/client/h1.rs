@@ -20,6 +20,7 @@ use super::SENDING_BYTES_MAX;
 use super::body::{Body, Pieces};
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::pool::Slot;
+use super::tls::TlsError;
 use super::transport::{Chunk, Transport};
 use crate::wait::Alarm;
 
@@ -531,7 +532,12 @@ impl Connection {
 
     #[cold]
     fn broken(&mut self, error: io::Error) -> Error {
-        self.why(Kind::of_io(error))
+        let kind = match TlsError::within(&error) {
+            // Nothing was cut off where nothing had come: many servers close so.
+            Some(TlsError::Truncated) if self.phase == Phase::Wait => Kind::Closed,
+            _ => Kind::of_io(error),
+        };
+        self.why(kind)
     }
 
     /// A failed answer; what stopped the sending says more, if something did.

@@ -174,7 +174,11 @@ impl From<TlsError> for io::Error {
     fn from(error: TlsError) -> io::Error {
         let kind = match &error {
             TlsError::Truncated | TlsError::HandshakeCut => io::ErrorKind::UnexpectedEof,
-            TlsError::Io(error) => error.kind(),
+            // What the system said stays what it said.
+            TlsError::Io(system) => match system.raw_os_error() {
+                Some(code) => return io::Error::from_raw_os_error(code),
+                None => system.kind(),
+            },
             _ => io::ErrorKind::InvalidData,
         };
         io::Error::new(kind, error)
