@@ -28,6 +28,10 @@ impl Handler for App {
                 let agent = request.headers().get("user-agent").unwrap_or_default();
                 response.send(200, [Header::new("x-kind", b"agent")], agent);
             }
+            "/who" => {
+                let who = request.headers().get("authorization").unwrap_or_default();
+                response.send(200, [], who);
+            }
             "/large" => response.send(200, [], &vec![b'x'; 300_000]),
             _ => response.text(404, "no\n"),
         }
@@ -142,5 +146,28 @@ fn progress_is_told_up_to_the_last_byte() {
             (last.received_bytes, last.total_bytes),
             (300_000, Some(300_000))
         );
+    });
+}
+
+#[test]
+fn credentials_come_from_the_url_or_the_caller() {
+    beside(async |handle, root| {
+        let client = Client::new(&handle, Settings::default());
+        let plain = format!("{root}/who");
+        let with_user = plain.replace("//", "//Aladdin:open%20sesame@");
+        let requests = [
+            client.get(&with_user),
+            client.get(&plain).basic_auth("Aladdin", "open sesame"),
+            client.get(&with_user).bearer_auth("token"),
+            client.get(&plain),
+        ];
+        let mut seen = Vec::new();
+        for request in requests {
+            let answer = request.send().await.expect("an answer");
+            assert_eq!(answer.url(), plain);
+            seen.push(answer.text().await.expect("a body"));
+        }
+        let basic = "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==";
+        assert_eq!(seen, [basic, basic, "Bearer token", ""]);
     });
 }

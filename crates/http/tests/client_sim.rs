@@ -637,6 +637,25 @@ fn a_streamed_body_waits_for_the_server_and_fails_by_name() {
 }
 
 #[test]
+fn a_password_in_a_url_is_not_shown() {
+    let url = "http://user:p%40ss@10.0.0.1/";
+    let script = vec![Read, send("HTTP/1.1 200 OK\r\n\r\n")];
+    let (shown, _) = beside(
+        vec![script, vec![]],
+        Settings::default(),
+        async move |_, client| {
+            let answer = client.get(url).send().await.expect("an answer");
+            let shown = answer.url().to_owned();
+            drop(answer);
+            let error = client.get(url).send().await.expect_err("closed");
+            [shown, error.to_string(), error.requested_url().to_owned()]
+        },
+    );
+    assert_eq!(shown[0], URL);
+    assert!(!shown.concat().contains("ss@"), "{shown:?}");
+}
+
+#[test]
 fn times_of_phases_follow_each_other() {
     let wait = Nanos::from_millis(50);
     let slow = times(2, &[Read, Wait(wait), send(OK)]);

@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+use percent_encoding::percent_decode_str;
 use url::{Position, Url};
 
 use super::error::{Error, Kind, Phase};
@@ -65,6 +66,7 @@ impl Origin {
 
 /// A checked URL and the host that it leads to.
 pub(super) struct Target {
+    /// Without user and password.
     pub url: Url,
     pub host: Rc<Host>,
     /// From the URL's user and password, which are not sent otherwise.
@@ -74,17 +76,18 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub fn new(url: Url, host: Rc<Host>) -> Target {
+    pub fn new(mut url: Url, host: Rc<Host>) -> Target {
         let authorization = match (url.username(), url.password()) {
             ("", None) => None,
             (user, password) => {
-                let decode = |text: &str| percent_decode(text.as_bytes());
-                Some(super::auth::basic(
-                    &decode(user),
-                    &decode(password.unwrap_or_default()),
-                ))
+                let decode = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+                let (user, password) = (decode(user), decode(password.unwrap_or_default()));
+                Some(super::auth::basic(&user, &password))
             }
         };
+        // Neither fails for a URL with a host. What is shown and logged is without them.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
         Target {
             url,
             host,
@@ -97,27 +100,6 @@ impl Target {
     pub fn path(&self) -> &str {
         &self.url[Position::BeforePath..Position::AfterQuery]
     }
-}
-
-fn percent_decode(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, after @ ..] = rest {
-        let pair = after
-            .get(..2)
-            .and_then(|pair| std::str::from_utf8(pair).ok());
-        match pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                out.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                out.push(*first);
-                rest = after;
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -149,11 +131,5 @@ mod tests {
             error.to_string(),
             "ftp://a/b: preparing the request: the scheme is ftp, only http and https can be fetched"
         );
-    }
-
-    #[test]
-    fn user_and_password_are_decoded() {
-        assert_eq!(percent_decode(b"a%20b%zz%4"), b"a b%zz%4");
-        assert_eq!(percent_decode(b"%41%2F"), b"A/");
     }
 }
