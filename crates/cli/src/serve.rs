@@ -4,6 +4,7 @@
 //! each connection to the loop with the fewest open.
 
 mod app;
+mod payload;
 mod services;
 mod stall;
 
@@ -11,6 +12,7 @@ use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -24,6 +26,8 @@ use prony_http::{Counters, Server, ServerOptions, Source, Taker, share_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::app::{App, Board};
+use self::payload::Payload;
+use crate::bench::size;
 use crate::{Ending, Streams, duration};
 
 /// Connections on their way to one loop; more are closed at once.
@@ -57,6 +61,12 @@ pub struct ServeOptions {
     /// then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
     services: String,
+    /// Serve so many bytes at /testpayload, from memory, always the same ones: 200MiB, 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
+    payload: Option<u64>,
+    /// Serve this file at /testpayload, as it is at the start
+    #[arg(long, value_name = "FILE", conflicts_with = "payload")]
+    payload_file: Option<PathBuf>,
     /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
     #[arg(long, value_name = "DRIVER")]
     driver: Option<DriverChoice>,
@@ -111,6 +121,7 @@ struct Setting {
     threads: u32,
     config: Config,
     server: ServerOptions,
+    payload: Option<Arc<Payload>>,
 }
 
 impl ServeOptions {
@@ -145,7 +156,20 @@ impl ServeOptions {
                 idle_timeout,
                 ..ServerOptions::default()
             },
+            payload: self.payload()?.map(Arc::new),
         })
+    }
+
+    fn payload(&self) -> anyhow::Result<Option<Payload>> {
+        let payload = match (self.payload, &self.payload_file) {
+            (Some(length), _) => Payload::made(length)?,
+            (None, Some(path)) => Payload::of(path)?,
+            (None, None) => return Ok(None),
+        };
+        if self.services == "on" {
+            bail!("a server of --services has no /testpayload: leave --payload out");
+        }
+        Ok(Some(payload))
     }
 
     fn driver(&self) -> anyhow::Result<DriverChoice> {
@@ -189,6 +213,7 @@ struct Member {
     server: ServerOptions,
     board: Arc<Board>,
     orders: Vec<Sender<stall::Order>>,
+    payload: Option<Arc<Payload>>,
     received: Receiver<stall::Order>,
     /// None where this is the only loop.
     connections: Option<Receiver<Accepted>>,
@@ -201,7 +226,9 @@ impl Member {
         handle
             .spawn(stall::obey(handle.clone(), self.received))
             .detach();
-        let app = App::new(self.board.clone(), self.orders);
+        // Where a loop cannot have the file, it says so when it is asked for it.
+        let payload = self.payload.map(|payload| payload.share());
+        let app = App::new(self.board.clone(), self.orders, payload);
         let counts = app.counts();
         let server = Server::new(handle, self.server, app);
         self.board.add(Arc::clone(server.counters()), counts);
@@ -268,6 +295,7 @@ impl Crew {
                 server: setting.server.clone(),
                 board: Arc::clone(board),
                 orders: orders.clone(),
+                payload: setting.payload.clone(),
                 received,
                 connections: (setting.threads > 1).then_some(connections),
             };

@@ -14,7 +14,7 @@ const MIB: usize = 1 << 20;
 
 /// Requests and what must come back: request, status, content-type, body. A body
 /// of `*` is any.
-const TABLE: [(&str, u16, &str, &str); 30] = [
+const TABLE: [(&str, u16, &str, &str); 32] = [
     ("GET /hello", 200, "text/plain", "Hello, World!"),
     ("GET /hello?a=b", 200, "text/plain", "Hello, World!"),
     (
@@ -72,6 +72,8 @@ const TABLE: [(&str, u16, &str, &str); 30] = [
     ("GET /stall?every=0", 200, "application/json", "*"),
     ("GET /stall?every=1s", 400, "*", "*"),
     ("GET /stats", 200, "application/json", "*"),
+    ("GET /hello_world.html", 200, "text/html", "*"),
+    ("GET /testpayload", 404, "*", "*"),
     ("GET /nothing", 404, "*", "*"),
     ("DELETE /hello", 405, "*", "*"),
     ("GET /ping", 405, "*", "*"),

@@ -1,6 +1,7 @@
 //! What the reference server answers.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prony_base::{Nanos, clock};
@@ -8,6 +9,7 @@ use prony_engine::Sender;
 use prony_http::{Count, Counters, Handler, Header, Method, Request, Response, Totals};
 use serde::{Deserialize, Serialize};
 
+use super::payload;
 use super::stall::{EVERY_MAX, Order};
 use crate::duration;
 
@@ -23,13 +25,19 @@ Endpoints (HEAD wherever GET is):
                          from `every` after the answer on, all threads block for `for`
                          at each multiple of `every` (at most 1h, more than `for`); the answer
                          says when, in nanoseconds of CLOCK_MONOTONIC; every=0 ends it
-  GET  /stats            counters of all threads; the request itself is received, not yet answered
+  GET  /hello_world.html a small page, text/html
+  GET  /testpayload      the bytes of --payload or --payload-file, by sendfile; a Range of
+                         them is 206, and its If-Range is compared with the ETag
+  GET  /stats            counters of all threads; the request itself is received, not yet answered.
+                         `served` has answers and the bytes of their bodies without those of /stats
+                         itself, so that two readings differ by exactly what came between them
 
 SIGTERM or Ctrl-C: what was accepted is answered, within 4 s; a second one ends at once.";
 
 const PAYLOAD_BYTES_MAX: u64 = 64 << 30;
 const TEXT: Header<'_> = Header::new("content-type", b"text/plain");
 const JSON: Header<'_> = Header::new("content-type", b"application/json");
+const HTML: Header<'_> = Header::new("content-type", b"text/html");
 const BINARY: Header<'_> = Header::new("content-type", b"application/octet-stream");
 
 /// The alphabet, 2,520 times.
@@ -43,9 +51,26 @@ static PIECE: [u8; 26 * 2_520] = {
     piece
 };
 
-/// How often each endpoint was asked, on one loop.
+/// A small page, as web servers are tried with.
+const PAGE: &[u8] = b"<html>
+  <head>
+    <title>Hello World</title>
+  </head>
+  <body>
+    <h1>Hello world!</h1>
+  </body>
+</html>
+";
+
+/// What one loop counts beside its server.
 #[derive(Debug, Default)]
-pub struct Counts([Count; Endpoint::NAMES.len()]);
+pub struct Counts {
+    /// How often each endpoint was asked.
+    endpoints: [Count; Endpoint::NAMES.len()],
+    /// Answers that told the counters, and the bytes of their bodies.
+    told: Count,
+    told_bytes: Count,
+}
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -57,12 +82,23 @@ enum Endpoint {
     Status,
     Stall,
     Stats,
+    HelloWorld,
+    TestPayload,
     Unknown,
 }
 
 impl Endpoint {
-    const NAMES: [&str; 8] = [
-        "hello", "ping", "echo", "payload", "status", "stall", "stats", "unknown",
+    const NAMES: [&str; 10] = [
+        "hello",
+        "ping",
+        "echo",
+        "payload",
+        "status",
+        "stall",
+        "stats",
+        "hello_world.html",
+        "testpayload",
+        "unknown",
     ];
 
     /// The endpoint of a path, and what follows its name.
@@ -80,6 +116,8 @@ impl Endpoint {
             ("status", Some(rest)) => (Endpoint::Status, rest),
             ("stall", None) => (Endpoint::Stall, ""),
             ("stats", None) => (Endpoint::Stats, ""),
+            ("hello_world.html", None) => (Endpoint::HelloWorld, ""),
+            ("testpayload", None) => (Endpoint::TestPayload, ""),
             _ => (Endpoint::Unknown, ""),
         }
     }
@@ -119,6 +157,7 @@ impl Board {
         let loops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut totals = Totals::default();
         let mut endpoints = [0; Endpoint::NAMES.len()];
+        let (mut told, mut told_bytes) = (0, 0);
         let mut threads = Vec::new();
         for (counters, counts) in loops.iter() {
             let own = counters.totals();
@@ -128,9 +167,11 @@ impl Board {
                 "received": own.requests,
             }));
             totals.add(&own);
-            for (sum, count) in endpoints.iter_mut().zip(&counts.0) {
+            for (sum, count) in endpoints.iter_mut().zip(&counts.endpoints) {
                 *sum += count.get();
             }
+            told += counts.told.get();
+            told_bytes += counts.told_bytes.get();
         }
         let endpoints: BTreeMap<_, _> = Endpoint::NAMES.into_iter().zip(endpoints).collect();
         serde_json::json!({
@@ -147,6 +188,10 @@ impl Board {
                 "refused": totals.refused,
                 "truncated": totals.truncated,
             },
+            "served": {
+                "answers": totals.answered.saturating_sub(told),
+                "body_bytes": totals.body_bytes.saturating_sub(told_bytes),
+            },
             "endpoints": endpoints,
             "statuses": totals.statuses,
             "bytes": { "in": totals.bytes_in, "out": totals.bytes_out },
@@ -160,6 +205,7 @@ pub struct App {
     counts: Arc<Counts>,
     /// To every loop of the server.
     orders: Vec<Sender<Order>>,
+    payload: Option<io::Result<payload::Shared>>,
 }
 
 /// What `/ping` takes and gives.
@@ -169,18 +215,41 @@ struct Ping {
 }
 
 impl App {
-    /// A handler that shows what hangs on `board` and gives orders to all loops.
-    pub fn new(board: Arc<Board>, orders: Vec<Sender<Order>>) -> App {
+    /// A handler that shows what hangs on `board`, gives orders to all loops, and has
+    /// `payload` to give.
+    pub fn new(
+        board: Arc<Board>,
+        orders: Vec<Sender<Order>>,
+        payload: Option<io::Result<payload::Shared>>,
+    ) -> App {
         App {
             board,
             counts: Arc::default(),
             orders,
+            payload,
         }
     }
 
     /// What it counts.
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.counts)
+    }
+
+    /// Shows the counters, with what it counts of itself left to be subtracted.
+    fn tell(&self, method: Method, response: &mut Response) {
+        let length = json(response, &self.board.stats());
+        self.counts.told.add(1);
+        if method != Method::Head {
+            self.counts.told_bytes.add(length as u64);
+        }
+    }
+
+    async fn test_payload(&self, request: &Request<'_>, response: &mut Response) {
+        match &self.payload {
+            Some(Ok(payload)) => payload.give(request, response).await,
+            Some(Err(error)) => response.text(500, &format!("no descriptor for it: {error}\n")),
+            None => response.text(404, "start the server with --payload 200MiB\n"),
+        }
     }
 
     fn stall(&self, query: &str, response: &mut Response) {
@@ -206,7 +275,7 @@ impl Handler for App {
     #[inline]
     async fn handle(&self, request: &Request<'_>, response: &mut Response) {
         let (endpoint, rest) = Endpoint::of(request.path());
-        self.counts.0[endpoint as usize].add(1);
+        self.counts.endpoints[endpoint as usize].add(1);
         if !endpoint.allows(request.method()) {
             return response.method_not_allowed(endpoint.allow());
         }
@@ -217,14 +286,19 @@ impl Handler for App {
             Endpoint::Payload => payload(rest, response).await,
             Endpoint::Status => status(rest, response),
             Endpoint::Stall => self.stall(request.query(), response),
-            Endpoint::Stats => json(response, &self.board.stats()),
+            Endpoint::Stats => self.tell(request.method(), response),
+            Endpoint::HelloWorld => response.send(200, [HTML], PAGE),
+            Endpoint::TestPayload => self.test_payload(request, response).await,
             Endpoint::Unknown => response.text(404, "there is no such path\n"),
         }
     }
 }
 
-fn json(response: &mut Response, value: &serde_json::Value) {
-    response.send(200, [JSON], format!("{value:#}\n").as_bytes());
+/// Answers with JSON; yields its length in bytes.
+fn json(response: &mut Response, value: &serde_json::Value) -> usize {
+    let text = format!("{value:#}\n");
+    response.send(200, [JSON], text.as_bytes());
+    text.len()
 }
 
 /// Parsed and serialised by serde_json: for one small object, a parser that

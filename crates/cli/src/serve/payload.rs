@@ -1,0 +1,289 @@
+//! `/testpayload`: one large body for downloads, sent from a file by the kernel.
+//! Not for: folders of files; this is no file server.
+
+use std::fs::{File, Metadata};
+use std::io::{self, BufWriter, Write as _};
+use std::ops::RangeInclusive;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context as _, bail};
+use prony_base::Random;
+use prony_http::{Header, Method, Request, Response};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+
+/// It is kept in memory, so that no disk has a part in what is measured.
+const MADE_BYTES_MAX: u64 = 16 << 30;
+/// The content is the same for everybody, so that it can be checked.
+const SEED: u64 = 1;
+
+/// The body, shared by all loops.
+#[derive(Debug)]
+pub struct Payload {
+    file: OwnedFd,
+    length: u64,
+    /// Changes with the content.
+    tag: String,
+}
+
+impl Payload {
+    /// Makes `length` bytes, pseudo-random and always the same, in a file without a name
+    /// that nobody can change.
+    pub fn made(length: u64) -> anyhow::Result<Payload> {
+        if length > MADE_BYTES_MAX {
+            bail!(
+                "--payload keeps it in memory and makes at most 16GiB: give a larger one as --payload-file"
+            );
+        }
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = memfd_create("testpayload", flags).context("cannot make a file in memory")?;
+        let file = File::from(file);
+        fill(&file, length).context("cannot fill the payload")?;
+        let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+        fcntl_add_seals(&file, seals).context("cannot seal the payload")?;
+        Ok(Payload {
+            file: file.into(),
+            length,
+            tag: format!("\"{length:x}-{SEED}\""),
+        })
+    }
+
+    /// A file as it is now; what is appended later is not seen.
+    pub fn of(path: &Path) -> anyhow::Result<Payload> {
+        let cannot = || format!("cannot serve `{}` as the payload", path.display());
+        let file = File::open(path).with_context(cannot)?;
+        let about = file.metadata().with_context(cannot)?;
+        if !about.is_file() {
+            bail!("{}: it is no regular file", cannot());
+        }
+        Ok(Payload {
+            file: file.into(),
+            length: about.len(),
+            tag: tag(&about),
+        })
+    }
+
+    /// For one loop.
+    pub fn share(&self) -> io::Result<Shared> {
+        Ok(Shared {
+            file: Rc::new(self.file.try_clone()?),
+            length: self.length,
+            tag: self.tag.clone(),
+        })
+    }
+}
+
+fn fill(file: &File, length: u64) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    let mut random = Random::of(SEED, "payload");
+    for _ in 0..length / 8 {
+        out.write_all(&random.next_u64().to_le_bytes())?;
+    }
+    let rest = random.next_u64().to_le_bytes();
+    // Less than eight.
+    out.write_all(&rest[..(length % 8) as usize])?;
+    out.flush()
+}
+
+fn tag(about: &Metadata) -> String {
+    let (seconds, nanos) = (about.mtime(), about.mtime_nsec());
+    format!("\"{:x}-{seconds:x}-{nanos:x}\"", about.len())
+}
+
+/// The body, as one loop gives it.
+#[derive(Debug)]
+pub struct Shared {
+    file: Rc<OwnedFd>,
+    length: u64,
+    tag: String,
+}
+
+/// What of the body is asked for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+enum Wanted {
+    Whole,
+    Part(RangeInclusive<u64>),
+    /// Nothing that there is.
+    Nothing,
+}
+
+impl Shared {
+    /// Answers GET and HEAD, for the whole of it or a range.
+    pub async fn give(&self, request: &Request<'_>, response: &mut Response) {
+        let headers = request.headers();
+        let range = headers.get("range").filter(|_| {
+            let same = |tag| tag == self.tag.as_bytes();
+            request.method() == Method::Get && headers.get("if-range").is_none_or(same)
+        });
+        let wanted = range.map_or(Wanted::Whole, |range| wanted(range, self.length));
+        let total = self.length;
+        match wanted {
+            Wanted::Whole => self.give_part(response, 200, 0, total, None).await,
+            Wanted::Part(part) => {
+                let (first, last) = (*part.start(), *part.end());
+                let said = format!("bytes {first}-{last}/{total}");
+                let length = last - first + 1;
+                self.give_part(response, 206, first, length, Some(&said))
+                    .await;
+            }
+            Wanted::Nothing => {
+                let said = format!("bytes */{total}");
+                let headers = [
+                    Header::new("content-type", b"text/plain"),
+                    Header::new("content-range", said.as_bytes()),
+                ];
+                response.send(416, headers, b"the range lies behind the end\n");
+            }
+        }
+    }
+
+    async fn give_part(
+        &self,
+        response: &mut Response,
+        status: u16,
+        first: u64,
+        length: u64,
+        said: Option<&str>,
+    ) {
+        let headers = [
+            Header::new("content-type", b"application/octet-stream"),
+            Header::new("accept-ranges", b"bytes"),
+            Header::new("etag", self.tag.as_bytes()),
+        ];
+        let said = said.map(|said| Header::new("content-range", said.as_bytes()));
+        let headers = headers.into_iter().chain(said);
+        let mut body = response.stream(status, headers, Some(length));
+        // A connection that is gone, or a file that has become shorter, ends the matter:
+        // the client sees that it is not whole.
+        if length > 0 && body.write_file(&self.file, first, length).await.is_err() {
+            return;
+        }
+        // Cannot be short.
+        let _ = body.finish().await;
+    }
+}
+
+/// What a Range header asks for of `total` bytes (RFC 9110, section 14). What it does not
+/// say in one range of bytes is as if it were not there.
+fn wanted(range: &[u8], total: u64) -> Wanted {
+    let Some((first, last)) = one_range(range) else {
+        return Wanted::Whole;
+    };
+    let end = total.saturating_sub(1);
+    match (first, last) {
+        (Some(first), Some(last)) if last < first => Wanted::Whole,
+        (Some(first), _) if first >= total => Wanted::Nothing,
+        (Some(first), last) => Wanted::Part(first..=last.unwrap_or(end).min(end)),
+        (None, Some(count)) if count == 0 || total == 0 => Wanted::Nothing,
+        (None, Some(count)) => Wanted::Part(total.saturating_sub(count)..=end),
+        (None, None) => Wanted::Whole,
+    }
+}
+
+fn one_range(range: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
+    let (unit, set) = str::from_utf8(range).ok()?.split_once('=')?;
+    let (first, last) = set.trim_matches([' ', '\t']).split_once('-')?;
+    let is_bytes = unit.eq_ignore_ascii_case("bytes");
+    is_bytes.then_some((place(first)?, place(last)?))
+}
+
+/// Digits alone, or nothing; a place that no number holds is behind every end.
+fn place(digits: &str) -> Option<Option<u64>> {
+    if digits.is_empty() {
+        return Some(None);
+    }
+    let all_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    all_digits.then(|| Some(digits.parse().unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn one_range_of_bytes_is_a_part() {
+        for (range, part) in [
+            ("bytes=0-0", 0..=0),
+            ("bytes=0-", 0..=99),
+            ("bytes=10-19", 10..=19),
+            ("bytes=90-1000", 90..=99),
+            ("bytes=99-", 99..=99),
+            ("bytes=-1", 99..=99),
+            ("bytes=-1000", 0..=99),
+            ("Bytes= 5-6 ", 5..=6),
+            ("bytes=7-99999999999999999999", 7..=99),
+            ("bytes=-99999999999999999999", 0..=99),
+        ] {
+            assert_eq!(wanted(range.as_bytes(), 100), Wanted::Part(part), "{range}");
+        }
+    }
+
+    #[test]
+    fn a_range_behind_the_end_is_nothing() {
+        for range in [
+            "bytes=100-",
+            "bytes=100-200",
+            "bytes=-0",
+            "bytes=99999999999999999999-",
+        ] {
+            assert_eq!(wanted(range.as_bytes(), 100), Wanted::Nothing, "{range}");
+        }
+        assert_eq!(wanted(b"bytes=0-", 0), Wanted::Nothing);
+        assert_eq!(wanted(b"bytes=-5", 0), Wanted::Nothing);
+    }
+
+    #[test]
+    fn what_is_not_one_range_of_bytes_is_not_heeded() {
+        for range in [
+            "",
+            "bytes",
+            "bytes=",
+            "bytes=-",
+            "bytes=1",
+            "bytes=2-1",
+            "bytes=a-b",
+            "bytes=1-2,4-5",
+            "bytes=+1-2",
+            "bytes=1--2",
+            "lines=1-2",
+            "bytes=1 - 2",
+        ] {
+            assert_eq!(wanted(range.as_bytes(), 100), Wanted::Whole, "{range}");
+        }
+        assert_eq!(wanted(b"bytes=\xff-", 100), Wanted::Whole);
+    }
+
+    #[test]
+    fn the_made_payload_is_always_the_same_and_cannot_be_changed() {
+        let bytes = |length| {
+            let payload = Payload::made(length).expect("made");
+            let mut file = File::from(payload.file);
+            assert!(file.write_all(b"x").is_err() && file.set_len(1).is_err());
+            io::Seek::rewind(&mut file).expect("a file");
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).expect("read");
+            bytes
+        };
+        let long = bytes(100_003);
+        assert_eq!(long.len(), 100_003);
+        assert_eq!(bytes(17), long[..17]);
+        // What was measured before can be compared as long as this holds.
+        assert_eq!(long[..8], Random::of(1, "payload").next_u64().to_le_bytes());
+        assert!(Payload::made(MADE_BYTES_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_payload_that_is_no_file_is_refused_by_name() {
+        let message = |path| format!("{:#}", Payload::of(Path::new(path)).expect_err("refused"));
+        assert_eq!(
+            message("/"),
+            "cannot serve `/` as the payload: it is no regular file"
+        );
+        let missing = message("/nowhere/at/all");
+        assert!(missing.starts_with("cannot serve `/nowhere/at/all` as the payload: No such file"));
+    }
+}
