@@ -87,16 +87,14 @@ fn beside<T: 'static, F: Future<Output = T> + 'static>(
         let address = SocketAddr::from(([10, 0, 0, 1], 80));
         let listener = handle.listen(address, &ListenOptions::default());
         let listener = listener.expect("a free port");
-        let mut place = 0;
         let mut playing = Vec::new();
         // Until the client is done, which ends the world's patience.
-        for _ in 0..64 {
+        for place in 0..64 {
             let accepted = handle
                 .timeout(Nanos::from_secs(600), listener.accept())
                 .await;
             let Ok(Ok((stream, _))) = accepted else { break };
             let script = scripts[place.min(scripts.len() - 1)].clone();
-            place += 1;
             playing.push(handle.spawn(play(handle.clone(), stream, script)));
         }
     });

@@ -28,6 +28,10 @@ pub(super) struct Host {
     /// As in a Host header.
     pub authority: String,
     /// At rest, the one that rests longest first.
+    #[expect(
+        clippy::vec_box,
+        reason = "answers hold them boxed: here they only change hands"
+    )]
     idle: RefCell<Vec<Box<Connection>>>,
     line: RefCell<VecDeque<Rc<Waiter>>>,
     open: Cell<usize>,
@@ -185,13 +189,11 @@ impl Pool {
         fresh: bool,
         cx: &mut Context<'_>,
     ) -> Option<Granted> {
-        while !fresh {
-            // Nothing is borrowed while a dead connection is dropped.
-            let Some(mut connection) = host.take_newest() else {
-                break;
-            };
-            if connection.is_alive(cx) {
-                return Some(Granted::Used(connection));
+        if !fresh {
+            while let Some(mut connection) = host.take_newest() {
+                if connection.is_alive(cx) {
+                    return Some(Granted::Used(connection));
+                }
             }
         }
         if !host.line.borrow().is_empty() {
