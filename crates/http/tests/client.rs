@@ -171,3 +171,15 @@ fn credentials_come_from_the_url_or_the_caller() {
         assert_eq!(seen, [basic, basic, "Bearer token", ""]);
     });
 }
+
+#[test]
+fn a_request_under_way_is_small() {
+    beside(async |handle, root| {
+        let client = Client::new(&handle, Settings::default());
+        let sending = client.get(&root).send();
+        let bytes = size_of_val(&sending);
+        // It is moved as a whole: what few requests need is in boxes.
+        assert!(bytes <= 1_536, "{bytes} bytes");
+        sending.await.expect("an answer");
+    });
+}

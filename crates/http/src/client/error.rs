@@ -368,6 +368,12 @@ impl Error {
         Error::new(phase, Kind::of_io(error))
     }
 
+    /// The error, out of a place that is of no more use.
+    #[cold]
+    pub(super) fn take(&mut self) -> Error {
+        std::mem::replace(self, Error::new(Phase::Request, Kind::LoopGone))
+    }
+
     /// The same, with the URL that was asked for, where none is known yet.
     #[must_use]
     pub fn url(mut self, url: &str) -> Error {

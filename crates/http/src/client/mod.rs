@@ -190,8 +190,8 @@ impl Client {
     ///
     /// # Errors
     /// As of [`RequestBuilder::send`].
-    pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        send::send(self, request).await
+    pub fn send(&self, request: Request) -> impl Future<Output = Result<Response, Error>> + use<> {
+        send::send(self.clone(), Ok(request))
     }
 
     /// Sends many requests, at most `at_once` at the same time, and yields their

@@ -16,6 +16,7 @@ use super::multipart::Form;
 use super::redirect::RedirectPolicy;
 use super::response::Response;
 use super::retry::RetryPolicy;
+use super::send;
 use super::settings::HttpVersion;
 use super::target::Target;
 
@@ -239,8 +240,9 @@ impl RequestBuilder {
     ///
     /// # Errors
     /// [`Error`], with the phase, the address and what was said. A status is no error.
-    pub async fn send(self) -> Result<Response, Error> {
-        self.client.send(self.request?).await
+    #[inline]
+    pub fn send(self) -> impl Future<Output = Result<Response, Error>> {
+        send::send(self.client, self.request)
     }
 
     fn with(mut self, change: impl FnOnce(&mut Request)) -> Self {

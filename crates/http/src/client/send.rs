@@ -48,7 +48,18 @@ enum Carrier {
 }
 
 /// Sends `request` and waits for the head of its answer.
-pub(super) async fn send(client: &Client, mut request: Request) -> Result<Response, Error> {
+///
+/// It takes what it needs by value and works on it in place: an async function keeps its
+/// arguments, and each further one around it would keep them once more.
+pub(super) async fn send(
+    client: Client,
+    mut request: Result<Request, Error>,
+) -> Result<Response, Error> {
+    let client = &client;
+    let request = match &mut request {
+        Ok(request) => request,
+        Err(error) => return Err(error.take()),
+    };
     let mut counted = Counted::start(client);
     let started = client.handle().now();
     let options = request.options.as_deref();
@@ -56,9 +67,9 @@ pub(super) async fn send(client: &Client, mut request: Request) -> Result<Respon
     let whole = whole.unwrap_or(client.settings().timeout);
     let due = started + whole;
     let span = Span { started, due };
-    let answered = around::send(client, &mut request, span, whole).await;
+    let answered = around::send(client, request, span, whole).await;
     let answered = answered.and_then(|answered| {
-        let decoding = Decoding::of(client, &request, &answered)?;
+        let decoding = Decoding::of(client, request, &answered)?;
         Ok((answered, decoding))
     });
     match answered {
@@ -73,8 +84,11 @@ pub(super) async fn send(client: &Client, mut request: Request) -> Result<Respon
             trailers: None,
             started,
             timing: answered.timing,
-            on_progress: request.options.and_then(|options| options.on_progress),
-            target: request.target,
+            on_progress: request
+                .options
+                .take()
+                .and_then(|options| options.on_progress),
+            target: request.target.clone(),
         }),
         Err(error) => {
             counted.failed();
@@ -120,7 +134,8 @@ pub(super) async fn exchange(
                     }
                 }
                 Carrier::Http2(http2) => {
-                    match over_http2(client, request, &http2, (span, whole), timing).await {
+                    let over = over_http2(client, request, &http2, (span, whole), timing);
+                    match Box::pin(over).await {
                         Ok(answered) => return Ok(answered),
                         Err(failed) => failed,
                     }
@@ -264,13 +279,16 @@ async fn obtain(
             timing.reused = true;
             Ok(Carrier::Http1(connection))
         }
-        Granted::Room(slot) => match connect::connect(client, slot, version, span, timing).await? {
-            Made::Http1(connection) => Ok(Carrier::Http1(connection)),
-            Made::Http2(http2, slot) => {
-                host.sharing.add(&http2, slot, client.handle().now());
-                Ok(Carrier::Http2(http2))
+        Granted::Room(slot) => {
+            // In a box, as all that few requests need: the future is moved as a whole.
+            match Box::pin(connect::connect(client, slot, version, span, timing)).await? {
+                Made::Http1(connection) => Ok(Carrier::Http1(connection)),
+                Made::Http2(http2, slot) => {
+                    host.sharing.add(&http2, slot, client.handle().now());
+                    Ok(Carrier::Http2(http2))
+                }
             }
-        },
+        }
     }
 }
 
