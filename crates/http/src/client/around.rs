@@ -68,7 +68,7 @@ async fn go_on(
             retries += 1;
             add(&client.counters().retried);
             if let Ok(answered) = last {
-                discard(client, answered);
+                discard(client, answered).await;
             }
             client.handle().sleep(wait).await;
         } else {
@@ -76,7 +76,7 @@ async fn go_on(
             let Some(hop) = next_hop(client, request, &mut chain, &mut answered)? else {
                 return Ok(answered);
             };
-            discard(client, answered);
+            discard(client, answered).await;
             retries = 0;
             turn_to(client, request, hop)?;
         }
@@ -199,7 +199,16 @@ fn turn_to(client: &Client, request: &mut Request, hop: Hop) -> Result<(), Error
         request.body = super::Body::Empty;
     }
     request.method = hop.method;
-    request.target = client.target(hop.url.as_str())?;
+    let before = std::mem::replace(&mut request.target, client.target(hop.url.as_str())?);
+    // What a URL's user and password became is not in the URL any more.
+    if let Some(value) = &before.authorization
+        && hop.keeps_credentials
+        && request.target.authorization.is_none()
+        && !request.has("authorization")
+    {
+        let line = ("authorization".to_owned(), value.clone().into_bytes());
+        request.headers.push(line);
+    }
     Ok(())
 }
 

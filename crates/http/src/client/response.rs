@@ -508,44 +508,28 @@ impl Response {
         if let Source::Http1(connection) = std::mem::replace(&mut self.source, Source::Over) {
             let client = &self.counted.client;
             let pool = Rc::downgrade(client.pool());
-            let rest = drain_later(connection, left, client.handle().now() + DRAIN_TIME, pool);
+            let rest = drain_rest(connection, left, client.handle().now() + DRAIN_TIME, pool);
             client.handle().spawn(rest).detach();
         }
     }
 }
 
-/// Reads what has come of a body that nobody wants, so that its connection can be used
-/// again at once; a small rest is waited for in the background.
-pub(super) fn discard(client: &Client, answered: Answered) {
+/// Receives a body that nobody wants, if it is small, so that its connection serves the next
+/// exchange: mostly it came with the head, and its end is nearer than a new connection.
+pub(super) async fn discard(client: &Client, answered: Answered) {
     client.give_back(answered.headers);
     // A stream of a shared connection is given up, and the connection goes on.
-    let Source::Http1(mut connection) = answered.source else {
-        return;
-    };
-    let mut left = client.settings().drain_bytes_max;
-    let cx = &mut Context::from_waker(Waker::noop());
-    loop {
-        match connection.poll_body(cx) {
-            Poll::Ready(Ok(Next::Data(place))) if place.len() as u64 <= left => {
-                left -= place.len() as u64;
-            }
-            Poll::Ready(Ok(Next::End(true))) => {
-                let now = connection.moved();
-                return client.pool().release(connection, now);
-            }
-            Poll::Pending if connection.body_bytes_left() <= left => break,
-            Poll::Ready(_) | Poll::Pending => return,
-        }
+    if let Source::Http1(connection) = answered.source {
+        let pool = Rc::downgrade(client.pool());
+        let due = client.handle().now() + DRAIN_TIME;
+        drain_rest(connection, client.settings().drain_bytes_max, due, pool).await;
     }
-    let pool = Rc::downgrade(client.pool());
-    let rest = drain_later(connection, left, client.handle().now() + DRAIN_TIME, pool);
-    client.handle().spawn(rest).detach();
 }
 
 /// How long the rest of an unread body may take.
 const DRAIN_TIME: Nanos = Nanos::from_secs(1);
 
-async fn drain_later(
+async fn drain_rest(
     mut connection: Box<Connection>,
     mut left: u64,
     due: Instant,
