@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds, starts, checks and stops one subject alone, for whoever writes or mends one. A program is run to its end,
-each of its works and builds once.
+each of its works and builds once; a client by clients.py.
 
     try.py LANGUAGE/NAME [--build DIR] [--threads N] [--count N] [--prony PATH] [--hold]
 
@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -168,6 +169,8 @@ def exercise(subject, values, folder, log, hold):
             input(f"try: http://{values['host']}:{values['port']} (process {process.pid}); Enter stops it ")
         target = conformance.Target(values["host"], int(values["port"]), subject["endpoints"], seed=1, timeout_s=5)
         must, can = conformance.run(target)
+        if "counts" in subject:
+            check_counts(subject["counts"], values)
         with conformance.Connection(target) as idle:
             # An answered request first: Go waits 5 s for the first one of a new connection.
             idle.send(target.probe()[0])
@@ -182,6 +185,45 @@ def exercise(subject, values, folder, log, hold):
     if must:
         raise Wrong(f"failed: {', '.join(must)}")
     return can
+
+
+def count(counts, values):
+    """The number of requests that a peer says that it has had."""
+    with urllib.request.urlopen(f"http://{values['host']}:{values['port']}{counts['path']}", timeout=5) as response:
+        text = response.read().decode(errors="replace")
+    # Rust's way to name a group, as the lab reads it.
+    found = re.search(counts["requests"].replace("(?<requests>", "(?P<requests>"), text)
+    if found is None:
+        raise Wrong(f"no `requests` in its counts: {text[:80]!r}")
+    return int(found["requests"])
+
+
+def check_counts(counts, values):
+    """What a peer counts is to the unit: a reading, and a request between two readings."""
+    own = counts.get("own_requests", 1)
+    stale_s = counts.get("refresh_ms", 0) * 1.2 / 1000
+    deadline = time.monotonic() + STRAGGLERS_S + 4 * stale_s
+    before, after = 0, -1
+    while after - before != own and time.monotonic() < deadline:
+        time.sleep(stale_s)
+        before, after = after, count(counts, values)
+    if after - before != own:
+        raise Wrong(f"two readings of its counts differ by {after - before}, not {own}")
+    answers(f"http://{values['host']}:{values['port']}/hello")
+    time.sleep(stale_s)
+    rise = count(counts, values) - after
+    if rise != own + 1:
+        raise Wrong(f"one request raised its counts by {rise - own}")
+
+
+def exercise_client(args):
+    """A client is held against what its peer counts by a script of its own."""
+    script = [sys.executable, str(HERE / "clients.py"), args.subject, "--prony", args.prony]
+    status = subprocess.run(script + (["--build", args.build] if args.build else [])).returncode
+    if status == 3:
+        raise NotRun("see above")
+    if status != 0:
+        raise Wrong("as a client: see above")
 
 
 def measurements(text):
@@ -276,7 +318,9 @@ def trial(args, folder, scratch):
         raise Wrong("its version is not one line")
     if "program" in subject:
         exercise_program(subject, values, args.count, args.threads)
-    if subject["role"] == "program":
+    if "client" in subject:
+        exercise_client(args)
+    if subject["role"] in ("program", "client"):
         print(f"try: {args.subject} ok")
         return
     work = scratch / "work"

@@ -12,6 +12,7 @@
 //!     requests: r"requests\s+\d+ \d+ (?<requests>\d+)".into(),
 //!     bytes: String::new(),
 //!     own_requests: 1,
+//!     refresh_ns: 0,
 //! };
 //! let text = b"server accepts handled requests\n 3 3 120\n";
 //! let reading = Patterns::new(&sign)?.read(text)?;

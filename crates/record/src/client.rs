@@ -68,6 +68,9 @@ pub struct CountsSign {
     pub bytes: String,
     /// By how much one reading raises the number of requests that the next one shows: 0 or 1.
     pub own_requests: u64,
+    /// How old what it tells may be: it brings its counts up to date so often; 0: at once.
+    #[serde(default)]
+    pub refresh_ns: u64,
 }
 
 /// What a trial of a client recorded beside its [`crate::ProgramReport`].

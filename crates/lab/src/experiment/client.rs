@@ -153,6 +153,11 @@ pub fn read_network(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Netwo
     })
 }
 
+/// The length of a payload, in bytes.
+pub fn payload(table: &mut Fields<'_, '_>, key: &'static str, p: &mut Problems) -> Option<u64> {
+    amount(table, key, words::bytes, PAYLOAD, p)
+}
+
 /// An amount with its unit, in `range`.
 fn amount(
     table: &mut Fields<'_, '_>,
@@ -205,7 +210,7 @@ pub fn read_workload(
     let peer = table.text("peer", p);
     let network = table.text("network", p);
     let network = network.filter(|name| name.get_ref() != LOOPBACK);
-    let payload = amount(&mut table, "payload", words::bytes, PAYLOAD, p);
+    let payload = payload(&mut table, "payload", p);
     if downloads && !table.has("payload") {
         table.missing("payload", "payload = \"200MiB\"", p);
     }

@@ -133,6 +133,10 @@ pub struct Quick {
     pub count: Option<Spanned<Vec<u64>>>,
     /// Larger sizes are cut to this.
     pub count_max: Option<u64>,
+    /// Larger numbers of connections are cut to this.
+    pub connections_max: Option<u32>,
+    /// Larger payloads of downloads are cut to this.
+    pub payload_max: Option<u64>,
 }
 
 /// How many connections.

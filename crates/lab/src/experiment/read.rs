@@ -200,6 +200,10 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
             .value("count")
             .and_then(|value| Some(Spanned::new(value.span(), work::counts(value, p)?))),
         count_max: table.whole("count_max", work::COUNT, p),
+        connections_max: table
+            .whole("connections_max", CONNECTIONS, p)
+            .map(|most| most as u32),
+        payload_max: client::payload(&mut table, "payload_max", p),
     };
     table.finish(&[], p);
     quick

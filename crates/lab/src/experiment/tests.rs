@@ -19,7 +19,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 4);
+    assert_eq!(blocks.len(), 5);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -34,6 +34,15 @@ fn the_documented_file_parses_whole() {
     assert_eq!(programs.quick.count_max, Some(10_000));
     let ichor = parse(blocks[3]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
+    let clients = parse(blocks[4]).unwrap();
+    assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
+    let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
+    assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
+    assert_eq!(
+        (asked(1).path.as_str(), asked(1).payload_bytes),
+        ("/testpayload", 200 << 20)
+    );
+    assert_eq!(clients.quick.payload_max, Some(20 << 20));
 }
 
 #[test]

@@ -12,15 +12,16 @@ use crate::subject::Subject;
 /// What a client that is not told for how long is reckoned at before one was seen.
 const DOWNLOAD: Nanos = Nanos::from_secs(5);
 
-/// What a workload asks of clients, with its peer by id. `peers`: those of the experiment.
-pub fn planned(client: &ClientWork, peers: &[Subject]) -> PlannedClient {
+/// What a workload asks of clients, with its peer by id. `peers`: those of the experiment;
+/// `payload_max`: what larger payloads are cut to.
+pub fn planned(client: &ClientWork, peers: &[Subject], payload_max: Option<u64>) -> PlannedClient {
     PlannedClient {
         work: client.work.clone(),
         path: client.path.clone(),
         threads: client.threads,
         peer: peer_of(client, peers).map_or_else(String::new, |peer| peer.id.clone()),
         peer_threads: client.peer_threads,
-        payload_bytes: client.payload_bytes,
+        payload_bytes: client.payload_bytes.min(payload_max.unwrap_or(u64::MAX)),
         network: client
             .network
             .as_ref()

@@ -165,7 +165,7 @@ pub fn plan(
             .as_ref()
             .map(|name| name.get_ref().clone()),
         subjects: planned_subjects(experiment, subjects, &cells, &cores),
-        workloads: planned_workloads(experiment, &cells, peers),
+        workloads: planned_workloads(experiment, &cells, peers, options.quick),
         settings: planned_settings(experiment, &cells),
         peers: client::peers(experiment, peers, &cells)
             .into_iter()
@@ -304,13 +304,15 @@ fn connections(
             asked = few;
         }
     }
+    let most = experiment.quick.connections_max.filter(|_| quick);
+    let most = most.unwrap_or(u32::MAX);
     let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(asked.len());
     for count in asked {
         let number = match count {
             Connections::Exactly(number) => number,
             Connections::Max => workload.connections_max,
         };
-        let number = number.min(cap.connections_max);
+        let number = number.min(cap.connections_max).min(most);
         if cut.iter().all(|&(_, before)| before != number) {
             cut.push((count, number));
         }
@@ -639,7 +641,9 @@ fn planned_workloads(
     experiment: &Experiment,
     cells: &[Cell],
     peers: &[Subject],
+    quick: bool,
 ) -> Vec<PlannedWorkload> {
+    let payload_max = experiment.quick.payload_max.filter(|_| quick);
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
@@ -666,7 +670,7 @@ fn planned_workloads(
             client: workload
                 .client
                 .as_ref()
-                .map(|asked| client::planned(asked, peers)),
+                .map(|asked| client::planned(asked, peers, payload_max)),
         });
     }
     planned
@@ -717,6 +721,8 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
 /// What the cap changed, said once a workload.
 fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Vec<String> {
     let mut notes = Vec::new();
+    let most = experiment.quick.connections_max.filter(|_| quick);
+    let most = most.unwrap_or(u32::MAX);
     for workload in experiment.workloads.iter().filter(|w| w.work.is_none()) {
         let kept = connections(workload, experiment, cap, quick);
         let asked = |count: Connections| match count {
@@ -725,7 +731,7 @@ fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Ve
         };
         for (count, number) in kept
             .iter()
-            .filter(|&&(count, number)| asked(count) > number)
+            .filter(|&&(count, number)| asked(count).min(most) > number)
         {
             notes.push(format!(
                 "{}: {} connections cut to {number} ({})",

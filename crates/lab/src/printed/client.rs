@@ -18,6 +18,8 @@ pub struct AskedClient<'a> {
     pub connections: u32,
     /// Threads.
     pub threads: u32,
+    /// Whether its command tells it how many; else its line says how many it has.
+    pub told_threads: bool,
     /// Bytes of the body that it asks for; 0: not known.
     pub body_bytes: u64,
     /// How long the whole of it ran, as its parent saw it.
@@ -49,7 +51,7 @@ fn checked(line: ProgramLine, asked: &AskedClient<'_>) -> Result<ProgramLine, St
         let (measure, work) = (&line.measure, asked.work);
         return Err(format!("it measures {measure}, and was asked for {work}"));
     }
-    if line.threads != asked.threads {
+    if asked.told_threads && line.threads != asked.threads {
         let (said, threads) = (line.threads, asked.threads);
         return Err(format!(
             "it speaks of {said} threads, and {threads} were asked for"
@@ -161,6 +163,7 @@ mod tests {
         work: REQUESTS,
         connections: 10,
         threads: 2,
+        told_threads: true,
         body_bytes: 7,
         wall_ns: 1_000_000_000,
     };

@@ -228,11 +228,13 @@ fn read_counts(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<CountsSign
         }
     }
     let own_requests = table.whole("own_requests", 0..=1, p);
+    let refresh_ms = table.whole("refresh_ms", 0..=10_000, p);
     table.finish(&[], p);
     Some(CountsSign {
         path: path?.into_inner(),
         requests: requests?.into_inner(),
         bytes: bytes.map(Spanned::into_inner).unwrap_or_default(),
         own_requests: own_requests.unwrap_or(1),
+        refresh_ns: Nanos::from_millis(refresh_ms.unwrap_or(0)).0,
     })
 }

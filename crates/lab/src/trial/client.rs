@@ -252,9 +252,13 @@ impl<'a> Running<'a> {
     async fn count(&mut self, place: &Place) -> Result<(), Halt> {
         let sign = self.sign()?;
         let patterns = Patterns::new(&sign).map_err(Halt::Failed)?;
-        let deadline = clock::monotonic() + SETTLE;
+        // What was asked just before a reading may be missing from it for so long.
+        let stale = Nanos(sign.refresh_ns + sign.refresh_ns / 5);
+        let deadline = clock::monotonic() + SETTLE + stale * 4;
         let mut pause = PAUSE_MIN;
         loop {
+            let waiting = self.stage.handle.sleep(stale);
+            self.stage.unless_interrupted(waiting).await?;
             self.scene.children.collect();
             self.peer.lives("its counts were read")?;
             let page = asking::ask(place, &Method::Get, &sign.path);
@@ -267,7 +271,7 @@ impl<'a> Running<'a> {
                 return Ok(());
             }
             if clock::monotonic() > deadline {
-                let reason = format!("the peer's counts still moved after {SETTLE}");
+                let reason = format!("the peer's counts did not come to rest within {SETTLE}");
                 return Err(Halt::Failed(reason));
             }
             let pausing = self.stage.handle.sleep(pause);
@@ -364,7 +368,10 @@ impl<'a> Running<'a> {
             // Its one line is part of the record.
             let _ = std::fs::remove_file(&output);
         }
+        let subject = &self.stage.order.subject;
+        let mut texts = subject.client.iter().chain(subject.client_env.values());
         let asked = AskedClient {
+            told_threads: texts.any(|text| text.contains("{threads}")),
             work: &self.asked.work,
             connections: self.stage.order.cell.connections,
             threads: self.threads,

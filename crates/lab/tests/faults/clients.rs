@@ -122,6 +122,7 @@ fn peer(more: &[(&str, &str)]) -> PlannedSubject {
         requests: "requests (?<requests>[0-9]+)".to_owned(),
         bytes: "bytes (?<bytes>[0-9]+)".to_owned(),
         own_requests: 1,
+        refresh_ns: 0,
     });
     peer
 }

@@ -34,7 +34,7 @@ fn stage() -> tempfile::TempDir {
 }
 
 const EXPERIMENT: &str = "
-    run = { blocks = 3, duration = '4s', reference = 'test/single', quick = { blocks = 1, connections = [10] } }
+    run = { blocks = 3, duration = '4s', reference = 'test/single', quick = { blocks = 1, connections = [10], connections_max = 8, payload_max = '2MiB' } }
     subject = [{ ref = 'test/both' }, { ref = 'test/single' }]
     peer = [{ ref = 'test/counter', args = ['--fast'] }, { ref = 'test/other' }]
     network = [{ name = 'gigabit', title = '1 Gbit/s', rate = '1gbit', delay = '2ms' }]
@@ -130,7 +130,9 @@ fn clients_peers_and_networks_are_planned() {
 fn a_quick_run_of_clients_keeps_some_connections_and_a_whole_second() {
     let (experiment, all) = loaded(EXPERIMENT);
     let plan = plan(&experiment, &all, &machine(&all), &quick()).unwrap();
-    assert!(plan.cells.iter().all(|cell| cell.connections == 10));
+    assert!(plan.cells.iter().all(|cell| cell.connections == 8));
+    let far = plan.workloads[2].client.clone().unwrap();
+    assert_eq!((far.payload_bytes, plan.notes.len()), (2 << 20, 0));
     assert_eq!(
         (plan.duration_ns, plan.warmup_ns, plan.blocks),
         (1_000_000_000, 0, 1)
@@ -158,14 +160,14 @@ fn what_clients_networks_and_peers_cannot_do_is_named() {
     cores [0] and [1]
     cap 20000 by the experiment, which asks for no more than 20000
     5 cells in 1 block: 5 trials, about 10 s
-      test/both one c=10 style=plain
-      test/single one c=10
-      test/both one c=10 style=tuned
-      test/both two c=10 style=plain
-      test/both two c=10 style=tuned
-    not run: test/single two c=10: has at most 1 thread: it has one loop; 
-    not run: test/both far c=10 style=plain: the kernel has no tbf; modprobe sch_tbf
-    not run: test/both far c=10 style=tuned: the kernel has no tbf; modprobe sch_tbf
+      test/both one c=8 style=plain
+      test/single one c=8
+      test/both one c=8 style=tuned
+      test/both two c=8 style=plain
+      test/both two c=8 style=tuned
+    not run: test/single two c=8: has at most 1 thread: it has one loop; 
+    not run: test/both far c=8 style=plain: the kernel has no tbf; modprobe sch_tbf
+    not run: test/both far c=8 style=tuned: the kernel has no tbf; modprobe sch_tbf
     not run: test/single far: does not do this work: it keeps what it reads;
     "#);
     facts.commands.remove("counter-server");
@@ -173,9 +175,9 @@ fn what_clients_networks_and_peers_cannot_do_is_named() {
     none of the subjects can run on this machine:
       test/counter: the clients' peer: `counter-server` is not on PATH; to change it: apt-get install counter
       test/other: the clients' peer: `counter-server` is not on PATH; to change it: apt-get install counter
-      test/single two c=10: has at most 1 thread: it has one loop
-      test/both far c=10 style=plain: the kernel has no tbf; to change it: modprobe sch_tbf
-      test/both far c=10 style=tuned: the kernel has no tbf; to change it: modprobe sch_tbf
+      test/single two c=8: has at most 1 thread: it has one loop
+      test/both far c=8 style=plain: the kernel has no tbf; to change it: modprobe sch_tbf
+      test/both far c=8 style=tuned: the kernel has no tbf; to change it: modprobe sch_tbf
     ");
 }
 
@@ -219,4 +221,55 @@ fn clients_stand_beside_servers_and_programs() {
     s asked c=100
     p w n=5
     ");
+}
+
+#[test]
+fn the_shipped_experiments_of_clients_are_planned() {
+    let (lift, all) = shipped("lift.toml");
+    let planned = plan(&lift, &all, &machine(&all), &Options::default()).unwrap();
+    assert_eq!(planned.workloads.len(), 7);
+    let rows: Vec<(u32, u32, u32)> = planned
+        .workloads
+        .iter()
+        .map(|w| {
+            let asked = w.client.as_ref().unwrap();
+            (w.connections[0], asked.threads, asked.peer_threads)
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (1, 1, 1),
+            (10, 1, 1),
+            (10, 1, 2),
+            (10, 2, 2),
+            (100, 2, 2),
+            (100, 2, 4),
+            (100, 4, 4)
+        ]
+    );
+    assert_eq!((planned.subjects.len(), planned.peers.len()), (12, 1));
+    // Every client has every row, but those that have too few threads, which are named.
+    let named = planned
+        .not_run
+        .iter()
+        .filter(|gone| gone.reason.contains("thread"))
+        .count();
+    assert_eq!(
+        (planned.cells.len() + named, planned.not_run.len()),
+        (13 * 7, named)
+    );
+    let (haiku, all) = shipped("haiku-net-bench.toml");
+    let whole = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();
+    assert_eq!(
+        (whole.cells.len(), whole.peers.len(), whole.networks.len()),
+        (8 * 4, 3, 1)
+    );
+    assert_eq!((whole.duration_ns, whole.not_run.len()), (0, 0));
+    let few = plan(&haiku, &all, &machine(&all), &quick()).unwrap();
+    for workload in &few.workloads {
+        let asked = workload.client.as_ref().unwrap();
+        assert_eq!(workload.connections, [10]);
+        assert!(asked.payload_bytes <= 20 << 20);
+    }
 }
