@@ -113,6 +113,10 @@ fn bodies_go_out_small_large_in_pieces_and_in_chunks() {
             client.post(&url).body_stream(pieces(), length),
             client.put(&url).body_stream(pieces(), None),
             client.post(&url),
+            // More in one piece than may wait to be sent.
+            client
+                .post(&url)
+                .body_stream([Ok(b"x".to_vec()), Ok(large.clone())].into_iter(), None),
         ];
         let mut all = client.all(requests, 5);
         let mut seen = Vec::new();
@@ -121,12 +125,13 @@ fn bodies_go_out_small_large_in_pieces_and_in_chunks() {
             match place {
                 0 => assert_eq!(body, b"small"),
                 4 => assert_eq!(body, b""),
+                5 => assert!(body[0] == b'x' && body[1..] == large),
                 _ => assert!(body == large, "{} bytes came back", body.len()),
             }
             seen.push(place);
         }
         seen.sort_unstable();
-        assert_eq!(seen, [0, 1, 2, 3, 4]);
+        assert_eq!(seen, [0, 1, 2, 3, 4, 5]);
         adds_up(client.counts());
     });
 }

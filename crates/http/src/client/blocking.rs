@@ -115,7 +115,9 @@ impl Client {
                 let _ = tell.send(Err(io::Error::other(error.to_string())));
             }
         };
-        let spawned = thread::Builder::new().name("prony-client".into()).spawn(work);
+        let spawned = thread::Builder::new()
+            .name("prony-client".into())
+            .spawn(work);
         let inner = Inner {
             jobs: Some(jobs),
             thread: Some(spawned.map_err(failed)?),
@@ -425,7 +427,11 @@ pub struct Response {
 
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "blocking::Response({} of {})", self.head.status, self.head.url)
+        write!(
+            f,
+            "blocking::Response({} of {})",
+            self.head.status, self.head.url
+        )
     }
 }
 

@@ -441,7 +441,8 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Result<Poll<bool>, Error> {
         if let Some(held) = streamed.held.take() {
-            self.post(held)?;
+            // Nothing may be posted behind it before it is out.
+            return self.post(held).map(|()| Poll::Ready(false));
         }
         let polled = streamed.pieces.poll_piece(cx);
         let polled = polled.map_err(|error| self.failed(Phase::Send, Kind::BodySource(error)))?;
@@ -501,7 +502,10 @@ impl Connection {
                 (1.., Phase::Wait) => Phase::Send,
                 (_, phase) => phase,
             };
-            return Poll::Ready(self.failed(phase, Kind::TimedOut(limit, length)));
+            // That the request could not be sent says why nothing came.
+            let unsent = self.unsent.take();
+            let late = || self.failed(phase, Kind::TimedOut(limit, length));
+            return Poll::Ready(unsent.unwrap_or_else(late));
         }
     }
 
