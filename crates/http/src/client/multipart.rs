@@ -17,7 +17,7 @@
 //! let form = Form::new().text("title", "A walk").bytes("photo", "walk.jpg", vec![0xff, 0xd8]);
 //! let body = form.build();
 //! assert!(body.content_type().starts_with("multipart/form-data; boundary="));
-//! assert_eq!(body.length(), Some(371));
+//! assert_eq!(body.length(), Some(297));
 //! ```
 
 use std::collections::hash_map::RandomState;
