@@ -61,7 +61,7 @@ pub struct ServeOptions {
     /// then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
     services: String,
-    /// Serve so many bytes at /testpayload, from memory, always the same ones: 200MiB, 1GiB
+    /// Serve so many bytes at /testpayload, made at the start, always the same: 200MiB, 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     payload: Option<u64>,
     /// Serve this file at /testpayload, as it is at the start
