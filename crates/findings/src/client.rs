@@ -88,15 +88,15 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// How busy the two sides of a trial were. Where no core was sampled, the client's CPU time over
-    /// that of its threads, each on a core as far as there are, takes the place of its cores.
+    /// How busy the two sides of a trial were. A core counts only where the side's own processes used half
+    /// of it; else what these used does. The client's cores are as many as its threads, as far as there are.
     pub fn of(trial: &Trial, cores: &Cores) -> Busy {
-        let client = largest([
-            measure::busiest_core(trial, Role::Subject),
-            thread(trial, Role::Subject),
-        ]);
+        let own = by_cpu_time(trial, cores);
         Busy {
-            client: client.or_else(|| by_cpu_time(trial, cores)),
+            client: largest([
+                own_core(measure::busiest_core(trial, Role::Subject), own),
+                thread(trial, Role::Subject),
+            ]),
             peer: peer(trial),
         }
     }
@@ -136,7 +136,7 @@ fn by_cpu_time(trial: &Trial, cores: &Cores) -> Option<Share> {
 }
 
 /// The peer works only while it is asked: before and after that the client starts and ends, which
-/// would make a full peer look idle. Its cores count only where its processes used half of them.
+/// would make a full peer look idle.
 fn peer(trial: &Trial) -> Option<Share> {
     let sampled = measure::sampled(trial)?.0 as f64;
     let asked = measure::elapsed(trial.program.as_ref()?).map_or(sampled, |t| t.0.min(sampled));
@@ -149,10 +149,16 @@ fn peer(trial: &Trial) -> Option<Share> {
         measure::busiest_core(trial, Role::Generator),
     ]);
     let core = core.map(of_asked);
-    let busy = core.filter(|_| own.is_some_and(|own| own.0 >= limits::SATURATED_OWN_SHARE));
-    largest([busy, thread(trial, Role::Peer).map(of_asked)]).or(match (core, own) {
-        // Its core was busy with something else: what it used itself is known.
-        (Some(core), Some(own)) => Some(Share(core.0.min(own.0))),
-        (core, own) => own.or(core),
-    })
+    largest([own_core(core, own), thread(trial, Role::Peer).map(of_asked)])
+}
+
+/// How busy a core was on account of a side that used `own` of it: all of what it was, or, where most of
+/// that was something else, what the side used.
+fn own_core(core: Option<Share>, own: Option<Share>) -> Option<Share> {
+    match (core, own) {
+        (Some(core), Some(own)) if own.0 < limits::SATURATED_OWN_SHARE => {
+            Some(Share(core.0.min(own.0)))
+        }
+        (core, own) => core.or(own),
+    }
 }

@@ -397,6 +397,12 @@ fn the_limit_is_named_only_where_both_sides_are_known() {
     );
     let both = |t: &mut Trial| t.cores.iter_mut().for_each(|c| c.busy_ns = 1000 * MS);
     assert_eq!(limit(both), Some(Limit::Both));
+    // Something else filled the client's core.
+    let other = |t: &mut Trial| {
+        t.cores[0].busy_ns = 1040 * MS;
+        t.program.as_mut().expect("a program").system_ns = 290 * MS;
+    };
+    assert_eq!(limit(other), Some(Limit::RoundTrips));
     // Of the client its CPU time is known anyway.
     assert_eq!(limit(|t| t.cores.clear()), Some(Limit::RoundTrips));
     let nothing = |t: &mut Trial| {
