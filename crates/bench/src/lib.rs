@@ -17,6 +17,7 @@
 //! Not for: servers (`prony-load`), or comparing programs (`prony-lab`).
 #![forbid(unsafe_code)]
 
+pub mod client;
 mod coroutine;
 mod crew;
 mod event;
@@ -28,6 +29,7 @@ mod serializer;
 mod spread;
 mod start;
 mod start_stop;
+mod usage;
 
 use std::fmt;
 use std::str::FromStr;

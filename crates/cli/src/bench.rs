@@ -1,5 +1,6 @@
 //! `prony bench`: one work of the runtime by itself, and what else is measured alone.
 
+mod client;
 mod io;
 mod profile;
 pub mod size;
@@ -18,6 +19,7 @@ use crate::{Ending, Streams};
 pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     match (&words.other, words.work) {
         (Some(BenchCommand::Io(words)), _) => io::run(words, streams),
+        (Some(BenchCommand::Client(words)), _) => client::run(words, streams),
         (None, Some(work)) => run_work(work, words, streams),
         (None, None) => bail!("the name of a work is missing"),
     }

@@ -220,6 +220,41 @@ pub struct BenchWords {
 pub enum BenchCommand {
     /// Download one payload over many connections at once, by one strategy of I/O
     Io(IoWords),
+    /// Ask for one page again and again with the client library
+    Client(ClientWords),
+}
+
+/// `prony bench client`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Closed loop: on each connection the next request is sent when the last answer was read to \
+its end. Requests sent = answered in time + failed + in flight at the end; those in flight are let come \
+to their end, so that the server has seen as many.\nExit code 1: a request failed; 3: none was answered."
+)]
+pub struct ClientWords {
+    /// What each request gets: http://HOST:PORT/PATH
+    pub url: String,
+    /// How long requests are sent and answers counted
+    #[arg(value_name = "SECONDS", value_parser = duration::parse_positive)]
+    pub length: Nanos,
+    /// Connections in all, over all threads
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: u32,
+    /// Threads, each with an event loop and a client of its own
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: u32,
+    /// Take CONNECTIONS as those of each thread, as the original does
+    #[arg(long)]
+    pub per_thread: bool,
+    /// Count a request as failed when its answer takes longer than this
+    #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
+    pub timeout: Nanos,
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Ask a server that is neither on loopback nor in a private network
+    #[arg(long)]
+    pub yes_i_own_this_host: bool,
 }
 
 /// `prony bench io`

@@ -7,9 +7,9 @@ use prony_record::{ClientFigures, ProgramLine};
 
 use super::memory::Memory;
 use super::transfer::{Marks, Transfer};
-use super::usage::Usage;
 use super::{Downloads, IoDone, IoOrder, Run};
 use crate::spread::{Latencies, spread};
+use crate::usage::Usage;
 
 /// Failures that are put in words.
 const FAILURES_MAX: usize = 20;

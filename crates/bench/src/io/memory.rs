@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::IoError;
-use super::usage::Usage;
 use crate::BenchError;
+use crate::usage::Usage;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);

@@ -16,7 +16,7 @@
 //! differ in how a thread learns that bytes are there and how it takes them, and in nothing
 //! else: `threads` and `receive`, `poll`, `epoll` and `crowd`, `ring`. Every figure is
 //! defined in `docs/io-strategies.md`.
-//! Not for: many requests on a connection (`prony-load`).
+//! Not for: many requests on a connection (`prony-load`, [`crate::client`]).
 
 mod answer;
 mod crowd;
@@ -29,7 +29,6 @@ mod ring;
 mod schedule;
 mod threads;
 mod transfer;
-mod usage;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -45,6 +44,7 @@ pub use self::answer::{Failure, Phase, Version};
 pub use self::receive::VECTORED_MAX;
 use self::transfer::Transfer;
 use crate::BenchError;
+use crate::usage::Usage;
 
 /// Most connections of one run.
 pub const CONNECTIONS_MAX: u32 = 100_000;
@@ -354,7 +354,7 @@ fn run_once(
     request: &[u8],
     figures: &mut figures::Figures,
 ) -> Result<Run, IoError> {
-    let before = usage::Usage::of_this_process();
+    let before = Usage::of_this_process();
     let sampler = match order.memory {
         true => Some(memory::Sampler::start()?),
         false => None,
@@ -371,12 +371,12 @@ fn run_once(
         Some(sampler) => sampler.finish()?,
         None => memory::Memory::default(),
     };
-    let used = usage::Usage::of_this_process().since(before, memory.own);
+    let used = Usage::of_this_process().since(before, memory.own);
     Ok(figures.add(&done?, length, &memory, used))
 }
 
 /// Lets this process have as many descriptors as it may.
-fn raise_descriptors() {
+pub(crate) fn raise_descriptors() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -3,7 +3,6 @@
 mod table;
 
 use std::env::VarError;
-use std::io::Write as _;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
@@ -40,10 +39,11 @@ pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending>
     let mut number = 0;
     let done = download(&order, &mut |run| {
         number += 1;
-        if !words.json && shown.is_ok() {
-            shown = write!(streams.out, "{}", table::row(&number.to_string(), run));
-            shown = shown.and_then(|()| streams.out.flush());
+        if words.json || shown.is_err() {
+            return;
         }
+        shown = write!(streams.out, "{}", table::row(&number.to_string(), run))
+            .and_then(|()| streams.out.flush());
     });
     let done = match done {
         Ok(done) => done,

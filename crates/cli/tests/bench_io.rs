@@ -1,0 +1,247 @@
+//! `prony bench io` and `prony bench client`, as a user starts them.
+
+mod common;
+
+use std::process::{Command, Output};
+
+use prony_record::ProgramLine;
+
+use common::{Ended, PRONY, folder, free_port, get, serve};
+
+fn bench(words: &[&str], environment: &[(&str, &str)]) -> Output {
+    Command::new(PRONY)
+        .arg("bench")
+        .args(words)
+        .env_remove("NO_CONNECTIONS")
+        .env_remove("ITERATIONS")
+        .env_remove("TEST_PAYLOAD")
+        .envs(environment.iter().copied())
+        .output()
+        .expect("prony starts")
+}
+
+fn texts(said: &Output) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&said.stdout), text(&said.stderr))
+}
+
+fn line(said: &Output) -> ProgramLine {
+    let (out, err) = texts(said);
+    assert_eq!(out.lines().count(), 1, "{out}{err}");
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
+}
+
+fn payload(size: &str) -> (Ended, String) {
+    let (server, port) = serve(&["--payload", size]);
+    (server, port.to_string())
+}
+
+#[test]
+fn downloads_are_a_table_for_people_and_a_line_for_programs() {
+    let (_server, port) = payload("1MiB");
+    for strategy in ["threads", "poll", "epoll"] {
+        let words = [
+            "io",
+            "127.0.0.1",
+            &port,
+            "-s",
+            strategy,
+            "-c",
+            "4",
+            "-n",
+            "2",
+        ];
+        let said = bench(&words, &[]);
+        let (out, err) = texts(&said);
+        assert!(said.status.success(), "{strategy}: {out}{err}");
+        assert!(out.contains("socket creation |"), "{out}");
+        assert!(
+            out.contains("\n8 downloads, 8,388,608 bytes in "),
+            "{strategy}: {out}"
+        );
+        let json = [&words[..], &["--json"]].concat();
+        let line = line(&bench(&json, &[]));
+        let client = line.client.expect("figures of a client");
+        assert_eq!((line.measure.as_str(), line.count), ("downloads", 8));
+        assert_eq!((line.bytes, line.elapsed_ns > 0), (8 << 20, true));
+        assert_eq!(
+            (client.connections, client.failed, client.in_flight),
+            (4, 0, Some(0))
+        );
+        assert_eq!(line.threads, if strategy == "threads" { 4 } else { 1 });
+    }
+}
+
+#[test]
+fn the_originals_variables_are_heeded() {
+    let (_server, port) = payload("1MiB");
+    let words = ["io", "127.0.0.1", &port, "--json"];
+    let environment = [
+        ("NO_CONNECTIONS", "3"),
+        ("ITERATIONS", "2"),
+        ("TEST_PAYLOAD", "1"),
+    ];
+    let line = line(&bench(&words, &environment));
+    assert_eq!((line.count, line.figures["run_ns"].count), (6, 2));
+
+    let said = bench(&words, &[("NO_CONNECTIONS", "3"), ("TEST_PAYLOAD", "2")]);
+    assert_eq!(said.status.code(), Some(1));
+    let (_, err) = texts(&said);
+    assert!(
+        err.contains("Content-Length is 1048576, but 2097152 bytes were expected")
+            && err.contains("3 of 3 downloads failed"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_failed_download_ends_in_exit_code_1_by_name() {
+    let port = free_port().to_string();
+    let said = bench(&["io", "127.0.0.1", &port, "-c", "2", "--json"], &[]);
+    assert_eq!(said.status.code(), Some(1));
+    let line = line(&said);
+    let client = line.client.expect("figures of a client");
+    assert_eq!((line.count, client.failed_by_kind["refused"]), (0, 2));
+
+    let (_server, port) = payload("1KiB");
+    let said = bench(
+        &["io", "127.0.0.1", &port, "-c", "2", "--path", "/nothing"],
+        &[],
+    );
+    let (_, err) = texts(&said);
+    assert!(err.contains("status 404, not 200"), "{err}");
+}
+
+#[test]
+fn wrong_words_are_answered_with_exit_code_2() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["io", "127.0.0.1"], "<PORT>"),
+        (&["io", "127.0.0.1", "80", "-b", "64KB"], "is not a size"),
+        (
+            &["io", "127.0.0.1", "80", "-s", "ring", "--vectored", "2"],
+            "no vectored reads",
+        ),
+        (&["io", "8.8.8.8", "80"], "--yes-i-own-this-host"),
+        (
+            &["client", "http://127.0.0.1:80/", "1", "2", "3"],
+            "2 connections in all cannot be shared out over 3 threads",
+        ),
+    ];
+    for (words, answer) in cases {
+        let said = bench(words, &[]);
+        let (_, err) = texts(&said);
+        assert_eq!(said.status.code(), Some(2), "{err}");
+        assert!(err.contains(answer), "{err}");
+    }
+}
+
+#[test]
+fn what_is_thrown_away_is_said_to_be_unseen() {
+    let (_server, port) = payload("1MiB");
+    let words = ["io", "127.0.0.1", &port, "-c", "2", "--discard"];
+    let (out, err) = texts(&bench(&words, &[]));
+    assert!(out.contains("counted, not seen"), "{out}");
+    assert!(err.contains("counted, not seen"), "{err}");
+}
+
+#[test]
+fn a_profile_is_written_and_the_figures_are_marked() {
+    if prony_testkit::need("strace").is_none() && prony_testkit::need("perf").is_none() {
+        return;
+    }
+    let (_server, port) = payload("4MiB");
+    let file = folder("profile").join("profile.txt");
+    let name = file.to_str().expect("a name in UTF-8");
+    let words = [
+        "io",
+        "127.0.0.1",
+        &port,
+        "-c",
+        "4",
+        "--json",
+        "--profile",
+        name,
+    ];
+    let said = bench(&words, &[]);
+    let (out, err) = texts(&said);
+    assert!(said.status.success(), "{out}{err}");
+    assert_eq!(line(&said).count, 4);
+    assert!(
+        err.contains("measured under ") && err.contains(name),
+        "{err}"
+    );
+    let profile = std::fs::read_to_string(&file).expect("the profile");
+    assert!(profile.lines().count() > 3, "{profile}");
+}
+
+#[test]
+fn the_scheduler_is_recorded() {
+    let (_server, port) = payload("1MiB");
+    let file = folder("schedule").join("schedule.txt");
+    let name = file.to_str().expect("a name in UTF-8");
+    let words = ["io", "127.0.0.1", &port, "-c", "4", "--json"];
+    let said = bench(&[&words[..], &["--record-scheduling", name]].concat(), &[]);
+    let (out, err) = texts(&said);
+    assert!(said.status.success(), "{out}{err}");
+    assert!(err.contains("measured under "), "{err}");
+    assert!(
+        !std::fs::read_to_string(&file)
+            .expect("the record")
+            .is_empty()
+    );
+}
+
+/// Requests and bytes of their bodies that the server has answered, without readings.
+fn served(port: u16) -> (u64, u64) {
+    let stats: serde_json::Value = serde_json::from_str(&get(port, "/stats")).expect("JSON");
+    let number = |name: &str| stats["served"][name].as_u64().expect("a number");
+    (number("answers"), number("body_bytes"))
+}
+
+#[test]
+fn the_client_sends_what_the_server_counts() {
+    let (_server, port) = serve(&[]);
+    let url = format!("http://127.0.0.1:{port}/hello");
+    let before = served(port);
+    let said = bench(&["client", &url, "0.3", "5", "2", "--json"], &[]);
+    let (out, err) = texts(&said);
+    assert!(said.status.success(), "{out}{err}");
+    let line = line(&said);
+    let client = line.client.expect("figures of a client");
+    assert_eq!((client.connections, line.threads), (5, 2));
+    assert!(line.count > 0 && line.bytes > 0);
+    let latency = client.latency.expect("latencies");
+    let histogram = client.histogram.expect("a histogram");
+    assert_eq!((latency.count, histogram.total()), (line.count, line.count));
+    let in_flight = client.in_flight.expect("an exact number");
+    assert!(in_flight <= 5, "{in_flight}");
+    let after = served(port);
+    let sent = line.count + client.failed + in_flight;
+    assert_eq!((after.0 - before.0, client.failed), (sent, 0));
+    assert_eq!(line.tallies["exchanges"], sent);
+    let each = line.bytes / line.count;
+    assert_eq!(after.1 - before.1, each * sent);
+}
+
+#[test]
+fn connections_of_each_thread_are_multiplied() {
+    let (_server, port) = serve(&[]);
+    let url = format!("http://127.0.0.1:{port}/hello");
+    let words = ["client", &url, "0.1", "3", "2", "--per-thread"];
+    let (out, err) = texts(&bench(&words, &[]));
+    assert!(
+        out.contains("0.1 s, 6 connections in all on 2 threads")
+            && out.contains("in flight at the end"),
+        "{out}{err}"
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there_leaves_nothing_to_measure() {
+    let url = format!("http://127.0.0.1:{}/", free_port());
+    let said = bench(&["client", &url, "0.1", "2", "1", "--json"], &[]);
+    assert_eq!(said.status.code(), Some(3));
+    let line = line(&said);
+    assert_eq!((line.count, line.client.expect("figures").failed), (0, 0));
+    assert!(line.tallies["unsent"] >= 2, "{:?}", line.tallies);
+}
