@@ -4,14 +4,19 @@
 mod around;
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
+use prony_base::Nanos;
+use prony_engine::sim::{SimOptions, World};
+use prony_engine::{Config, ListenOptions, Stream};
+use prony_http::Method;
 use prony_http::client::cookies::CookieJar;
 use prony_http::client::decode::DecodeSettings;
 use prony_http::client::multipart::Form;
 use prony_http::client::redirect::RedirectPolicy;
 use prony_http::client::retry::RetryPolicy;
-use prony_http::client::{Client, Error, Phase};
+use prony_http::client::{Client, Error, Phase, Settings};
 
 use around::{UNIX_SECONDS, everywhere, get, long_text};
 
@@ -361,7 +366,7 @@ fn a_retry_that_would_come_too_late_is_not_waited_for() {
     everywhere(
         |settings| {
             settings.retries.retries_max = 3;
-            settings.timeout = prony_base::Nanos::from_secs(5);
+            settings.timeout = Nanos::from_secs(5);
         },
         async |place, client| {
             let answer = get(&client, &place.url("a.test", "/busy/503/9/30")).await;
@@ -424,4 +429,67 @@ fn a_form_is_read_by_python() {
             }
         },
     );
+}
+
+/// Reads the head of a request and as much of its body as its length says, or `at_most`.
+async fn read_request(stream: &Stream, at_most: usize) -> Option<Vec<u8>> {
+    let (mut received, mut wanted) = (Vec::new(), usize::MAX);
+    while received.len() < wanted.min(at_most) {
+        let bytes = stream.recv().await.ok()?;
+        if bytes.is_empty() {
+            return None;
+        }
+        received.extend_from_slice(&bytes);
+        let end = received.windows(4).position(|four| four == b"\r\n\r\n");
+        if let Some(end) = end {
+            let head = String::from_utf8_lossy(&received[..end]).to_lowercase();
+            let length = head.split("content-length: ").nth(1);
+            let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
+            wanted = end + 4 + length.unwrap_or(0);
+        }
+    }
+    Some(received)
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A connection that has served once is reset in the middle of the next request's body:
+/// where its pieces had got to, they were once forgotten, and nothing was sent instead.
+#[test]
+fn a_form_on_a_stale_connection_is_sent_whole_again() {
+    for seed in 0..40 {
+        let mut world = World::new(seed, SimOptions::default());
+        let address = SocketAddr::from(([10, 0, 0, 1], 80));
+        let server = world.spawn_loop(&Config::default(), move |handle| async move {
+            let listener = handle.listen(address, &ListenOptions::default());
+            let listener = listener.expect("a free port");
+            let (first, _) = listener.accept().await.expect("a client");
+            read_request(&first, usize::MAX).await.expect("a GET");
+            first.post(OK).expect("it is open");
+            read_request(&first, 1_000 + seed as usize * 5_000).await;
+            first.reset();
+            let (second, _) = listener.accept().await.expect("the client again");
+            let received = read_request(&second, usize::MAX).await;
+            second.post(OK).expect("it is open");
+            let _ = second.flush().await;
+            received.expect("the whole request").len()
+        });
+        let client = world.spawn_loop(&Config::default(), move |handle| async move {
+            handle.sleep(Nanos::from_millis(1)).await;
+            let client = Client::new(&handle, Settings::default());
+            get(&client, "http://10.0.0.1/").await.expect("an answer");
+            let form = Form::new().bytes("f", "f", vec![7; 900_000]);
+            let put = client
+                .request(Method::Put, "http://10.0.0.1/")
+                .multipart(form);
+            let answer = put.send().await.expect("the second time");
+            assert_eq!(answer.bytes().await.expect("a body"), b"ok");
+            assert_eq!(client.counts().resent, 1);
+            adds_up(&client);
+        });
+        world.run(Nanos::from_secs(3_600)).expect("nothing hangs");
+        client.take().expect("it is done");
+        let length = server.take().expect("it is done");
+        assert!(length > 900_000, "seed {seed}: {length} bytes");
+    }
 }

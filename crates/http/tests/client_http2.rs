@@ -3,6 +3,7 @@
 
 mod http2_server;
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -10,6 +11,9 @@ use http2_server::{Manners, Seen, pattern, serve};
 use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
+use prony_http::client::cookies::CookieJar;
+use prony_http::client::decode::DecodeSettings;
+use prony_http::client::multipart::Form;
 use prony_http::client::{
     Body, Client, Counts, Error, HttpVersion, Kind, Phase, Settings, TimeLimit, Version,
 };
@@ -458,4 +462,72 @@ fn frames_that_break_the_rules_are_errors_by_name() {
         );
         assert!(is_end, "{}: {error:?}", bytes.escape_ascii());
     }
+}
+
+#[test]
+fn a_redirect_takes_the_body_along_or_says_that_it_is_gone() {
+    for seed in 0..20 {
+        play(seed, Manners::default(), async move |handle, seen| {
+            let client = Client::new(&handle, settings());
+            let ask = |path: &str| client.post(&format!("{ROOT}{path}"));
+            for path in ["/to/307", "/early-to/308"] {
+                let bytes = ask(path).body(pattern(200_000)).send().await;
+                let bytes = bytes.expect("an answer").bytes().await.expect("a body");
+                assert!(bytes == pattern(200_000), "{path}: {} bytes", bytes.len());
+                let form = || Form::new().bytes("f", "f", pattern(300_000));
+                let answer = ask(path).multipart(form()).send().await.expect("an answer");
+                let length = answer.bytes().await.expect("a body").len() as u64;
+                assert_eq!(form().build().length(), Some(length), "{path}");
+                let once = [Ok(pattern(10))].into_iter();
+                let error = ask(path).body_stream(once, None).send().await;
+                let error = error.expect_err("it was read once");
+                assert_eq!(error.kind().name(), "body_spent", "{error}");
+            }
+            let see_other = ask("/to/303").body("gone").send().await.expect("an answer");
+            assert_eq!(see_other.bytes().await.expect("a body"), b"");
+            let head = seen.heads.borrow_mut().pop().expect("it was asked");
+            assert_eq!(head.method(), http::Method::GET);
+            adds_up(client.counts());
+            assert_eq!(client.counts().connected, 1);
+        });
+    }
+}
+
+#[test]
+fn codings_are_asked_for_and_taken_off() {
+    play(1, Manners::default(), async |handle, seen| {
+        let client = Client::new(
+            &handle,
+            Settings {
+                decode: DecodeSettings::all(),
+                cookies: Some(CookieJar::default()),
+                ..settings()
+            },
+        );
+        let text = pattern(1_000).repeat(300);
+        let level = flate2::Compression::default();
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+        encoder.write_all(&text).expect("memory");
+        let coded = encoder.finish().expect("memory");
+        let ask = async |body: Vec<u8>| {
+            let request = client.post(&format!("{ROOT}/gzip")).body(body);
+            request.send().await?.bytes().await
+        };
+        assert!(ask(coded.clone()).await.expect("a body") == text);
+        let head = seen.heads.borrow_mut().pop().expect("it was asked");
+        let asked = head
+            .headers()
+            .get("accept-encoding")
+            .expect("it was asked for");
+        assert_eq!(asked, "zstd, br, gzip, deflate");
+        let cut = ask(coded[..coded.len() / 2].to_vec()).await;
+        let error = cut.expect_err("it was cut");
+        assert_eq!(
+            (error.phase(), error.kind().name()),
+            (Phase::Decode, "coding_cut_off")
+        );
+        let counts = client.counts();
+        assert_eq!((counts.answered, counts.failed), (1, 1));
+        adds_up(counts);
+    });
 }

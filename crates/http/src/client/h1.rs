@@ -394,7 +394,11 @@ impl Connection {
         match error.kind() {
             Kind::BodySource(_) | Kind::BodyLength { .. } => Err(error),
             _ => {
-                self.sending = Sending::Done;
+                // Kept, since another try must send all of it again.
+                let stopped = std::mem::replace(&mut self.sending, Sending::Done);
+                if let Sending::Pieces(streamed) = stopped {
+                    self.spent = Some(streamed.into_body());
+                }
                 self.unsent = Some(error);
                 Ok(())
             }

@@ -146,6 +146,22 @@ async fn answer(
         "none" => drop(respond.send_response(plain(204), true)?),
         "echo" => return echo(body, respond.send_response(plain(200), false)?).await,
         "reset" => respond.send_reset(Reason::INTERNAL_ERROR),
+        "to" | "early-to" => {
+            if kind == "to" {
+                read(body).await?;
+            }
+            let mut response = plain(number as u16);
+            let location = "/echo".parse().expect("a value");
+            response.headers_mut().insert("location", location);
+            respond.send_response(response, true)?;
+        }
+        "gzip" => {
+            let mut response = plain(200);
+            let coding = "gzip".parse().expect("a value");
+            response.headers_mut().insert("content-encoding", coding);
+            let mut stream = respond.send_response(response, false)?;
+            send(&mut stream, read(body).await?, true).await?;
+        }
         "refused" if seen.requests.get() <= number => respond.send_reset(Reason::REFUSED_STREAM),
         "broken" => {
             let mut stream = respond.send_response(plain(200), false)?;
@@ -186,6 +202,16 @@ async fn answer(
         }
     }
     Ok(())
+}
+
+async fn read(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut whole = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data?;
+        body.flow_control().release_capacity(data.len())?;
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole)
 }
 
 async fn echo(mut body: RecvStream, mut stream: SendStream<Bytes>) -> Result<(), h2::Error> {

@@ -242,7 +242,7 @@ impl Exchange {
                 Poll::Pending => return,
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
-                    self.sending = Sending::Done;
+                    self.stop_sending();
                     // The server must not take what came of the body for all of it.
                     self.stream.send_reset(Reason::CANCEL);
                     self.unsent = Some(error);
@@ -266,7 +266,7 @@ impl Exchange {
             Some(Ok(room)) => room.min(left).min(COPIED_BYTES_MAX),
             // The stream is over, or the connection: the answer's side says how.
             Some(Err(_)) | None => {
-                self.sending = Sending::Done;
+                self.stop_sending();
                 return Poll::Ready(Ok(()));
             }
         };
@@ -278,7 +278,7 @@ impl Exchange {
         self.moved = self.connection.0.handle.now();
         // Should it fail, the answer's side says why.
         if self.stream.send_data(data, ends).is_err() || ends {
-            self.sending = Sending::Done;
+            self.stop_sending();
         }
         Poll::Ready(Ok(()))
     }
@@ -324,14 +324,19 @@ impl Exchange {
         if ended {
             // Should it fail, the answer's side says why.
             let _ = self.stream.send_data(Bytes::new(), true);
-            if let Sending::Pieces {
-                pieces, announced, ..
-            } = std::mem::replace(&mut self.sending, Sending::Done)
-            {
-                self.kept = Body::Pieces(pieces, announced);
-            }
+            self.stop_sending();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Nothing more is sent. Pieces are kept: a redirect or a retry may rewind them.
+    fn stop_sending(&mut self) {
+        if let Sending::Pieces {
+            pieces, announced, ..
+        } = std::mem::replace(&mut self.sending, Sending::Done)
+        {
+            self.kept = Body::Pieces(pieces, announced);
+        }
     }
 
     /// Ready with an error once a time-out has passed.
