@@ -13,6 +13,7 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::WebPkiClientVerifier;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
 
 /// Signs certificates.
@@ -79,8 +80,13 @@ impl Authority {
 
 /// A certificate that its own key signed, of an authority's kind or not.
 pub fn self_signed(name: &str, is_authority: bool) -> Identity {
+    self_signed_when(name, is_authority, Valid::Now)
+}
+
+/// The same, with its dates.
+pub fn self_signed_when(name: &str, is_authority: bool, valid: Valid) -> Identity {
     let key = KeyPair::generate().expect("a key");
-    let mut params = params(name, Valid::Now);
+    let mut params = params(name, valid);
     if is_authority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     }
@@ -122,9 +128,10 @@ impl Identity {
             }
         };
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
-        let mut config = builder
-            .with_single_cert(vec![self.certificate.der().clone()], key)
-            .expect("certificate and key");
+        let key = ring::sign::any_supported_type(&key).expect("a key");
+        // Whether the key is the certificate's, nobody asks here: an impostor's is not.
+        let shown = CertifiedKey::new(vec![self.certificate.der().clone()], key);
+        let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
         let protocols = demands.protocols.iter();
         config.alpn_protocols = protocols.map(|name| name.as_bytes().to_vec()).collect();
         Arc::new(config)

@@ -139,7 +139,8 @@ impl TlsSettings {
         }
     }
 
-    /// Trusts the certificates in this PEM text, too.
+    /// Trusts the certificates in this PEM text, too: what they signed, and a server that
+    /// shows one of them as its own, as long as name and dates are right.
     ///
     /// # Errors
     /// [`TlsError::BadSetting`] where it holds none, or something else.
@@ -234,7 +235,7 @@ impl TlsSettings {
         let builder = match self.accept_invalid {
             true => builder.with_custom_certificate_verifier(Arc::new(AcceptAll(provider))),
             false => {
-                let verifier = Verifier::new(self.roots()?, provider)?;
+                let verifier = Verifier::new(self.roots()?, self.own_roots.clone(), provider)?;
                 builder.with_custom_certificate_verifier(verifier)
             }
         };

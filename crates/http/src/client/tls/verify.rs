@@ -1,13 +1,14 @@
-//! Who is to be trusted: the usual rules with one more name for what breaks them,
-//! and no rules at all, for those who ask for it by name.
+//! Who is to be trusted: the usual rules with one more name for what breaks them and
+//! one more way to keep them, and no rules at all, for those who ask for it by name.
 
 use std::fmt;
 use std::sync::Arc;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
@@ -26,23 +27,52 @@ impl fmt::Display for SelfSigned {
 
 impl std::error::Error for SelfSigned {}
 
-/// Verifies as `webpki` does, and tells self-signed certificates from those of
-/// unknown authorities.
+/// Verifies as `webpki` does, but takes a server's own certificate where just that one was
+/// given as an authority's, and tells self-signed certificates from those of unknown
+/// authorities.
 #[derive(Debug)]
-pub(super) struct Verifier(Arc<WebPkiServerVerifier>);
+pub(super) struct Verifier {
+    usual: Arc<WebPkiServerVerifier>,
+    /// The certificates that were given, not those of the machine.
+    given: Vec<CertificateDer<'static>>,
+}
 
 impl Verifier {
     pub fn new(
         roots: RootCertStore,
+        given: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<Verifier>, TlsError> {
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map(|inner| Arc::new(Verifier(inner)))
+            .map(|usual| Arc::new(Verifier { usual, given }))
             .map_err(|error| TlsError::BadSetting {
                 what: "certificates of authorities",
                 why: error.to_string(),
             })
+    }
+
+    /// What is left of a refusal that is about the issuer alone.
+    ///
+    /// `webpki` looks at a certificate's dates before it looks for who signed it or
+    /// whether it is an authority's, and at its names last: those are left to check. The
+    /// key is proved by the handshake's signature, as ever.
+    fn without_issuer(
+        &self,
+        refusal: CertificateError,
+        certificate: &CertificateDer<'_>,
+        server_name: &ServerName<'_>,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.given.iter().any(|given| given == certificate) {
+            verify_server_name(&ParsedCertificate::try_from(certificate)?, server_name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        Err(Error::InvalidCertificate(
+            match is_self_signed(certificate) {
+                true => CertificateError::Other(OtherError(Arc::new(SelfSigned))),
+                false => refusal,
+            },
+        ))
     }
 }
 
@@ -70,16 +100,18 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified =
-            self.0
-                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        let verified = self.usual.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        );
         match verified {
-            Err(Error::InvalidCertificate(error))
-                if (error == CertificateError::UnknownIssuer || is_authority(&error))
-                    && is_self_signed(end_entity) =>
+            Err(Error::InvalidCertificate(refusal))
+                if refusal == CertificateError::UnknownIssuer || is_authority(&refusal) =>
             {
-                let other = OtherError(Arc::new(SelfSigned));
-                Err(Error::InvalidCertificate(CertificateError::Other(other)))
+                self.without_issuer(refusal, end_entity, server_name)
             }
             verified => verified,
         }
@@ -91,7 +123,7 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
+        self.usual.verify_tls12_signature(message, cert, dss)
     }
 
     fn verify_tls13_signature(
@@ -100,11 +132,11 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
+        self.usual.verify_tls13_signature(message, cert, dss)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.usual.supported_verify_schemes()
     }
 }
 
