@@ -9,13 +9,11 @@ use prony_base::Nanos;
 use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
 
 use crate::experiment::THREADS;
+use crate::launch::SERVER_PORT;
 use crate::network::Network;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
 use crate::target::Target;
-
-/// The port in a network of its own, where all are free.
-const PORT: u16 = 8080;
 
 /// Where the subject is.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -48,7 +46,7 @@ impl Place {
 
     fn at(ip: IpAddr, trial: &Trial) -> io::Result<Place> {
         let port = if trial.isolation.network_namespace {
-            PORT
+            SERVER_PORT
         } else {
             free_port()?
         };
