@@ -3,7 +3,7 @@
 
 mod http2_server;
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -197,6 +197,38 @@ fn bodies_of_pieces_are_streamed_and_their_length_is_told_where_it_is_known() {
         assert!(matches!(error.kind(), Kind::BodyLength { .. }), "{error}");
         adds_up(client.counts());
     });
+}
+
+#[test]
+fn a_source_that_fails_ends_its_request_at_once() {
+    for seed in 0..10 {
+        play(seed, Manners::default(), async |handle, seen| {
+            let client = Client::new(&handle, settings());
+            let begun = handle.now();
+            for path in ["/silent", "/echo"] {
+                let pieces = [Ok(pattern(9_000)), Err(io::Error::other("no more of it"))];
+                let body = Body::pieces(pieces.into_iter(), None);
+                let sent = client
+                    .post(&format!("{ROOT}{path}"))
+                    .body(body)
+                    .send()
+                    .await;
+                let error = match sent {
+                    Ok(answer) => answer.bytes().await.expect_err("it is not whole"),
+                    Err(error) => error,
+                };
+                let is_named = matches!(error.kind(), Kind::BodySource(_));
+                assert!(is_named && error.phase() == Phase::Send, "{path}: {error}");
+            }
+            assert!(handle.now().since(begun) < Nanos::from_secs(1));
+            // The server was told, and the connection is as good as before.
+            many(&handle, &client, 3).await;
+            handle.sleep(Nanos::from_millis(50)).await;
+            assert_eq!((seen.cancelled.get(), seen.connections.get()), (2, 1));
+            let counts = client.counts();
+            assert_eq!((counts.answered, counts.failed), (3, 2), "{counts:?}");
+        });
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The client against other people's servers under TLS: nginx, Node, Go and Python.
+//! The client against other people's servers under TLS: nginx, Node, Go,
+//! Python and nghttpd.
 
 mod secure;
 
@@ -126,9 +127,7 @@ fn nginx() {
     let Some(program) = need("nginx") else { return };
     let folder = Folder::new("nginx");
     let (authority, certificate, key) = identity(&folder);
-    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = free.local_addr().expect("an address");
-    drop(free);
+    let address = free_address();
     let root = folder.0.display();
     let user = match Path::new("/proc/self").metadata() {
         // Files in a folder of root's are for root alone.
@@ -151,6 +150,30 @@ fn nginx() {
     let _server = Server(command.stderr(Stdio::null()).spawn().expect("it starts"));
     await_port(address);
     ask(&authority, address.port(), &BOTH);
+}
+
+#[test]
+fn nghttpd() {
+    let Some(program) = need("nghttpd") else {
+        return;
+    };
+    let folder = Folder::new("nghttpd");
+    let (authority, certificate, key) = identity(&folder);
+    let address = free_address();
+    let mut command = Command::new(program);
+    command.args(["--address", "127.0.0.1", "--htdocs"]);
+    command.arg(&folder.0).arg(address.port().to_string());
+    command.args([key, certificate]);
+    let _server = Server(command.stdout(Stdio::null()).spawn().expect("it starts"));
+    await_port(address);
+    // It speaks nothing else.
+    ask(&authority, address.port(), &BOTH[..2]);
+}
+
+/// For servers that must be told their port: one that was free just now.
+fn free_address() -> SocketAddr {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    free.local_addr().expect("an address")
 }
 
 fn await_port(address: SocketAddr) {

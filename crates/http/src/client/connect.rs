@@ -50,25 +50,37 @@ pub(super) async fn connect(
     let host = slot.host.clone();
     let step = handle.now() + settings.connect_timeout;
     let phase = Cell::new(Phase::Resolve);
-    let way = establish(client, &host, version, span, &phase, timing);
-    let (transport, peer) = match handle.timeout_at(step.min(span.due), Box::pin(way)).await {
-        Ok(made) => made?,
+    let way = async {
+        let (transport, peer) = establish(client, &host, version, span, &phase, timing).await?;
+        super::response::add(&client.counters().connected);
+        if speaks_http2(&transport, version, peer)? {
+            let begun = Http2::begin(handle, transport, &settings.limits, &host.sharing);
+            return Ok(Begun::Http2(begun.await?));
+        }
+        Ok(Begun::Http1(transport, peer))
+    };
+    match handle.timeout_at(step.min(span.due), Box::pin(way)).await {
+        Ok(Ok(Begun::Http2(http2))) => Ok(Made::Http2(http2, slot)),
+        Ok(Ok(Begun::Http1(transport, peer))) => {
+            let (made, now) = ((transport, peer), handle.now());
+            let connection = Connection::new(handle, slot, made, settings.limits, now);
+            Ok(Made::Http1(connection))
+        }
+        Ok(Err(error)) => Err(error),
         Err(_elapsed) => {
             let kind = match span.due <= step {
                 true => Kind::TimedOut(TimeLimit::Whole, span.due.since(span.started)),
                 false => Kind::TimedOut(TimeLimit::Connect, settings.connect_timeout),
             };
-            return Err(Error::new(phase.get(), kind));
+            Err(Error::new(phase.get(), kind))
         }
-    };
-    super::response::add(&client.counters().connected);
-    if speaks_http2(&transport, version, peer)? {
-        let http2 = Http2::begin(handle, transport, &settings.limits, &host.sharing);
-        return Ok(Made::Http2(http2.await?, slot));
     }
-    let made = (transport, peer);
-    let connection = Connection::new(handle, slot, made, settings.limits, handle.now());
-    Ok(Made::Http1(connection))
+}
+
+/// What the time limit is over: a connection that speaks its protocol.
+enum Begun {
+    Http1(Transport, SocketAddr),
+    Http2(Http2),
 }
 
 /// By ALPN under TLS; without, where the caller knows.

@@ -4,16 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use prony_base::{Instant, Nanos};
-use prony_engine::SendBuf;
 use prony_wire::encode::EncodeError;
 use prony_wire::{Header, Method, OwnedHeaders};
 
+use super::data::Data;
 use super::{Head, Http2, fault};
 use crate::client::body::{Body, Pieces};
 use crate::client::error::{Error, Kind, Phase, TimeLimit};
@@ -21,20 +21,18 @@ use crate::client::h1::Waits;
 use crate::client::transport::Chunk;
 use crate::wait::Alarm;
 
-/// Bytes of a body that are copied for the connection at once.
-const COPIED_BYTES_MAX: usize = 64 << 10;
+/// Bytes of a body that are given to the connection at once.
+const SENT_BYTES_MAX: usize = 64 << 10;
 
 /// A request under way. Dropping it before the answer's end cancels it; the connection
 /// goes on.
 pub struct Exchange {
     connection: Http2,
     answer: Answer,
-    stream: SendStream<Bytes>,
+    stream: SendStream<Data>,
     sending: Sending,
     /// The whole body, where it may be sent again: bytes, and pieces that were all sent.
     kept: Body,
-    /// Why sending stopped before its end; told if no answer explains it.
-    unsent: Option<Error>,
     trailers: Option<Box<OwnedHeaders>>,
     alarm: Alarm,
     waits: Waits,
@@ -55,13 +53,12 @@ enum Answer {
 /// What is left to be sent.
 enum Sending {
     Done,
-    /// Bytes from this one on.
-    Bytes(SendBuf, usize),
+    Bytes(Data),
     Pieces {
         pieces: Box<dyn Pieces>,
         announced: Option<u64>,
         /// Given and not yet sent.
-        rest: Bytes,
+        rest: Data,
         given: u64,
     },
 }
@@ -70,7 +67,7 @@ impl Exchange {
     pub(super) fn new(
         connection: &Http2,
         answer: ResponseFuture,
-        stream: SendStream<Bytes>,
+        stream: SendStream<Data>,
         (body, is_empty): (Body, bool),
         waits: Waits,
     ) -> Exchange {
@@ -81,13 +78,13 @@ impl Exchange {
             Body::Empty => (Sending::Done, Body::Empty),
             Body::Bytes(bytes) => {
                 let kept = Body::Bytes(bytes.clone());
-                (Sending::Bytes(bytes, 0), kept)
+                (Sending::Bytes(bytes.into()), kept)
             }
             Body::Pieces(pieces, announced) => {
                 let sending = Sending::Pieces {
                     pieces,
                     announced,
-                    rest: Bytes::new(),
+                    rest: Data::default(),
                     given: 0,
                 };
                 (sending, Body::Empty)
@@ -100,7 +97,6 @@ impl Exchange {
             stream,
             sending,
             kept,
-            unsent: None,
             trailers: None,
             alarm: Alarm::default(),
             waits,
@@ -119,7 +115,7 @@ impl Exchange {
         headers: &mut OwnedHeaders,
         cx: &mut Context<'_>,
     ) -> Poll<Result<u16, Error>> {
-        self.pump(cx);
+        self.pump(cx)?;
         let Answer::Awaited(answer) = &mut self.answer else {
             // A head comes once.
             return Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)));
@@ -146,7 +142,9 @@ impl Exchange {
     /// As of [`poll_head`](Exchange::poll_head).
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Chunk>, Error>> {
         loop {
-            self.pump(cx);
+            if !matches!(self.answer, Answer::Whole) {
+                self.pump(cx)?;
+            }
             let data = match &mut self.answer {
                 Answer::Awaited(_) => {
                     return Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed)));
@@ -235,35 +233,35 @@ impl Exchange {
         Ok(None)
     }
 
-    /// Sends more of the body. A failure is kept: an answer that has come says more.
-    fn pump(&mut self, cx: &mut Context<'_>) {
+    /// Sends more of the body. A source that fails leaves nothing to wait for.
+    fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         while !matches!(self.sending, Sending::Done) {
             match self.poll_step(cx) {
-                Poll::Pending => return,
+                Poll::Pending => break,
                 Poll::Ready(Ok(())) => {}
                 Poll::Ready(Err(error)) => {
                     self.stop_sending();
                     // The server must not take what came of the body for all of it.
                     self.stream.send_reset(Reason::CANCEL);
-                    self.unsent = Some(error);
+                    return Err(error);
                 }
             }
         }
+        Ok(())
     }
 
     /// Sends one piece, or gets the next.
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let left = match &self.sending {
             Sending::Done => return Poll::Ready(Ok(())),
-            Sending::Bytes(bytes, at) => bytes.as_slice().len() - at,
-            Sending::Pieces { rest, .. } => rest.len(),
+            Sending::Bytes(rest) | Sending::Pieces { rest, .. } => rest.remaining(),
         };
         if left == 0 {
             return self.poll_next_piece(cx);
         }
-        self.stream.reserve_capacity(left.min(COPIED_BYTES_MAX));
+        self.stream.reserve_capacity(left.min(SENT_BYTES_MAX));
         let room = match ready!(self.stream.poll_capacity(cx)) {
-            Some(Ok(room)) => room.min(left).min(COPIED_BYTES_MAX),
+            Some(Ok(room)) => room.min(left).min(SENT_BYTES_MAX),
             // The stream is over, or the connection: the answer's side says how.
             Some(Err(_)) | None => {
                 self.stop_sending();
@@ -274,7 +272,7 @@ impl Exchange {
             return Poll::Ready(Ok(()));
         }
         let (data, ends) = self.cut(room);
-        self.sent_bytes += data.len() as u64;
+        self.sent_bytes += data.remaining() as u64;
         self.moved = self.connection.0.handle.now();
         // Should it fail, the answer's side says why.
         if self.stream.send_data(data, ends).is_err() || ends {
@@ -284,14 +282,12 @@ impl Exchange {
     }
 
     /// The next bytes to be sent, and whether they are the last.
-    fn cut(&mut self, count: usize) -> (Bytes, bool) {
+    fn cut(&mut self, count: usize) -> (Data, bool) {
         match &mut self.sending {
-            Sending::Done => (Bytes::new(), true),
-            Sending::Bytes(bytes, at) => {
-                let whole = bytes.as_slice();
-                let data = Bytes::copy_from_slice(&whole[*at..*at + count]);
-                *at += count;
-                (data, *at == whole.len())
+            Sending::Done => (Data::default(), true),
+            Sending::Bytes(rest) => {
+                let data = rest.split_to(count);
+                (data, !rest.has_remaining())
             }
             Sending::Pieces { rest, .. } => (rest.split_to(count), false),
         }
@@ -313,8 +309,8 @@ impl Exchange {
         let piece =
             ready!(pieces.poll_piece(cx)).map_err(|error| failed(Kind::BodySource(error)))?;
         let ended = piece.is_none();
-        *rest = Bytes::from(piece.unwrap_or_default());
-        *given += rest.len() as u64;
+        *rest = Data::from(piece.unwrap_or_default());
+        *given += rest.remaining() as u64;
         if let Some(announced) = *announced
             && (*given > announced || (ended && *given < announced))
         {
@@ -323,7 +319,7 @@ impl Exchange {
         }
         if ended {
             // Should it fail, the answer's side says why.
-            let _ = self.stream.send_data(Bytes::new(), true);
+            let _ = self.stream.send_data(Data::default(), true);
             self.stop_sending();
         }
         Poll::Ready(Ok(()))
@@ -341,9 +337,6 @@ impl Exchange {
 
     /// Ready with an error once a time-out has passed.
     fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
-        if let Some(error) = self.unsent.take() {
-            return Poll::Ready(error);
-        }
         let (due, limit, length) = self.next_limit();
         let handle = &self.connection.0.handle;
         ready!(self.alarm.poll(handle, due, cx));
@@ -372,13 +365,9 @@ impl Exchange {
         }
     }
 
-    /// What ended the answer; what stopped the sending says more, if something did.
-    fn broken(&mut self, phase: Phase, error: &h2::Error) -> Error {
-        let peer = self.connection.0.peer;
-        if let Some(unsent) = self.unsent.take() {
-            return unsent;
-        }
-        fault(phase, error).address(peer)
+    /// What ended the answer.
+    fn broken(&self, phase: Phase, error: &h2::Error) -> Error {
+        fault(phase, error).address(self.connection.0.peer)
     }
 
     fn failed(&self, phase: Phase, kind: Kind) -> Error {

@@ -11,6 +11,7 @@
 //! keep is bounded: a window of [`STREAM_WINDOW_BYTES`] a stream, which opens again
 //! as the body is read, and [`CONNECTION_WINDOW_BYTES`] for all streams together.
 
+mod data;
 mod exchange;
 mod io;
 mod sharing;
@@ -22,7 +23,6 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 
-use bytes::Bytes;
 use h2::client::{Connection, SendRequest};
 use h2::{Reason, client};
 use prony_base::Instant;
@@ -32,6 +32,7 @@ use prony_wire::{Header, Limits, Method};
 pub(super) use exchange::Exchange;
 pub(super) use sharing::{Shared, Sharing};
 
+use self::data::Data;
 use self::io::Io;
 use super::body::Body;
 use super::error::{Error, Kind, Phase};
@@ -68,7 +69,7 @@ pub struct Http2(Rc<Inner>);
 
 struct Inner {
     handle: Handle,
-    sender: RefCell<SendRequest<Bytes>>,
+    sender: RefCell<SendRequest<Data>>,
     peer: SocketAddr,
     streams: Cell<usize>,
     /// When the last request on it ended.
@@ -116,7 +117,7 @@ impl Http2 {
             .max_header_list_size(u32::try_from(limits.head_bytes_max).unwrap_or(u32::MAX))
             // Until the server has said how many, `h2` holds all but one back: none is refused.
             .initial_max_send_streams(1)
-            .handshake::<_, Bytes>(io)
+            .handshake::<_, Data>(io)
             .await;
         let (sender, connection) =
             begun.map_err(|error| fault(Phase::Connect, &error).address(peer))?;
@@ -243,11 +244,7 @@ impl Drop for Inner {
     }
 }
 
-async fn move_frames(
-    connection: Connection<Io, Bytes>,
-    moving: Rc<Moving>,
-    sharing: Weak<Sharing>,
-) {
+async fn move_frames(connection: Connection<Io, Data>, moving: Rc<Moving>, sharing: Weak<Sharing>) {
     // Each exchange tells how the connection ended in its own words.
     let _ = connection.await;
     moving.ended.set(true);
