@@ -10,6 +10,7 @@ use prony_bench::Work;
 
 use crate::bench::size;
 use crate::duration;
+use crate::fetch::words::FetchWords;
 use crate::serve::ServeOptions;
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
@@ -43,6 +44,8 @@ pub enum Command {
     Explain(ExplainWords),
     /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
     Bench(BenchWords),
+    /// Fetch URLs to files, with the client library
+    Fetch(FetchWords),
     /// Serve known answers: the reference server
     Serve(ServeOptions),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
@@ -284,14 +287,14 @@ pub struct IoWords {
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub payload_bytes: Option<u64>,
     /// Most bytes that one receive takes; with --vectored, into each buffer (the original: 4MiB) [default:
-    /// 64KiB]
+    /// 64KiB; ring: 1MiB]
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub buffer: Option<u64>,
     /// poll, epoll: one buffer for all connections, or one for each as in the original
     #[arg(long, value_name = "WHOSE", default_value = "shared")]
     pub buffers: BuffersWord,
     /// ring: most buffers of the pool that all connections share
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     pub ring_buffers: u32,
     /// ring: how it receives
     #[arg(long, value_name = "HOW", default_value = "multishot")]

@@ -15,6 +15,8 @@ use crate::{Ending, Streams};
 
 /// Buffer of one receive where nothing is said.
 const BUFFER_BYTES: usize = 64 << 10;
+/// The same of the ring, where few large buffers cost least: each completion has its price.
+const RING_BUFFER_BYTES: usize = 1 << 20;
 
 /// Runs `prony bench io`.
 pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -144,6 +146,7 @@ fn resolve(
         },
         buffer_bytes: match words.buffer {
             Some(bytes) => usize::try_from(bytes)?,
+            None if matches!(words.strategy, StrategyWord::Ring) => RING_BUFFER_BYTES,
             None => BUFFER_BYTES,
         },
         buffers: match words.buffers {
@@ -231,6 +234,8 @@ mod tests {
             (order.version, order.path.as_str()),
             (Version::Http10, "/a")
         );
+        let order = resolved("-s ring", &[]).unwrap();
+        assert_eq!((order.buffer_bytes, order.ring_buffers), (1 << 20, 2));
         let order = resolved("-s epoll --buffers own --vectored 4 -b 4MiB", &[]).unwrap();
         assert_eq!(
             (order.strategy, order.buffers),
