@@ -8,6 +8,7 @@ use std::thread;
 
 use prony_engine::{Config, Handle, ListenOptions, mailbox, run};
 use prony_http::client::blocking::{self, Client};
+use prony_http::client::cookies::CookieJar;
 use prony_http::client::{Kind, Settings};
 use prony_http::{Handler, Request, Response, Server, ServerOptions, Source};
 
@@ -132,4 +133,20 @@ fn errors_are_those_of_the_other_face() {
     let expected =
         format!("http://{address}/: connecting to {address}: the connection was refused");
     assert!(said.starts_with(&expected), "{said}");
+}
+
+#[test]
+fn cookies_can_be_had_to_save_them() {
+    let plain = Client::new(Settings::default()).expect("a thread");
+    assert!(plain.cookies().expect("its thread").is_none());
+    let mut jar = CookieJar::default();
+    let line = "a.test\tFALSE\t/\tFALSE\t0\tname\tvalue";
+    jar.read_text(line, 0).expect("a cookie");
+    let settings = Settings {
+        cookies: Some(jar),
+        ..Settings::default()
+    };
+    let client = Client::new(settings).expect("a thread");
+    let jar = client.cookies().expect("its thread").expect("they are on");
+    assert!(jar.to_text(0).ends_with(&format!("{line}\n")));
 }

@@ -26,6 +26,7 @@ use prony_engine::{Config, Receiver, Sender, mailbox, run};
 use prony_wire::{Headers, Method, OwnedHeaders};
 
 use super::body::Pieces;
+use super::cookies::CookieJar;
 use super::error::{Error, Kind, Phase};
 use super::request::Progress;
 use super::response::{Timing, Version};
@@ -168,6 +169,20 @@ impl Client {
         self.hand_over(Box::new(move |client| {
             // Whoever asked may be gone.
             let _ = tell.send(client.counts());
+        }))?;
+        hear.recv().map_err(|_gone| gone())
+    }
+
+    /// A copy of the cookies that it has now, to look at or to
+    /// [save](CookieJar::save); None where cookies are off.
+    ///
+    /// # Errors
+    /// [`Kind::LoopGone`].
+    pub fn cookies(&self) -> Result<Option<CookieJar>, Error> {
+        let (tell, hear) = mpsc::channel();
+        self.hand_over(Box::new(move |client| {
+            // Whoever asked may be gone.
+            let _ = tell.send(client.cookies());
         }))?;
         hear.recv().map_err(|_gone| gone())
     }
