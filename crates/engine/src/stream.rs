@@ -183,7 +183,8 @@ impl Stream {
     /// # Errors
     /// As of [`post`](Stream::post). What the kernel says about the file, later, in each
     /// call; [`io::ErrorKind::UnexpectedEof`] with a [`FileTooShort`] where it has ended
-    /// before. The peer then has a part of it, and nothing more can follow.
+    /// before. The peer then has a part of it, and nothing more can follow; a reader is
+    /// told so, too.
     pub fn send_file(&self, file: Rc<OwnedFd>, offset: u64, len: u64) -> io::Result<()> {
         let mut net = self.core.net.borrow_mut();
         self.check_post(&mut net, FILE_COST)?;

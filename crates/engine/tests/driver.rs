@@ -142,6 +142,8 @@ cases! {
     a_large_file_arrives_whole_though_read_late,
     a_file_that_is_too_short_is_an_error_by_name,
     a_file_that_cannot_be_read_is_an_error,
+    a_file_that_is_too_short_left_its_reader_waiting,
+    parts_of_files_whose_lengths_overflowed,
     a_file_is_let_go_with_its_stream,
     a_file_to_a_peer_that_resets_is_an_error,
     files_count_little_against_the_limit(Config { post_bytes_max: 8_192, ..Config::default() }),
@@ -1037,6 +1039,38 @@ async fn a_file_that_cannot_be_read_is_an_error(handle: Handle) {
     assert!(server.post("later").is_err());
     drop(server);
     assert_eq!(recv_to_end(&client).await.expect("an end"), b"");
+}
+
+async fn a_file_that_is_too_short_left_its_reader_waiting(handle: Handle) {
+    for is_readable in [true, false] {
+        let (client, server) = pair(&handle).await;
+        client.post("before").expect("posted");
+        assert_eq!(recv_exactly(&server, 6).await, b"before");
+        let file = match is_readable {
+            true => file_of(b"too short"),
+            false => Rc::new(OwnedFd::from(std::fs::File::open("/").expect("there"))),
+        };
+        server.send_file(file, 4, 100).expect("posted");
+        // The socket stands, so that only the sending side knows.
+        let waited = handle.timeout(Nanos::from_secs(60), server.recv()).await;
+        let error = waited.expect("in time").expect_err("broken");
+        let is_named = error.kind() == ErrorKind::UnexpectedEof;
+        assert_eq!(is_named, is_readable, "{error}");
+        drop(client);
+    }
+}
+
+async fn parts_of_files_whose_lengths_overflowed(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let file = file_of(b"few");
+    for _ in 0..3 {
+        server.send_file(file.clone(), 0, u64::MAX).expect("posted");
+    }
+    assert_eq!(server.posted_bytes(), usize::MAX);
+    let error = server.flush().await.expect_err("too short");
+    assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+    drop(server);
+    assert_eq!(recv_to_end(&client).await.expect("an end"), b"few");
 }
 
 async fn a_file_is_let_go_with_its_stream(handle: Handle) {

@@ -25,7 +25,7 @@ pub(crate) struct SendSide {
     pub taken: u64,
     /// Bytes of memory in the queue that the kernel has not taken.
     pub bytes: usize,
-    /// The same of files.
+    /// The same of files; too large a number counts as the largest.
     pub file_bytes: u64,
     /// Parts of files in the queue.
     pub files: usize,
@@ -47,7 +47,7 @@ impl SendSide {
             // Not more than there are, so that it fits.
             Posted::Bytes(_) => self.bytes -= count as usize,
             Posted::File(_) => {
-                self.file_bytes -= count;
+                self.file_bytes = self.file_bytes.saturating_sub(count);
                 if count == 0 {
                     self.error = Some(FILE_TOO_SHORT);
                     return None;
@@ -133,6 +133,21 @@ pub(crate) struct StreamSlot {
 /// In a stream's error: a file had fewer bytes than were to be sent. No TCP socket fails
 /// with this number.
 pub(crate) const FILE_TOO_SHORT: Errno = Errno::NODATA;
+
+/// Whether a send can have failed so because of its socket, which then fails what
+/// receives, too.
+fn is_of_socket(errno: Errno) -> bool {
+    matches!(
+        errno,
+        Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::CONNABORTED
+            | Errno::TIMEDOUT
+            | Errno::NETUNREACH
+            | Errno::HOSTUNREACH
+            | Errno::CANCELED
+    )
+}
 
 /// Small posts of one turn become one send; more than this is not worth copying.
 const JOIN_BYTES_MAX: usize = 16 << 10;
@@ -347,6 +362,14 @@ impl Net {
         if finished || send.error.is_some() {
             send.waiter.wake(&self.queue);
         }
+        if let Some(errno) = send.error
+            && matches!(send.queue.front(), Some(Posted::File(_)))
+            && !is_of_socket(errno)
+        {
+            // The socket stands, so that nothing else would tell the reader.
+            stream.receive.ended.get_or_insert(Err(errno));
+            stream.receive.waiter.wake(&self.queue);
+        }
         if !finished || send.end_wanted || stream.closing.is_some() {
             self.touch(key);
         }
@@ -358,7 +381,8 @@ impl Net {
             return;
         };
         stream.send.files += 1;
-        stream.send.file_bytes += range.len;
+        let file_bytes = &mut stream.send.file_bytes;
+        *file_bytes = file_bytes.saturating_add(range.len);
         stream.send.queue.push_back(Posted::File(range));
         self.touch(key);
     }
