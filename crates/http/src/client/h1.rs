@@ -19,7 +19,7 @@ use prony_wire::{
 use super::SENDING_BYTES_MAX;
 use super::body::{Body, Pieces};
 use super::error::{Error, Kind, Phase, TimeLimit};
-use super::pool::Slot;
+use super::pool::{Behind, Slot};
 use super::tls::TlsError;
 use super::transport::{Chunk, Transport};
 use crate::wait::Alarm;
@@ -67,12 +67,17 @@ impl Streamed {
 
 /// A connection that speaks HTTP/1.
 pub(super) struct Connection {
+    /// Requests whose heads are out, in the order in which their answers will come. Before
+    /// the slot: when it breaks they are back in line before its room is given away.
+    pub behind: Behind,
     pub slot: Slot,
     pub peer: SocketAddr,
     pub born: Instant,
     pub rests_since: Instant,
     /// Answers read to their end.
     pub answers: u64,
+    /// The version that the other side speaks.
+    version: Version,
     handle: Handle,
     transport: Transport,
     reader: ResponseReader,
@@ -123,11 +128,13 @@ impl Connection {
         now: Instant,
     ) -> Box<Connection> {
         Box::new(Connection {
+            behind: Behind::new(&slot.host),
             slot,
             peer,
             born: now,
             rests_since: now,
             answers: 0,
+            version: Version::Http10,
             handle: handle.clone(),
             transport,
             reader: ResponseReader::new(limits),
@@ -177,15 +184,7 @@ impl Connection {
         body: &mut Body,
         (waits, now): (Waits, Instant),
     ) -> Result<(), Error> {
-        self.waits = waits;
-        self.moved = now;
-        self.phase = Phase::Wait;
-        self.sent_bytes = 0;
-        self.received_bytes = 0;
-        self.posted = 0;
-        self.spent = None;
-        let expected = self.reader.expect(method);
-        expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))?;
+        self.expect(method, waits, now)?;
         self.head_bytes = head.as_slice().len();
         let posted = self.transport.post(head);
         posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
@@ -204,6 +203,51 @@ impl Connection {
             },
         };
         Ok(())
+    }
+
+    /// Begins to read the answer of a request that was [posted](Connection::post_behind)
+    /// behind others.
+    ///
+    /// # Errors
+    /// As of [`begin`](Connection::begin).
+    pub fn begin_behind(
+        &mut self,
+        method: &Method,
+        (waits, now): (Waits, Instant),
+    ) -> Result<(), Error> {
+        self.expect(method, waits, now)?;
+        if self.used < self.chunk.as_deref().unwrap_or_default().len() {
+            // It came together with the answer before.
+            self.phase = Phase::Head;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn expect(&mut self, method: &Method, waits: Waits, now: Instant) -> Result<(), Error> {
+        self.waits = waits;
+        self.moved = now;
+        self.phase = Phase::Wait;
+        self.sent_bytes = 0;
+        self.received_bytes = 0;
+        self.posted = 0;
+        self.spent = None;
+        let expected = self.reader.expect(method);
+        expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))
+    }
+
+    /// Sends a whole request behind those that are under way; false where the connection
+    /// does not take it.
+    pub fn post_behind(&mut self, head: SendBuf) -> bool {
+        // It was sent by another, who cannot tell what the kernel took of it.
+        self.head_bytes = usize::MAX;
+        self.transport.post(head).is_ok()
+    }
+
+    /// Whether requests may go out before the answers to those before them have come: the
+    /// other side speaks HTTP/1.1, has kept the connection once, and nothing is half sent.
+    pub fn takes_more(&self) -> bool {
+        self.answers > 0 && self.version == Version::Http11 && matches!(self.sending, Sending::Done)
     }
 
     /// The body that was sent or being sent, for another try. What was not sent to its end
@@ -267,6 +311,7 @@ impl Connection {
         match ready!(self.poll_piece(headers, cx))? {
             Piece::Head(head) => {
                 self.phase = Phase::Body;
+                self.version = head.version;
                 Poll::Ready(Ok(head))
             }
             // A head comes first, always.
@@ -309,7 +354,8 @@ impl Connection {
     fn is_reusable(&self, keep_alive: bool) -> bool {
         let whole = self.chunk.as_deref().unwrap_or_default();
         keep_alive
-            && self.used == whole.len()
+            // What has come already is the next one's answer, or nobody's.
+            && (self.used == whole.len() || !self.behind.is_empty())
             && matches!(self.sending, Sending::Done)
             && self.unsent.is_none()
     }

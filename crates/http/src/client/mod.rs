@@ -106,12 +106,13 @@ pub struct Counts {
     pub cancelled: u64,
     /// Requests under way, answers that are being read included.
     pub in_flight: u64,
-    /// Of those under way, the ones that wait for a connection.
+    /// Of those under way, the ones that wait for a connection, or behind others on one.
     pub queued: u64,
     /// Exchanges begun on a connection: what servers can have seen. Redirects and
     /// retries are further ones of the same request.
     pub exchanges: u64,
-    /// Exchanges repeated because a connection that had been at rest was dead.
+    /// Exchanges repeated because a connection that had been at rest was dead, or broke
+    /// before the answer's turn had come.
     pub resent: u64,
     /// Redirects followed.
     pub redirected: u64,
@@ -221,6 +222,7 @@ impl Client {
     pub fn counts(&self) -> Counts {
         let counters = self.counters();
         let (connections, idle) = self.0.pool.connections();
+        let (pipelined, pipelined_again) = self.0.pool.pipelined();
         let [started, answered, failed, cancelled] = [
             counters.started.get(),
             counters.answered.get(),
@@ -234,8 +236,8 @@ impl Client {
             cancelled,
             in_flight: started - answered - failed - cancelled,
             queued: self.0.pool.waiting() as u64,
-            exchanges: counters.sent.get(),
-            resent: counters.resent.get(),
+            exchanges: counters.sent.get() + pipelined,
+            resent: counters.resent.get() + pipelined_again,
             redirected: counters.redirected.get(),
             retried: counters.retried.get(),
             connected: counters.connected.get(),

@@ -3,6 +3,9 @@
 //!
 //! A connection holds a [`Slot`], which counts it; whoever waits stands in its host's
 //! line with a ticket, and room goes to the lowest ticket that can use it.
+//!
+//! Pipelining is the line's: as a connection passes from one request to the next, those
+//! who wait and may are sent over it, and the connection is theirs in that order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -11,11 +14,13 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use prony_base::{Instant, Nanos};
-use prony_engine::{Handle, Task};
+use prony_engine::{Handle, SendBuf, Task};
+use prony_wire::Method;
 
 use super::error::{Error, Kind, Phase};
 use super::h1::Connection;
 use super::http2::Sharing;
+use super::response::read_away;
 use super::settings::Settings;
 use super::target::Origin;
 
@@ -44,12 +49,60 @@ struct Waiter {
     ticket: u64,
     granted: RefCell<Option<Granted>>,
     waker: Cell<Option<Waker>>,
+    /// Its request, as long as it may be sent behind others.
+    ahead: RefCell<Option<Ahead>>,
+    /// Its request went out behind others: with this method, at this time.
+    sent: Cell<Option<(Method, Instant)>>,
+    /// It was sent in vain: the connection broke.
+    is_lost: Cell<bool>,
+    /// Nobody waits for the answer any more.
+    is_gone: Cell<bool>,
+}
+
+/// A whole request that may be sent behind others.
+pub(super) struct Ahead {
+    pub head: SendBuf,
+    pub method: Method,
+}
+
+/// Those whose requests are out on a connection, in the order of the answers. Dropped with
+/// it, they stand first in line again, and are sent alone.
+pub(super) struct Behind {
+    host: Rc<Host>,
+    waiters: VecDeque<Rc<Waiter>>,
+}
+
+impl Behind {
+    pub fn new(host: &Rc<Host>) -> Behind {
+        Behind {
+            host: host.clone(),
+            waiters: VecDeque::new(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiters.is_empty()
+    }
+}
+
+impl Drop for Behind {
+    #[inline]
+    fn drop(&mut self) {
+        while let Some(waiter) = self.waiters.pop_back() {
+            if !waiter.is_gone.get() {
+                waiter.sent.set(None);
+                waiter.is_lost.set(true);
+                self.host.line.borrow_mut().push_front(waiter);
+            }
+        }
+    }
 }
 
 /// What a request gets to go on with.
 pub(super) enum Granted {
-    /// A connection that was used before.
-    Used(Box<Connection>),
+    /// A connection that was used before; with when the request went out over it, where it
+    /// has.
+    Used(Box<Connection>, Option<Instant>),
     /// The right to make one.
     Room(Slot),
 }
@@ -85,7 +138,13 @@ pub(super) struct Pool {
     closed: Cell<bool>,
     watch: RefCell<Option<Task<()>>>,
     watching: Cell<bool>,
+    /// Requests sent behind others.
+    pipelined: Cell<u64>,
+    /// Requests sent again since a connection broke on which others were before them.
+    resent: Cell<u64>,
     per_host_max: usize,
+    pipelining_max: usize,
+    drain_bytes_max: u64,
     all_max: usize,
     queue_max: usize,
     idle_timeout: Nanos,
@@ -103,6 +162,10 @@ impl Pool {
             closed: Cell::new(false),
             watch: RefCell::new(None),
             watching: Cell::new(false),
+            pipelined: Cell::new(0),
+            resent: Cell::new(0),
+            pipelining_max: settings.pipelining_max,
+            drain_bytes_max: settings.drain_bytes_max,
             per_host_max: settings.connections_per_host_max.max(1),
             all_max: settings.connections_max.max(1),
             queue_max: settings.queue_max,
@@ -147,6 +210,11 @@ impl Pool {
         self.waiting.get() + shared.sum::<usize>()
     }
 
+    /// Exchanges that were begun behind others, and those of them that were so in vain.
+    pub fn pipelined(&self) -> (u64, u64) {
+        (self.pipelined.get(), self.resent.get())
+    }
+
     /// Whether a host may have another connection, without taking one from others.
     pub fn has_room(&self, host: &Host) -> bool {
         host.open.get() < self.per_host_max && self.open.get() < self.all_max
@@ -160,11 +228,17 @@ impl Pool {
     }
 
     /// A connection to `host`, or room for one, in the order of asking. `fresh`: none
-    /// that was used before, if there can be another.
+    /// that was used before, if there can be another. `ahead`: the request, where it may be
+    /// sent behind others if it has to wait.
     ///
     /// # Errors
     /// [`Kind::QueueFull`].
-    pub async fn acquire(self: &Rc<Pool>, host: &Rc<Host>, fresh: bool) -> Result<Granted, Error> {
+    pub async fn acquire(
+        self: &Rc<Pool>,
+        host: &Rc<Host>,
+        fresh: bool,
+        ahead: impl Fn() -> Option<Ahead>,
+    ) -> Result<Granted, Error> {
         let mut standing: Option<Standing<'_>> = None;
         poll_fn(|cx| {
             if let Some(standing) = &standing {
@@ -177,7 +251,8 @@ impl Pool {
                 let kind = Kind::QueueFull(self.queue_max);
                 return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
             }
-            standing.insert(Standing::new(self, host)).poll(cx).map(Ok)
+            let new = Standing::new(self, host, ahead());
+            standing.insert(new).poll(cx).map(Ok)
         })
         .await
     }
@@ -192,7 +267,7 @@ impl Pool {
         if !fresh {
             while let Some(mut connection) = host.take_newest() {
                 if connection.is_alive(cx) {
-                    return Some(Granted::Used(connection));
+                    return Some(Granted::Used(connection, None));
                 }
             }
         }
@@ -225,22 +300,73 @@ impl Pool {
     pub fn release(self: &Rc<Pool>, mut connection: Box<Connection>, now: Instant) {
         connection.rests_since = now;
         let too_old = now.since(connection.born) >= self.age_max;
-        if too_old || self.closed.get() || self.idle_timeout == Nanos::ZERO {
+        let may_rest = !(too_old || self.idle_timeout == Nanos::ZERO);
+        if self.closed.get() || (!may_rest && connection.behind.is_empty()) {
             return;
         }
         let host = connection.slot.host.clone();
-        if self.waiting.get() > 0 {
-            let first = host.line.borrow_mut().pop_front();
-            match first {
-                Some(waiter) => return waiter.grant(Granted::Used(connection)),
-                None if self.open.get() >= self.all_max => return,
-                None => {}
+        if self.waiting.get() > 0 || !connection.behind.is_empty() {
+            if may_rest {
+                self.send_ahead(&mut connection, &host, now);
+            }
+            match self.hand_on(connection, &host, now) {
+                Some(left) if self.open.get() < self.all_max => connection = left,
+                _ => return,
             }
         }
         host.idle.borrow_mut().push(connection);
         if !self.watching.get() {
             self.watch_idle();
         }
+    }
+
+    /// Sends requests of those in line over a connection that is nobody's just now.
+    fn send_ahead(&self, connection: &mut Connection, host: &Host, now: Instant) {
+        if !connection.takes_more() {
+            return;
+        }
+        while connection.behind.waiters.len() < self.pipelining_max {
+            let first = host.line.borrow().front().cloned();
+            let Some(first) = first.filter(|one| one.ahead.borrow().is_some()) else {
+                return;
+            };
+            let Some(ahead) = first.ahead.take() else {
+                return;
+            };
+            if !connection.post_behind(ahead.head) {
+                return;
+            }
+            self.pipelined.set(self.pipelined.get() + 1);
+            host.line.borrow_mut().pop_front();
+            first.sent.set(Some((ahead.method, now)));
+            connection.behind.waiters.push_back(first);
+        }
+    }
+
+    /// Gives a connection to whose answer comes next over it, or else to the first in line;
+    /// back where nobody wants it.
+    fn hand_on(
+        self: &Rc<Pool>,
+        mut connection: Box<Connection>,
+        host: &Host,
+        now: Instant,
+    ) -> Option<Box<Connection>> {
+        if let Some(next) = connection.behind.waiters.pop_front() {
+            match next.sent.get() {
+                Some((method, _)) if next.is_gone.get() => {
+                    let pool = Rc::downgrade(self);
+                    let rest = read_away(connection, method, self.drain_bytes_max, now, pool);
+                    self.handle.spawn(rest).detach();
+                }
+                sent => next.grant(Granted::Used(connection, sent.map(|(_, at)| at))),
+            }
+            return None;
+        }
+        let Some(first) = host.line.borrow_mut().pop_front() else {
+            return Some(connection);
+        };
+        first.grant(Granted::Used(connection, None));
+        None
     }
 
     /// Gives what room there is to those in line, lowest ticket first.
@@ -370,7 +496,7 @@ struct Standing<'a> {
 }
 
 impl<'a> Standing<'a> {
-    fn new(pool: &'a Rc<Pool>, host: &'a Rc<Host>) -> Standing<'a> {
+    fn new(pool: &'a Rc<Pool>, host: &'a Rc<Host>, ahead: Option<Ahead>) -> Standing<'a> {
         let ticket = pool.next_ticket.get();
         pool.next_ticket.set(ticket + 1);
         pool.waiting.set(pool.waiting.get() + 1);
@@ -378,6 +504,10 @@ impl<'a> Standing<'a> {
             ticket,
             granted: RefCell::new(None),
             waker: Cell::new(None),
+            ahead: RefCell::new(ahead),
+            sent: Cell::new(None),
+            is_lost: Cell::new(false),
+            is_gone: Cell::new(false),
         });
         host.line.borrow_mut().push_back(waiter.clone());
         Standing { pool, host, waiter }
@@ -385,7 +515,12 @@ impl<'a> Standing<'a> {
 
     fn poll(&self, cx: &Context<'_>) -> Poll<Granted> {
         match self.waiter.granted.take() {
-            Some(granted) => Poll::Ready(granted),
+            Some(granted) => {
+                if self.waiter.is_lost.get() {
+                    self.pool.resent.set(self.pool.resent.get() + 1);
+                }
+                Poll::Ready(granted)
+            }
             None => {
                 self.waiter.waker.set(Some(cx.waker().clone()));
                 Poll::Pending
@@ -400,11 +535,18 @@ impl Drop for Standing<'_> {
         let mut line = self.host.line.borrow_mut();
         line.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
         drop(line);
+        self.waiter.is_gone.set(true);
         // Granted, and nobody came for it.
         match self.waiter.granted.take() {
-            Some(Granted::Used(connection)) => {
+            Some(Granted::Used(connection, None)) => {
                 let since = connection.rests_since;
                 self.pool.release(connection, since);
+            }
+            // An answer is on its way over it: as if its turn came only now.
+            Some(Granted::Used(mut connection, Some(_))) => {
+                let now = connection.rests_since;
+                connection.behind.waiters.push_front(self.waiter.clone());
+                self.pool.release(connection, now);
             }
             Some(Granted::Room(slot)) => drop(slot),
             None => {}

@@ -9,13 +9,13 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker, ready};
 
 use prony_base::{Instant, Nanos};
-use prony_wire::{Headers, OwnedHeaders};
+use prony_wire::{Headers, Method, OwnedHeaders};
 
 use super::Client;
 use super::body::Body;
 use super::decode::{Decoder, PIECE_BYTES_MAX};
 use super::error::{Error, Kind, Phase};
-use super::h1::{Connection, Next};
+use super::h1::{Connection, Next, Waits};
 use super::http2::Exchange;
 use super::pool::Pool;
 use super::request::{OnProgress, Progress, Request};
@@ -547,6 +547,32 @@ async fn drain_rest(
                 return;
             }
             Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// Receives an answer that nobody wants any more, if it is small, since others follow it.
+pub(super) async fn read_away(
+    mut connection: Box<Connection>,
+    method: Method,
+    bytes_max: u64,
+    now: Instant,
+    pool: Weak<Pool>,
+) {
+    let due = now + DRAIN_TIME;
+    let waits = Waits {
+        first_byte: Nanos::MAX,
+        stall: Nanos::MAX,
+        whole: DRAIN_TIME,
+        due,
+    };
+    if connection.begin_behind(&method, (waits, now)).is_ok() {
+        let mut headers = OwnedHeaders::default();
+        if poll_fn(|cx| connection.poll_head(&mut headers, cx))
+            .await
+            .is_ok()
+        {
+            drain_rest(connection, bytes_max, due, pool).await;
         }
     }
 }

@@ -19,7 +19,7 @@ use super::connect::{self, Made, Span};
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::{Connection, Head, JOINED_BYTES_MAX, Waits};
 use super::http2::{self, Http2, Shared};
-use super::pool::{Granted, Host};
+use super::pool::{Ahead, Granted, Host};
 use super::proxy::{Proxy, absolute_form};
 use super::request::Request;
 use super::response::{self, Counted, Decoding, Response, Source, Timing, add};
@@ -41,8 +41,9 @@ pub(super) struct Answered {
 
 /// What carries a request.
 enum Carrier {
-    /// A connection for it alone, until its answer's end.
-    Http1(Box<Connection>),
+    /// A connection for it alone, until its answer's end. With when its head was sent,
+    /// where that went out behind others before.
+    Http1(Box<Connection>, Option<Instant>),
     /// One of many streams of a connection.
     Http2(Http2),
 }
@@ -110,9 +111,17 @@ pub(super) async fn exchange(
         let mut timing = Timing::default();
         let (error, may_go_again) =
             match obtain(client, request, span, stale > 0, &mut timing).await? {
-                Carrier::Http1(mut connection) => {
+                Carrier::Http1(mut connection, ahead) => {
                     let mut headers = client.take_headers();
-                    let asked = ask(client, &mut connection, request, (span, whole), &mut timing);
+                    let limits = (span, whole);
+                    let asked = match ahead {
+                        None => ask(client, &mut connection, request, limits, &mut timing),
+                        Some(sent) => {
+                            timing.sent = sent.since(span.started);
+                            let waits = (waits(client, request, limits), client.handle().now());
+                            connection.begin_behind(&request.method, waits)
+                        }
+                    };
                     let answer = match asked {
                         Ok(()) => poll_fn(|cx| connection.poll_head(&mut headers, cx)).await,
                         Err(error) => Err(error),
@@ -273,16 +282,17 @@ async fn obtain(
             return Ok(carrier);
         }
     }
-    let acquired = client.pool().acquire(host, fresh);
+    let ahead = || ahead(client, request).filter(|_| !fresh);
+    let acquired = client.pool().acquire(host, fresh, ahead);
     match in_time(client, span, acquired).await? {
-        Granted::Used(connection) => {
+        Granted::Used(connection, sent) => {
             timing.reused = true;
-            Ok(Carrier::Http1(connection))
+            Ok(Carrier::Http1(connection, sent))
         }
         Granted::Room(slot) => {
             // In a box, as all that few requests need: the future is moved as a whole.
             match Box::pin(connect::connect(client, slot, version, span, timing)).await? {
-                Made::Http1(connection) => Ok(Carrier::Http1(connection)),
+                Made::Http1(connection) => Ok(Carrier::Http1(connection, None)),
                 Made::Http2(http2, slot) => {
                     host.sharing.add(&http2, slot, client.handle().now());
                     Ok(Carrier::Http2(http2))
@@ -290,6 +300,22 @@ async fn obtain(
             }
         }
     }
+}
+
+/// The request as it may be sent behind others; None where it may not. Twice must be as
+/// good as once, since a connection that breaks takes all that is behind with it.
+#[cold]
+fn ahead(client: &Client, request: &Request) -> Option<Ahead> {
+    let is_fit = client.settings().pipelining_max > 1
+        && is_idempotent(request.method)
+        && matches!(request.body, Body::Empty)
+        && request.version() != Some(HttpVersion::Http10);
+    // A request that cannot be written says so when it is its turn.
+    let head = is_fit.then(|| head(client, request))?.ok()?;
+    Some(Ahead {
+        head,
+        method: request.method,
+    })
 }
 
 /// A shared connection, or a new one that may become shared; None where the host is
@@ -316,13 +342,14 @@ async fn obtain_shared(
         }
         Shared::Connect(connecting) => connecting,
     };
-    let slot = match in_time(client, span, pool.acquire(host, true)).await? {
+    let acquired = pool.acquire(host, true, || None);
+    let slot = match in_time(client, span, acquired).await? {
         Granted::Room(slot) => slot,
-        Granted::Used(connection) if !is_certain => {
+        Granted::Used(connection, _) if !is_certain => {
             timing.reused = true;
-            return Ok(Some(Carrier::Http1(connection)));
+            return Ok(Some(Carrier::Http1(connection, None)));
         }
-        Granted::Used(connection) => connection.into_slot(),
+        Granted::Used(connection, _) => connection.into_slot(),
     };
     match connect::connect(client, slot, version, span, timing).await {
         Ok(Made::Http2(http2, slot)) => {
@@ -331,7 +358,7 @@ async fn obtain_shared(
         }
         Ok(Made::Http1(connection)) => {
             connecting.done_by_http1();
-            Ok(Some(Carrier::Http1(connection)))
+            Ok(Some(Carrier::Http1(connection, None)))
         }
         Err(error) => {
             connecting.failed();

@@ -37,6 +37,11 @@ pub struct Settings {
     /// Requests that may wait for a connection, first come, first served; one more
     /// fails at once.
     pub queue_max: usize,
+    /// Requests under way at once on a connection of HTTP/1.1; 1: no pipelining. More lets a
+    /// request that waits for a connection go out behind others, if it is idempotent and
+    /// has no body, over one that has proven to be kept. If that breaks, those without
+    /// an answer are sent again, each alone.
+    pub pipelining_max: usize,
     /// How long a connection may rest before it is closed.
     pub idle_timeout: Nanos,
     /// How old a connection may become; an older one is closed after its answer.
@@ -92,6 +97,7 @@ impl Default for Settings {
             connections_per_host_max: 100,
             connections_max: 1_000,
             queue_max: 10_000,
+            pipelining_max: 1,
             idle_timeout: Nanos::from_secs(60),
             connection_age_max: Nanos::MAX,
             connect_timeout: Nanos::from_secs(10),
