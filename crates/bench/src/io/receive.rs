@@ -54,7 +54,7 @@ impl Buffer {
     #[inline]
     pub fn take(&mut self, fd: BorrowedFd<'_>, transfer: &mut Transfer) -> Taken {
         self.calls += 1;
-        let taken = if !self.discarded.is_empty() && transfer.body_left().is_some() {
+        let taken = if !self.discarded.is_empty() && transfer.discardable().is_some() {
             self.discard(fd, transfer)
         } else if self.each < self.bytes.len() {
             self.vectored(fd, transfer)
@@ -75,8 +75,8 @@ impl Buffer {
 
     /// On TCP, MSG_TRUNC drops bytes instead of copying them, and says how many.
     fn discard(&mut self, fd: BorrowedFd<'_>, transfer: &mut Transfer) -> Result<(), Errno> {
-        let left = transfer.body_left().unwrap_or(0);
-        let room = usize::try_from(left).map_or(DISCARD_BYTES_MAX, |l| l.min(DISCARD_BYTES_MAX));
+        let wanted = transfer.discardable().unwrap_or(1);
+        let room = usize::try_from(wanted).map_or(DISCARD_BYTES_MAX, |w| w.min(DISCARD_BYTES_MAX));
         let (_, count) = recv(fd, &mut self.discarded[..room], RecvFlags::TRUNC)?;
         transfer.discarded(count as u64);
         Ok(())

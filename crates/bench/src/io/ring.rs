@@ -124,16 +124,16 @@ async fn connect(handle: &Handle, shared: &Shared, number: usize) -> io::Result<
 
 async fn receive(stream: &Stream, shared: &Shared, number: usize) -> io::Result<()> {
     loop {
-        let left = {
+        let discardable = {
             let transfer = &shared.transfers.borrow()[number];
             if transfer.is_over() {
                 return Ok(());
             }
-            transfer.body_left().filter(|_| shared.order.discard)
+            transfer.discardable().filter(|_| shared.order.discard)
         };
-        match left {
-            Some(left) => {
-                let count = stream.discard(left).await?;
+        match discardable {
+            Some(most) => {
+                let count = stream.discard(most).await?;
                 shared.transfers.borrow_mut()[number].discarded(count);
             }
             None => {

@@ -88,9 +88,10 @@ impl Transfer {
         self.answer.body_bytes()
     }
 
-    /// Most bytes of the body that may still come; `None` within the head.
-    pub fn body_left(&self) -> Option<u64> {
-        self.answer.body_left()
+    /// Bytes of the body to throw away now: one more than may still come, so that a byte
+    /// too many is seen. `None` within the head.
+    pub fn discardable(&self) -> Option<u64> {
+        self.answer.body_left().map(|left| left.saturating_add(1))
     }
 
     /// Why it failed, where it did.
