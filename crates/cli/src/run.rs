@@ -19,6 +19,7 @@ use anyhow::{Context as _, bail};
 use prony_base::Nanos;
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
+use prony_lab::network;
 use prony_lab::plan::{self, Facts};
 use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
@@ -48,7 +49,7 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     check_targets(&subjects, words.yes_i_own_this_host)?;
     let interrupted = interruption()?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let Some(planned) = plan(words, &experiment, &subjects, &offer, streams)? else {
+    let Some(planned) = plan(words, &experiment, &subjects, &home, &offer, streams)? else {
         return Ok(Ending::Usage);
     };
     let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
@@ -129,13 +130,16 @@ fn plan(
     words: &RunWords,
     experiment: &Experiment,
     subjects: &[Subject],
+    home: &Home,
     offer: &Offer,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Plan>> {
     let path = env::var("PATH").unwrap_or_default();
     let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace)
         .with_kernel(experiment)
-        .with_networks(experiment);
+        .with_networks(experiment, |n| {
+            network::refusal(n, &home.prony, offer.wanted)
+        });
     let options = plan::Options {
         quick: words.quick,
         only: words.only.clone(),

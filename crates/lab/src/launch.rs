@@ -11,7 +11,7 @@
 //! // In a process with a single thread, before anything else:
 //! let entered = launch::enter(Wanted { processes: true, network: true })?;
 //! // The next child is the first process of the new process namespace and
-//! // calls `launch::settle(&entered)` before it starts anything.
+//! // calls `launch::settle(&entered, || ())` before it starts anything.
 //! # Ok::<(), prony_lab::launch::LaunchError>(())
 //! ```
 #![allow(unsafe_code)]
@@ -158,12 +158,13 @@ fn pass_on_capabilities() -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// Furnishes the namespaces: `/proc` of the own process namespace, loopback up,
-/// more local ports and a longer accept queue in the own network. Then gives up
-/// the capabilities that this took, so that nothing started later has them.
+/// Furnishes the namespaces: `/proc` of the own process namespace,
+/// the own network ([`furnish_network`]), and what `more` adds. Then gives up the
+/// capabilities that this took, so that nothing started later has them; a thread that
+/// `more` starts does so itself ([`give_up_capabilities`]).
 ///
 /// For the first process in them, while it has a single thread.
-pub fn settle(entered: &Entered) -> Result<(), LaunchError> {
+pub fn settle<T>(entered: &Entered, more: impl FnOnce() -> T) -> Result<T, LaunchError> {
     if entered.wanted.processes {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         step("private mounts", rustix::mount::mount_change("/", private))?;
@@ -174,19 +175,36 @@ pub fn settle(entered: &Entered) -> Result<(), LaunchError> {
         )?;
     }
     if entered.wanted.network {
-        step("loopback", loopback_up())?;
-        let set = |name: &str, value: &str| std::fs::write(format!("/proc/sys/net/{name}"), value);
-        step("local ports", set("ipv4/ip_local_port_range", "1024 65535"))?;
-        step("somaxconn", set("core/somaxconn", "65535"))?;
-        // One that asks whether the server listens already must not be given its port: it
-        // would be connected with itself, and the server could not listen.
-        let port = SERVER_PORT.to_string();
-        step("reserved port", set("ipv4/ip_local_reserved_ports", &port))?;
+        furnish_network()?;
     }
+    let added = more();
     if entered.by_user_namespace {
-        step("capabilities", drop_capabilities())?;
+        give_up_capabilities()?;
     }
-    Ok(())
+    Ok(added)
+}
+
+/// Leaves the network namespace of the calling thread, and of no other, for a new one.
+pub fn leave_network() -> Result<(), LaunchError> {
+    step("network namespace", unshare(UnshareFlags::NEWNET))
+}
+
+/// Furnishes the network namespace of the calling thread: loopback up, more local ports,
+/// but that of servers, and a longer accept queue.
+pub fn furnish_network() -> Result<(), LaunchError> {
+    step("loopback", loopback_up())?;
+    let set = |name: &str, value: &str| std::fs::write(format!("/proc/sys/net/{name}"), value);
+    step("local ports", set("ipv4/ip_local_port_range", "1024 65535"))?;
+    step("somaxconn", set("core/somaxconn", "65535"))?;
+    // One that asks whether the server listens already must not be given its port: it
+    // would be connected with itself, and the server could not listen.
+    let port = SERVER_PORT.to_string();
+    step("reserved port", set("ipv4/ip_local_reserved_ports", &port))
+}
+
+/// Gives up all capabilities of the calling thread, and of what it starts from now on.
+pub fn give_up_capabilities() -> Result<(), LaunchError> {
+    step("capabilities", drop_capabilities())
 }
 
 fn drop_capabilities() -> rustix::io::Result<()> {

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use prony_record::PlannedNetwork;
+
 use crate::cap::Limits;
 use crate::experiment::Experiment;
-use crate::network::{self, Refusal};
+use crate::network::Refusal;
 use crate::subject::{Needs, Subject};
 use crate::sysctl;
 
@@ -69,11 +71,16 @@ impl Facts {
         }
     }
 
-    /// The same with those networks of `experiment` that cannot be had.
+    /// The same with those networks of `experiment` that cannot be had, as `refusal` finds
+    /// out ([`crate::network::refusal`]).
     #[must_use]
-    pub fn with_networks(mut self, experiment: &Experiment) -> Facts {
+    pub fn with_networks(
+        mut self,
+        experiment: &Experiment,
+        refusal: impl Fn(&PlannedNetwork) -> Option<Refusal>,
+    ) -> Facts {
         let planned = experiment.networks.iter().map(|network| &network.planned);
-        let refused = planned.filter_map(|n| Some((n.name.clone(), network::refusal(n)?)));
+        let refused = planned.filter_map(|n| Some((n.name.clone(), refusal(n)?)));
         self.networks = refused.collect();
         self
     }

@@ -7,10 +7,11 @@ use prony_record::{CoreUse, Cores, KernelCounters, Role};
 
 use super::parse::{self, CoreTimes};
 
-/// The counters of the caller's network namespace, by names like `TcpExtListenOverflows`.
+/// The counters of the calling thread's network namespace, by names like
+/// `TcpExtListenOverflows`.
 pub fn network_counters() -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
-    for file in ["/proc/self/net/snmp", "/proc/self/net/netstat"] {
+    for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         counters.extend(parse::network_counters(&text));
     }

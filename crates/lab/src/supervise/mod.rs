@@ -44,6 +44,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
+use crate::network::{Network, Refusal};
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
@@ -268,7 +269,8 @@ fn supervisor(
     } else {
         launch::adopt_orphans()?;
     }
-    launch::settle(&entered)?;
+    let join = || Network::set_up(order.network(), &entered);
+    let network = launch::settle(&entered, join)?;
     if alone {
         // Giving up capabilities clears this; what was missed in between, the pipe shows.
         launch::die_with_parent()?;
@@ -282,7 +284,7 @@ fn supervisor(
         process_namespace: entered.wanted.processes,
         ..Isolation::default()
     };
-    let report = carry_out(order, isolation, &interrupt, output);
+    let report = carry_out(order, network, isolation, &interrupt, output);
     launch::kill_descendants(KILL_ROUNDS_MAX);
     print(output, &report)?;
     Ok(ExitCode::SUCCESS)
@@ -307,6 +309,7 @@ fn watch(rest: Lines, interrupt: &Interrupt, alone: bool) {
 
 fn carry_out(
     order: Order,
+    network: Result<Network, Refusal>,
     isolation: Isolation,
     interrupt: &Interrupt,
     output: &mut impl Write,
@@ -316,20 +319,20 @@ fn carry_out(
             isolation,
             facts: probe_facts(),
         },
+        Order::Network(_) => Report::Tried {
+            refusal: network.err(),
+        },
         Order::Trial(order) => {
             let mut began = |phase| {
                 // A reader that is gone ends this process through its input.
                 let _ = print(output, &Report::Phase { phase });
             };
-            let wanted = sysctl::wanted(&order.cell, &order.settings);
-            if let Err(reason) = sysctl::change(&wanted) {
-                let mut trial = crate::run::unfinished(&order);
-                let phase = Phase::Prepare;
-                trial.outcome = Outcome::Failed { phase, reason };
-                let histogram = None;
-                return Report::Trial { trial, histogram };
-            }
-            let (trial, histogram) = crate::trial::run(&order, isolation, interrupt, &mut began);
+            let network = match prepared(&order, network) {
+                Ok(network) => network,
+                Err(reason) => return unprepared(&order, reason),
+            };
+            let (trial, histogram) =
+                crate::trial::run(&order, network, isolation, interrupt, &mut began);
             sysctl::put_back();
             Report::Trial { trial, histogram }
         }
@@ -338,6 +341,24 @@ fn carry_out(
             reason: "a program is started outside of a supervisor".to_owned(),
         },
     }
+}
+
+/// The network of a trial, with the kernel settings of its cell on both sides.
+fn prepared(order: &TrialOrder, network: Result<Network, Refusal>) -> Result<Network, String> {
+    let network = network.map_err(|refusal| refusal.reason)?;
+    let wanted = sysctl::wanted(&order.cell, &order.settings);
+    sysctl::change(&wanted)?;
+    let theirs = network.on_peers_side(move || sysctl::change(&wanted));
+    theirs.map_err(|error| error.to_string())??;
+    Ok(network)
+}
+
+fn unprepared(order: &TrialOrder, reason: String) -> Report {
+    let mut trial = crate::run::unfinished(order);
+    let phase = Phase::Prepare;
+    trial.outcome = Outcome::Failed { phase, reason };
+    let histogram = None;
+    Report::Trial { trial, histogram }
 }
 
 /// Settings of the network that trials run in.

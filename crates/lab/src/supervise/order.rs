@@ -10,6 +10,7 @@ use prony_record::{
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Entered, Wanted};
+use crate::network::Refusal;
 
 /// Longest line of an order or a report: a histogram is the largest thing in one.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
@@ -36,12 +37,25 @@ pub struct Envelope {
 pub enum Order {
     /// Only see whether the namespaces can be had.
     Probe,
+    /// Only see whether a network between client and peer can be had.
+    Network(PlannedNetwork),
     /// Run one trial.
     Trial(TrialOrder),
     /// Run one command to its end.
     Command(CommandOrder),
     /// Start one program, as its parent that does nothing else.
     Program(ProgramOrder),
+}
+
+impl Order {
+    /// The network that it needs beside loopback.
+    pub fn network(&self) -> Option<&PlannedNetwork> {
+        match self {
+            Order::Network(network) => Some(network),
+            Order::Trial(order) => order.network.as_ref(),
+            Order::Probe | Order::Command(_) | Order::Program(_) => None,
+        }
+    }
 }
 
 /// One trial, with all of the plan that it needs.
@@ -146,6 +160,11 @@ pub enum Report {
         isolation: Isolation,
         /// Settings of the network in them.
         facts: Vec<Fact>,
+    },
+    /// The network was tried.
+    Tried {
+        /// Why it cannot be had; `None`: it can.
+        refusal: Option<Refusal>,
     },
     /// A phase of the trial begins.
     Phase {

@@ -57,15 +57,17 @@ const SAID_BYTES_MAX: usize = 16 << 10;
 pub fn run(
     order: &TrialOrder,
     asked: &PlannedClient,
+    network: Network,
     isolation: Isolation,
     interrupt: &Interrupt,
     began: &mut dyn FnMut(Phase),
 ) -> Trial {
     let ran = prony_engine::run(&scene::config(), |handle| async move {
         let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(stage, asked, &handle, began);
+        let mut running = Running::new(stage, asked, network, &handle, began);
         let end = running.until_read().await;
         let failed_in = running.stage.phase();
+        running.peer_counters.1 = running.peer.network.peer_counters();
         running.scene.stop().await;
         running.finish(end, failed_in)
     });
@@ -88,6 +90,8 @@ struct Running<'a> {
     runner: Option<Rc<Runner>>,
     translation: Resolved,
     readings: Readings,
+    /// The kernel's counters of the peer's side of the network, before and after.
+    peer_counters: (BTreeMap<String, u64>, BTreeMap<String, u64>),
     report: ClientReport,
     line: Option<ProgramLine>,
 }
@@ -96,12 +100,14 @@ impl<'a> Running<'a> {
     fn new(
         stage: Rc<Stage>,
         asked: &'a PlannedClient,
+        network: Network,
         handle: &Handle,
         began: &'a mut dyn FnMut(Phase),
     ) -> Running<'a> {
         let order = &stage.order;
         let peer = order.peer.clone().unwrap_or_default();
         let own = peer.counts.as_ref().map_or(0, |sign| sign.own_requests);
+        let (words, counters) = (network.words().to_owned(), network.peer_counters());
         let part = Part {
             role: Role::Peer,
             resolved: Resolved::default(),
@@ -111,7 +117,7 @@ impl<'a> Running<'a> {
                 timeout: Nanos(peer.stop.timeout_ns),
             },
             log_name: ".peer",
-            network: Rc::new(Network::loopback()),
+            network: Rc::new(network),
             log: Rc::default(),
             child: RefCell::default(),
         };
@@ -122,7 +128,11 @@ impl<'a> Running<'a> {
             runner: None,
             translation: Resolved::default(),
             readings: Readings::new(own),
-            report: ClientReport::default(),
+            peer_counters: (counters, BTreeMap::new()),
+            report: ClientReport {
+                network: words,
+                ..ClientReport::default()
+            },
             line: None,
             scene: Scene::new(stage.clone(), handle, began),
             stage,
@@ -165,9 +175,7 @@ impl<'a> Running<'a> {
         let order = &self.stage.order;
         let lacks = |what: &str| Halt::Failed(format!("the trial has no {what}"));
         let peer = order.peer.as_ref().ok_or_else(|| lacks("peer"))?;
-        let network = Network::set_up(order.network.as_ref()).map_err(Halt::Failed)?;
-        self.report.network = network.words().to_owned();
-        let place = Place::of_peer(&network, &self.stage.trial.borrow())
+        let place = Place::of_peer(&self.peer.network, &self.stage.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
         let (client, translation) = start::resolve_client(order, self.asked, self.threads, &place);
         if client.command.is_empty() {
@@ -175,7 +183,6 @@ impl<'a> Running<'a> {
         }
         if let Some(part) = Rc::get_mut(&mut self.peer) {
             part.resolved = start::resolve_peer(order, peer, self.asked, &place);
-            part.network = Rc::new(network);
         }
         self.translation = translation;
         let output = self.file(".output.log");
@@ -389,6 +396,10 @@ impl<'a> Running<'a> {
             report.lines.extend(self.line.take());
         }
         trial.client = Some(self.report);
+        let (before, after) = self.peer_counters;
+        let theirs = machine::kernel_counters(true, before, after);
+        trial.kernel.before.extend(theirs.before);
+        trial.kernel.after.extend(theirs.after);
         let sampler = self.stage.sampler.take();
         if sampler.is_full() {
             let full =

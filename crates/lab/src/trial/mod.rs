@@ -34,6 +34,7 @@ use std::io;
 use prony_base::Nanos;
 use prony_record::{Exit, Histogram, Isolation, Phase, Trial};
 
+use crate::network::Network;
 use crate::supervise::{Interrupt, TrialOrder};
 
 /// Longest pause between two looks for a sign or an interruption.
@@ -55,20 +56,25 @@ impl Halt {
     }
 }
 
-/// Runs a trial to its end. `began` is told of each phase.
+/// Runs a trial to its end. `network`: that between a client and its peer. `began` is told
+/// of each phase.
 ///
 /// For a supervisor, whose only task this is: children of the calling process are
 /// collected, all its descendants are taken for processes of the trial, and in the
 /// end all of them are killed.
 pub fn run(
     order: &TrialOrder,
+    network: Network,
     isolation: Isolation,
     interrupt: &Interrupt,
     began: &mut dyn FnMut(Phase),
 ) -> (Trial, Option<Histogram>) {
     let workload = &order.workload;
     match (&workload.program, &workload.client) {
-        (_, Some(asked)) => (client::run(order, asked, isolation, interrupt, began), None),
+        (_, Some(asked)) => {
+            let trial = client::run(order, asked, network, isolation, interrupt, began);
+            (trial, None)
+        }
         (Some(asked), None) => (
             program::run(order, asked, isolation, interrupt, began),
             None,

@@ -146,11 +146,12 @@ impl Process {
         let part = &self.part;
         let log = self.stage.log(part.log_name)?;
         let (program, mut command) = part.command(&log)?;
-        let start = || launch::start(&mut command);
-        let started = || part.network.on_peers_side(start);
-        let child = launch::on_cores(&part.cores, started)
-            .map_err(Halt::io("its cores cannot be had"))?
+        let cores = part.cores.clone();
+        let start = move || launch::on_cores(&cores, || launch::start(&mut command));
+        let started = part.network.on_peers_side(start);
+        let child = started
             .map_err(Halt::io("its network cannot be entered"))?
+            .map_err(Halt::io("its cores cannot be had"))?
             .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
         *part.log.borrow_mut() = Some(log);
         let followed = self.children.follow(child.id(), part.role, part.farewell);

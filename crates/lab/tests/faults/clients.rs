@@ -70,7 +70,7 @@ fn env(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// A client of this name, spoiled by `mode`.
-fn client(name: &str, mode: &str) -> PlannedSubject {
+pub fn client(name: &str, mode: &str) -> PlannedSubject {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/subjects/client");
     PlannedSubject {
         id: name.to_owned(),
@@ -114,7 +114,7 @@ fn translated(name: &str, mode: &str, translation: &str) -> PlannedSubject {
 }
 
 /// The peer, with environment of its own.
-fn peer(more: &[(&str, &str)]) -> PlannedSubject {
+pub fn peer(more: &[(&str, &str)]) -> PlannedSubject {
     let mut peer = subject("counts", &[("PAYLOAD_BYTES", "{payload_bytes}")]);
     peer.env.extend(env(more));
     peer.counts = Some(CountsSign {
@@ -128,7 +128,7 @@ fn peer(more: &[(&str, &str)]) -> PlannedSubject {
 }
 
 /// One cell a client, with 4 connections; each run may take 2 s beyond its one of work.
-fn plan(subjects: Vec<PlannedSubject>, peer: PlannedSubject, blocks: u32) -> Plan {
+pub fn plan(subjects: Vec<PlannedSubject>, peer: PlannedSubject, blocks: u32) -> Plan {
     let cell = |subject: &PlannedSubject| Cell {
         id: format!("{} hello c=4", subject.id),
         subject: subject.id.clone(),
@@ -165,7 +165,7 @@ fn plan(subjects: Vec<PlannedSubject>, peer: PlannedSubject, blocks: u32) -> Pla
     }
 }
 
-fn asked(plan: &mut Plan) -> &mut PlannedClient {
+pub fn asked(plan: &mut Plan) -> &mut PlannedClient {
     plan.workloads[0].client.as_mut().expect("clients")
 }
 

@@ -8,6 +8,7 @@
 
 mod clients;
 mod killed;
+mod networks;
 mod play;
 mod programs;
 mod stage;

@@ -14,7 +14,7 @@ use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
-use crate::{clients, killed, programs};
+use crate::{clients, killed, networks, programs};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -81,6 +81,7 @@ pub fn all() -> ExitCode {
             add(name, test);
         }
     }
+    add_networks(&mut tests);
     let missing_wrk =
         (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
     if let Some(why) = &missing_wrk {
@@ -107,6 +108,41 @@ pub fn all() -> ExitCode {
     // Trials share the two cores that they are pinned to.
     arguments.test_threads = Some(1);
     libtest_mimic::run(&arguments, tests).exit_code()
+}
+
+/// Networks need more than namespaces: iproute2 and the kernel's tbf.
+fn add_networks(tests: &mut Vec<Test>) {
+    let without = missing(NAMESPACES).or_else(networks::missing);
+    for (name, test) in networks::TESTS {
+        let name = format!("namespaces::{name}");
+        add_unless(tests, &name, without.clone(), move || test(NAMESPACES));
+    }
+    let name = "an_ordinary_user_has_networks_too";
+    let without = without.or_else(missing_user);
+    add_unless(tests, name, without, || {
+        networks::an_ordinary_user_has_networks_too(&stage_of_user());
+    });
+    let name = "fallback::a_network_without_namespaces_is_refused";
+    add_unless(tests, name, missing(FALLBACK), || {
+        networks::a_network_without_namespaces_is_refused(FALLBACK);
+    });
+}
+
+/// Adds a test that is skipped where something is missing.
+fn add_unless(
+    tests: &mut Vec<Test>,
+    name: &str,
+    missing: Option<String>,
+    test: impl FnOnce() + Send + 'static,
+) {
+    if let Some(why) = &missing {
+        skipped(name, why);
+    }
+    let run = move || -> Result<(), Failed> {
+        test();
+        Ok(())
+    };
+    tests.push(Test::test(name, run).with_ignored_flag(missing.is_some()));
 }
 
 /// Adds a line to the list that `./test` shows at its end.
@@ -618,7 +654,8 @@ fn missing_user() -> Option<String> {
     (!works(&["/usr/bin/python3", "--version"])).then(|| "no /usr/bin/python3".to_owned())
 }
 
-fn an_ordinary_user_can_measure() {
+/// A stage on which an ordinary user runs all.
+fn stage_of_user() -> Stage {
     let mut stage = Stage::new(NAMESPACES);
     stage.user = NOBODY.iter().map(|&word| word.to_owned()).collect();
     // A python3 in root's home is out of reach.
@@ -626,6 +663,11 @@ fn an_ordinary_user_can_measure() {
         .user
         .extend(["/usr/bin/env".to_owned(), "PATH=/usr/bin:/bin".to_owned()]);
     std::os::unix::fs::chown(&stage.folder, Some(65534), Some(65534)).expect("root can");
+    stage
+}
+
+fn an_ordinary_user_can_measure() {
+    let stage = stage_of_user();
     let run = stage.run(
         &plan(vec![good(), subject("leaks-children", &[])], 1, 300),
         &[],
