@@ -7,6 +7,7 @@ mod bench;
 mod driver;
 mod duration;
 mod explain;
+mod fetch;
 mod generate;
 mod home;
 mod load;
@@ -92,6 +93,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Report(words) => report::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),
+        Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

@@ -1,0 +1,89 @@
+//! `prony fetch`: one or many downloads with the client library.
+//!
+//! The words become jobs (`plan`) and settings of the client (`client`); a crew (`crew`) runs
+//! a download for each (`download`), into a file that has its name only when it is whole
+//! (`file`). Not for: load, which `prony load` makes.
+
+mod bars;
+mod checksum;
+mod client;
+mod crew;
+mod download;
+mod fault;
+mod file;
+mod name;
+mod plan;
+mod range;
+mod show;
+pub mod words;
+
+use std::rc::Rc;
+
+use anyhow::Context as _;
+use prony_engine::Config;
+use prony_http::client::Client;
+
+use self::crew::Crew;
+use self::show::Show;
+use self::words::FetchWords;
+use crate::signals::interruption;
+use crate::{Ending, Streams};
+
+/// What one receive takes at most: fewer and longer pieces make downloads cheaper.
+const RECV_BUFFER_BYTES: u32 = 256 << 10;
+/// Buffers of this size, for all connections; one that finds none gets one of its own.
+const RECV_BUFFERS: u32 = 128;
+/// Buffers that one connection may fill before the file has taken them.
+const RECV_QUEUE_MAX: u32 = 4;
+
+/// Runs `prony fetch`.
+pub fn run(words: &FetchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let jobs = plan::jobs(words)?;
+    let options = Rc::new(plan::options(words, &jobs)?);
+    let settings = client::settings(words)?;
+    let interrupted = interruption()?;
+    let config = Config {
+        driver: crate::driver::chosen()?
+            .parse()
+            .map_err(anyhow::Error::msg)?,
+        recv_buffer_bytes: RECV_BUFFER_BYTES,
+        recv_buffers: RECV_BUFFERS,
+        recv_queue_max: RECV_QUEUE_MAX,
+        connections_hint: words.parallel,
+        ..Config::default()
+    };
+    let mut show = Show::new(words, jobs.len(), streams)?;
+    let ran = prony_engine::run(&config, async |handle| {
+        if let Some(why) = handle.fallback() {
+            show.say(&format!("using epoll, not io_uring: {why}"));
+        }
+        let client = Client::new(&handle, settings);
+        let crew = Crew {
+            handle,
+            client: client.clone(),
+            options,
+            parallel: words.parallel as usize,
+            interrupted,
+            show: &mut show,
+        };
+        let ending = crew.fetch(jobs).await;
+        keep_cookies(words, &client)?;
+        ending
+    });
+    show.clear();
+    match ran {
+        Ok(ending) => ending,
+        Err(error) => {
+            writeln!(streams.err, "prony: the event loop cannot run: {error}")?;
+            Ok(Ending::Failed)
+        }
+    }
+}
+
+fn keep_cookies(words: &FetchWords, client: &Client) -> anyhow::Result<()> {
+    let (Some(file), Some(jar)) = (&words.cookie_file, client.cookies()) else {
+        return Ok(());
+    };
+    let saved = jar.save(file, client::unix_seconds());
+    saved.with_context(|| format!("cannot write cookies to {}", file.display()))
+}
