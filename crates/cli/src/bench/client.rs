@@ -118,10 +118,6 @@ fn for_people(order: &ClientOrder, done: &ClientDone) -> String {
     for (name, words) in [
         ("unsent", "could not be sent"),
         ("resent", "sent again on a new connection"),
-        (
-            "unexpected_status",
-            "answered with a status other than 2xx and 3xx",
-        ),
     ] {
         if let Some(&count @ 1..) = line.tallies.get(name) {
             let _ = writeln!(text, "{name:<17}{} {words}", grouped(count));
