@@ -19,8 +19,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
-use std::sync::{Barrier, OnceLock};
-use std::thread;
+use std::sync::OnceLock;
+use std::thread::Builder;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle};
@@ -29,6 +29,7 @@ use prony_http::client::{Client, Error, Phase, Settings};
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
 
+use crate::crew::on_threads;
 use crate::spread::{Latencies, spread};
 use crate::usage::Usage;
 use crate::{BenchError, THREADS_MAX};
@@ -158,22 +159,9 @@ pub fn run(order: &ClientOrder) -> Result<ClientDone, ClientBenchError> {
     order.check()?;
     crate::io::raise_descriptors();
     let before = Usage::of_this_process();
-    let barrier = Barrier::new(order.threads as usize);
     let start = OnceLock::new();
-    let counted = thread::scope(|scope| {
-        let asks = |number| {
-            let (barrier, start) = (&barrier, &start);
-            move || ask(order, order.share(number), barrier, start)
-        };
-        let others: Vec<_> = (1..order.threads)
-            .map(|number| scope.spawn(asks(number)))
-            .collect();
-        let mut counted = vec![asks(0)()];
-        for other in others {
-            counted.push(other.join().unwrap_or(Err(BenchError::Panicked)));
-        }
-        counted.into_iter().collect::<Result<Vec<_>, _>>()
-    })?;
+    let asks = |number| ask(order, order.share(number), &start);
+    let counted = on_threads(order.threads, &Builder::new, asks)?;
     let used = Usage::of_this_process().since(before, Usage::default());
     Ok(sum(order, counted, used))
 }
@@ -182,7 +170,6 @@ pub fn run(order: &ClientOrder) -> Result<ClientDone, ClientBenchError> {
 fn ask(
     order: &ClientOrder,
     connections: u32,
-    barrier: &Barrier,
     start: &OnceLock<Instant>,
 ) -> Result<Counted, BenchError> {
     let config = Config {
@@ -190,7 +177,6 @@ fn ask(
         connections_hint: connections,
         ..Config::default()
     };
-    barrier.wait();
     let counted = prony_engine::run(&config, async |handle: Handle| {
         let end = *start.get_or_init(clock::monotonic) + order.length;
         let client = Client::new(&handle, order.settings(connections));

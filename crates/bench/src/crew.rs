@@ -1,7 +1,7 @@
 //! Threads that do the same work at the same time.
 
-use std::sync::Barrier;
-use std::thread;
+use std::sync::{Barrier, OnceLock};
+use std::thread::{self, Builder};
 
 use prony_base::{Instant, Nanos, clock};
 use prony_record::ProgramLine;
@@ -24,24 +24,47 @@ pub fn at_once(
     measure: &str,
     work: impl Fn(&Order) -> Result<Share, BenchError> + Sync,
 ) -> Result<Done, BenchError> {
-    let barrier = Barrier::new(order.threads as usize);
-    let timed = || {
-        barrier.wait();
+    let timed = |_| {
         let start = clock::monotonic();
         let share = work(order);
         share.map(|share| (start, clock::monotonic(), share))
     };
-    let shares = thread::scope(|scope| {
-        let others: Vec<_> = (1..order.threads).map(|_| scope.spawn(timed)).collect();
-        let mut shares = vec![timed()];
-        for other in others {
-            shares.push(other.join().unwrap_or(Err(BenchError::Panicked)));
-        }
-        shares.into_iter().collect::<Result<Vec<_>, _>>()
-    })?;
+    let shares = on_threads(order.threads, &Builder::new, timed)?;
     Ok(Done {
         line: sum(order, measure, &shares),
         notes: Vec::new(),
+    })
+}
+
+/// Does `work` on so many threads, the calling one being the first and its number 0. They
+/// begin together, when all are there; where one cannot be had, none begins.
+pub fn on_threads<T: Send>(
+    threads: u32,
+    builder: &dyn Fn() -> Builder,
+    work: impl Fn(u32) -> Result<T, BenchError> + Sync,
+) -> Result<Vec<T>, BenchError> {
+    let barrier = Barrier::new(threads as usize);
+    let all_are_there = OnceLock::<bool>::new();
+    let work = |number| {
+        barrier.wait();
+        work(number)
+    };
+    let (work, all_are_there) = (&work, &all_are_there);
+    thread::scope(|scope| {
+        let start = |number| {
+            let waits = move || all_are_there.wait().then(|| work(number));
+            builder().spawn_scoped(scope, waits)
+        };
+        let others: Result<Vec<_>, _> = (1..threads).map(start).collect();
+        // Whoever waits is let go in any case.
+        let _ = all_are_there.set(others.is_ok());
+        let others = others.map_err(BenchError::Thread)?;
+        let mut done = vec![work(0)];
+        for other in others {
+            let ended = other.join().ok().flatten();
+            done.push(ended.unwrap_or(Err(BenchError::Panicked)));
+        }
+        done.into_iter().collect()
     })
 }
 
@@ -62,5 +85,30 @@ fn sum(order: &Order, measure: &str, shares: &[(Instant, Instant, Share)]) -> Pr
         bytes: shares.iter().map(|(_, _, share)| share.bytes).sum(),
         checksum: checksum.to_string(),
         ..ProgramLine::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_number() {
+        let done = on_threads(4, &Builder::new, Ok).expect("four threads");
+        assert_eq!(done, [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_thread_that_could_not_be_had_left_the_others_waiting() {
+        let count = std::cell::Cell::new(0);
+        let builder = || {
+            count.set(count.get() + 1);
+            match count.get() {
+                2 => Builder::new().stack_size(1 << 60),
+                _ => Builder::new(),
+            }
+        };
+        let done = on_threads(4, &builder, |_| Ok(()));
+        assert!(matches!(done, Err(BenchError::Thread(_))), "{done:?}");
     }
 }
