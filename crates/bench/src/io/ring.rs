@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::panic::resume_unwind;
 use std::pin::pin;
 use std::rc::Rc;
 
@@ -63,9 +64,12 @@ async fn all(handle: Handle, shared: Rc<Shared>) -> LoopStats {
     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
     let watching = handle.spawn(watch(handle.clone(), shared.clone(), ids));
     for mut task in tasks {
-        // Cancelled where it took too long.
-        let outcome = poll_fn(|cx| task.poll_outcome(cx)).await;
-        debug_assert!(matches!(outcome, Outcome::Value(()) | Outcome::Cancelled));
+        match poll_fn(|cx| task.poll_outcome(cx)).await {
+            // Cancelled where it took too long.
+            Outcome::Value(()) | Outcome::Cancelled => {}
+            // Its download would look like one that did not fail.
+            Outcome::Panicked(payload) => resume_unwind(payload),
+        }
     }
     drop(watching);
     handle.stats()
