@@ -72,19 +72,25 @@ fn strategy(order: &IoOrder) -> String {
 /// One line of the table.
 pub fn row(name: &str, run: &Run) -> String {
     let memory = run.pss_bytes.map_or_else(|| "-".to_owned(), bytes);
-    let download = format!(
-        "{} @ {:.2} MiB/s",
-        time(run.download_ns),
-        run.bytes_per_s / MIB
-    );
+    let nothing = || "-".to_owned();
+    let (socket, setup, download) = match has_downloads(run) {
+        true => (
+            time(run.socket_ns),
+            time(run.setup_ns),
+            format!(
+                "{} @ {:.2} MiB/s",
+                time(run.download_ns),
+                run.bytes_per_s / MIB
+            ),
+        ),
+        false => (nothing(), nothing(), nothing()),
+    };
     let failed = match run.failed {
         0 => String::new(),
         failed => format!("   {failed} failed"),
     };
     format!(
-        "{name:>4} | {:>15} | {:>11} | {download:>25} | {:>9} | {memory:>14} | {:>10}{failed}\n",
-        time(run.socket_ns),
-        time(run.setup_ns),
+        "{name:>4} | {socket:>15} | {setup:>11} | {download:>25} | {:>9} | {memory:>14} | {:>10}{failed}\n",
         time(run.length.0 as f64),
         time(run.cpu.0 as f64),
     )
@@ -187,18 +193,29 @@ fn sums(line: &ProgramLine) -> String {
     text
 }
 
-/// The mean of several runs, each counted once, as in the original.
+/// Whether any download of it came to its end; failed ones have no figures.
+fn has_downloads(run: &Run) -> bool {
+    run.download_ns > 0.0
+}
+
+/// The mean of several runs, each counted once, as in the original; of the downloads' own
+/// figures over those runs that have any.
 fn mean(runs: &[Run]) -> Run {
     let count = runs.len() as f64;
     let of = |part: fn(&Run) -> f64| runs.iter().map(part).sum::<f64>() / count;
+    let whole: Vec<_> = runs.iter().filter(|run| has_downloads(run)).collect();
+    let of_whole = |part: fn(&Run) -> f64| {
+        let sum: f64 = whole.iter().map(|run| part(run)).sum();
+        sum / whole.len().max(1) as f64
+    };
     let memory: Vec<f64> = runs.iter().filter_map(|run| run.pss_bytes).collect();
     let pss = memory.iter().sum::<f64>() / memory.len() as f64;
     Run {
         failed: runs.iter().map(|run| run.failed).sum(),
-        socket_ns: of(|run| run.socket_ns),
-        setup_ns: of(|run| run.setup_ns),
-        download_ns: of(|run| run.download_ns),
-        bytes_per_s: of(|run| run.bytes_per_s),
+        socket_ns: of_whole(|run| run.socket_ns),
+        setup_ns: of_whole(|run| run.setup_ns),
+        download_ns: of_whole(|run| run.download_ns),
+        bytes_per_s: of_whole(|run| run.bytes_per_s),
         length: prony_base::Nanos(of(|run| run.length.0 as f64) as u64),
         bytes: (of(|run| run.bytes as f64)) as u64,
         pss_bytes: (!memory.is_empty()).then_some(pss),
@@ -298,6 +315,25 @@ mod tests {
         }
         text.push_str(&rest(&done));
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_run_without_any_download_counted_as_one_of_no_length() {
+        let good = done().runs[0];
+        let failed = Run {
+            failed: 2,
+            length: Nanos::from_secs(1),
+            ..Run::default()
+        };
+        let all = mean(&[failed, good]);
+        assert_eq!(
+            (all.socket_ns, all.download_ns, all.bytes_per_s),
+            (good.socket_ns, good.download_ns, good.bytes_per_s)
+        );
+        assert_eq!((all.failed, all.length), (2, Nanos(1_700_000_000)));
+        let row = row("1", &failed);
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        assert_eq!(cells[1..4], ["-", "-", "-"], "{row}");
     }
 
     #[test]
