@@ -2,7 +2,11 @@
 
 mod common;
 
-use std::process::{Command, Output};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use prony_record::ProgramLine;
 
@@ -189,6 +193,63 @@ fn the_scheduler_is_recorded() {
             .expect("the record")
             .is_empty()
     );
+}
+
+/// The process of this port's downloads that runs under a tool, once it is there.
+fn under_a_tool(port: u16) -> PathBuf {
+    let (port, own) = (port.to_string(), PRONY.as_bytes());
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        for process in fs::read_dir("/proc").expect("/proc").flatten() {
+            let line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let has = |word: &str| line.split(|byte| *byte == 0).any(|w| w == word.as_bytes());
+            if line.starts_with(own) && has(&port) && has("--under") {
+                return process.path();
+            }
+        }
+        std::thread::yield_now();
+    }
+    panic!("nothing runs under a tool");
+}
+
+#[test]
+fn a_profiled_command_outlived_the_one_that_started_it() {
+    if prony_testkit::need("strace").is_none() && prony_testkit::need("perf").is_none() {
+        return;
+    }
+    // It accepts, and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    let file = folder("profile-killed").join("profile.txt");
+    let mut prony = Command::new(PRONY)
+        .args(["bench", "io", "127.0.0.1", &port.to_string(), "-c", "1"])
+        .args(["--timeout", "120s", "--profile"])
+        .arg(&file)
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("prony starts");
+    let process = under_a_tool(port);
+    // It is bound to its tool before it connects.
+    let (_connection, _) = listener.accept().expect("it connects");
+    prony.kill().expect("it runs");
+    prony.wait().expect("it has ended");
+    let begun = Instant::now();
+    // One that has ended and was not waited for has no words.
+    while fs::read(process.join("cmdline")).is_ok_and(|line| !line.is_empty()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it goes on");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_was_known_only_after_the_run() {
+    for option in ["--profile", "--record-scheduling"] {
+        let said = bench(&["io", "127.0.0.1", "1", option, "/nowhere/file"], &[]);
+        let (out, err) = texts(&said);
+        assert!(out.is_empty(), "{out}");
+        assert!(err.contains("cannot write /nowhere/file"), "{err}");
+    }
 }
 
 /// Requests and bytes of their bodies that the server has answered, without readings.

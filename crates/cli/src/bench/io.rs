@@ -3,6 +3,7 @@
 mod table;
 
 use std::env::VarError;
+use std::fs::File;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
@@ -24,6 +25,13 @@ pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending>
     let address = order.address;
     let host = address.ip().to_string();
     prony_lab::target::check(&host, &[address.ip()], words.yes_i_own_this_host)?;
+    if words.under.is_some() {
+        profile::under()?;
+    }
+    for file in words.profile.iter().chain(&words.record_scheduling) {
+        // Before anything takes its time.
+        File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+    }
     if let Some(file) = &words.profile {
         return profile::profiled(file, streams);
     }

@@ -1,5 +1,8 @@
 //! Runs this command again under a tool that sees where its time goes. Not for: what the
 //! tools say, which is theirs.
+//!
+//! Whatever ends this process ends the tool, and with the tool ends the command under it
+//! ([`under`]).
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -9,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use prony_lab::launch;
 
 use crate::{Ending, Streams};
 
@@ -32,12 +36,17 @@ impl Drop for Recorded {
     }
 }
 
+/// To be called by the command under a tool: it ends with the tool.
+pub fn under() -> anyhow::Result<()> {
+    launch::die_with_parent().context("cannot be tied to its tool")
+}
+
 /// Runs this command under `perf record`, or `strace -c` where that is not allowed.
 pub fn profiled(file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let recorded = Recorded::new();
     // Without a counter of cycles, as in most virtual machines, the clock has to do.
     for event in ["cycles", "cpu-clock"] {
-        let mut perf = Command::new("perf");
+        let mut perf = tool("perf".as_ref());
         perf.args(["record", "-q", "-g", "-F", "997", "-e", event]);
         perf.args(["--max-size", RECORD_SIZE_MAX, "-o"])
             .arg(&recorded.0);
@@ -53,7 +62,7 @@ pub fn profiled(file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         say(file, &format!("perf record -e {event}"), streams)?;
         return Ok(ending);
     }
-    let mut strace = Command::new("strace");
+    let mut strace = tool("strace".as_ref());
     strace.args(["-c", "-f", "-o"]).arg(file);
     if !works(&strace) {
         bail!(
@@ -68,7 +77,7 @@ pub fn profiled(file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 /// Runs this command under `perf sched record`; `None` where that is not allowed.
 pub fn scheduled(file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Option<Ending>> {
     let recorded = Recorded::new();
-    let mut perf = Command::new("perf");
+    let mut perf = tool("perf".as_ref());
     perf.args(["sched", "record", "-q", "--max-size", RECORD_SIZE_MAX, "-o"]);
     perf.arg(&recorded.0);
     if !works(&perf) {
@@ -91,8 +100,15 @@ fn works(tool: &Command) -> bool {
     tried.status().is_ok_and(|status| status.success())
 }
 
+/// A program that does not outlive this one.
+fn tool(program: &OsStr) -> Command {
+    let mut tool = Command::new(program);
+    launch::by_fork(&mut tool);
+    tool
+}
+
 fn copy(command: &Command) -> Command {
-    let mut copy = Command::new(command.get_program());
+    let mut copy = tool(command.get_program());
     copy.args(command.get_args());
     copy
 }
@@ -133,14 +149,16 @@ fn own_words(typed: impl Iterator<Item = OsString>, tool: &str) -> Vec<OsString>
             words.push(word);
         }
     }
-    words.push("--under".into());
-    words.push(tool.into());
+    // What stands behind `--` is no option.
+    let end = words.iter().position(|word| word == "--");
+    let end = end.unwrap_or(words.len());
+    words.splice(end..end, ["--under".into(), tool.into()]);
     words
 }
 
 /// Writes what perf makes of its recording.
 fn report(words: &[&str], recorded: &Recorded, file: &Path) -> anyhow::Result<()> {
-    let mut perf = Command::new("perf");
+    let mut perf = tool("perf".as_ref());
     perf.args(words).arg::<&OsStr>(recorded.0.as_ref());
     let mut child = perf
         .stdin(Stdio::null())
@@ -179,5 +197,9 @@ mod tests {
         assert_eq!(own("bench io --profile=f ::1 80 --json"), plain);
         assert_eq!(own("bench io ::1 80 --record-scheduling f --json"), plain);
         assert_eq!(own("bench io ::1 80 --json"), plain);
+        assert_eq!(
+            own("bench io --json --profile f -- ::1 80"),
+            "bench io --json --under perf -- ::1 80"
+        );
     }
 }
