@@ -4,8 +4,9 @@
 //! Rates are limited by a token bucket (tbf) on both ends. Its *burst* is what may pass at
 //! once after a pause: what the rate brings in 1 ms, so that a timer that is so late loses
 //! nothing, and at least two packets. Its *queue* holds what the rate brings in 50 ms, and
-//! at least 16 packets. Segments that the kernel hands over as one (GSO) and that are larger
-//! than the burst are cut by tbf itself.
+//! at least 16 packets. What the kernel hands over as one packet, to be cut later (GSO), is
+//! kept small enough to pass as one burst: tbf would cut a larger one itself, and the sender
+//! would take what waits in the queue for sent, fill it and lose a third of its packets.
 //!
 //! Not for: running the commands ([`super::tools`]).
 
@@ -32,6 +33,8 @@ const QUEUE_MS: u64 = 50;
 const QUEUE_PACKETS_MIN: u64 = 16;
 /// tc counts queues in 32 bits.
 const QUEUE_BYTES_MAX: u64 = 2 << 30;
+/// The largest GSO packet that the kernel makes of itself.
+const GSO_BYTES_USUAL: u64 = 65_536;
 /// Packets that may be under way in one direction where there is a delay.
 const DELAYED_PACKETS: (u64, u64) = (1_000, 1_000_000);
 
@@ -88,6 +91,12 @@ impl Limit {
             burst_bytes: burst.next_power_of_two(),
             queue_bytes: queue.clamp(frame_bytes * QUEUE_PACKETS_MIN, QUEUE_BYTES_MAX),
         }
+    }
+
+    /// Payload of the largest GSO packet that passes as one burst with its headers, which
+    /// are less than an eighth of it from an MTU of 576 on; `None`: every one does.
+    fn gso_bytes_max(&self) -> Option<u64> {
+        Some(self.burst_bytes / 8 * 7).filter(|&bytes| bytes < GSO_BYTES_USUAL)
     }
 
     fn words(&self) -> String {
@@ -154,6 +163,10 @@ impl Shape {
             "ip",
             &format!("address add {address}/24 dev {device}"),
         )];
+        if let Some(bytes) = self.limit.and_then(|limit| limit.gso_bytes_max()) {
+            let cut = format!("link set dev {device} gso_max_size {bytes}");
+            steps.push(Step::new("ip", &cut));
+        }
         let mut parent = "root".to_owned();
         if let Some(delay) = self.delay_ns {
             let (us, ns, packets) = (delay / 1_000, delay % 1_000, self.delayed_packets_max);
@@ -269,10 +282,12 @@ mod tests {
         two network namespaces joined by veth, MTU 576, 1500 kbit/s each way (tbf, burst 2 KiB, queue 9440 bytes), 2500 µs of delay each way (netem)
         ip link add name to-peer mtu 576 type veth peer name to-client mtu 576 netns 77
         ip address add 10.199.0.1/24 dev to-peer
+        ip link set dev to-peer gso_max_size 1792
         tc qdisc add dev to-peer root handle 1: netem delay 2500.000us limit 1000
         tc qdisc add dev to-peer parent 1: handle 2: tbf rate 1500000bit burst 2048 limit 11488
         ip link set dev to-peer up
         ip address add 10.199.0.2/24 dev to-client
+        ip link set dev to-client gso_max_size 1792
         tc qdisc add dev to-client root handle 1: netem delay 2500.000us limit 1000
         tc qdisc add dev to-client parent 1: handle 2: tbf rate 1500000bit burst 2048 limit 11488
         ip link set dev to-client up
@@ -314,6 +329,9 @@ mod tests {
             prop_assert!(limit.burst_bytes <= (rate / 4_000).max(4 * frame));
             prop_assert!(limit.burst_bytes + limit.queue_bytes <= u64::from(u32::MAX));
             prop_assert!(limit.queue_bytes >= 16 * frame);
+            let gso = limit.gso_bytes_max().unwrap_or(GSO_BYTES_USUAL);
+            let segments = (gso / (u64::from(mtu) - 52)).max(1);
+            prop_assert!(segments * frame <= limit.burst_bytes);
             prop_assert!((1_000..=1_000_000).contains(&shape.delayed_packets_max));
         }
     }
