@@ -3,7 +3,9 @@
 //!
 //! `cargo bench -p prony-http --bench client` prints the client's CPU time per request for
 //! both, taking turns; without `--bench` (as in a test run) it makes a few requests, to show
-//! that it still works. `client URL CONNECTIONS SECONDS` asks a stranger.
+//! that it still works. `client URL CONNECTIONS SECONDS` asks a stranger, and
+//! `client --download URL AUTHORITY.pem BYTES` downloads from one three times, receiving
+//! so many bytes at once and throwing them away, as `curl -o /dev/null` does.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -51,9 +53,38 @@ fn main() {
                 tell(way, connections, &measure(way, url, connections, length));
             }
         }
+        ["--download", url, authority, bytes] => download(url, authority, bytes),
         _ if words.contains(&"--bench") => beside_each_other(&[10, 100], Nanos::from_secs(1), 5),
         _ => beside_each_other(&[3], Nanos::from_millis(5), 1),
     }
+}
+
+fn download(url: &str, authority: &str, bytes: &str) {
+    let mut settings = Settings::default();
+    let trusted = settings.tls.add_roots_file(authority);
+    trusted.expect("a certificate");
+    let recv_buffer_bytes = bytes.parse().expect("a number");
+    let config = Config {
+        recv_buffer_bytes,
+        recv_buffers: (16 << 20) / recv_buffer_bytes,
+        ..Config::default()
+    };
+    let work = async move |handle: Handle| {
+        let client = Client::new(&handle, settings);
+        for _ in 0..3 {
+            let (begun, cpu) = (handle.now(), clock::thread_cpu());
+            let mut answer = client.get(url).send().await.expect("an answer");
+            let (mut bytes, mut pieces) = (0, 0);
+            while let Some(piece) = answer.chunk().await.expect("a body") {
+                bytes += piece.len();
+                pieces += 1;
+            }
+            let seconds = handle.now().since(begun).as_secs_f64();
+            let cpu = (clock::thread_cpu() - cpu).as_secs_f64();
+            println!("{bytes} bytes in {pieces} pieces: {seconds:.3} s, {cpu:.3} s CPU");
+        }
+    };
+    run(&config, work).expect("the loop runs");
 }
 
 fn tell(way: Way, connections: usize, measured: &Measured) {

@@ -535,6 +535,36 @@ fn pattern(length: usize) -> Vec<u8> {
 }
 
 #[test]
+fn pieces_that_are_kept_stay_what_they_are() {
+    let (authority, server) = signed(HOST, Valid::Now);
+    let config = authority.trusted().build().expect("good settings");
+    let pieces = play(
+        8,
+        async move |handle, stream| {
+            let mut server = ServerTls::new(&handle, stream, server);
+            server.handshake().await.expect("a handshake");
+            server.write(&pattern(300_000)).await.expect("room");
+            server.close().await;
+        },
+        async move |handle, transport| {
+            let secured = TlsStream::handshake(&handle, transport, HOST, &config, Offer::Http1);
+            let mut stream = secured.await.expect("a handshake");
+            let mut pieces = Vec::new();
+            loop {
+                let piece = poll_fn(|cx| stream.poll_recv(cx)).await.expect("bytes");
+                if piece.is_empty() {
+                    return pieces;
+                }
+                pieces.push(piece);
+            }
+        },
+    );
+    assert!(pieces.len() > 2, "{}", pieces.len());
+    let whole: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+    assert!(whole == pattern(300_000), "other bytes");
+}
+
+#[test]
 fn large_bodies_go_both_ways_in_any_weather() {
     let (authority, server) = signed(HOST, Valid::Now);
     for seed in 0..10 {
@@ -558,9 +588,17 @@ fn beside_echo<F: Future<Output = ()>>(
     server: &Arc<ServerConfig>,
     work: impl Fn(Handle, SocketAddr) -> F,
 ) {
-    for driver in [DriverChoice::Auto, DriverChoice::Epoll] {
+    // A receive of many records, too.
+    let kinds = [
+        (DriverChoice::Auto, 4 << 10),
+        (DriverChoice::Auto, 256 << 10),
+        (DriverChoice::Epoll, 256 << 10),
+    ];
+    for (driver, recv_buffer_bytes) in kinds {
         let config = Config {
             driver,
+            recv_buffer_bytes,
+            recv_buffers: 16,
             ..Config::default()
         };
         run(&config, |handle| async {

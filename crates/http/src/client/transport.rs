@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -18,8 +19,8 @@ use super::tls::TlsStream;
 pub enum Chunk {
     /// As the loop received it; goes back to its pool when dropped.
     Pooled(Received),
-    /// Made by a layer above the stream.
-    Owned(Vec<u8>),
+    /// In a buffer of a layer above the stream, which fills it again once this is dropped.
+    Lent(Rc<Vec<u8>>),
     /// A part of what a layer above the stream holds.
     Shared(Bytes),
 }
@@ -31,7 +32,7 @@ impl Deref for Chunk {
     fn deref(&self) -> &[u8] {
         match self {
             Chunk::Pooled(received) => received,
-            Chunk::Owned(bytes) => bytes,
+            Chunk::Lent(bytes) => bytes,
             Chunk::Shared(bytes) => bytes,
         }
     }

@@ -5,8 +5,10 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, BufRead as _, Write as _};
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use prony_engine::{Handle, SendBuf};
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
@@ -17,6 +19,10 @@ use crate::client::transport::{Chunk, Transport};
 /// A loop's [`post_bytes_max`](prony_engine::Config) must not be less.
 const POSTED_BYTES_MAX: usize = 256 << 10;
 
+/// Plain bytes that are handed on at once, about: what the processor's cache holds, so that
+/// they are still there when they are read.
+const PLAIN_BYTES_MAX: usize = 64 << 10;
+
 /// The first bytes of a peer that does not speak TLS, as far as they are kept to be told.
 const FIRST_BYTES_MAX: usize = 24;
 
@@ -26,13 +32,17 @@ pub struct TlsStream {
     // Declared first: what the session says last goes out before the transport closes.
     session: Session,
     transport: Transport,
+    /// Received, and taken in up to here.
+    rest: Option<(Chunk, usize)>,
     handle: Handle,
 }
 
 struct Session {
     tls: ClientConnection,
-    /// Plain bytes that nobody has taken, in the order of their coming.
-    plain: Vec<u8>,
+    /// Plain bytes in the order of their coming: one buffer that is lent out and comes back.
+    plain: Rc<Vec<u8>>,
+    /// They were handed on.
+    is_lent: bool,
     /// Bytes that were posted and that the transport has no room for yet, about.
     waiting_bytes: usize,
     /// What ended the connection; told again by every later call.
@@ -72,7 +82,8 @@ impl TlsStream {
         tls.set_buffer_limit(None);
         let session = Session {
             tls,
-            plain: Vec::new(),
+            plain: Rc::default(),
+            is_lent: false,
             waiting_bytes: 0,
             fault: None,
             ended: false,
@@ -83,6 +94,7 @@ impl TlsStream {
         let mut stream = TlsStream {
             session,
             transport,
+            rest: None,
             handle: handle.clone(),
         };
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
@@ -104,6 +116,9 @@ impl TlsStream {
                 return Poll::Ready(Err(TlsError::HandshakeCut));
             }
             let taken = self.session.take_in(&received);
+            if let Ok(used) = taken {
+                self.keep_rest(received, used);
+            }
             // An alert of ours, where there is one, goes out before the connection closes.
             self.push_out()?;
             taken?;
@@ -118,25 +133,29 @@ impl TlsStream {
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Chunk>> {
         loop {
             let session = &mut self.session;
-            if !session.plain.is_empty() {
-                return Poll::Ready(Ok(Chunk::Owned(std::mem::take(&mut session.plain))));
+            if let Some(plain) = session.lend() {
+                return Poll::Ready(Ok(Chunk::Lent(plain)));
             }
             if session.ended {
-                return Poll::Ready(Ok(Chunk::Owned(Vec::new())));
+                return Poll::Ready(Ok(Chunk::Shared(Bytes::new())));
             }
             if let Some(fault) = &session.fault {
                 return Poll::Ready(Err(fault.clone().into()));
             }
             self.poll_push(cx)?;
-            let received = match ready!(self.transport.poll_recv(cx)) {
-                Ok(received) => received,
-                Err(error) => return Poll::Ready(Err(self.failed(error.into()))),
+            let (received, used) = match self.rest.take() {
+                Some(rest) => rest,
+                None => match ready!(self.transport.poll_recv(cx)) {
+                    Ok(received) => (received, 0),
+                    Err(error) => return Poll::Ready(Err(self.failed(error.into()))),
+                },
             };
             if received.is_empty() {
                 return Poll::Ready(Err(self.failed(TlsError::Truncated)));
             }
-            if let Err(fault) = self.session.take_in(&received) {
-                self.session.fault = Some(fault);
+            match self.session.take_in(&received[used..]) {
+                Ok(taken) => self.keep_rest(received, used + taken),
+                Err(fault) => self.session.fault = Some(fault),
             }
             self.push_out()?;
         }
@@ -234,6 +253,12 @@ impl TlsStream {
         all.iter().map(|certificate| certificate.as_ref())
     }
 
+    fn keep_rest(&mut self, received: Chunk, used: usize) {
+        if used < received.len() {
+            self.rest = Some((received, used));
+        }
+    }
+
     fn failed(&mut self, fault: TlsError) -> io::Error {
         self.session.fault = Some(fault.clone());
         fault.into()
@@ -302,8 +327,16 @@ impl Session {
         }
     }
 
-    /// Takes in what came, and puts what it says behind the plain bytes.
-    fn take_in(&mut self, received: &[u8]) -> Result<(), TlsError> {
+    /// The plain bytes, if there are any that were not handed on.
+    fn lend(&mut self) -> Option<Rc<Vec<u8>>> {
+        let is_new = !self.is_lent && !self.plain.is_empty();
+        self.is_lent |= is_new;
+        is_new.then(|| self.plain.clone())
+    }
+
+    /// Takes in what came until there are plain bytes enough, and puts them behind those that
+    /// are there; how many bytes were taken.
+    fn take_in(&mut self, received: &[u8]) -> Result<usize, TlsError> {
         if !std::mem::replace(&mut self.heard, true) && !begins_as_tls(received) {
             let first = &received[..received.len().min(FIRST_BYTES_MAX)];
             return Err(TlsError::NotTls(first.to_vec()));
@@ -314,31 +347,49 @@ impl Session {
                 break;
             }
             let state = self.tls.process_new_packets();
-            self.take_plain()?;
+            let plain_bytes = self.take_plain()?;
             match state {
                 Ok(state) => self.ended = state.peer_has_closed(),
                 Err(error) => return Err(TlsError::of(error, self.shows_certificate)),
             }
+            if plain_bytes >= PLAIN_BYTES_MAX {
+                return Ok(received.len() - rest.len());
+            }
         }
-        Ok(())
+        // What follows the peer's end is nobody's.
+        Ok(received.len())
     }
 
-    fn take_plain(&mut self) -> io::Result<()> {
+    /// How many plain bytes there are then to be handed on.
+    fn take_plain(&mut self) -> io::Result<usize> {
         let mut reader = self.tls.reader();
         loop {
             let bytes = match reader.fill_buf() {
                 Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             };
             let count = bytes.len();
             if count == 0 {
-                return Ok(());
+                break;
             }
-            self.plain.extend_from_slice(bytes);
+            ready_buffer(&mut self.plain, &mut self.is_lent).extend_from_slice(bytes);
             reader.consume(count);
         }
+        Ok(if self.is_lent { 0 } else { self.plain.len() })
     }
+}
+
+/// The buffer that was lent if it is back, or a new one, or as it is.
+fn ready_buffer<'a>(plain: &'a mut Rc<Vec<u8>>, is_lent: &mut bool) -> &'a mut Vec<u8> {
+    if std::mem::take(is_lent) {
+        match Rc::get_mut(plain) {
+            Some(back) => back.clear(),
+            None => *plain = Rc::default(),
+        }
+    }
+    // Nobody shares it now, so that nothing is copied.
+    Rc::make_mut(plain)
 }
 
 /// A vector with a limit.
