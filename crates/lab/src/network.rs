@@ -83,8 +83,8 @@ impl Network {
         let shape = Shape::of(network).map_err(Refusal::of)?;
         let side = Side::open()
             .map_err(|error| Refusal::of(format!("the peer's namespace cannot be had: {error}")))?;
-        tools::run(&shape.from_client(side.thread()))?;
-        let steps = shape.from_peer();
+        tools::run(&shape.at_client(side.thread()))?;
+        let steps = shape.at_peer();
         let give_up = entered.by_user_namespace;
         let furnished = side.run(move || {
             tools::run(&steps)?;

@@ -142,7 +142,7 @@ impl Shape {
     }
 
     /// The steps on the client's side; the peer's namespace is that of `thread`.
-    pub fn from_client(&self, thread: i32) -> Vec<Step> {
+    pub fn at_client(&self, thread: i32) -> Vec<Step> {
         let mtu = self.mtu;
         let pair = format!(
             "link add name {TO_PEER} mtu {mtu} type veth peer name {TO_CLIENT} mtu {mtu} netns {thread}"
@@ -153,7 +153,7 @@ impl Shape {
     }
 
     /// The steps on the peer's side, after those.
-    pub fn from_peer(&self) -> Vec<Step> {
+    pub fn at_peer(&self) -> Vec<Step> {
         self.end(TO_CLIENT, PEER)
     }
 
@@ -255,7 +255,7 @@ mod tests {
 
     fn shown(network: &PlannedNetwork) -> String {
         let shape = Shape::of(network).expect("it can be made");
-        let steps = [shape.from_client(77), shape.from_peer()].concat();
+        let steps = [shape.at_client(77), shape.at_peer()].concat();
         let commands: Vec<String> = steps.iter().map(Step::words).collect();
         format!("{}\n{}", shape.words(), commands.join("\n"))
     }
