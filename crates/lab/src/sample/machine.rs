@@ -11,7 +11,10 @@ use super::parse::{self, CoreTimes};
 /// `TcpExtListenOverflows`.
 pub fn network_counters() -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
-    for file in ["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"] {
+    for file in [
+        "/proc/thread-self/net/snmp",
+        "/proc/thread-self/net/netstat",
+    ] {
         let text = std::fs::read_to_string(file).unwrap_or_default();
         counters.extend(parse::network_counters(&text));
     }
