@@ -51,7 +51,10 @@ impl Payload {
     /// A file as it is now; what is appended later is not seen.
     pub fn of(path: &Path) -> anyhow::Result<Payload> {
         let cannot = || format!("cannot serve `{}` as the payload", path.display());
-        let file = File::open(path).with_context(cannot)?;
+        // Opening a pipe would otherwise wait until somebody writes to it.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = open(path, flags, Mode::empty()).map_err(io::Error::from);
+        let file = File::from(file.with_context(cannot)?);
         let about = file.metadata().with_context(cannot)?;
         if !about.is_file() {
             bail!("{}: it is no regular file", cannot());
@@ -292,6 +295,17 @@ mod tests {
         file.read_to_end(&mut same).expect("read");
         assert!(same == long);
         assert!(Payload::made(MADE_BYTES_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_pipe_as_the_payload_was_waited_for() {
+        use rustix::fs::{CWD, FileType, mknodat};
+        let path = std::env::temp_dir().join(format!("prony-pipe-{}", std::process::id()));
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+        let refused = Payload::of(&path);
+        std::fs::remove_file(&path).expect("it is there");
+        let said = format!("{:#}", refused.expect_err("refused"));
+        assert!(said.ends_with("it is no regular file"), "{said}");
     }
 
     #[test]
