@@ -319,7 +319,7 @@ pub struct IoDone {
     pub line: ProgramLine,
     /// Each run.
     pub runs: Vec<Run>,
-    /// Failures in words, the first of each run's kinds.
+    /// Failures in words, the first of each kind.
     pub failures: Vec<String>,
     /// What a reader must know beside it.
     pub notes: Vec<String>,
