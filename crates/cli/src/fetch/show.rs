@@ -73,7 +73,7 @@ impl<'s, 'a> Show<'s, 'a> {
     /// Says something that is of no one URL.
     pub fn say(&mut self, text: &str) {
         if !self.quiet {
-            self.to_people(&format!("prony: {text}\n"));
+            self.tell_people(&format!("prony: {text}\n"));
         }
     }
 
@@ -95,7 +95,7 @@ impl<'s, 'a> Show<'s, 'a> {
         if let Some(timing) = told.timing.filter(|_| self.timing) {
             text.push_str(&phases(told, &timing));
         }
-        self.to_people(&text);
+        self.tell_people(&text);
         if self.json {
             let mut line = serde_json::to_string(&object(job, live, told))?;
             line.push('\n');
@@ -112,7 +112,7 @@ impl<'s, 'a> Show<'s, 'a> {
         }
     }
 
-    fn to_people(&mut self, text: &str) {
+    fn tell_people(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
