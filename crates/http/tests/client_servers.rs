@@ -54,7 +54,12 @@ fn start(command: &mut Command, folder: PathBuf) -> (Process, SocketAddr) {
 
 /// What each server has to do well; `echoes`: it gives a POST's body back.
 fn check(address: SocketAddr, echoes: bool) {
-    for driver in [DriverChoice::Auto, DriverChoice::Epoll] {
+    let kinds = [
+        (DriverChoice::Auto, 1),
+        (DriverChoice::Epoll, 1),
+        (DriverChoice::Auto, 4),
+    ];
+    for (driver, pipelining_max) in kinds {
         let config = Config {
             driver,
             ..Config::default()
@@ -62,6 +67,7 @@ fn check(address: SocketAddr, echoes: bool) {
         run(&config, async |handle| {
             let settings = Settings {
                 connections_per_host_max: 10,
+                pipelining_max,
                 ..Settings::default()
             };
             let client = Client::new(&handle, settings);
