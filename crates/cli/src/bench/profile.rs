@@ -33,6 +33,8 @@ impl Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
+        // perf keeps what it found there, which trying it has left.
+        let _ = fs::remove_file(self.0.with_extension("data.old"));
     }
 }
 
@@ -184,6 +186,18 @@ fn say(file: &Path, tool: &str, streams: &mut Streams<'_>) -> anyhow::Result<()>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recording_left_the_one_before_it_behind() {
+        let recorded = Recorded::new();
+        let old = PathBuf::from(format!("{}.old", recorded.0.display()));
+        for file in [&recorded.0, &old] {
+            fs::write(file, "").expect("written");
+        }
+        let new = recorded.0.clone();
+        drop(recorded);
+        assert!(!new.exists() && !old.exists());
+    }
 
     #[test]
     fn the_words_that_ask_for_a_tool_are_left_out() {
