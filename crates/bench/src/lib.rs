@@ -31,6 +31,8 @@ mod start;
 mod start_stop;
 mod usage;
 
+pub use usage::peak_bytes;
+
 use std::fmt;
 use std::str::FromStr;
 

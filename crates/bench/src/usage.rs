@@ -22,7 +22,11 @@ pub struct Usage {
 impl Usage {
     /// Of the whole process so far, threads that have ended included.
     pub fn of_this_process() -> Usage {
-        Usage::of(UsageWho::RUSAGE_SELF)
+        let usage = Usage::of(UsageWho::RUSAGE_SELF);
+        Usage {
+            peak_bytes: peak_bytes().unwrap_or(usage.peak_bytes),
+            ..usage
+        }
     }
 
     /// Of the calling thread so far.
@@ -60,6 +64,17 @@ impl Usage {
     pub fn cpu(self) -> Nanos {
         Nanos(self.user.0 + self.system.0)
     }
+}
+
+/// Peak resident memory of this process since it executed its program; what getrusage gives has that
+/// of the process which started it, too. `None` where `/proc` does not tell.
+pub fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 fn nanos(time: TimeVal) -> Nanos {

@@ -51,7 +51,8 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
     for note in &done.notes {
         writeln!(streams.err, "prony: {note}")?;
     }
-    let peak_bytes = peak_bytes().context("the peak memory of this process cannot be read")?;
+    let peak_bytes =
+        prony_bench::peak_bytes().context("the peak memory of this process cannot be read")?;
     if words.json {
         let line = Line {
             line: &done.line,
@@ -72,14 +73,6 @@ struct Line<'a> {
     #[serde(flatten)]
     line: &'a ProgramLine,
     peak_bytes: u64,
-}
-
-/// The peak resident set of this process, which nothing has reset.
-fn peak_bytes() -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB"));
-    Ok(kib.context("no VmHWM")?.trim().parse::<u64>()? * 1024)
 }
 
 fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {

@@ -198,7 +198,12 @@ mod tests {
         let mut headers = OwnedHeaders::default();
         assert!(headers.push("a", b"1"));
         assert!(headers.push("b-c", b" x: \xff "));
-        for (name, value) in [("", &b""[..]), ("a b", b""), ("a", b"x\r\ny: z"), ("a", b"\0")] {
+        for (name, value) in [
+            ("", &b""[..]),
+            ("a b", b""),
+            ("a", b"x\r\ny: z"),
+            ("a", b"\0"),
+        ] {
             assert!(!headers.push(name, value), "{name:?}");
         }
         let lines: Vec<_> = headers.as_headers().iter().collect();
