@@ -294,7 +294,7 @@ pub struct IoWords {
     #[arg(long, value_name = "WHOSE", default_value = "shared")]
     pub buffers: BuffersWord,
     /// ring: most buffers of the pool that all connections share
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
     pub ring_buffers: u32,
     /// ring: how it receives
     #[arg(long, value_name = "HOW", default_value = "multishot")]

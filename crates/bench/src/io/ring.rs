@@ -1,7 +1,7 @@
 //! A task for each connection on the engine's loop over io_uring, which hands out received
 //! bytes in buffers of a pool that all connections share.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::panic::resume_unwind;
@@ -14,11 +14,17 @@ use prony_engine::{Config, DriverChoice, Handle, LoopStats, Outcome, Stream, Tas
 use super::transfer::Transfer;
 use super::{Downloads, IoError, IoOrder};
 
+/// How long a turn of the loop waits for more connections to have something to throw away: each
+/// call then throws away more.
+const DISCARD_WAIT: Nanos = Nanos::from_millis(1);
+
 /// What all tasks share.
 struct Shared {
     order: IoOrder,
     request: Vec<u8>,
     transfers: RefCell<Vec<Transfer>>,
+    /// Whether turns wait for more.
+    waits: Cell<bool>,
 }
 
 /// Downloads over all connections.
@@ -38,6 +44,7 @@ pub fn run(order: &IoOrder, request: &[u8]) -> Result<Downloads, IoError> {
         order: order.clone(),
         request: request.to_vec(),
         transfers: RefCell::default(),
+        waits: Cell::new(false),
     });
     let downloads = shared.clone();
     let stats = prony_engine::run(&config, |handle| all(handle, downloads))?;
@@ -105,7 +112,7 @@ async fn ask_and_receive(handle: &Handle, shared: &Shared, number: usize) -> io:
     shared.transfers.borrow_mut()[number].connected();
     stream.post(shared.request.clone())?;
     shared.transfers.borrow_mut()[number].asked();
-    receive(&stream, shared, number).await
+    receive(handle, &stream, shared, number).await
 }
 
 /// Connects; the first look at the future makes the socket, and is timed as that.
@@ -126,7 +133,12 @@ async fn connect(handle: &Handle, shared: &Shared, number: usize) -> io::Result<
     .await
 }
 
-async fn receive(stream: &Stream, shared: &Shared, number: usize) -> io::Result<()> {
+async fn receive(
+    handle: &Handle,
+    stream: &Stream,
+    shared: &Shared,
+    number: usize,
+) -> io::Result<()> {
     loop {
         let discardable = {
             let transfer = &shared.transfers.borrow()[number];
@@ -137,6 +149,9 @@ async fn receive(stream: &Stream, shared: &Shared, number: usize) -> io::Result<
         };
         match discardable {
             Some(most) => {
+                if !shared.waits.replace(true) {
+                    handle.set_coalescing(shared.order.connections, DISCARD_WAIT);
+                }
                 let count = stream.discard(most).await?;
                 shared.transfers.borrow_mut()[number].discarded(count);
             }

@@ -243,7 +243,7 @@ mod tests {
             (Version::Http10, "/a")
         );
         let order = resolved("-s ring", &[]).unwrap();
-        assert_eq!((order.buffer_bytes, order.ring_buffers), (1 << 20, 2));
+        assert_eq!((order.buffer_bytes, order.ring_buffers), (1 << 20, 6));
         let order = resolved("-s epoll --buffers own --vectored 4 -b 4MiB", &[]).unwrap();
         assert_eq!(
             (order.strategy, order.buffers),
