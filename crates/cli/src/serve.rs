@@ -61,8 +61,9 @@ pub struct ServeOptions {
     /// then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
     services: String,
-    /// Serve so many bytes at /testpayload, made at the start, always the same: 200MiB, 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
+    /// Serve so many bytes at /testpayload, made at the start, always the same: 200MiB, 1GiB;
+    /// 0: do not
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     payload: Option<u64>,
     /// Serve this file at /testpayload, as it is at the start
     #[arg(long, value_name = "FILE", conflicts_with = "payload")]
@@ -161,7 +162,10 @@ impl ServeOptions {
     }
 
     fn payload(&self) -> anyhow::Result<Option<Payload>> {
-        let payload = match (self.payload, &self.payload_file) {
+        let payload = match (
+            self.payload.filter(|&length| length > 0),
+            &self.payload_file,
+        ) {
             (Some(length), _) => Payload::made(length)?,
             (None, Some(path)) => Payload::of(path)?,
             (None, None) => return Ok(None),
