@@ -71,7 +71,8 @@ class Subject:
             "connections_per_thread": connections, "seconds": seconds, "payload_bytes": 0,
         }
         client = self.toml["client"]
-        said, cpu = pinned([fill(word, values) for word in client["cmd"]])
+        env = {name: fill(value, values) for name, value in client.get("env", {}).items()}
+        said, cpu = pinned([fill(word, values) for word in client["cmd"]], env)
         if "translate" in client:
             words = [fill(word, values) for word in client["translate"]]
             said = subprocess.run(words, input=said, capture_output=True, check=True).stdout
@@ -79,9 +80,10 @@ class Subject:
         return line["count"] / line["elapsed_ns"] * 1e9, cpu / line["count"] * 1e6
 
 
-def pinned(command, core=CLIENT_CORE):
-    """What a command prints, and its CPU time in seconds."""
-    child = subprocess.Popen(["taskset", "-c", core, *map(str, command)], stdout=subprocess.PIPE)
+def pinned(command, env=None):
+    """What a command prints on the client's core, and its CPU time in seconds."""
+    words = ["taskset", "-c", CLIENT_CORE, *map(str, command)]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, env=os.environ | (env or {}))
     said = child.stdout.read()
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)

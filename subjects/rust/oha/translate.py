@@ -8,8 +8,9 @@ oha = json.load(sys.stdin)
 summary, at = oha["summary"], oha["latencyPercentiles"]
 statuses = {int(status): count for status, count in oha["statusCodeDistribution"].items()}
 errors = dict(oha["errorDistribution"])
-# What was under way when the time was over; neither answered nor failed.
-in_flight = errors.pop("aborted due to deadline", 0)
+# What was under way when the time was over is neither answered nor failed. Not all of it had been sent: how much, oha
+# does not say.
+errors.pop("aborted due to deadline", None)
 # A connection that cannot be made is not a request.
 not_sent = [message for message in errors if "refused" in message.lower() or "connect" in message.lower()]
 connect_failed = sum(errors.pop(message) for message in not_sent)
@@ -41,7 +42,6 @@ print(json.dumps({
         "connections": connections,
         "failed": sum(kinds.values()),
         "failed_by_kind": kinds,
-        "in_flight": in_flight,
         "latency": latency,
     },
     "tallies": {"connect_failed": connect_failed},
