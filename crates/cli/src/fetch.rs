@@ -20,7 +20,7 @@ pub mod words;
 use std::rc::Rc;
 
 use anyhow::Context as _;
-use prony_engine::Config;
+use prony_engine::{Config, DriverChoice};
 use prony_http::client::Client;
 
 use self::crew::Crew;
@@ -36,6 +36,19 @@ const RECV_BUFFERS: u32 = 128;
 /// Buffers that one connection may fill before the file has taken them.
 const RECV_QUEUE_MAX: u32 = 4;
 
+/// The driver: epoll unless the environment asks for another. Over a few busy connections there is
+/// nothing to share a system call with, and a receive that the reader makes itself is the
+/// cheaper one (docs/clients.md).
+fn driver() -> anyhow::Result<DriverChoice> {
+    let chosen = crate::driver::chosen()?
+        .parse()
+        .map_err(anyhow::Error::msg)?;
+    Ok(match chosen {
+        DriverChoice::Auto => DriverChoice::Epoll,
+        asked => asked,
+    })
+}
+
 /// Runs `prony fetch`.
 pub fn run(words: &FetchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let jobs = plan::jobs(words)?;
@@ -43,9 +56,7 @@ pub fn run(words: &FetchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
     let settings = client::settings(words)?;
     let interrupted = interruption()?;
     let config = Config {
-        driver: crate::driver::chosen()?
-            .parse()
-            .map_err(anyhow::Error::msg)?,
+        driver: driver()?,
         recv_buffer_bytes: RECV_BUFFER_BYTES,
         recv_buffers: RECV_BUFFERS,
         recv_queue_max: RECV_QUEUE_MAX,
