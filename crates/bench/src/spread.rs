@@ -71,24 +71,7 @@ impl Latencies {
                 .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
                 .collect(),
         };
-        if hdr.is_empty() {
-            return (LatencyNs::default(), histogram);
-        }
-        let at = |quantile| hdr.value_at_quantile(quantile);
-        let latency = LatencyNs {
-            count: hdr.len(),
-            min: hdr.min(),
-            mean: hdr.mean(),
-            stdev: hdr.stdev(),
-            p50: at(0.5),
-            p75: at(0.75),
-            p90: at(0.9),
-            p99: at(0.99),
-            p99_9: at(0.999),
-            p99_99: at(0.9999),
-            max: hdr.max(),
-        };
-        (latency, histogram)
+        (prony_load::summary(hdr), histogram)
     }
 }
 

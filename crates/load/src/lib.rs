@@ -30,5 +30,6 @@ mod window;
 mod worker;
 
 pub use prony_record::{LoadReport, LoadSpec};
+pub use recorder::summary;
 pub use run::{LoadError, Observer, Outcome, run};
 pub use source::{Cycle, Request, RequestSource};

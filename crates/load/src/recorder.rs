@@ -348,7 +348,8 @@ fn add_failures(mine: &mut Failures, theirs: &Failures) {
     mine.system += theirs.system;
 }
 
-fn summary(hdr: &Hdr<u64>) -> LatencyNs {
+/// What a record keeps of a histogram of nanoseconds; all zero where nothing was recorded.
+pub fn summary(hdr: &Hdr<u64>) -> LatencyNs {
     if hdr.is_empty() {
         return LatencyNs::default();
     }
