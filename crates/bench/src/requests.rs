@@ -107,6 +107,7 @@ fn ask(order: &Order, address: SocketAddr) -> Result<u64, BenchError> {
     };
     let spec = LoadSpec {
         target: url.target(address),
+        further: Vec::new(),
         threads: 1,
         connections: CONNECTIONS,
         warmup_ns: 0,

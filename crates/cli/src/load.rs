@@ -99,6 +99,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
     let unbounded = words.requests.is_some() && words.duration.is_none();
     Ok(LoadSpec {
         target: url.target(address),
+        further: Vec::new(),
         threads: words.threads,
         connections: words.connections,
         warmup_ns: 0,

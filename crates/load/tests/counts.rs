@@ -85,6 +85,7 @@ fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
             url: format!("http://{address}/"),
             address: address.to_string(),
         },
+        further: Vec::new(),
         threads: 2,
         connections: 8,
         warmup_ns: Nanos::from_millis(50).0,
@@ -160,6 +161,7 @@ fn many_connections_wait_for_each_other_a_little_unless_that_is_forbidden() {
     on_each_driver(|driver| {
         let server = serve(|_, stream| answer(stream, HELLO));
         let many = LoadSpec {
+            further: Vec::new(),
             threads: 1,
             connections: 200,
             warmup_ns: Nanos::from_millis(300).0,

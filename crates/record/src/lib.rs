@@ -23,6 +23,7 @@ pub mod layout;
 mod load;
 mod plan;
 mod program;
+mod service;
 mod trial;
 
 pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
@@ -40,6 +41,7 @@ pub use plan::{
     PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
+pub use service::{Around, Ended, Output, PlannedRow, PlannedTally, TallyReport};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial,

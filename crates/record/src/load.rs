@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 pub struct LoadSpec {
     /// Where to connect and what to call it.
     pub target: LoadTarget,
+    /// Further addresses: connections are shared out over `target` and these in turn. All get the
+    /// same requests, with the `Host` of `target`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<LoadTarget>,
     /// Threads, one event loop each; at least 1.
     pub threads: u32,
     /// Connections in all, shared out over the threads; at least 1.
@@ -150,6 +154,10 @@ pub struct Counts {
     pub completed: u64,
     /// Of those, answers whose status was not an expected one.
     pub unexpected_status: u64,
+    /// Answers of the whole run, warm-up and drain included, whose status (and body, where one is
+    /// expected) was an expected one.
+    #[serde(default)]
+    pub acknowledged: u64,
     /// Failed in the window, by kind.
     pub failed: Failures,
     /// Sent and neither answered nor failed when the window ended:

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CountsSign, PlannedClient, PlannedNetwork};
+use crate::{Around, CountsSign, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally};
 
 /// The resolved experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,12 @@ pub struct Plan {
     /// Servers on the fixed other side of the clients that are measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<PlannedSubject>,
+    /// Services behind subjects: databases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backings: Vec<PlannedSubject>,
+    /// Proxies in front of subjects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fronts: Vec<PlannedSubject>,
     /// Networks between client and peer, beside loopback.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<PlannedNetwork>,
@@ -219,6 +225,12 @@ pub struct PlannedWorkload {
     /// The work of a client against a peer; `None`: it is not a client that is measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<PlannedClient>,
+    /// The rows of its table, in order; empty: all combinations of subjects and settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<PlannedRow>,
+    /// The number that its requests raise; `None`: they raise none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<PlannedTally>,
 }
 
 impl PlannedWorkload {
@@ -282,6 +294,15 @@ pub struct PlannedSetting {
     /// Kernel setting (`kernel.sched_rt_runtime_us`) that has the value during the trial.
     #[serde(default)]
     pub sysctl: Option<String>,
+    /// Backing services that one of its values needs, by value (`id`s).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub backing_of: BTreeMap<String, Vec<String>>,
+    /// The proxy that one of its values puts in front, by value (`id`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub front_of: BTreeMap<String, String>,
+    /// Where the subject's standard output goes with one of its values, by value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub output_of: BTreeMap<String, Output>,
 }
 
 /// One subject × one workload × one setting.
@@ -300,6 +321,9 @@ pub struct Cell {
     pub count: Option<u64>,
     /// Setting values by name.
     pub settings: BTreeMap<String, String>,
+    /// What stands around the subject, as its settings say.
+    #[serde(default, skip_serializing_if = "Around::is_alone")]
+    pub around: Around,
 }
 
 /// Something that the experiment names and that is not run.

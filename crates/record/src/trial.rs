@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientReport, LoadReport, ProgramReport};
+use crate::{ClientReport, LoadReport, ProgramReport, TallyReport};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct Trial {
     /// What a trial of a client recorded beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientReport>,
+    /// What became of the number that its requests raise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tally: Option<TallyReport>,
 }
 
 /// How a trial ended.

@@ -21,6 +21,8 @@ const IMPURE: [&str; 9] = [
     "clock::",
     "println!",
 ];
+/// The subject that is built on these crates, and held to their rules.
+const OWN_SUBJECT: &str = "subjects/rust/prony-clicky";
 /// Tests that may sleep, each with the reason; no other does.
 const SLEEPERS: [(&str, &str); 4] = [
     (
@@ -142,14 +144,17 @@ fn walk(folder: &Path, visit: &mut dyn FnMut(PathBuf)) {
 fn sources() -> Vec<Source> {
     let root = prony_testkit::root();
     let mut found = Vec::new();
-    walk(&root.join("crates"), &mut |path| {
+    let mut visit = |path: PathBuf| {
         if path.extension().is_some_and(|extension| extension == "rs") {
             let relative = path
                 .strip_prefix(&root)
                 .expect("below the root")
                 .to_string_lossy()
                 .into_owned();
-            let krate = relative.split('/').nth(1).unwrap_or_default().to_owned();
+            let krate = match relative.starts_with("crates/") {
+                true => relative.split('/').nth(1).unwrap_or_default().to_owned(),
+                false => OWN_SUBJECT.to_owned(),
+            };
             let text = fs::read_to_string(&path).expect("a source file is text");
             found.push(Source {
                 path: relative,
@@ -157,7 +162,9 @@ fn sources() -> Vec<Source> {
                 lines: text.lines().map(str::to_owned).collect(),
             });
         }
-    });
+    };
+    walk(&root.join("crates"), &mut visit);
+    walk(&root.join(OWN_SUBJECT), &mut visit);
     assert!(found.len() > 20, "the sources were found");
     found
 }

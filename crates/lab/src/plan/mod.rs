@@ -38,7 +38,7 @@ use std::fmt;
 
 use prony_base::Nanos;
 use prony_record::{
-    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
+    Around, Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
     PlannedWorkload, SCHEMA,
 };
 
@@ -172,6 +172,8 @@ pub fn plan(
             .map(|peer| planned_subject(experiment, peer, &cores))
             .collect(),
         networks: client::networks(experiment, &cells),
+        backings: Vec::new(),
+        fronts: Vec::new(),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
         order: Vec::new(),
         cores,
@@ -475,6 +477,7 @@ fn cell(
         connections,
         count,
         settings,
+        around: Around::default(),
     }
 }
 
@@ -671,6 +674,8 @@ fn planned_workloads(
                 .client
                 .as_ref()
                 .map(|asked| client::planned(asked, peers, payload_max)),
+            rows: Vec::new(),
+            tally: None,
         });
     }
     planned
@@ -709,6 +714,9 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
         args: setting.args.clone(),
         env_of: setting.env_of.clone(),
         sysctl: setting.sysctl.clone(),
+        backing_of: BTreeMap::new(),
+        front_of: BTreeMap::new(),
+        output_of: BTreeMap::new(),
     };
     experiment
         .settings

@@ -583,6 +583,8 @@ impl Runner<'_> {
             subject: subject_of(self.plan, task.cell)?.clone(),
             workload: workload.clone(),
             peer: peer_of(self.plan, task.cell, workload)?.cloned(),
+            backings: Vec::new(),
+            front: None,
             network: network_of(self.plan, task.cell, workload)?.cloned(),
             settings: self
                 .plan

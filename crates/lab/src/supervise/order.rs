@@ -71,6 +71,12 @@ pub struct TrialOrder {
     pub settings: Vec<PlannedSetting>,
     /// The server on the other side of a client.
     pub peer: Option<PlannedSubject>,
+    /// The backing services of the cell, in the order in which they are started.
+    #[serde(default)]
+    pub backings: Vec<PlannedSubject>,
+    /// The proxy in front of the subject.
+    #[serde(default)]
+    pub front: Option<PlannedSubject>,
     /// The network between the two; `None`: loopback.
     pub network: Option<PlannedNetwork>,
     /// Cores by role.

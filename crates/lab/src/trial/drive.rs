@@ -60,6 +60,7 @@ pub fn spec(order: &TrialOrder, place: &Place) -> LoadSpec {
             url,
             address: place.address.to_string(),
         },
+        further: Vec::new(),
         threads: cores.max(1).min(order.cell.connections.max(1)),
         connections: order.cell.connections,
         warmup_ns: order.warmup_ns,

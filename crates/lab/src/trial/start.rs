@@ -304,6 +304,8 @@ mod tests {
                 ..PlannedSubject::default()
             },
             workload: PlannedWorkload::default(),
+            backings: Vec::new(),
+            front: None,
             settings: vec![setting("hardening"), setting(THREADS), allocator],
             cores: Default::default(),
             warmup_ns: 0,

@@ -184,6 +184,7 @@ Transfer/sec:     16.47MB
     fn the_output_of_wrk_is_a_report() {
         let spec = LoadSpec {
             target: Default::default(),
+            further: Vec::new(),
             threads: 1,
             connections: 100,
             warmup_ns: 0,

@@ -209,8 +209,7 @@ fn workload() -> PlannedWorkload {
         arrival: Arrival::Closed,
         connections: vec![4],
         timeout_ns: 2_000_000_000,
-        program: None,
-        client: None,
+        ..PlannedWorkload::default()
     }
 }
 
@@ -221,8 +220,7 @@ pub fn plan(subjects: Vec<PlannedSubject>, blocks: u32, duration_ms: u64) -> Pla
         subject: subject.id.clone(),
         workload: "ping".to_owned(),
         connections: 4,
-        settings: BTreeMap::new(),
-        count: None,
+        ..Cell::default()
     };
     let cells: Vec<Cell> = subjects.iter().map(cell).collect();
     let order = (0..u32::try_from(cells.len()).expect("few cells")).collect();

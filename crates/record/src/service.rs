@@ -1,0 +1,162 @@
+//! Of what stands around a server that is measured (backing services, a proxy in front,
+//! several instances, where its output goes), of tables with rows of their own, and of
+//! numbers that a service keeps and that must come out right.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What stands around the subject of a cell. The default is a server alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Around {
+    /// `id`s of the backing services that are started before it
+    /// ([`crate::Plan::backings`]), in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backings: Vec<String>,
+    /// `id` of the proxy that the generator asks instead of it ([`crate::Plan::fronts`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub front: Option<String>,
+    /// Processes of the subject, each on a port of its own; at least 1. Connections are shared
+    /// out over them, by the front where there is one.
+    pub instances: u32,
+    /// Threads of the generator; 0: as many as it has cores.
+    pub generators: u32,
+    /// Where the subject's standard output goes.
+    pub output: Output,
+}
+
+impl Default for Around {
+    fn default() -> Around {
+        Around {
+            backings: Vec::new(),
+            front: None,
+            instances: 1,
+            generators: 0,
+            output: Output::File,
+        }
+    }
+}
+
+impl Around {
+    /// Whether it is a server alone.
+    pub fn is_alone(&self) -> bool {
+        *self == Around::default()
+    }
+}
+
+/// Where a subject's standard output goes. Standard error always goes to the trial's log.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Output {
+    /// To the trial's log, a file.
+    #[default]
+    File,
+    /// Through a pipe to a process that writes it to the log, on the subject's cores.
+    Pipe,
+    /// To a terminal (a pseudo-terminal), which somebody reads on the generator's cores.
+    Terminal,
+    /// Nowhere: `/dev/null`.
+    Null,
+}
+
+/// One row of a workload that has rows of its own instead of all combinations.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedRow {
+    /// What the table calls it; unique in its workload.
+    pub title: String,
+    /// Subject's `id`.
+    pub subject: String,
+    /// Setting values by name; none for settings that it does not name.
+    pub settings: BTreeMap<String, String>,
+    /// Title of the row beside which its ratios are; `None`: it stands for itself.
+    pub beside: Option<String>,
+}
+
+/// A number that the subject keeps and that every right answer raises: what it counts can
+/// be held against what was acknowledged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedTally {
+    /// Path whose answer to GET is the number, in decimal.
+    pub path: String,
+    /// By how much one acknowledged request raises it.
+    pub adds: u64,
+    /// How the subject is ended before it is started anew and asked what it kept; `None`:
+    /// it is not.
+    pub ended_by: Option<Ended>,
+}
+
+/// How a subject is ended before it is asked what it kept.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// As its `[stop]` says.
+    #[default]
+    Stopped,
+    /// By SIGKILL, while the load still runs.
+    Killed,
+}
+
+/// What came of a [`PlannedTally`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TallyReport {
+    /// The number before the load.
+    pub before: u64,
+    /// What the answers of the whole run (warm-up, window and drain) that had the expected
+    /// status and body must have added.
+    pub acknowledged: u64,
+    /// What the requests that were sent and not acknowledged may have added.
+    pub unanswered: u64,
+    /// The number after the load, once it had come to rest; `None`: nobody could be asked
+    /// (the subject was killed).
+    pub after: Option<u64>,
+    /// The number that the subject had when it was started anew; `None`: it was not.
+    pub kept: Option<u64>,
+}
+
+impl TallyReport {
+    /// Acknowledged and not counted, by the number after the load.
+    pub fn uncounted(&self) -> Option<u64> {
+        self.after.map(|after| self.missing(after))
+    }
+
+    /// Acknowledged and not there any more when the subject was started anew.
+    pub fn lost(&self) -> Option<u64> {
+        self.kept.map(|kept| self.missing(kept))
+    }
+
+    /// Counted beyond all that was ever sent.
+    pub fn invented(&self) -> u64 {
+        let sent = self.acknowledged.saturating_add(self.unanswered);
+        let most = self.before.saturating_add(sent);
+        let seen = self.after.max(self.kept).unwrap_or(0);
+        seen.saturating_sub(most)
+    }
+
+    fn missing(&self, seen: u64) -> u64 {
+        let due = self.before.saturating_add(self.acknowledged);
+        due.saturating_sub(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_and_what_is_too_much() {
+        let tally = TallyReport {
+            before: 10,
+            acknowledged: 500,
+            unanswered: 20,
+            after: Some(515),
+            kept: Some(490),
+        };
+        assert_eq!(tally.uncounted(), Some(0));
+        assert_eq!(tally.lost(), Some(20));
+        assert_eq!(tally.invented(), 0);
+        let after = Some(531);
+        assert_eq!(TallyReport { after, ..tally }.invented(), 1);
+    }
+}

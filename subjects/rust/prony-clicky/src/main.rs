@@ -1,0 +1,3 @@
+//! `prony-clicky`: the service. Everything is set by the environment.
+
+fn main() {}
