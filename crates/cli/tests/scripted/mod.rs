@@ -139,7 +139,8 @@ pub fn names(folder: &Path) -> Vec<String> {
 pub fn fetch(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("timeout");
     command
-        .args(["60", env!("CARGO_BIN_EXE_prony"), "fetch"])
+        // In the foreground, so that a signal is passed on once and not to the whole group as well.
+        .args(["--foreground", "60", env!("CARGO_BIN_EXE_prony"), "fetch"])
         .args(words)
         .current_dir(folder)
         .env_remove("PRONY_DRIVER");
