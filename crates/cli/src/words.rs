@@ -252,7 +252,7 @@ pub struct ClientWords {
     /// Count a request as failed when its answer takes longer than this
     #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
     pub timeout: Nanos,
-    /// Print one line of JSON
+    /// Print one line of JSON; the exit status is then 0 although requests failed, if any was sent
     #[arg(long)]
     pub json: bool,
     /// Ask a server that is neither on loopback nor in a private network

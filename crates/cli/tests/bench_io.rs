@@ -298,6 +298,20 @@ fn connections_of_each_thread_are_multiplied() {
 }
 
 #[test]
+fn answers_that_fail_are_a_measurement_for_a_program_and_a_failure_for_people() {
+    let (_server, port) = serve(&[]);
+    let url = format!("http://127.0.0.1:{port}/status/404");
+    let said = bench(&["client", &url, "0.1", "2", "1", "--json"], &[]);
+    assert_eq!(said.status.code(), Some(0));
+    let line = line(&said);
+    let failed = line.client.expect("figures").failed_by_kind;
+    assert_eq!(line.count, 0);
+    assert!(failed["status"] > 0, "{failed:?}");
+    let said = bench(&["client", &url, "0.1", "2", "1"], &[]);
+    assert_eq!(said.status.code(), Some(3));
+}
+
+#[test]
 fn a_server_that_is_not_there_leaves_nothing_to_measure() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let said = bench(&["client", &url, "0.1", "2", "1", "--json"], &[]);

@@ -34,12 +34,18 @@ pub fn run(words: &ClientWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     for failure in done.failures.iter().take(FAILURES_MAX) {
         writeln!(streams.err, "prony: {failure}")?;
     }
+    Ok(ending(words, &done))
+}
+
+/// For a program the line says it all, failures among it, unless nothing was asked at all.
+fn ending(words: &ClientWords, done: &ClientDone) -> Ending {
     let failed = done.line.client.as_ref().map_or(0, |client| client.failed);
-    Ok(match (done.line.count, failed) {
-        (0, _) => Ending::Invalid,
-        (_, 0) => Ending::Done,
-        (_, _) => Ending::Failed,
-    })
+    match (words.json, done.line.count, failed) {
+        (_, 0, 0) => Ending::Invalid,
+        (true, ..) | (_, _, 0) => Ending::Done,
+        (_, 0, _) => Ending::Invalid,
+        _ => Ending::Failed,
+    }
 }
 
 fn resolve(words: &ClientWords) -> anyhow::Result<ClientOrder> {
