@@ -53,7 +53,7 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>)
             recorder,
             ..
         } = &*worker;
-        match open(handle, share.address, share.timeout, recorder).await {
+        match open(handle, share.address(index), share.timeout, recorder).await {
             Ok(opened) => {
                 stream = Some(opened);
                 pause = PAUSE_MIN;

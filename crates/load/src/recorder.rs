@@ -165,6 +165,7 @@ impl Recorder {
 
     /// A request was answered in full; `part` is that of `answer.done`.
     pub fn completed(&mut self, part: Part, answer: &Answer) {
+        self.counts.acknowledged += u64::from(answer.expected);
         match part {
             Part::WarmUp => {
                 self.counts.warmup_completed += 1;
@@ -331,6 +332,7 @@ fn add(mine: &mut Counts, theirs: &Counts) {
     mine.warmup_failed += theirs.warmup_failed;
     mine.completed += theirs.completed;
     mine.unexpected_status += theirs.unexpected_status;
+    mine.acknowledged += theirs.acknowledged;
     mine.drained += theirs.drained;
     mine.drain_failed += theirs.drain_failed;
     mine.abandoned += theirs.abandoned;
@@ -402,18 +404,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_request_is_counted_once(ends in prop::collection::vec((part(), prop::option::of(failure())), 0..200)) {
+        fn every_request_is_counted_once(ends in prop::collection::vec((part(), prop::option::of(failure()), any::<bool>()), 0..200)) {
             let mut recorder = Recorder::new(Instant(0));
-            for &(part, failure) in &ends {
+            for &(part, failure, expected) in &ends {
                 recorder.sent(Part::WarmUp, 100);
                 match failure {
-                    None => recorder.completed(part, &answer(0, 1_000)),
+                    None => recorder.completed(part, &Answer { expected, ..answer(0, 1_000) }),
                     Some(failure) => recorder.failed(part, failure),
                 }
             }
             let c = recorder.counts();
             prop_assert_eq!(c.sent, ends.len() as u64);
             prop_assert_eq!(c.sent, c.warmup_completed + c.warmup_failed + c.completed + c.failed.total() + c.in_flight);
+            let right = ends.iter().filter(|(_, failure, expected)| failure.is_none() && *expected);
+            prop_assert_eq!(c.acknowledged, right.count() as u64);
             prop_assert_eq!(c.in_flight, c.drained + c.drain_failed + c.abandoned);
             prop_assert_eq!(recorder.latency().1.total(), c.completed);
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
-use prony_record::{Histogram, LoadReport, LoadSpec, SCHEMA, ThreadCpu};
+use prony_record::{Histogram, LoadReport, LoadSpec, LoadTarget, SCHEMA, ThreadCpu};
 
 use crate::recorder::{Failure, Recorder};
 use crate::window::Window;
@@ -159,30 +159,39 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
     if spec.requests.is_empty() {
         return wrong("there is no request to send");
     }
-    let address: SocketAddr = match spec.target.address.parse() {
-        Ok(address) => address,
-        Err(_) => {
-            return wrong(&format!(
-                "`{}` is not an address with a port",
-                spec.target.address
-            ));
-        }
-    };
+    let addresses = addresses(spec)?;
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
             + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
     };
+    let connections = |thread| part(u64::from(spec.connections), thread) as usize;
     let share = |thread| Share {
         thread,
-        connections: part(u64::from(spec.connections), thread) as usize,
+        connections: connections(thread),
+        first: (0..thread).map(connections).sum(),
         requests_max: spec
             .requests_max
             .map_or(u64::MAX, |requests| part(requests, thread)),
-        address,
+        addresses: addresses.clone(),
         timeout: Nanos(spec.timeout_ns),
         expected_status: spec.expected_status.clone(),
     };
     Ok((0..spec.threads).map(share).collect())
+}
+
+/// Where connections go, in turn.
+fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, LoadError> {
+    let parse = |target: &LoadTarget| {
+        let wrong = |_| {
+            LoadError::Spec(format!(
+                "`{}` is not an address with a port",
+                target.address
+            ))
+        };
+        target.address.parse().map_err(wrong)
+    };
+    let targets = std::iter::once(&spec.target).chain(&spec.further);
+    targets.map(parse).collect()
 }
 
 fn one_thread(

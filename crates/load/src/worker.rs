@@ -40,12 +40,22 @@ pub struct Share {
     pub connections: usize,
     /// Requests that it may send.
     pub requests_max: u64,
-    /// Where to.
-    pub address: SocketAddr,
+    /// Number of its first connection among those of the run.
+    pub first: usize,
+    /// Where to: connection `n` of the run goes to address `n` modulo their number; at
+    /// least one.
+    pub addresses: Vec<SocketAddr>,
     /// Time-out of a request.
     pub timeout: Nanos,
     /// Status codes that are expected; empty: 200 to 399.
     pub expected_status: Vec<u16>,
+}
+
+impl Share {
+    /// Where connection `index` of this thread goes, always the same.
+    pub fn address(&self, index: usize) -> SocketAddr {
+        self.addresses[(self.first + index) % self.addresses.len()]
+    }
 }
 
 /// The request that is outstanding on a connection.
@@ -92,19 +102,20 @@ pub async fn connect_all(
     recorder: &Rc<RefCell<Recorder>>,
 ) -> Vec<Option<Stream>> {
     let next = Rc::new(Cell::new(0));
-    let opened = Rc::new(RefCell::new(Vec::with_capacity(share.connections)));
+    let mut none = Vec::new();
+    none.resize_with(share.connections, || None);
+    let opened = Rc::new(RefCell::new(none));
     let lanes: Vec<Task<()>> = (0..CONNECTING_MAX.min(share.connections))
         .map(|_| {
             let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
             let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
-            let (address, timeout, connections) = (share.address, share.timeout, share.connections);
+            let share = share.clone();
             handle.clone().spawn(async move {
-                while next.get() < connections {
-                    next.set(next.get() + 1);
-                    let stream = connection::open(&handle, address, timeout, &recorder)
-                        .await
-                        .ok();
-                    opened.borrow_mut().push(stream);
+                while next.get() < share.connections {
+                    let index = next.replace(next.get() + 1);
+                    let (address, timeout) = (share.address(index), share.timeout);
+                    let stream = connection::open(&handle, address, timeout, &recorder).await;
+                    opened.borrow_mut()[index] = stream.ok();
                 }
             })
         })

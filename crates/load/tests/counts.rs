@@ -26,6 +26,7 @@ const HELLO: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nHello, World
 
 struct Server {
     address: SocketAddr,
+    connections: Arc<AtomicU64>,
     requests: Arc<AtomicU64>,
 }
 
@@ -34,11 +35,14 @@ fn serve(behaviour: Behaviour) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server {
         address: listener.local_addr().unwrap(),
+        connections: Arc::default(),
         requests: Arc::default(),
     };
     let requests = Arc::clone(&server.requests);
+    let connections = Arc::clone(&server.connections);
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
+            connections.fetch_add(1, SeqCst);
             let requests = Arc::clone(&requests);
             thread::spawn(move || converse(stream, &requests, behaviour));
         }
@@ -344,6 +348,75 @@ fn other_statuses_are_completed_and_counted_apart() {
         assert_eq!(report.counts.unexpected_status, report.completed);
         assert_eq!(report.status, [("503".to_owned(), report.completed)].into());
     });
+}
+
+#[test]
+fn what_was_acknowledged_is_every_right_answer_of_the_whole_run() {
+    on_each_driver(|driver| {
+        let server = serve(|n, stream| {
+            let busy: &[u8] = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+            answer(stream, if n % 4 == 3 { busy } else { HELLO })
+        });
+        let counts = drive(&spec(server.address, driver)).report.counts;
+        // Three of four answers on each of the eight connections, from the first one on.
+        let (sent, right) = (counts.sent, counts.acknowledged);
+        assert!(
+            right > counts.completed - counts.unexpected_status,
+            "{counts:?}"
+        );
+        assert!(
+            right * 4 >= sent * 3 && right * 4 <= sent * 3 + 8 * 4,
+            "{counts:?}"
+        );
+    });
+}
+
+#[test]
+fn connections_are_shared_out_over_several_servers() {
+    on_each_driver(|driver| {
+        let servers: Vec<Server> = (0..2)
+            .map(|_| serve(|_, stream| answer(stream, HELLO)))
+            .collect();
+        let [one, other] = [&servers[0], &servers[1]];
+        let both = LoadSpec {
+            further: vec![LoadTarget {
+                url: format!("http://{}/", other.address),
+                address: other.address.to_string(),
+            }],
+            connections: 10,
+            threads: 3,
+            ..spec(one.address, driver)
+        };
+        let report = drive(&both).report;
+        assert_eq!(report.errors, [].into());
+        let opened = servers.iter().map(|server| server.connections.load(SeqCst));
+        assert_eq!(opened.collect::<Vec<_>>(), [5, 5]);
+        let asked: u64 = servers
+            .iter()
+            .map(|server| server.requests.load(SeqCst))
+            .sum();
+        assert_eq!(report.counts.sent, asked);
+        assert_eq!(report.counts.acknowledged, asked);
+    });
+}
+
+#[test]
+fn one_of_several_servers_that_does_not_listen_takes_no_request_with_it() {
+    let server = serve(|_, stream| answer(stream, HELLO));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let both = LoadSpec {
+        further: vec![LoadTarget {
+            url: format!("http://{address}/"),
+            address,
+        }],
+        ..spec(server.address, "auto")
+    };
+    let report = drive(&both).report;
+    assert!(report.counts.connect_failed.refused > 0, "{report:?}");
+    assert_eq!(report.counts.sent, server.requests.load(SeqCst));
+    assert_eq!(server.connections.load(SeqCst), 4);
 }
 
 #[test]
