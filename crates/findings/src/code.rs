@@ -62,6 +62,11 @@ codes! {
     P020 "peer saturated";
     P021 "more threads than cores";
     P022 "latency incomplete";
+    P023 "acknowledged and not counted";
+    P024 "acknowledged and lost";
+    P025 "counted more than was sent";
+    P026 "cores shared with services around";
+    P027 "more instances than cores";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -140,7 +145,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P022"
+            "no finding has the code `X1`: they go from P001 to P027"
         );
     }
 }

@@ -5,6 +5,8 @@ use prony_base::Nanos;
 use prony_record::{Cores, LoadReport, ProcessRecord, ProgramLine, ProgramReport, Role, Trial};
 use prony_stats::{Bytes, Rate, Share, Time};
 
+use crate::rules::limits;
+
 /// Time over which the samplers looked: the window, where they did not say, or a program's
 /// whole run.
 pub fn sampled(trial: &Trial) -> Option<Nanos> {
@@ -35,6 +37,33 @@ pub fn busiest_core(trial: &Trial, role: Role) -> Option<Share> {
     let cores = trial.cores.iter().filter(|core| core.role == Some(role));
     let busiest = cores.map(|core| core.busy_ns).max()?;
     share_of_window(trial, Nanos(busiest))
+}
+
+/// How busy the busiest core of the subject was, or the busiest thread of it and of the services
+/// around it: one full thread limits a server with more. What else runs on its cores is in it.
+pub fn subject_busy(trial: &Trial) -> Option<Share> {
+    let around = [Role::Subject, Role::Front, Role::Backing];
+    let own = trial.processes.iter().filter(|p| around.contains(&p.role));
+    let threads = own.flat_map(|p| &p.threads);
+    let busiest = threads.map(|thread| Nanos(thread.cpu_ns)).max();
+    let thread = busiest.and_then(|time| share_of_window(trial, time));
+    larger(busiest_core(trial, Role::Subject), thread)
+}
+
+/// How busy the generator's busiest thread was, or its busiest core where its own threads used
+/// half of the window: what else keeps that core busy says nothing about the generator.
+pub fn generator_busy(trial: &Trial, load: &LoadReport) -> Option<Share> {
+    let busiest = load.threads_cpu.iter().map(|thread| thread.cpu_ns).max();
+    let of_window =
+        |ns: u64| (load.window_ns > 0).then(|| Share(ns as f64 / load.window_ns as f64));
+    let own = of_window(load.cpu_ns).is_some_and(|share| share.0 >= limits::SATURATED_OWN_SHARE);
+    let core = busiest_core(trial, Role::Generator);
+    larger(core.filter(|_| own), busiest.and_then(of_window))
+}
+
+fn larger(one: Option<Share>, other: Option<Share>) -> Option<Share> {
+    let shares = [one, other].into_iter().flatten().map(|share| share.0);
+    shares.reduce(f64::max).map(Share)
 }
 
 /// Completed requests a second of the measured window.

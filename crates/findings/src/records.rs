@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::measure;
 use prony_record::{
-    Cell, Outcome, Plan, PlannedClient, PlannedSubject, PlannedWorkload, ProgramReport, Trial,
+    Cell, Ended, Outcome, Plan, PlannedClient, PlannedRow, PlannedSubject, PlannedTally,
+    PlannedWorkload, ProgramReport, TallyReport, Trial,
 };
 
 /// A plan and its trials by Prony's own generator.
@@ -115,4 +116,45 @@ impl<'a> Case<'a> {
     pub fn is_client(&self) -> bool {
         self.client().is_some()
     }
+
+    /// The row of its workload's own table that it is, where that has one.
+    pub fn row(&self) -> Option<&'a PlannedRow> {
+        let rows = &self.workload?.rows;
+        rows.iter().find(|row| shows(row, self.cell))
+    }
+
+    /// The cell of the row that its row stands beside, with as many connections.
+    pub fn beside(&self) -> Option<&'a Cell> {
+        let title = self.row()?.beside.as_ref()?;
+        let mut rows = self.workload?.rows.iter();
+        let other = rows.find(|row| &row.title == title)?;
+        let same = |cell: &&Cell| {
+            cell.workload == self.cell.workload
+                && cell.connections == self.cell.connections
+                && shows(other, cell)
+        };
+        self.records.plan.cells.iter().find(same)
+    }
+
+    /// The number that its requests raise, where they do.
+    pub fn tally(&self) -> Option<&'a PlannedTally> {
+        self.workload?.tally.as_ref()
+    }
+
+    /// Whether its subject is killed while the last requests are out: that these fail is meant.
+    pub fn is_killed(&self) -> bool {
+        let ended = self.tally().and_then(|tally| tally.ended_by);
+        ended == Some(Ended::Killed)
+    }
+
+    /// What came of the number, in each measured block.
+    pub fn tallies(&self) -> impl Iterator<Item = (&'a Trial, &'a TallyReport)> + use<'a> {
+        self.measured()
+            .filter_map(|trial| Some((trial, trial.tally.as_ref()?)))
+    }
+}
+
+/// Whether `cell` is what `row` says, in whichever workload and with however many connections.
+fn shows(row: &PlannedRow, cell: &Cell) -> bool {
+    row.subject == cell.subject && row.settings == cell.settings
 }

@@ -18,6 +18,8 @@
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
 //! - a far percentile needs separate slow episodes ([`Tail`]);
+//! - the deviation over the seconds of one run is told as what it is, and has an interval only where
+//!   the seconds are not seen to go together ([`seconds`](seconds()));
 //! - how time grows with size is said from a sweep only, by the interval of its exponent, and not
 //!   at all where no single power fits ([`scaling`]).
 //!
@@ -34,6 +36,7 @@ mod little;
 mod modes;
 mod quantile;
 mod scaling;
+mod seconds;
 mod special;
 mod steady;
 mod summary;
@@ -47,6 +50,10 @@ pub use quantile::{median, quantile, sorted};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,
     scaling,
+};
+pub use seconds::{
+    BadLine, MeanInterval, Reading, SECONDS_INTERVAL_MIN, Seconds, combined, readings, seconds,
+    whole_seconds,
 };
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{SLICES_MIN, Steadiness, steadiness};

@@ -110,6 +110,11 @@ const WRONG: (&str, &str) = (
     "Mend the subject; its log of this trial may say what happened.",
 );
 
+/// What failed after the window; nothing where the subject was killed at its end.
+fn alive(case: &Case<'_>, failed: u64) -> u64 {
+    if case.is_killed() { 0 } else { failed }
+}
+
 /// P006: any failure but refused and reset ones; wrong answers, or from 1 % of unexpected
 /// statuses on, make the cell invalid.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
@@ -132,8 +137,8 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
                 ("not HTTP, or over a limit", failed.protocol),
                 ("errors of the system", failed.system),
                 ("failed before the window", counts.warmup_failed),
-                ("failed after the window", counts.drain_failed),
-                ("never answered", counts.abandoned),
+                ("failed after the window", alive(case, counts.drain_failed)),
+                ("never answered", alive(case, counts.abandoned)),
                 ("timed out while connecting", connect.timeout),
                 ("closed while connecting", connect.closed),
                 ("errors of the system while connecting", connect.system),

@@ -24,7 +24,7 @@ const OTHER_BYTES: (&str, &str) = (
 
 /// P012: bytes an answer, or for each thing that a program counts, differ by over 20 % from those
 /// of the reference in the same workload, size and settings, or, without one, from the median of
-/// the cells there.
+/// the cells there; of a row of a table from those of the row that it stands beside.
 pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
     if case.is_client() {
         return clients::other_page(case);
@@ -63,6 +63,13 @@ fn bytes(case: &Case<'_>) -> Option<f64> {
 }
 
 fn compared_with(case: &Case<'_>) -> Option<(String, f64)> {
+    if case.row().is_some() {
+        let other = case.beside()?;
+        return Some((
+            format!("of {}", other.id),
+            bytes(&case.records.case(other))?,
+        ));
+    }
     let cells = &case.records.plan.cells;
     let alike = |other: &&Cell| {
         other.workload == case.cell.workload

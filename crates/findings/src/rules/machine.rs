@@ -61,7 +61,8 @@ pub(super) fn more_cores(case: &Case<'_>) -> Vec<Finding> {
     }
     worst(case, Code::P007, case.measured(), |trial| {
         let pinned = case.records.plan.cores.subject.len() as f64;
-        let told = f64::from(case.subject?.threads);
+        let instances = case.cell.around.instances.max(1);
+        let told = f64::from(case.subject?.threads) * f64::from(instances);
         let cores = if pinned > 0.0 { pinned } else { told };
         let used = measure::share_of_window(trial, measure::cpu(trial, Role::Subject)?)?.0;
         if cores <= 0.0 || used <= limits::CORES_OVER * cores {

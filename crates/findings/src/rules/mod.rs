@@ -9,6 +9,7 @@ mod crowd;
 mod machine;
 mod programs;
 mod saturation;
+mod services;
 mod stability;
 
 use crate::code::Code;
@@ -107,6 +108,11 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P020, clients::peer_saturated),
     (Code::P021, clients::crowded),
     (Code::P022, clients::latency_incomplete),
+    (Code::P023, services::uncounted),
+    (Code::P024, services::lost),
+    (Code::P025, services::invented),
+    (Code::P026, services::shared_cores),
+    (Code::P027, services::more_instances),
 ];
 
 /// All findings, by cell in the plan's order and by code.

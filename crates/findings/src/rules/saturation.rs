@@ -1,7 +1,7 @@
 //! P001 and P005: was it the subject that was measured, and by all connections?
 
 use prony_base::Nanos;
-use prony_record::{LoadReport, Role, Trial};
+use prony_record::LoadReport;
 use prony_stats::{Time, in_flight};
 
 use super::{Seen, clients, limits, worst};
@@ -23,8 +23,8 @@ const SATURATED: (&str, &str) = (
 pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P001, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
-        let generator = generator_share(trial, load)?;
-        let subject = subject_share(trial);
+        let generator = measure::generator_busy(trial, load)?.0;
+        let subject = measure::subject_busy(trial).map(|share| share.0);
         let free = subject.is_none_or(|share| share < limits::SATURATED_SHARE);
         if generator < limits::SATURATED_SHARE || !free {
             return None;
@@ -40,27 +40,6 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
         });
         Some(Seen::suspect(generator, SATURATED, evidence))
     })
-}
-
-fn generator_share(trial: &Trial, load: &LoadReport) -> Option<f64> {
-    let busiest = load.threads_cpu.iter().map(|thread| thread.cpu_ns).max();
-    let of_window = |ns: u64| (load.window_ns > 0).then(|| ns as f64 / load.window_ns as f64);
-    let own = of_window(load.cpu_ns).is_some_and(|share| share >= limits::SATURATED_OWN_SHARE);
-    let core = measure::busiest_core(trial, Role::Generator).map(|share| share.0);
-    largest([core.filter(|_| own), busiest.and_then(of_window)])
-}
-
-/// The busiest of its cores, or of its threads: one full thread limits a server with more.
-fn subject_share(trial: &Trial) -> Option<f64> {
-    let core = measure::busiest_core(trial, Role::Subject).map(|share| share.0);
-    let threads = measure::processes(trial, Role::Subject).flat_map(|p| &p.threads);
-    let busiest = threads.map(|thread| Nanos(thread.cpu_ns)).max();
-    let thread = busiest.and_then(|time| measure::share_of_window(trial, time));
-    largest([core, thread.map(|share| share.0)])
-}
-
-fn largest(shares: [Option<f64>; 2]) -> Option<f64> {
-    shares.into_iter().flatten().reduce(f64::max)
 }
 
 const GAP: (&str, &str) = (

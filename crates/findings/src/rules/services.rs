@@ -1,0 +1,162 @@
+//! P023 to P027: numbers that a service keeps, and what shares its cores.
+
+use prony_record::{Ended, Role, TallyReport, Trial};
+
+use super::{Seen, finding, worst};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::measure;
+use crate::records::Case;
+
+const UNCOUNTED: (&str, &str) = (
+    "The subject acknowledged requests that are not in its number: its rate is not that of the work \
+     that was asked for.",
+    "Mend the subject: each acknowledged request must be counted once, whatever instance took it.",
+);
+
+/// P023: the number after the load is below what it was before and what was acknowledged.
+pub(super) fn uncounted(case: &Case<'_>) -> Vec<Finding> {
+    numbers(case, Code::P023, |tally| {
+        let missing = tally.uncounted().filter(|&missing| missing > 0)?;
+        let evidence = vec![
+            Evidence::count("acknowledged", tally.acknowledged),
+            Evidence::count("of these not counted", missing),
+        ];
+        let seen = Seen::suspect(missing as f64, UNCOUNTED, evidence);
+        Some(seen.severity(Severity::Invalid))
+    })
+}
+
+/// A finding on the number of each measured block, by what `look` sees.
+fn numbers(
+    case: &Case<'_>,
+    code: Code,
+    look: impl Fn(&TallyReport) -> Option<Seen>,
+) -> Vec<Finding> {
+    let trials = case.tallies().map(|(trial, _)| trial);
+    worst(case, code, trials, |trial| look(trial.tally.as_ref()?))
+}
+
+const LOST_STOPPED: (&str, &str) = (
+    "The subject was stopped as it says it wants to be, and did not keep all that it had acknowledged.",
+    "Let the subject write what it holds before it ends, and give it the time for that in [stop].",
+);
+const LOST_DURABLE: (&str, &str) = (
+    "The subject was killed and had not kept all that it had acknowledged, although this row states \
+     that it answers only when what it counted is durable.",
+    "Mend the subject: it answers too early, or what it writes is not there after a crash.",
+);
+const LOST_KILLED: (&str, &str) = (
+    "The subject was killed, and what it had acknowledged and not yet written is gone. It answers \
+     before that, so this is no fault but the price: the number is what one crash costs.",
+    "Nothing, if the loss is acceptable; else let it answer when it has written, or write more often.",
+);
+/// The setting by which a row states when the subject answers, and the value that promises durability.
+const STATED_DURABLE: (&str, &str) = ("ack", "synced");
+
+/// P024: the number that the subject had when it was started anew is below what it was before and
+/// what was acknowledged. After a kill that is for information, unless the row states durability.
+pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
+    let killed = case.is_killed();
+    let stated = case.cell.settings.get(STATED_DURABLE.0).map(String::as_str);
+    let (text, severity) = match killed {
+        false => (LOST_STOPPED, Severity::Invalid),
+        true if stated == Some(STATED_DURABLE.1) => (LOST_DURABLE, Severity::Invalid),
+        true => (LOST_KILLED, Severity::Info),
+    };
+    let ended = case.tally().and_then(|tally| tally.ended_by);
+    numbers(case, Code::P024, |tally| {
+        let lost = tally.lost().filter(|&lost| lost > 0)?;
+        let evidence = vec![
+            Evidence::text(
+                "ended",
+                match ended {
+                    Some(Ended::Killed) => "by SIGKILL, under load",
+                    _ => "as its [stop] says",
+                },
+            ),
+            Evidence::count("acknowledged", tally.acknowledged),
+            Evidence::count("lost", lost),
+        ];
+        Some(Seen::suspect(lost as f64, text, evidence).severity(severity))
+    })
+}
+
+const INVENTED: (&str, &str) = (
+    "The subject's number rose by more than all requests together, answered or not, can have added: \
+     something counts twice, or somebody else asked it.",
+    "Look for retries behind the subject that apply an increment again, and for state that an earlier \
+     run left.",
+);
+
+/// P025: the number is above what it was before and all that was ever sent.
+pub(super) fn invented(case: &Case<'_>) -> Vec<Finding> {
+    numbers(case, Code::P025, |tally| {
+        let more = tally.invented();
+        let sent = tally.acknowledged.saturating_add(tally.unanswered);
+        let evidence = vec![
+            Evidence::count("sent", sent),
+            Evidence::count("counted beyond that", more),
+        ];
+        let seen = Seen::suspect(more as f64, INVENTED, evidence);
+        (more > 0).then(|| seen.severity(Severity::Invalid))
+    })
+}
+
+const SHARED: (&str, &str) = (
+    "What stands around the subject runs on the subject's cores: its CPU time is taken from the \
+     subject's, and the rate is that of all of them together.",
+    "Read the rate as that of this machine with everything on it. With cores or a machine of its own for \
+     each, the subject could be faster.",
+);
+
+/// P026: a front or a backing service ran beside the subject, on its cores.
+pub(super) fn shared_cores(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P026, case.measured(), |trial| {
+        let roles = [
+            ("the subject", Role::Subject),
+            ("the front", Role::Front),
+            ("the backing services", Role::Backing),
+        ];
+        let around = |role| measure::processes(trial, role).next().is_some();
+        if !around(Role::Front) && !around(Role::Backing) {
+            return None;
+        }
+        let used = |(who, role)| Some((who, cores_of(trial, role)?));
+        let used: Vec<(&str, f64)> = roles.into_iter().filter_map(used).collect();
+        let by_others: f64 = used.iter().skip(1).map(|(_, cores)| cores).sum();
+        let evidence = used
+            .into_iter()
+            .map(|(who, cores)| Evidence::number(format!("used by {who}"), cores, Unit::Cores));
+        let seen = Seen::suspect(by_others, SHARED, evidence.collect());
+        Some(seen.severity(Severity::Info))
+    })
+}
+
+fn cores_of(trial: &Trial, role: Role) -> Option<f64> {
+    Some(measure::share_of_window(trial, measure::cpu(trial, role)?)?.0)
+}
+
+const INSTANCES: (&str, &str) = (
+    "There are more instances of the subject than cores for them: they take turns. The row shows what \
+     several processes cost, not what they bring.",
+    "Compare instances on a machine with a core for each, and one more for the generator.",
+);
+
+/// P027: more instances than the subject has cores.
+pub(super) fn more_instances(case: &Case<'_>) -> Vec<Finding> {
+    let (instances, cores) = (
+        case.cell.around.instances,
+        case.records.plan.cores.subject.len(),
+    );
+    let blocks: Vec<u32> = case.measured().map(|trial| trial.block).collect();
+    if cores == 0 || instances <= 1 || instances as usize <= cores || blocks.is_empty() {
+        return Vec::new();
+    }
+    let evidence = vec![
+        Evidence::count("instances", u64::from(instances)),
+        Evidence::count("cores of the subject", cores as u64),
+    ];
+    let seen = Seen::suspect(0.0, INSTANCES, evidence).severity(Severity::Info);
+    vec![finding(case, Code::P027, blocks, seen)]
+}

@@ -1,0 +1,264 @@
+//! Findings on numbers that services keep and on what stands around them, each provoked and just not
+//! provoked; and what the other rules make of rows and of kills.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Code, Finding, Records, Severity, findings};
+use prony_record::{
+    Around, Cell, Cores, Ended, LatencyNs, LoadReport, Outcome, Plan, PlannedRow, PlannedSubject,
+    PlannedTally, PlannedWorkload, ProcessRecord, Role, TallyReport, Trial,
+};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let pairs = pairs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+    pairs.collect()
+}
+
+/// Two rows of one subject: `Plain`, and `Behind` beside it.
+fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
+    let row = |title: &str, pairs: &[(&str, &str)], beside: Option<&str>| PlannedRow {
+        title: title.to_owned(),
+        subject: "a".to_owned(),
+        settings: settings(pairs),
+        beside: beside.map(str::to_owned),
+    };
+    let cell = |id: &str, pairs: &[(&str, &str)]| Cell {
+        id: id.to_owned(),
+        subject: "a".to_owned(),
+        workload: "clicks".to_owned(),
+        connections: 100,
+        settings: settings(pairs),
+        ..Cell::default()
+    };
+    Plan {
+        cores: Cores {
+            subject: vec![0],
+            generator: vec![1],
+        },
+        subjects: vec![PlannedSubject {
+            id: "a".to_owned(),
+            threads: 1,
+            ..PlannedSubject::default()
+        }],
+        workloads: vec![PlannedWorkload {
+            name: "clicks".to_owned(),
+            timeout_ns: 2 * SECOND,
+            rows: vec![
+                row("Plain", &[], None),
+                row("Behind", of_behind, Some("Plain")),
+            ],
+            tally: Some(PlannedTally {
+                path: "/".to_owned(),
+                adds: 500,
+                ended_by,
+            }),
+            ..PlannedWorkload::default()
+        }],
+        cells: vec![cell("plain", &[]), cell("behind", of_behind)],
+        ..Plan::default()
+    }
+}
+
+const PROXY: &[(&str, &str)] = &[("proxy", "nginx")];
+
+fn good(cell: &str, block: u32) -> Trial {
+    let mut load = LoadReport {
+        connections: 100,
+        window_ns: 10 * SECOND,
+        completed: 1_000_000,
+        received_bytes: 100_000_000,
+        latency_ns: LatencyNs {
+            count: 1_000_000,
+            mean: 1_000_000.0,
+            max: 5_000_000,
+            ..LatencyNs::default()
+        },
+        ..LoadReport::default()
+    };
+    (load.counts.completed, load.counts.in_flight) = (load.completed, 100);
+    Trial {
+        cell: cell.to_owned(),
+        block,
+        generator: "prony".to_owned(),
+        outcome: Outcome::Measured,
+        window_ns: 10 * SECOND,
+        sampled_ns: 10 * SECOND,
+        load: Some(load),
+        processes: vec![process(Role::Subject, 5 * SECOND)],
+        tally: Some(TallyReport {
+            before: 7,
+            acknowledged: 1_000,
+            unanswered: 500,
+            after: Some(1_007),
+            kept: Some(1_007),
+        }),
+        ..Trial::default()
+    }
+}
+
+fn process(role: Role, cpu_ns: u64) -> ProcessRecord {
+    ProcessRecord {
+        role,
+        cpu_ns,
+        ..ProcessRecord::default()
+    }
+}
+
+/// Findings on two blocks of which the trials of `behind` were changed.
+fn found(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+    let mut trials: Vec<Trial> = (0..2)
+        .flat_map(|n| [good("plain", n), good("behind", n)])
+        .collect();
+    let behind = trials.iter_mut().filter(|t| t.cell == "behind");
+    behind.for_each(change);
+    findings(&Records::new(plan, &trials))
+}
+
+fn tallied(change: impl Fn(&mut TallyReport)) -> impl Fn(&mut Trial) {
+    move |trial| change(trial.tally.as_mut().expect("a number"))
+}
+
+fn codes(found: &[Finding]) -> Vec<(Code, Severity)> {
+    assert!(found.iter().all(|f| f.cell == "behind"), "{found:#?}");
+    found.iter().map(|f| (f.code, f.severity)).collect()
+}
+
+#[test]
+fn a_number_that_comes_out_right_is_no_finding() {
+    let found = found(&plan(Some(Ended::Stopped), PROXY), |_| {});
+    assert_eq!(codes(&found), []);
+}
+
+#[test]
+fn p023_one_acknowledged_and_not_counted() {
+    let plan = plan(None, PROXY);
+    let off = |after| {
+        codes(&found(
+            &plan,
+            tallied(move |t| (t.after, t.kept) = (after, None)),
+        ))
+    };
+    assert_eq!(off(Some(1_006)), [(Code::P023, Severity::Invalid)]);
+    assert_eq!(off(Some(1_007)), []);
+    assert_eq!(off(None), []);
+}
+
+#[test]
+fn p024_a_loss_is_invalid_after_a_stop_and_the_price_after_a_kill() {
+    let lost = |ended, pairs| {
+        codes(&found(
+            &plan(Some(ended), pairs),
+            tallied(|t| t.kept = Some(1_006)),
+        ))
+    };
+    assert_eq!(
+        lost(Ended::Stopped, PROXY),
+        [(Code::P024, Severity::Invalid)]
+    );
+    assert_eq!(lost(Ended::Killed, PROXY), [(Code::P024, Severity::Info)]);
+    let memory: &[_] = &[("ack", "memory")];
+    assert_eq!(lost(Ended::Killed, memory), [(Code::P024, Severity::Info)]);
+    let synced: &[_] = &[("ack", "synced")];
+    assert_eq!(
+        lost(Ended::Killed, synced),
+        [(Code::P024, Severity::Invalid)]
+    );
+}
+
+#[test]
+fn p025_one_more_than_all_that_was_sent() {
+    let plan = plan(Some(Ended::Stopped), PROXY);
+    let seen = |after, kept| {
+        let numbers = (Some(after), Some(kept));
+        codes(&found(&plan, tallied(move |t| (t.after, t.kept) = numbers)))
+    };
+    assert_eq!(seen(1_507, 1_507), []);
+    assert_eq!(seen(1_508, 1_507), [(Code::P025, Severity::Invalid)]);
+    assert_eq!(seen(1_507, 1_508), [(Code::P025, Severity::Invalid)]);
+}
+
+#[test]
+fn p026_a_front_or_a_backing_service_on_the_subjects_cores() {
+    let plan = plan(None, PROXY);
+    for role in [Role::Front, Role::Backing] {
+        let found = found(&plan, |trial| {
+            trial.processes.push(process(role, 3 * SECOND))
+        });
+        assert_eq!(codes(&found), [(Code::P026, Severity::Info)]);
+        assert_eq!(found[0].blocks, [0, 1]);
+        let evidence = format!("{:?}", found[0].evidence);
+        assert!(
+            evidence.contains("0.5") && evidence.contains("0.3"),
+            "{evidence}"
+        );
+    }
+}
+
+#[test]
+fn p027_more_instances_than_cores() {
+    let mut plan = plan(None, PROXY);
+    let mut with = |instances, cores: &[u32]| {
+        plan.cells[1].around = Around {
+            instances,
+            ..Around::default()
+        };
+        plan.cores.subject = cores.to_vec();
+        codes(&found(&plan, |_| {}))
+    };
+    assert_eq!(with(2, &[0]), [(Code::P027, Severity::Info)]);
+    assert_eq!(with(2, &[0, 1]), []);
+    assert_eq!(with(2, &[]), []);
+    assert_eq!(with(1, &[0]), []);
+}
+
+/// Whoever kills the subject under load makes the last requests fail.
+#[test]
+fn p006_not_for_what_a_kill_breaks_off() {
+    let broken = |trial: &mut Trial| {
+        let load = trial.load.as_mut().expect("a load");
+        (load.counts.drain_failed, load.counts.abandoned) = (99, 1);
+    };
+    assert_eq!(codes(&found(&plan(Some(Ended::Killed), PROXY), broken)), []);
+    let stopped = found(&plan(Some(Ended::Stopped), PROXY), broken);
+    assert_eq!(codes(&stopped)[0].0, Code::P006);
+}
+
+#[test]
+fn p012_of_a_row_against_the_row_that_it_stands_beside() {
+    let plan = plan(None, PROXY);
+    let bytes = |bytes| {
+        codes(&found(&plan, move |trial| {
+            trial.load.as_mut().expect("a load").received_bytes = bytes;
+        }))
+    };
+    assert_eq!(bytes(121_000_000), [(Code::P012, Severity::Info)]);
+    assert_eq!(bytes(119_000_000), []);
+}
+
+/// A generator at its limit is none while the proxy before the subject is at its own.
+#[test]
+fn p001_not_while_a_thread_of_the_front_is_full() {
+    let saturated = |front: u64| {
+        let plan = plan(None, PROXY);
+        let found = found(&plan, |trial| {
+            let load = trial.load.as_mut().expect("a load");
+            load.threads_cpu = vec![prony_record::ThreadCpu {
+                cpu_ns: 10 * SECOND,
+                ..prony_record::ThreadCpu::default()
+            }];
+            let mut proxy = process(Role::Front, front);
+            proxy.threads = vec![prony_record::ThreadRecord {
+                cpu_ns: front,
+                ..prony_record::ThreadRecord::default()
+            }];
+            trial.processes.push(proxy);
+        });
+        found.iter().any(|f| f.code == Code::P001)
+    };
+    assert!(saturated(9 * SECOND));
+    assert!(!saturated(SECOND * 96 / 10));
+}
