@@ -12,7 +12,7 @@ use std::process::Command;
 /// Exit status of the scripts for a subject that this machine lacks something for.
 const NOT_RUN: i32 = 3;
 /// Subjects that the distribution on which the tests run does not offer, by their own words.
-const ELSEWHERE: [&str; 1] = ["cpp/drogon"];
+const ELSEWHERE: [&str; 2] = ["backing/valkey", "cpp/drogon"];
 
 /// What a script in `subjects` says of one of them, whose builds are kept in `builds`.
 fn holds(script: &str, subject: &str, builds: &str) {
@@ -124,9 +124,31 @@ clients! {
     rust_reqwest: "rust/reqwest",
 }
 
+/// What a click counter answers and keeps, with every backend; and what stands around one.
+fn keeps_what_it_counts(subject: &str) {
+    holds("clicky.py", subject, "test-clicky");
+}
+
+macro_rules! clicky {
+    ($($name:ident: $subject:literal,)*) => {
+        /// Click counters, backing services and fronts.
+        const CLICKY: &[&str] = &[$($subject),*];
+        mod clicky { $(#[test] fn $name() { super::keeps_what_it_counts($subject); })* }
+    };
+}
+
+clicky! {
+    backing_redis: "backing/redis",
+    backing_valkey: "backing/valkey",
+    front_haproxy: "front/haproxy",
+    front_nginx: "front/nginx",
+    front_nginx_close: "front/nginx-close",
+    rust_actix_clicky: "rust/actix-clicky",
+}
+
 #[test]
 fn no_subject_is_left_out_here() {
-    let [mut found, mut programs, mut clients] = [const { BTreeSet::new() }; 3];
+    let [mut found, mut programs, mut clients, mut clicky] = [const { BTreeSet::new() }; 4];
     let root = prony_testkit::root().join("subjects");
     for language in fs::read_dir(&root)
         .expect("the subjects")
@@ -145,6 +167,10 @@ fn no_subject_is_left_out_here() {
                     let wanted = format!("role = \"{role}\"");
                     declared.lines().any(|line| line == wanted)
                 };
+                if role("backing") || role("front") || name.ends_with("clicky") {
+                    clicky.insert(name);
+                    continue;
+                }
                 if role("client") {
                     clients.insert(name);
                     continue;
@@ -162,4 +188,5 @@ fn no_subject_is_left_out_here() {
     assert_eq!(found, tested(SUBJECTS));
     assert_eq!(programs, tested(PROGRAMS));
     assert_eq!(clients, tested(CLIENTS));
+    assert_eq!(clicky, tested(CLICKY));
 }
