@@ -143,6 +143,7 @@ clicky! {
     front_haproxy: "front/haproxy",
     front_nginx: "front/nginx",
     front_nginx_close: "front/nginx-close",
+    go_atreugo_clicky: "go/atreugo-clicky",
     rust_actix_clicky: "rust/actix-clicky",
 }
 
