@@ -57,5 +57,5 @@ pub use counters::{Count, Counters, Totals};
 pub use options::ServerOptions;
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Version};
 pub use request::Request;
-pub use response::{BodyWriter, Response};
+pub use response::{BodyWriter, Interruption, Response};
 pub use server::{Handler, Server, Source, Taker, share_out};

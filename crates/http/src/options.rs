@@ -2,7 +2,7 @@
 //! Not for: the loop's own sizes, which are [`prony_engine::Config`]'s.
 
 use prony_base::{Nanos, clock};
-use prony_wire::Limits;
+use prony_wire::{Header, Limits};
 
 /// Limits of one [`Server`](crate::Server). A time of [`Nanos::MAX`] is "never".
 #[derive(Clone, Debug)]
@@ -35,6 +35,9 @@ pub struct ServerOptions {
     pub stop_idle_grace: Nanos,
     /// How long a graceful stop may take; what remains then is reset.
     pub stop_timeout: Nanos,
+    /// Header lines of every answer, also of those that the server gives by itself to
+    /// what breaks a rule or a limit. Without those that a handler may not give.
+    pub headers: Vec<Header<'static>>,
     /// Nanoseconds since the Unix epoch, for the Date header.
     pub unix_nanos: fn() -> u64,
 }
@@ -53,6 +56,7 @@ impl Default for ServerOptions {
             linger_bytes_max: 64 << 20,
             stop_idle_grace: Nanos::from_millis(100),
             stop_timeout: Nanos::from_secs(4),
+            headers: Vec::new(),
             unix_nanos: clock::unix_nanos,
         }
     }

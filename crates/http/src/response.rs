@@ -5,9 +5,12 @@
 //! that is sent. Date, framing and Connection are not the handler's business.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
@@ -143,6 +146,23 @@ impl Response {
         !matches!(self.progress, Progress::Idle | Progress::Unanswered)
     }
 
+    /// The address of the client that is answered; the kernel is asked once for each
+    /// connection. None where the connection is gone already.
+    #[inline]
+    pub fn peer_addr(&mut self) -> Option<SocketAddr> {
+        self.link.peer()
+    }
+
+    /// The status of the answer that was started.
+    pub fn status(&self) -> Option<u16> {
+        self.is_started().then_some(self.status)
+    }
+
+    /// Bytes of the body given so far, without framing; none of an answer to HEAD.
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
     /// Writes a head; whether its body is wanted. None if there can be no answer.
     #[inline]
     fn start<'h>(
@@ -180,6 +200,7 @@ impl Response {
         let Link { shared, out, .. } = &mut self.link;
         encode::response(out, self.version, status)
             .header("date", shared.date())
+            .headers(shared.options.headers.iter().copied())
             .headers(headers)
             .keep_alive(self.keep_alive)
             .finish(framing)?;
@@ -257,6 +278,15 @@ impl Drop for Response {
             self.link.shared.counters.aborted.add(1);
         }
     }
+}
+
+/// Why an answer should end now; see [`BodyWriter::interrupted`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// The client has closed the connection or its side of it, or it broke.
+    Gone,
+    /// The server is stopping.
+    Stop,
 }
 
 /// Sends a body piece by piece, no faster than the client takes it: at most
@@ -344,6 +374,42 @@ impl BodyWriter<'_> {
         let file = Rc::clone(file);
         let sent = self.response.link.send_file(file, offset, length).await;
         self.note(sent)
+    }
+
+    /// Sends what was written so far, and waits until the kernel has taken it: what a
+    /// client that reads slowly holds in memory is then one piece, whatever it is sent.
+    ///
+    /// # Errors
+    /// As of [`write`](BodyWriter::write).
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.send().await?;
+        let sent = self.response.link.sent().await;
+        self.note(sent)
+    }
+
+    /// Waits until there is no use in going on: for answers without an end, which have
+    /// nothing to write for long. What the client sends meanwhile is thrown away, and then
+    /// the connection carries no request after this one.
+    pub async fn interrupted(&mut self) -> Interruption {
+        poll_fn(|cx| self.poll_interrupted(cx)).await
+    }
+
+    /// [`interrupted`](BodyWriter::interrupted), for hand-written futures.
+    pub fn poll_interrupted(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
+        let link = &mut self.response.link;
+        if link.shared.stop().is_some() {
+            return Poll::Ready(Interruption::Stop);
+        }
+        loop {
+            match link.stream.poll_recv(cx) {
+                Poll::Ready(Ok(bytes)) if !bytes.is_empty() => {
+                    link.shared.counters.bytes_in.add(bytes.len() as u64);
+                    self.response.keep_alive = false;
+                }
+                Poll::Ready(_) => return Poll::Ready(Interruption::Gone),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 
     /// Ends the body.

@@ -10,8 +10,8 @@ use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
-    ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header, Phase,
-    Request, Response, Server, ServerOptions, Source, Totals,
+    ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header, Interruption,
+    Phase, Request, Response, Server, ServerOptions, Source, Totals,
 };
 use prony_wire::Limits;
 
@@ -57,8 +57,32 @@ impl Handler for App {
                     self.made.set(self.made.get() + 1000);
                 }
             }
+            "/ticks" => ticks(&self.handle, response).await,
+            "/whom" => {
+                let peer = response.peer_addr().expect("a connection");
+                response.text(200, &peer.ip().to_string());
+            }
             _ => response.text(404, ""),
         }
+    }
+}
+
+/// A tick each second until there is no use in it.
+async fn ticks(handle: &Handle, response: &mut Response) {
+    let mut body = response.stream(200, [], None);
+    let last: &[u8] = loop {
+        if body.write(b"tick ").await.is_err() || body.flush().await.is_err() {
+            return;
+        }
+        let pause = Nanos::from_secs(1);
+        match handle.timeout(pause, body.interrupted()).await {
+            Ok(Interruption::Gone) => break b"gone",
+            Ok(Interruption::Stop) => break b"stopping",
+            Err(_elapsed) => {}
+        }
+    };
+    if body.write(last).await.is_ok() {
+        let _ = body.finish().await;
     }
 }
 
@@ -528,4 +552,93 @@ fn a_client_collects_no_more_than_it_may() {
         told.client,
         "reading a response's body: it has more bytes than collected_bytes_max allows (10000)"
     );
+}
+
+#[test]
+fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream.post(get("/ticks").into_bytes()).expect("room");
+            let began = handle.now();
+            let mut text = String::new();
+            while text.matches("tick").count() < 3 {
+                text.push_str(&String::from_utf8_lossy(
+                    &stream.recv().await.expect("more"),
+                ));
+            }
+            let third = handle.now().since(began);
+            stopper.stop();
+            let (rest, _) = read_all(&handle, &stream).await;
+            (third, rest)
+        },
+    );
+    let (third, rest) = told.client;
+    assert_about(third, Nanos::from_secs(2));
+    assert!(rest.ends_with("8\r\nstopping\r\n0\r\n\r\n"), "{rest}");
+    assert_eq!((told.totals.answered, told.totals.aborted), (1, 0));
+}
+
+#[test]
+fn an_answer_without_an_end_learns_that_its_client_has_gone() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream.post(get("/ticks").into_bytes()).expect("room");
+            stream.recv().await.expect("a tick");
+            stream.shutdown_write();
+            let (rest, _) = read_all(&handle, &stream).await;
+            drop(stopper);
+            rest
+        },
+    );
+    assert!(told.client.contains("gone"), "{}", told.client);
+    assert_eq!((told.totals.answered, told.totals.open()), (1, 0));
+}
+
+#[test]
+fn what_is_sent_behind_an_answer_without_an_end_is_thrown_away() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            stream.post(get("/ticks").into_bytes()).expect("room");
+            stream.recv().await.expect("a tick");
+            stream.post(HELLO).expect("room");
+            handle.sleep(Nanos::from_secs(2)).await;
+            stopper.stop();
+            read_all(&handle, &stream).await.0
+        },
+    );
+    assert!(told.client.ends_with("0\r\n\r\n"), "{}", told.client);
+    assert_eq!(told.totals.requests, 1, "the other was not taken for one");
+}
+
+#[test]
+fn an_answer_knows_whom_it_goes_to() {
+    let told = asked(ServerOptions::default(), &get("/whom"));
+    assert!(
+        told.client.0.ends_with("\r\n\r\n127.0.0.1"),
+        "{}",
+        told.client.0
+    );
+}
+
+#[test]
+fn lines_for_every_answer_are_in_refusals_too() {
+    let options = ServerOptions {
+        headers: vec![Header::new("x-all", b"yes")],
+        ..ServerOptions::default()
+    };
+    let (answer, _) = asked(options.clone(), HELLO).client;
+    assert!(answer.contains("\r\nx-all: yes\r\n"), "{answer}");
+    let (answer, _) = asked(options, "GET / HTTP/1.1\r\n\r\n").client;
+    assert_eq!(status_of(&answer), "400");
+    assert!(answer.contains("\r\nx-all: yes\r\n"), "{answer}");
+}
+
+fn get(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
 }

@@ -35,6 +35,7 @@ pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: S
             stream,
             out: Vec::new(),
             alarm: Alarm::default(),
+            peer: None,
         }),
     };
     let ending = connection.converse(handler).await;

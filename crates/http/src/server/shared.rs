@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -131,6 +132,8 @@ pub(crate) struct Link {
     /// Answers made and not yet posted.
     pub(crate) out: Vec<u8>,
     pub(crate) alarm: Alarm,
+    /// The client's address, once somebody asked for it.
+    pub(crate) peer: Option<SocketAddr>,
 }
 
 impl Link {
@@ -191,6 +194,15 @@ impl Link {
             self.sent().await?;
         }
         Ok(())
+    }
+
+    /// The client's address; None where the connection is gone already.
+    #[inline]
+    pub(crate) fn peer(&mut self) -> Option<SocketAddr> {
+        if self.peer.is_none() {
+            self.peer = self.stream.peer_addr().ok();
+        }
+        self.peer
     }
 
     /// Waits until everything posted is in the kernel's hands.
