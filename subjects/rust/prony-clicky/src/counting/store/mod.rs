@@ -1,10 +1,20 @@
 //! Where totals are kept: one small trait, and what takes it on.
 //! Not for: when something is kept, and what becomes of who waits for it (`keeper`).
 
+mod disk;
+mod file;
+mod log;
+mod redis;
+mod sqlite;
+
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+pub use self::disk::{Disk, ReplaceError};
+pub use self::file::FileStore;
+pub use self::redis::RedisStore;
+pub use self::sqlite::SqliteStore;
 use super::name::Name;
 use super::setting::{Backend, CountingSetting};
 

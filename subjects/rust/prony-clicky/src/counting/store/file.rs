@@ -1,0 +1,244 @@
+//! Totals in a file: a log that grows by a record for each batch and is now and then
+//! written anew. Not for: the log's bytes (`log`), what a disk does (`disk`).
+//!
+//! A batch is kept when its record is written and synced: one write and one `fdatasync`
+//! for everything that waited. When that fails:
+//! - a write that fails (a full disk) is cut off again, and the batch is not kept;
+//! - a *sync* that fails says nothing about what is on the disk, and succeeding later says
+//!   nothing either, because the kernel may have dropped what it could not write. So the
+//!   file is given up: a new one is written from the totals in memory and takes its place,
+//!   and as long as that fails nothing is acknowledged.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::super::name::Name;
+use super::super::setting::{TOTAL_MAX, Tell};
+use super::disk::{Disk, Folder, ReplaceError};
+use super::log::{self, COUNTERS_MAX, Contents};
+use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
+
+/// Bytes of a log that can be read: more than one that could not be written anew for long
+/// will ever have.
+const LOG_BYTES_LIMIT: u64 = 1 << 30;
+
+/// A log on a disk.
+pub struct FileStore<D> {
+    disk: D,
+    contents: Contents,
+    /// The log is not what it should be: it must be written anew.
+    is_broken: bool,
+    log_bytes_max: u64,
+    /// Bytes of the log at which it is written anew next.
+    anew_at: u64,
+    record: Vec<u8>,
+}
+
+impl FileStore<Folder> {
+    /// The log at `path`, which is made where there is none. A file of the original
+    /// service, a number in decimal, is taken over.
+    ///
+    /// # Errors
+    /// [`OpenError`]: another process has it, it is damaged, or the system refuses.
+    pub fn open(path: &Path, log_bytes_max: u64, tell: &Tell) -> Result<Self, OpenError> {
+        let (disk, bytes) = Folder::open(path, LOG_BYTES_LIMIT)?;
+        FileStore::on(disk, bytes.as_deref(), path, log_bytes_max, tell)
+    }
+}
+
+impl<D: Disk> FileStore<D> {
+    /// The log that `disk` has, with these bytes; `path` is what it is called.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn on(
+        disk: D,
+        bytes: Option<&[u8]>,
+        path: &Path,
+        log_bytes_max: u64,
+        tell: &Tell,
+    ) -> Result<Self, OpenError> {
+        let name = path.display();
+        let mut store = FileStore {
+            disk,
+            contents: Contents::default(),
+            is_broken: false,
+            log_bytes_max,
+            anew_at: 0,
+            record: Vec::new(),
+        };
+        let Some(bytes) = bytes.filter(|bytes| log::is_log(bytes)) else {
+            let total = bytes.map_or(Ok(0), |bytes| decimal(bytes, path))?;
+            if total > 0 {
+                tell.say(&format!(
+                    "{name}: {total}, a number in decimal, is taken over"
+                ));
+                store.contents.totals.insert(Name::ROOT, total);
+            }
+            store.begin(path)?;
+            return Ok(store);
+        };
+        store.contents = log::read(bytes).map_err(|damage| OpenError::Damaged {
+            path: path.to_owned(),
+            offset: damage.offset as u64,
+            why: damage.why.to_owned(),
+        })?;
+        let (torn, whole) = (store.contents.torn, store.contents.whole);
+        if torn > 0 {
+            tell.say(&format!(
+                "{name}: {torn} bytes after byte {whole}, of a write that broke off, are cut off"
+            ));
+            store.begin(path)?;
+        }
+        store.anew_at = store.next_anew();
+        Ok(store)
+    }
+
+    /// Writes the first log, or one without what is torn.
+    fn begin(&mut self, path: &Path) -> Result<(), OpenError> {
+        let totals = std::mem::take(&mut self.contents.totals);
+        self.write_anew(totals).map_err(|error| {
+            let (ReplaceError::Before(source) | ReplaceError::After(source)) = error;
+            OpenError::io(format!("writing {}", path.display()))(source)
+        })
+    }
+
+    fn next_anew(&self) -> u64 {
+        let whole = self.contents.whole as u64;
+        whole.saturating_add(self.log_bytes_max)
+    }
+
+    /// Puts a log in its place that has these totals and nothing else.
+    fn write_anew(&mut self, totals: BTreeMap<Name, u64>) -> Result<(), ReplaceError> {
+        let (bytes, number) = log::image(&totals);
+        let outcome = self.disk.replace(&bytes);
+        match outcome {
+            Ok(()) => {
+                self.contents = Contents {
+                    totals,
+                    number,
+                    whole: bytes.len(),
+                    torn: 0,
+                };
+                self.is_broken = false;
+                self.anew_at = self.next_anew();
+            }
+            Err(ReplaceError::Before(_)) => {
+                // Not with every batch: a disk that is full now will be so for a while.
+                self.anew_at = self.next_anew();
+            }
+            Err(ReplaceError::After(_)) => self.is_broken = true,
+        }
+        outcome
+    }
+
+    /// The totals with a batch.
+    fn with(&self, changed: &[(Name, u64)]) -> BTreeMap<Name, u64> {
+        let mut totals = self.contents.totals.clone();
+        totals.extend(changed.iter().copied());
+        totals
+    }
+
+    /// Keeps these totals as a record at the end.
+    fn append(&mut self, changed: &[(Name, u64)]) -> Result<(), CommitError> {
+        self.record.clear();
+        let number = self.contents.number + 1;
+        let entries = changed.iter().map(|(name, total)| (name, *total));
+        log::append(&mut self.record, number, entries);
+        let end = self.contents.whole as u64;
+        if let Err(error) = self.disk.write(end, &self.record) {
+            // If even that fails the log is given up, but the record is not whole.
+            self.is_broken = self.disk.cut(end).is_err();
+            return Err(CommitError::NotKept(format!("writing the log: {error}")));
+        }
+        if let Err(error) = self.disk.sync() {
+            self.is_broken = true;
+            return self.after_failed_sync(changed, &error.to_string());
+        }
+        self.contents.number = number;
+        self.contents.whole += self.record.len();
+        self.contents.totals.extend(changed.iter().copied());
+        Ok(())
+    }
+
+    fn after_failed_sync(&mut self, changed: &[(Name, u64)], why: &str) -> Result<(), CommitError> {
+        match self.write_anew(self.with(changed)) {
+            Ok(()) => return Ok(()),
+            // So that a crash does not find the record, if the disk still does that much.
+            Err(ReplaceError::Before(_)) => {
+                let _ = self.disk.cut(self.contents.whole as u64);
+            }
+            // What is there now is the new log.
+            Err(ReplaceError::After(_)) => {}
+        }
+        Err(CommitError::Unknown(format!("syncing the log: {why}")))
+    }
+
+    fn keep(&mut self, changed: &[(Name, u64)]) -> Result<(), CommitError> {
+        let is_long = self.contents.whole as u64 >= self.anew_at;
+        if !self.is_broken && !is_long {
+            return self.append(changed);
+        }
+        match self.write_anew(self.with(changed)) {
+            Ok(()) => Ok(()),
+            Err(ReplaceError::Before(_)) if !self.is_broken => self.append(changed),
+            Err(ReplaceError::Before(error)) => Err(CommitError::NotKept(format!(
+                "writing the log anew: {error}"
+            ))),
+            Err(ReplaceError::After(error)) => Err(CommitError::Unknown(format!(
+                "syncing the folder of the log: {error}"
+            ))),
+        }
+    }
+}
+
+impl<D: Disk> Store for FileStore<D> {
+    fn load(&mut self) -> Result<Totals, OpenError> {
+        Ok(self.contents.totals.clone().into_iter().collect())
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<Committed, CommitError> {
+        let mut changed = batch.clicks.clone();
+        for (name, number) in &mut changed {
+            let total = self.contents.totals.get(name).copied();
+            *number = number.saturating_add(total.unwrap_or(0));
+        }
+        // What the log could not read again must not get into it.
+        if self.contents.totals.len() + changed.len() > COUNTERS_MAX
+            && self.with(&changed).len() > COUNTERS_MAX
+        {
+            let why = format!("a log has no more than {COUNTERS_MAX} counters");
+            return Err(CommitError::NotKept(why));
+        }
+        self.keep(&changed)?;
+        Ok(Committed {
+            totals: changed.iter().map(|&(_, total)| total).collect(),
+            before: false,
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        self.contents.whole as u64
+    }
+}
+
+/// The number in a file of the original service; an empty file is zero.
+fn decimal(bytes: &[u8], path: &Path) -> Result<u64, OpenError> {
+    let number = match bytes.trim_ascii() {
+        b"" => Some(0),
+        digits if digits.iter().all(u8::is_ascii_digit) => std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+            .filter(|&number| number <= TOTAL_MAX),
+        _ => None,
+    };
+    number.ok_or_else(|| OpenError::Damaged {
+        path: path.to_owned(),
+        offset: 0,
+        why: "neither a log of counters nor a number in decimal".to_owned(),
+    })
+}
+
+#[cfg(test)]
+#[path = "file_tests.rs"]
+mod tests;

@@ -1,0 +1,271 @@
+//! The log on disks that fail: what was acknowledged is there after every crash, what was
+//! certainly not kept never is.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prony_base::Random;
+
+use super::*;
+
+/// A file as a kernel has it: what is durable, and what is seen.
+#[derive(Clone, Default)]
+struct Platter {
+    durable: Vec<u8>,
+    seen: Vec<u8>,
+    /// From here on what is seen was lost by a failed sync, and no later one brings it back.
+    lost_from: Option<usize>,
+    /// One of so many operations fails; 0: none.
+    fails: u64,
+    /// Whether it is syncs alone that fail.
+    only_syncs: bool,
+    random: Option<Random>,
+}
+
+impl Platter {
+    fn fails(&mut self, is_sync: bool) -> bool {
+        let wanted = self.fails > 0 && (is_sync || !self.only_syncs);
+        let random = self.random.as_mut();
+        wanted && random.is_some_and(|random| random.chance(1, self.fails))
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        let random = self.random.as_mut();
+        random.map_or(0, |random| random.below(limit as u64) as usize)
+    }
+
+    /// What is there after a crash: what is durable, and perhaps some of what was to be.
+    fn crash(&mut self) -> Vec<u8> {
+        let same = self.durable.len().min(self.seen.len());
+        if self.durable[..same] != self.seen[..same] {
+            return self.durable.clone();
+        }
+        let longer = self.seen.len().max(self.durable.len());
+        let length = same + self.below(longer - same + 1);
+        let from = [&self.seen, &self.durable][usize::from(self.durable.len() > same)];
+        from[..length].to_vec()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Fake(Arc<Mutex<Platter>>);
+
+impl Fake {
+    fn platter(&self) -> MutexGuard<'_, Platter> {
+        self.0.lock().expect("nobody broke it")
+    }
+}
+
+fn full() -> io::Error {
+    io::Error::new(io::ErrorKind::StorageFull, "made up")
+}
+
+impl Disk for Fake {
+    fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut platter = self.platter();
+        assert_eq!(at as usize, platter.seen.len(), "a log grows at its end");
+        let fails = platter.fails(false);
+        let part = if fails {
+            platter.below(bytes.len())
+        } else {
+            bytes.len()
+        };
+        platter.seen.extend_from_slice(&bytes[..part]);
+        if fails { Err(full()) } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        let mut platter = self.platter();
+        if platter.fails(true) {
+            let from = platter.durable.len().min(platter.seen.len());
+            platter.lost_from.get_or_insert(from);
+            return Err(full());
+        }
+        let until = platter.lost_from.unwrap_or(platter.seen.len());
+        platter.durable = platter.seen[..until.min(platter.seen.len())].to_vec();
+        Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let mut platter = self.platter();
+        if platter.fails(false) {
+            return Err(full());
+        }
+        assert!(length as usize <= platter.seen.len(), "cutting never adds");
+        platter.seen.truncate(length as usize);
+        Ok(())
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> Result<(), ReplaceError> {
+        let mut platter = self.platter();
+        if platter.fails(true) {
+            return Err(ReplaceError::Before(full()));
+        }
+        platter.seen = bytes.to_vec();
+        platter.lost_from = None;
+        if platter.fails(true) {
+            // After a crash it is the old file or the new one.
+            if platter.below(2) == 0 {
+                platter.durable = bytes.to_vec();
+            }
+            return Err(ReplaceError::After(full()));
+        }
+        platter.durable = bytes.to_vec();
+        Ok(())
+    }
+}
+
+fn quiet() -> Tell {
+    Tell::new(|_| {})
+}
+
+fn open(fake: &Fake, bytes: Option<&[u8]>) -> Result<FileStore<Fake>, OpenError> {
+    FileStore::on(fake.clone(), bytes, Path::new("made up"), 200, &quiet())
+}
+
+fn batch(sequence: u64, clicks: u64) -> Batch {
+    Batch {
+        sequence,
+        clicks: vec![(Name::ROOT, clicks)],
+    }
+}
+
+fn total(store: &mut FileStore<Fake>) -> u64 {
+    let totals = store.load().expect("it is in memory");
+    totals.first().map_or(0, |&(_, total)| total)
+}
+
+/// What a service does with a store, until it crashes: clicks that were kept, and clicks of
+/// which nobody knows.
+fn live(fake: &Fake, store: &mut FileStore<Fake>, seed: u64) -> (u64, u64) {
+    let (mut kept, mut unsure) = (total(store), 0);
+    for sequence in 1..=30 {
+        let clicks = 1 + seed % 7;
+        match store.commit(&batch(sequence, clicks)) {
+            Ok(committed) => {
+                kept += clicks;
+                assert_eq!(committed.totals, [kept]);
+                // A log that was acknowledged has nothing that is not known to be counted.
+                unsure = 0;
+            }
+            Err(CommitError::NotKept(_)) => {}
+            Err(CommitError::Unknown(_)) => unsure = clicks,
+        }
+        if fake.platter().below(10) == 0 {
+            break;
+        }
+    }
+    (kept, unsure)
+}
+
+fn crashes(only_syncs: bool, fails: u64) {
+    for seed in 0..3_000 {
+        let fake = Fake::default();
+        let mut bytes = None;
+        fake.platter().random = Some(Random::new(seed));
+        for life in 0..5 {
+            fake.platter().fails = 0;
+            let opened = open(&fake, bytes.as_deref());
+            let mut store = opened.unwrap_or_else(|error| panic!("{seed}, {life}: {error}"));
+            fake.platter().fails = fails;
+            fake.platter().only_syncs = only_syncs;
+            let (kept, unsure) = live(&fake, &mut store, seed + life);
+            let mut platter = fake.platter();
+            let found = platter.crash();
+            let after = log::read(&found).unwrap_or_else(|damage| {
+                panic!("{seed}, {life}: {damage:?}");
+            });
+            let after = after.totals.get(&Name::ROOT).copied().unwrap_or(0);
+            assert!(
+                after >= kept && after <= kept + unsure,
+                "seed {seed}, life {life}: {after}, and kept {kept}, unsure {unsure}"
+            );
+            (platter.durable, platter.seen) = (found.clone(), found.clone());
+            platter.lost_from = None;
+            bytes = Some(found);
+        }
+    }
+}
+
+#[test]
+fn a_disk_that_fails_now_and_then_loses_nothing_that_was_acknowledged() {
+    crashes(false, 4);
+}
+
+#[test]
+fn a_disk_whose_syncs_fail_loses_nothing_that_was_acknowledged() {
+    crashes(true, 3);
+}
+
+#[test]
+fn a_disk_that_does_not_fail_keeps_every_batch() {
+    crashes(false, 0);
+}
+
+#[test]
+fn a_failed_sync_is_answered_by_a_new_file_and_never_by_another_sync() {
+    let fake = Fake::default();
+    let mut store = open(&fake, None).expect("a new log");
+    store.commit(&batch(1, 5)).expect("kept");
+    // A sync that fails, and a replacement that does.
+    fake.platter().random = Some(Random::new(0));
+    fake.platter().fails = 1;
+    fake.platter().only_syncs = true;
+    let unsure = store.commit(&batch(2, 7));
+    assert!(matches!(unsure, Err(CommitError::Unknown(_))), "{unsure:?}");
+    let again = store.commit(&batch(2, 7));
+    assert!(matches!(again, Err(CommitError::NotKept(_))), "{again:?}");
+    fake.platter().fails = 0;
+    // Had the file been synced once more, what the kernel dropped would be missing.
+    store.commit(&batch(3, 11)).expect("kept");
+    let durable = fake.platter().durable.clone();
+    let contents = log::read(&durable).expect("a log");
+    assert_eq!(
+        (contents.number, contents.totals.get(&Name::ROOT)),
+        (1, Some(&16))
+    );
+}
+
+#[test]
+fn a_log_is_written_anew_when_it_is_long() {
+    let fake = Fake::default();
+    let mut store = open(&fake, None).expect("a new log");
+    for sequence in 1..=100 {
+        store.commit(&batch(sequence, 1)).expect("kept");
+        assert!(
+            fake.platter().seen.len() < 300,
+            "it is short again and again"
+        );
+    }
+    let seen = fake.platter().seen.clone();
+    assert_eq!(
+        log::read(&seen).expect("a log").totals.get(&Name::ROOT),
+        Some(&100)
+    );
+}
+
+#[test]
+fn a_number_in_decimal_is_taken_over_and_anything_else_left_alone() {
+    let fake = Fake::default();
+    let mut store = open(&fake, Some(b"1234\n")).expect("the original's file");
+    assert_eq!(total(&mut store), 1_234);
+    let durable = fake.platter().durable.clone();
+    assert!(log::is_log(&durable), "it is a log from now on");
+    assert_eq!(
+        total(&mut open(&Fake::default(), Some(b"")).expect("empty")),
+        0
+    );
+    for strange in [
+        &b"12a"[..],
+        b"-3",
+        b"99999999999999999999",
+        b"CLICKLO",
+        b"\0\0",
+    ] {
+        let refused = open(&Fake::default(), Some(strange)).map(drop);
+        assert!(
+            matches!(refused, Err(OpenError::Damaged { offset: 0, .. })),
+            "{refused:?}"
+        );
+    }
+}

@@ -1,0 +1,76 @@
+-- Keeps a batch of clicks, once, and answers with the totals.
+--
+-- KEYS: the root counter, a hash of the others, a hash of floors, the server's run id,
+--       the number of this instance's last batch
+-- ARGV: the run id of this server, the batch's number, how many floors follow; floors as
+--       pairs of name and total; clicks as pairs of name and number
+--
+-- Redis takes nothing back when a script fails half way, so everything is read, and found to
+-- be what it should be, before anything is written.
+
+local function total(name)
+  if name == '' then
+    return redis.call('GET', KEYS[1])
+  end
+  return redis.call('HGET', KEYS[2], name)
+end
+
+local function raise(name, by)
+  if name == '' then
+    redis.call('INCRBY', KEYS[1], by)
+  else
+    redis.call('HINCRBY', KEYS[2], name, by)
+  end
+end
+
+local first_click = 4 + 2 * tonumber(ARGV[3])
+for i = 4, #ARGV, 2 do
+  local there = total(ARGV[i])
+  if there and not string.match(there, '^%d+$') then
+    return redis.error_reply('NOTACOUNT what is kept for "' .. ARGV[i] .. '" is no count')
+  end
+end
+redis.call('HLEN', KEYS[2])
+redis.call('HLEN', KEYS[3])
+local server = redis.call('GET', KEYS[4])
+local last = redis.call('GET', KEYS[5])
+
+-- A server that was started anew, or another one: what it has now may be old. It is from
+-- here that the floors raise it.
+if server ~= ARGV[1] then
+  redis.call('SET', KEYS[4], ARGV[1])
+  redis.call('DEL', KEYS[3])
+  local root = total('')
+  if root then
+    redis.call('HSET', KEYS[3], '', root)
+  end
+  local others = redis.call('HGETALL', KEYS[2])
+  for i = 1, #others, 2 do
+    redis.call('HSET', KEYS[3], others[i], others[i + 1])
+  end
+end
+
+-- A floor is a total that an instance saw before. The highest one is right: it has all that
+-- was kept until then. Clicks that were added here since stay on top of it.
+for i = 4, first_click - 1, 2 do
+  local name, floor = ARGV[i], tonumber(ARGV[i + 1])
+  local base = total(name) and tonumber(redis.call('HGET', KEYS[3], name) or '0') or 0
+  if floor > base then
+    raise(name, string.format('%.0f', floor - base))
+    redis.call('HSET', KEYS[3], name, ARGV[i + 1])
+  end
+end
+
+local answer = {0}
+if last and tonumber(last) >= tonumber(ARGV[2]) then
+  answer[1] = 1
+elseif first_click < #ARGV then
+  for i = first_click, #ARGV, 2 do
+    raise(ARGV[i], ARGV[i + 1])
+  end
+  redis.call('SET', KEYS[5], ARGV[2], 'EX', 86400)
+end
+for i = first_click, #ARGV, 2 do
+  answer[#answer + 1] = total(ARGV[i]) or '0'
+end
+return answer
