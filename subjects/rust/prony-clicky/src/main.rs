@@ -1,3 +1,12 @@
-//! `prony-clicky`: the service. Everything is set by the environment.
+//! The click counter: see the library beside it.
+#![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    prony_clicky::run(
+        |name| std::env::var_os(name),
+        &mut std::io::stdout(),
+        &mut std::io::stderr(),
+    )
+}
