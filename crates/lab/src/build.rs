@@ -40,6 +40,8 @@ const TAIL_BYTES: u64 = 4 << 10;
 /// Files among the inputs of one subject, and their bytes together, at the most.
 const INPUT_FILES_MAX: usize = 10_000;
 const INPUT_BYTES_MAX: u64 = 256 << 20;
+/// Folders among the inputs that hold what others made of them.
+const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
 /// How long a tool may take to say its version.
 const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
 /// How often a lock that another Prony holds is tried again.
@@ -514,7 +516,10 @@ fn collect(
         return Ok(());
     }
     for entry in fs::read_dir(&path)? {
-        collect(folder, &name.join(entry?.file_name()), files, budget)?;
+        let entry = entry?.file_name();
+        if !SKIPPED.iter().any(|skipped| entry == *skipped) {
+            collect(folder, &name.join(entry), files, budget)?;
+        }
     }
     Ok(())
 }

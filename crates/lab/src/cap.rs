@@ -8,7 +8,7 @@
 //! ```
 //! use prony_lab::cap::{Limits, cap};
 //! let limits = Limits { open_files: 4_096, ..Limits::example() };
-//! let cap = cap(&limits, 20_000);
+//! let cap = cap(&limits, 20_000, false);
 //! assert_eq!(cap.connections_max, 3_896);
 //! assert!(cap.limited_by.contains("open files"));
 //! ```
@@ -108,8 +108,22 @@ impl Limits {
 
 /// The cap on connections of a machine with `limits` and an experiment that asks
 /// for `asked_max` at the most.
-pub fn cap(limits: &Limits, asked_max: u32) -> ConnectionCap {
-    let capping = limits.by_name();
+/// `through_front`: some of them go through a proxy, which opens one of its own for each.
+pub fn cap(limits: &Limits, asked_max: u32, through_front: bool) -> ConnectionCap {
+    let mut capping = limits.by_name();
+    if through_front {
+        let pairs = [
+            (
+                "open files of the front, two a connection",
+                limits.open_files / 2,
+            ),
+            (
+                "open files of the system, four ends",
+                limits.open_files_system / 4,
+            ),
+        ];
+        capping.extend(pairs.map(|(name, count)| (name.to_owned(), count)));
+    }
     let (name, smallest) = capping
         .iter()
         .min_by_key(|(_, count)| *count)
@@ -165,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_smallest_limit_caps_and_is_named() {
-        let roomy = cap(&Limits::example(), 20_000);
+        let roomy = cap(&Limits::example(), 20_000, false);
         assert_eq!(roomy.connections_max, 20_000);
         assert!(
             roomy.limited_by.starts_with("the experiment"),
@@ -176,7 +190,7 @@ mod tests {
             ports: (32_768, 60_999),
             ..Limits::example()
         };
-        let ports = cap(&host, 30_000);
+        let ports = cap(&host, 30_000, false);
         assert_eq!(ports.connections_max, 28_032);
         assert_eq!(
             ports.limited_by,
@@ -186,7 +200,7 @@ mod tests {
             memory_available_bytes: 1 << 30,
             ..Limits::example()
         };
-        assert_eq!(cap(&small, 20_000).connections_max, 7_992);
+        assert_eq!(cap(&small, 20_000, false).connections_max, 7_992);
     }
 
     #[test]
@@ -196,7 +210,7 @@ mod tests {
             threads_max: 500,
             ..Limits::example()
         };
-        let cap = cap(&limits, 20_000);
+        let cap = cap(&limits, 20_000, false);
         assert_eq!(cap.connections_max, 20_000);
         assert_eq!(
             cap.limits["net.core.somaxconn (bounds the queue only)"],
@@ -225,7 +239,7 @@ mod tests {
                 memory_available_bytes: memory, tracked_connections: tracked,
                 somaxconn: 1, threads_max: 1,
             };
-            let connections = u64::from(cap(&limits, asked).connections_max);
+            let connections = u64::from(cap(&limits, asked, false).connections_max);
             prop_assert!(connections >= 1 && connections <= u64::from(asked));
             for (_, limit) in limits.by_name() {
                 prop_assert!(connections == 1 || connections + RESERVE <= limit);

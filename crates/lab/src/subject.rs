@@ -44,12 +44,12 @@ use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted};
 use crate::experiment::fields::{Fields, Problems};
 use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use crate::experiment::{
-    Experiment, From, Origin, SubjectEntry, check_names, check_peers, check_settings, read_file,
+    Experiment, From, Origin, SubjectEntry, check_names, check_peers, check_services,
+    check_settings, read_file,
 };
 
 pub use client::Client;
-use program::Kind;
-pub use program::{Program, Variants};
+pub use program::{Program, Role, Variants};
 use server::{Served, ready_default, seconds, stop_default};
 pub(crate) use server::{check_port, endpoints, ready, stop};
 
@@ -69,6 +69,8 @@ pub struct Subject {
     pub id: String,
     /// Name as a table shows it.
     pub name: String,
+    /// What it is first of all.
+    pub role: Role,
     /// Language; empty where it is not known.
     pub language: String,
     /// One sentence.
@@ -126,7 +128,8 @@ pub struct Needs {
 pub struct Build {
     /// Shell command, run in the subject's folder.
     pub cmd: String,
-    /// Files and folders whose content is part of the build's key, relative to the folder.
+    /// Files and folders whose content is part of the build's key, relative to the folder;
+    /// they may lie outside of it.
     pub inputs: Vec<String>,
     /// After this it is ended.
     pub timeout: Nanos,
@@ -169,9 +172,9 @@ impl Subject {
         }
     }
 
-    /// Whether it is a server, of its own or one that already runs.
+    /// Whether it is a server that can be measured, of its own or one that already runs.
     pub fn is_server(&self) -> bool {
-        !self.start.is_empty() || !self.is_started()
+        !self.role.is_service() && (!self.start.is_empty() || !self.is_started())
     }
 
     /// Whether Prony starts it.
@@ -180,15 +183,15 @@ impl Subject {
     }
 }
 
-/// Reads the subjects of an experiment, in the order of its entries, then its peers, and
-/// checks the names that refer to them. `root` is the folder `subjects/`.
+/// Reads what the entries of an experiment name, in their order ([`Experiment::entries`]),
+/// and checks the names that refer to it. `root` is the folder `subjects/`.
 ///
 /// Every file with problems is in the error.
 pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
     let mut here: Vec<Diagnosis> = Vec::new();
-    for entry in experiment.subjects.iter().chain(&experiment.peers) {
+    for entry in experiment.entries() {
         match load_one(entry, &experiment.origin, root) {
             Ok(subject) => subjects.push(subject),
             Err(Missing::Here(problem)) => here.push(problem),
@@ -202,7 +205,8 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
         let ids: Vec<String> = subjects.iter().map(|s: &Subject| s.id.clone()).collect();
         let names = check_names(experiment, &ids)
             .and_then(|()| check_settings(experiment, &subjects))
-            .and_then(|()| check_peers(experiment, &subjects));
+            .and_then(|()| check_peers(experiment, &subjects))
+            .and_then(|()| check_services(experiment, &subjects));
         wrong.extend(names.err());
     }
     // Two entries of one folder would report the same file twice.
@@ -323,6 +327,7 @@ fn blank(name: &str, summary: &str) -> Subject {
     Subject {
         id: name.to_owned(),
         name: name.to_owned(),
+        role: Role::Server,
         language: String::new(),
         summary: summary.to_owned(),
         homepage: String::new(),
@@ -357,8 +362,7 @@ pub(crate) fn stand_ins(experiment: &Experiment) -> Vec<Subject> {
         };
         with_entry(subject, entry)
     };
-    let entries = experiment.subjects.iter().chain(&experiment.peers);
-    entries.map(stand_in).collect()
+    experiment.entries().map(stand_in).collect()
 }
 
 /// What the experiment says of a subject goes before what its file says.
@@ -408,11 +412,11 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     }
     let mut top = Fields::new("the subject", 0..0, root.get_ref());
     let name = name_of(&mut top, "name", "name = \"axum\"", p);
-    let language = name_of(&mut top, "language", "language = \"rust\"", p);
+    let language = language_of(&mut top, p);
     let summary = top.text_needed("summary", "summary = \"what it is\"", p);
     let homepage = top.text("homepage", p);
     // A misspelt role is not to be blamed for parts that the right one does not need.
-    let kind = program::read_role(&mut top, p).unwrap_or_else(|| Kind::likely(&top));
+    let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));
@@ -423,31 +427,25 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         .table("variants", "[variants]", p)
         .map(|table| program::variants(&table, p))
         .unwrap_or_default();
-    let served = match kind {
-        Kind::Server => server::read_served(&mut top, &variants, p),
-        Kind::Program | Kind::Client => {
-            program::refuse_server_parts(kind, &mut top, p);
-            Some(Served::default())
-        }
-    };
+    let served = read_served(&mut top, kind, &variants, p);
     let program = read_program(&mut top, kind, &variants, p);
     let client = read_client(&mut top, kind, &variants, p);
     let example = "cmd = \"make version\"";
     let version = needed(&mut top, "version", "[version]", example, p)
         .and_then(|table| read_version(table, p));
-    let commands = served.iter().flat_map(Served::texts);
-    let texts = commands.chain(
-        program
-            .iter()
-            .flat_map(|p| p.cmd.iter().chain(p.env.values())),
-    );
-    let texts = texts.chain(client.iter().flat_map(Client::texts));
-    check_build_dir(&top, texts, p);
+    let texts = served.iter().flat_map(Served::texts);
+    let texts = texts.chain(program.iter().flat_map(Program::texts));
+    check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
+    let folder = match kind.is_service() {
+        true => kind.name(),
+        false => &language,
+    };
     Some(Subject {
-        id: format!("{language}/{name}"),
+        id: format!("{folder}/{name}"),
         name,
+        role: kind,
         language,
         summary: summary?.into_inner(),
         homepage: homepage.map(Spanned::into_inner).unwrap_or_default(),
@@ -471,13 +469,32 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     })
 }
 
+fn read_served(
+    top: &mut Fields<'_, '_>,
+    kind: Role,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Served> {
+    match kind {
+        Role::Server => server::read_served(top, variants, p),
+        Role::Backing | Role::Front => server::read_service(kind, top, variants, p),
+        Role::Program | Role::Client => {
+            program::refuse_server_parts(kind, top, p);
+            Some(Served::default())
+        }
+    }
+}
+
 fn read_client(
     top: &mut Fields<'_, '_>,
-    kind: Kind,
+    kind: Role,
     variants: &Variants,
     p: &mut Problems,
 ) -> Option<Client> {
-    if kind == Kind::Client && !top.has("client") {
+    if kind.is_service() {
+        return None;
+    }
+    if kind == Role::Client && !top.has("client") {
         let example = format!("[client]\n{}", client::EXAMPLE);
         top.missing("[client]", &example, p);
     }
@@ -487,16 +504,34 @@ fn read_client(
 
 fn read_program(
     top: &mut Fields<'_, '_>,
-    kind: Kind,
+    kind: Role,
     variants: &Variants,
     p: &mut Problems,
 ) -> Option<Program> {
-    if kind == Kind::Program && !top.has("program") {
+    if kind.is_service() {
+        return None;
+    }
+    if kind == Role::Program && !top.has("program") {
         let example = "[program]\ncmd = [\"{build}/program\", \"--count\", \"{count}\"]";
         top.missing("[program]", example, p);
     }
     let table = top.table("program", "[program]", p)?;
     program::program(table, variants, p)
+}
+
+/// `language`, which a service need not say: it is in the folder of its role.
+fn language_of(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
+    let is_service = |role: &toml::de::DeValue<'_>| {
+        let role = role.as_str();
+        role.is_some_and(|role| [Role::Backing.name(), Role::Front.name()].contains(&role))
+    };
+    let is_service = top
+        .value("role")
+        .is_some_and(|role| is_service(role.get_ref()));
+    if is_service && !top.has("language") {
+        return Some(String::new());
+    }
+    name_of(top, "language", "language = \"rust\"", p)
 }
 
 fn name_of(
@@ -565,12 +600,8 @@ fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
     }
     let inputs = table.texts("inputs", p).unwrap_or_default();
     for input in &inputs {
-        let path = Path::new(input.get_ref());
-        let climbs = path
-            .components()
-            .any(|part| part == std::path::Component::ParentDir);
-        if path.is_absolute() || climbs || input.get_ref().is_empty() {
-            let message = "an input is a path below the subject's folder";
+        if Path::new(input.get_ref()).is_absolute() || input.get_ref().is_empty() {
+            let message = "an input is a path from the subject's folder";
             p.note(Diagnosis::new(input.span(), message));
         }
     }

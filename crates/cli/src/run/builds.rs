@@ -40,7 +40,7 @@ pub fn build(
         prony: &home.prony,
         cancel: interrupted,
     };
-    let all = plan.subjects.iter().chain(&plan.peers);
+    let all = plan::processes(&plan);
     let mut wanted: BTreeSet<&str> = all.map(|subject| subject.id.as_str()).collect();
     let mut outcomes = Vec::new();
     for subject in subjects {
@@ -87,7 +87,7 @@ fn spinner(id: &str) -> ProgressBar {
 /// The tools that the subjects of a plan are built and run with, by what they say of themselves.
 pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
     let planned = |subject: &&Subject| {
-        let mut all = plan.subjects.iter().chain(&plan.peers);
+        let mut all = plan::processes(plan);
         all.any(|planned| planned.id == subject.id)
     };
     let tools: BTreeSet<&str> = subjects
@@ -109,7 +109,7 @@ pub fn software(plan: &Plan, subjects: &[Subject]) -> Vec<Software> {
 fn version(tool: &str) -> Option<String> {
     let ask = match tool {
         "go" => "version",
-        "nginx" | "lighttpd" | "wrk" => "-v",
+        "nginx" | "lighttpd" | "haproxy" | "wrk" => "-v",
         "ab" => "-V",
         _ => "--version",
     };

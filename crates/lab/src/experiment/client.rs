@@ -14,7 +14,8 @@ use super::fields::{self, Fields, Problems};
 use super::read::{self, read_name, read_title};
 use super::words::{self, CLIENT_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, From, SubjectEntry, Workload, names, work,
+    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, From, SubjectEntry, Workload, names, service,
+    work,
 };
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::subject::{self, client};
@@ -218,6 +219,7 @@ pub fn read_workload(
     subject::check_placeholders(&args, &CLIENT_PLACEHOLDERS, &table.span_of("args"), p);
     let (connections, connections_max) = read_connections(&mut table, p);
     let timeout = work::timeout(&mut table, p);
+    service::refuse_without_request(&mut table, p);
     let subjects = table.texts("subjects", p);
     let title = read_title(&mut table, p);
     let span = table.span.clone();
@@ -245,6 +247,8 @@ pub fn read_workload(
         connections_max,
         timeout,
         subjects,
+        rows: Vec::new(),
+        tally: None,
     })
 }
 

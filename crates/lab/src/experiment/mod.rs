@@ -8,6 +8,9 @@ mod client;
 pub(crate) mod fields;
 mod names;
 mod read;
+mod rows;
+pub(crate) mod service;
+mod services;
 pub(crate) mod words;
 mod work;
 
@@ -25,6 +28,9 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 pub use client::{ClientWork, Network};
 pub use names::{check_names, check_peers, check_settings};
 pub(crate) use read::{HexOf, command, document};
+pub use rows::{Beside, Row};
+pub use service::{AroundOf, GENERATORS, INSTANCES, Tally};
+pub use services::check_services;
 
 /// Bytes of a file that a person writes, at the most.
 pub const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -72,6 +78,10 @@ pub struct Experiment {
     pub subjects: Vec<SubjectEntry>,
     /// Servers on the fixed other side of clients, in order; each is a `ref`.
     pub peers: Vec<SubjectEntry>,
+    /// Services that subjects need, in order; each is a `ref`.
+    pub backings: Vec<SubjectEntry>,
+    /// Proxies in front of subjects, likewise.
+    pub fronts: Vec<SubjectEntry>,
     /// Networks between client and peer, beside loopback.
     pub networks: Vec<Network>,
     /// What is asked, in order; at least one.
@@ -213,6 +223,10 @@ pub struct Workload {
     pub timeout: Nanos,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
+    /// The rows of its table; empty: all combinations.
+    pub rows: Vec<Row>,
+    /// The number that its requests raise.
+    pub tally: Option<Tally>,
 }
 
 impl Workload {
@@ -253,6 +267,8 @@ pub struct Setting {
     pub env_of: BTreeMap<String, BTreeMap<String, String>>,
     /// Kernel setting that has the value during a trial.
     pub sysctl: Option<String>,
+    /// What its values put around a subject.
+    pub around: AroundOf,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
     /// Only these workloads.
@@ -264,7 +280,9 @@ impl Setting {
     /// its name.
     pub fn has_effect(&self) -> bool {
         let nothing = self.env.is_empty() && self.args.is_empty() && self.env_of.is_empty();
-        !nothing || self.sysctl.is_some()
+        let around = !self.around.is_empty();
+        let processes = service::is_number_of_processes(self.name.get_ref());
+        !nothing || self.sysctl.is_some() || around || processes
     }
 }
 
@@ -283,7 +301,41 @@ pub struct Exclusion {
     pub settings: Vec<(Spanned<String>, Spanned<String>)>,
 }
 
+/// What belongs to the entries of an experiment, by what they are.
+#[derive(Debug)]
+pub struct Parts<'a, T> {
+    /// To `[[subject]]`.
+    pub subjects: &'a [T],
+    /// To `[[peer]]`.
+    pub peers: &'a [T],
+    /// To `[[backing]]`.
+    pub backings: &'a [T],
+    /// To `[[front]]`.
+    pub fronts: &'a [T],
+}
+
 impl Experiment {
+    /// All entries that name something to be started: subjects, peers, backings, fronts.
+    pub fn entries(&self) -> impl Iterator<Item = &SubjectEntry> {
+        let servers = self.subjects.iter().chain(&self.peers);
+        servers.chain(&self.backings).chain(&self.fronts)
+    }
+
+    /// Splits what is in the order of [`Experiment::entries`]. A list that is too short has
+    /// empty parts at its end.
+    pub fn split<'a, T>(&self, all: &'a [T]) -> Parts<'a, T> {
+        let cut = |all: &'a [T], count: usize| all.split_at(count.min(all.len()));
+        let (subjects, rest) = cut(all, self.subjects.len());
+        let (peers, rest) = cut(rest, self.peers.len());
+        let (backings, fronts) = cut(rest, self.backings.len());
+        Parts {
+            subjects,
+            peers,
+            backings,
+            fronts,
+        }
+    }
+
     /// Reads and checks the file at `path`.
     pub fn load(path: &Path) -> Result<Experiment, Diagnoses> {
         let (text, origin) = read_file(path)?;

@@ -3,9 +3,19 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::{Connections, Experiment, SubjectEntry, THREADS};
+use super::{Connections, Experiment, Parts, SubjectEntry, THREADS};
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
 use crate::subject::Subject;
+
+/// Keys of `exclude` and of rows, which no setting can be called.
+const RESERVED: [&str; 6] = [
+    "subject",
+    "workload",
+    "connections",
+    "count",
+    "title",
+    "beside",
+];
 
 /// What can be checked without the subjects' own files.
 pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
@@ -14,7 +24,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     twice("workload", &workloads, p);
     twice("setting", &settings, p);
     for name in &settings {
-        if ["subject", "workload", "connections", "count"].contains(&name.get_ref().as_str()) {
+        if RESERVED.contains(&name.get_ref().as_str()) {
             let message = format!("a setting cannot be called `{}`", name.get_ref());
             p.note(Diagnosis::new(name.span(), message));
         }
@@ -42,6 +52,8 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     check_quick(experiment, p);
     check_window(experiment, p);
     super::client::check_within(experiment, p);
+    super::service::check_within(&experiment.settings, p);
+    super::rows::check_within(experiment, p);
 }
 
 fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
@@ -75,7 +87,8 @@ pub(super) fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut 
     }
 }
 
-fn known_value(
+/// Notes a value that the setting does not have.
+pub(super) fn known_value(
     setting: &Spanned<String>,
     value: &Spanned<String>,
     right: &[&str],
@@ -153,7 +166,7 @@ fn check_window(experiment: &Experiment, p: &mut Problems) {
 }
 
 /// Notes every entry that has the id of one before it.
-fn differ(kind: &str, ids: &[String], entries: &[SubjectEntry], p: &mut Problems) {
+pub(super) fn differ(kind: &str, ids: &[String], entries: &[SubjectEntry], p: &mut Problems) {
     for (index, (id, entry)) in ids.iter().zip(entries).enumerate() {
         if ids[..index].contains(id) {
             let message = format!("two {kind}s are called `{id}`");
@@ -167,7 +180,9 @@ fn differ(kind: &str, ids: &[String], entries: &[SubjectEntry], p: &mut Problems
 /// peers follow the subjects in `all`.
 pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
     let mut problems = Problems::default();
-    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
+    let Parts {
+        subjects, peers, ..
+    } = experiment.split(all);
     for (peer, entry) in peers.iter().zip(&experiment.peers) {
         if peer.start.is_empty() || peer.counts.is_none() {
             let what = match peer.start.is_empty() {
@@ -191,14 +206,16 @@ pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagn
     Err(experiment.diagnoses(problems.0))
 }
 
-/// Checks the names that refer to subjects and peers, whose ids are `ids` in the order of
-/// the experiment's entries, peers last.
+/// Checks the names that refer to subjects, peers and services, whose ids are `ids` in the
+/// order of [`Experiment::entries`].
 pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagnoses> {
     let mut problems = Problems::default();
     let p = &mut problems;
-    let (ids, peers) = ids.split_at(experiment.subjects.len().min(ids.len()));
+    let parts = experiment.split(ids);
+    let (ids, peers) = (parts.subjects, parts.peers);
     differ("subject", ids, &experiment.subjects, p);
     differ("peer", peers, &experiment.peers, p);
+    super::services::check_names(experiment, &parts, p);
     let right: Vec<&str> = peers.iter().map(String::as_str).collect();
     let clients = experiment
         .workloads
@@ -218,7 +235,14 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
         .iter()
         .flat_map(|s| s.subjects.iter().flatten());
     let exclude = experiment.exclude.iter().filter_map(|e| e.subject.as_ref());
-    for name in run.chain(workloads).chain(settings).chain(exclude) {
+    let rows = experiment.workloads.iter().flat_map(|w| &w.rows);
+    let rows = rows.map(|row| &row.subject);
+    for name in run
+        .chain(workloads)
+        .chain(settings)
+        .chain(exclude)
+        .chain(rows)
+    {
         known("subject", name, &right, p);
     }
     if problems.0.is_empty() {

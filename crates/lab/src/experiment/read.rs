@@ -14,23 +14,13 @@ use super::{
     CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::{client, work};
+use super::{client, rows, service, work};
 use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
 
 /// Keys that one might expect and that mean nothing yet.
-const UNSUPPORTED: [(&str, &str); 3] = [
-    ("sweep", "write one [[setting]] with its values instead"),
-    (
-        "backing",
-        "so far a subject is one server without a data store behind it",
-    ),
-    (
-        "front",
-        "so far a subject is one server without a proxy before it",
-    ),
-];
+const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];
 const UNSUPPORTED_RUN: [(&str, &str); 1] = [(
     "precision",
     "so far the number of `blocks` is fixed beforehand",
@@ -80,32 +70,21 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         Some(table) => read_run(table, p),
         None => (Run::default(), Quick::default()),
     };
-    let subjects = read_all(top.tables("subject", "[[subject]]", p), read_subject, p);
+    let backings = top.tables("backing", "[[backing]]", p);
+    let backings = read_all(backings, service::read_backing, p);
+    let fronts = read_all(top.tables("front", "[[front]]", p), service::read_front, p);
+    let names = service::names(&backings);
+    let subjects = top.tables("subject", "[[subject]]", p);
+    let subjects = read_all(subjects, |table, p| read_subject(table, &names, p), p);
     let peers = read_all(top.tables("peer", "[[peer]]", p), client::read_peer, p);
     let networks = top.tables("network", "[[network]]", p);
     let networks = read_all(networks, client::read_network, p);
     let workloads = read_all(top.tables("workload", "[[workload]]", p), read_workload, p);
-    let settings = read_all(
-        top.tables("setting", "[[setting]]", p),
-        work::read_setting,
-        p,
-    );
-    let exclude = read_all(
-        top.tables("exclude", "exclude = [{…}]", p),
-        read_exclusion,
-        p,
-    );
-    if !top.has("subject") {
-        let example = "[[subject]]\ncmd = \"./server --port {port}\"";
-        top.missing("[[subject]]", example, p);
-    }
-    if !top.has("workload") {
-        top.missing(
-            "[[workload]]",
-            "[[workload]]\nrequest = { path = \"/\" }",
-            p,
-        );
-    }
+    let settings = top.tables("setting", "[[setting]]", p);
+    let settings = read_all(settings, |table, p| work::read_setting(table, &names, p), p);
+    let exclude = top.tables("exclude", "exclude = [{…}]", p);
+    let exclude = read_all(exclude, read_exclusion, p);
+    check_there(&top, p);
     top.finish(&UNSUPPORTED, p);
     let experiment = Experiment {
         title: title.unwrap_or_else(|| file_stem(&origin.path)),
@@ -117,6 +96,8 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         quick,
         subjects,
         peers,
+        backings,
+        fronts,
         networks,
         workloads,
         settings,
@@ -127,6 +108,18 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         Ok(experiment)
     } else {
         Err(problems.0)
+    }
+}
+
+/// What no experiment can be without.
+fn check_there(top: &Fields<'_, '_>, p: &mut Problems) {
+    if !top.has("subject") {
+        let example = "[[subject]]\ncmd = \"./server --port {port}\"";
+        top.missing("[[subject]]", example, p);
+    }
+    if !top.has("workload") {
+        let example = "[[workload]]\nrequest = { path = \"/\" }";
+        top.missing("[[workload]]", example, p);
     }
 }
 
@@ -254,7 +247,12 @@ fn connection_count(item: &Value<'_>, p: &mut Problems) -> Option<Connections> {
     }
 }
 
-fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
+/// `[[subject]]`. `backings`: names that stand in braces for addresses.
+fn read_subject(
+    mut table: Fields<'_, '_>,
+    backings: &[String],
+    p: &mut Problems,
+) -> Option<SubjectEntry> {
     let from = read_from(&mut table, p);
     let args = table.texts("args", p).unwrap_or_default();
     let env = table.map("env", p).unwrap_or_default();
@@ -283,6 +281,7 @@ fn read_subject(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEn
         // Whether it is a client, only its file says.
         right = words::with_clients(&right);
     }
+    let right: Vec<&str> = words::with_names(&right, backings);
     subject::check_placeholders(&entry.args, &right, &table.span_of("args"), p);
     subject::check_placeholders(entry.env.values(), &right, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
@@ -423,6 +422,10 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         .duration("timeout", TIMEOUT, p)
         .unwrap_or(Nanos::from_secs(5));
     let subjects = table.texts("subjects", p);
+    let (rows, tally) = (
+        rows::read(&mut table, p),
+        service::read_tally(&mut table, p),
+    );
     let expect = table.table("expect", "expect = {…}", p);
     let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
     let span = table.span.clone();
@@ -445,6 +448,8 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         connections_max: max,
         timeout,
         subjects,
+        rows,
+        tally,
     })
 }
 
@@ -619,17 +624,7 @@ fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusi
         .value("connections")
         .and_then(|value| connection_count(value, p));
     let count = table.whole("count", work::COUNT, p);
-    let rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
-    let mut settings = Vec::with_capacity(rest.len());
-    for (key, value) in rest {
-        let text = match value.get_ref() {
-            DeValue::Integer(number) => Some(Spanned::new(value.span(), number.to_string())),
-            DeValue::Boolean(truth) => Some(Spanned::new(value.span(), truth.to_string())),
-            _ => fields::text(key.get_ref(), value, p),
-        };
-        let name = Spanned::new(key.span(), (*key.get_ref()).to_owned());
-        settings.extend(text.map(|text| (name, text)));
-    }
+    let settings = rows::values_by_setting(&table, p);
     let size = connections.is_some() || count.is_some();
     if subject.is_none() && workload.is_none() && !size && settings.is_empty() {
         p.note(Diagnosis::new(table.span, "this excludes everything"));

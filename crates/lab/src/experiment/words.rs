@@ -5,7 +5,8 @@ use prony_base::Nanos;
 
 /// Placeholders that the start command of a server and its environment may use.
 /// `{payload_bytes}` is for peers, and 0 otherwise.
-pub const START_PLACEHOLDERS: [&str; 8] = [
+/// `{instance}` is the number of the process among those of its subject, from 0.
+pub const START_PLACEHOLDERS: [&str; 9] = [
     "host",
     "port",
     "threads",
@@ -14,6 +15,21 @@ pub const START_PLACEHOLDERS: [&str; 8] = [
     "work",
     "prony",
     "payload_bytes",
+    "instance",
+];
+/// Placeholders that the start command of a backing service and its environment may use.
+pub const BACKING_PLACEHOLDERS: [&str; 7] =
+    ["host", "port", "threads", "dir", "build", "work", "prony"];
+/// Those of a proxy in front; `{upstreams}` are the addresses of the subject's processes.
+pub const FRONT_PLACEHOLDERS: [&str; 8] = [
+    "host",
+    "port",
+    "threads",
+    "dir",
+    "build",
+    "work",
+    "prony",
+    "upstreams",
 ];
 /// Placeholders that the command and the environment of a program may use. `{work}` is the
 /// name of the work there.
@@ -67,6 +83,13 @@ pub fn with_clients(right: &[&'static str]) -> Vec<&'static str> {
         .iter()
         .filter(|name| !right.contains(name));
     all.extend(more);
+    all
+}
+
+/// `right` and the names of backing services.
+pub fn with_names<'a>(right: &[&'a str], names: &'a [String]) -> Vec<&'a str> {
+    let mut all = right.to_vec();
+    all.extend(names.iter().map(String::as_str));
     all
 }
 
@@ -196,6 +219,15 @@ pub fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The names in `{name}` in `text` that can be those of services: what [`name_problem`]
+/// allows.
+pub fn services(text: &str) -> impl Iterator<Item = &str> {
+    text.split('{').skip(1).filter_map(|rest| {
+        let (name, _) = rest.split_once('}')?;
+        name_problem(name).is_none().then_some(name)
+    })
+}
+
 /// The first 40 characters of `text`, for a message.
 pub fn short(text: &str) -> String {
     if text.chars().count() <= 40 {
@@ -260,6 +292,9 @@ mod tests {
     fn json_holds_no_placeholders() {
         let found: Vec<&str> = placeholders(r#"{"a":{random},"b":{}} {port} {Not}"#).collect();
         assert_eq!(found, ["random", "port"]);
+        let found: Vec<&str> =
+            services(r#"{"a":{random}} redis://{backing/redis-7} {a b}"#).collect();
+        assert_eq!(found, ["random", "backing/redis-7"]);
     }
 
     proptest! {

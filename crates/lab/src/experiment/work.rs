@@ -9,11 +9,11 @@ use prony_record::RequestTemplate;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::client;
 use super::fields::{self, Fields, Problems, Value};
 use super::read::{self, read_name};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{ALL_CORES, From, Setting, THREADS, Work, Workload};
+use super::{client, service};
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::subject;
 
@@ -61,6 +61,7 @@ pub fn read_workload(
     let args = read::texts(table.texts("args", p).unwrap_or_default());
     subject::check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
     let timeout = timeout(&mut table, p);
+    service::refuse_without_request(&mut table, p);
     let subjects = table.texts("subjects", p);
     let title = read::read_title(&mut table, p);
     table.finish(&[], p);
@@ -82,6 +83,8 @@ pub fn read_workload(
         connections_max: 0,
         timeout,
         subjects,
+        rows: Vec::new(),
+        tally: None,
     })
 }
 
@@ -159,8 +162,12 @@ pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems)
     }
 }
 
-/// `[[setting]]`.
-pub fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setting> {
+/// `[[setting]]`. `backings`: names that stand in braces for addresses.
+pub fn read_setting(
+    mut table: Fields<'_, '_>,
+    backings: &[String],
+    p: &mut Problems,
+) -> Option<Setting> {
     let name = read_name(&mut table, p);
     if name.is_none() && !table.has("name") {
         table.missing("name", "name = \"logging\"", p);
@@ -176,13 +183,17 @@ pub fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setti
     let args = read::texts(table.texts("args", p).unwrap_or_default());
     let mut right = words::with_clients(&START_PLACEHOLDERS);
     right.extend(["count", "value"]);
+    let right = words::with_names(&right, backings);
     subject::check_placeholders(&args, &right, &table.span_of("args"), p);
     subject::check_placeholders(env.values(), &right, &table.span_of("env"), p);
     let env_of = env_of(&mut table, &values, &right, p);
     let sysctl = sysctl(&mut table, p);
+    let around = service::read_around(&mut table, &values, p);
     let subjects = table.texts("subjects", p);
     let workloads = table.texts("workloads", p);
-    let name = name.filter(|name| name.get_ref() != THREADS || are_threads(&values, &table, p));
+    if let Some(name) = &name {
+        check_numbers(name.get_ref(), &values, &table, p);
+    }
     table.finish(&[], p);
     Some(Setting {
         name: name?,
@@ -191,13 +202,23 @@ pub fn read_setting(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Setti
         args,
         env_of,
         sysctl,
+        around,
         subjects,
         workloads,
     })
 }
 
+/// Whether the values of a setting whose name has a meaning are numbers of what it means.
+fn check_numbers(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
+    if name == THREADS {
+        check_threads(values, table, p);
+    } else if service::is_number_of_processes(name) {
+        service::check_processes(name, values, table, p);
+    }
+}
+
 /// Whether the values of the setting `threads` can be said to a subject.
-fn are_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) -> bool {
+fn check_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
     let right = |value: &&String| {
         let number = value
             .parse()
@@ -209,7 +230,6 @@ fn are_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) -> b
         let help = "values = [1, 4, \"cores\"]: numbers, or \"cores\" for all that there are";
         p.note(Diagnosis::new(table.span_of("values"), message).help(help));
     }
-    true
 }
 
 /// `env_of`: tables of environment by value.
@@ -219,9 +239,24 @@ fn env_of(
     right: &[&str],
     p: &mut Problems,
 ) -> BTreeMap<String, BTreeMap<String, String>> {
-    let mut read = BTreeMap::new();
-    let Some(inner) = table.table("env_of", "env_of = {…}", p) else {
-        return read;
+    by_value(table, "env_of", values, p, |typed, value, p| {
+        let env = fields::map(typed, value, p).unwrap_or_default();
+        subject::check_placeholders(env.values(), right, &value.span(), p);
+        Some(env)
+    })
+}
+
+/// A table by the values of a setting, each read by `read`.
+pub(super) fn by_value<T>(
+    table: &mut Fields<'_, '_>,
+    key: &'static str,
+    values: &[String],
+    p: &mut Problems,
+    read: impl Fn(&str, &Value<'_>, &mut Problems) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let mut by_value = BTreeMap::new();
+    let Some(inner) = table.table(key, "by value", p) else {
+        return by_value;
     };
     let keys: Vec<(Spanned<&str>, &Value<'_>)> = inner.rest().collect();
     for (key, value) in keys {
@@ -232,11 +267,9 @@ fn env_of(
             let help = suggest(typed, "value", &known);
             p.note(Diagnosis::new(key.span(), message).help(help));
         }
-        let env = fields::map(typed, value, p).unwrap_or_default();
-        subject::check_placeholders(env.values(), right, &value.span(), p);
-        read.insert(typed.to_owned(), env);
+        by_value.extend(read(typed, value, p).map(|read| (typed.to_owned(), read)));
     }
-    read
+    by_value
 }
 
 /// `sysctl`: the name of a kernel setting, as `sysctl` writes it.

@@ -10,6 +10,9 @@ use super::client;
 /// What a run of a program is reckoned at before one was seen.
 const PROGRAM: Nanos = Nanos::from_secs(1);
 
+/// What each process around a server is reckoned at, to start and to stop.
+const PROCESS: Nanos = Nanos::from_millis(200);
+
 /// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
 /// program a second. Builds are not in it.
 pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
@@ -22,10 +25,20 @@ pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
             None => window,
         }
     };
+    let beside = |cell: &Cell| {
+        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+        let tally = workload.and_then(|workload| workload.tally.as_ref());
+        // One that is asked what it kept is started once more.
+        let again = u64::from(tally.is_some_and(|tally| tally.ended_by.is_some()));
+        let around = &cell.around;
+        let instances = u64::from(around.instances.saturating_sub(1));
+        let services = around.backings.len() as u64 + u64::from(around.front.is_some());
+        per_trial * (1 + again) + PROCESS * (instances + services)
+    };
     let block = plan
         .cells
         .iter()
-        .fold(Nanos::ZERO, |sum, cell| sum + of(cell) + per_trial);
+        .fold(Nanos::ZERO, |sum, cell| sum + of(cell) + beside(cell));
     block * u64::from(plan.blocks)
 }
 

@@ -21,9 +21,14 @@
 //!   client has the subject's cores, and its peer the generator's.
 //! - A client's cell with more threads than connections, or than the client can use, is
 //!   not run; nor is one whose peer or network cannot be had.
+//! - A service that stands around a subject and cannot be had takes the cells that need it
+//!   with it, and no others. What a row stands beside has no replacement either.
+//! - A setting that is about servers (services, output, `instances`, `generators`) concerns
+//!   workloads of requests alone.
 //! - `--only` selects cells by a part of the subject's or the cell's id, or by a
 //!   pattern with `*` and `?`; several select what any of them selects.
 
+mod around;
 mod cells;
 pub(crate) mod client;
 mod cores;
@@ -31,23 +36,24 @@ mod estimate;
 mod facts;
 mod order;
 mod program;
+mod rows;
 mod select;
 mod settle;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use prony_base::Nanos;
 use prony_record::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
-    PlannedWorkload, SCHEMA,
+    PlannedTally, PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
-use crate::experiment::{Connections, Experiment, Setting, THREADS, Workload};
+use crate::experiment::{Connections, Experiment, Parts, Setting, THREADS, Tally, Workload};
 use crate::subject::{self, Subject};
 
-use cells::{applies, candidates, is_listed};
+pub(crate) use around::{names_in, why_not_set};
+use cells::{Stage, applies, candidates, is_listed};
 pub use estimate::{estimate, estimate_line};
 pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
@@ -133,17 +139,17 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-/// Resolves everything. `all` are the subjects of the experiment's entries, in order, then
-/// its peers ([`subject::load_all`]).
+/// Resolves everything. `all` are the subjects that the experiment's entries name, in the
+/// order of [`Experiment::entries`] ([`subject::load_all`]).
 pub fn plan(
     experiment: &Experiment,
     all: &[Subject],
     facts: &Facts,
     options: &Options,
 ) -> Result<Plan, PlanError> {
-    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
+    let parts = experiment.split(all);
     let frame = frame(experiment, facts);
-    let (cells, not_run) = choose(experiment, all, facts, &frame, options)?;
+    let (cells, not_run) = choose(experiment, &parts, facts, &frame, options)?;
     let run = run_of(experiment, options);
     let Frame {
         connection_cap,
@@ -166,16 +172,16 @@ pub fn plan(
             .reference
             .as_ref()
             .map(|name| name.get_ref().clone()),
-        subjects: planned_subjects(experiment, subjects, &cells, &cores),
-        workloads: planned_workloads(experiment, &cells, peers, options.quick),
+        subjects: planned_subjects(experiment, parts.subjects, &cells, &cores),
+        workloads: planned_workloads(experiment, &cells, parts.peers, &cores, options.quick),
         settings: planned_settings(experiment, &cells),
-        peers: client::peers(experiment, peers, &cells)
+        peers: client::peers(experiment, parts.peers, &cells)
             .into_iter()
             .map(|peer| planned_subject(experiment, peer, &cores))
             .collect(),
+        backings: planned_services(experiment, parts.backings, &cells, &cores),
+        fronts: planned_services(experiment, parts.fronts, &cells, &cores),
         networks: client::networks(experiment, &cells),
-        backings: Vec::new(),
-        fronts: Vec::new(),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
         order: Vec::new(),
         cores,
@@ -187,16 +193,28 @@ pub fn plan(
     Ok(plan)
 }
 
+/// All that a plan starts: subjects, peers, backing services, fronts.
+pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
+    let subjects = plan.subjects.iter().chain(&plan.peers);
+    subjects.chain(&plan.backings).chain(&plan.fronts)
+}
+
 /// The cells that are run, and what is not.
 fn choose(
     experiment: &Experiment,
-    all: &[Subject],
+    parts: &Parts<'_, Subject>,
     facts: &Facts,
     frame: &Frame,
     options: &Options,
 ) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
-    let (subjects, peers) = all.split_at(experiment.subjects.len().min(all.len()));
-    let possible = candidates(experiment, subjects, frame, options.quick)?;
+    let (subjects, peers) = (parts.subjects, parts.peers);
+    let stage = Stage {
+        experiment,
+        parts,
+        frame,
+        quick: options.quick,
+    };
+    let possible = candidates(&stage)?;
     if possible.is_empty() {
         return Err(PlanError::NoCells);
     }
@@ -205,6 +223,8 @@ fn choose(
     let mut found = client::missing_peers(experiment, peers, &selected, facts);
     found.extend(program::unwritable(experiment, &selected, facts));
     found.extend(client::impossible(experiment, subjects, &selected, facts));
+    found.extend(around::missing(parts, &selected, facts));
+    found.extend(around::impossible(&selected));
     for gone in found {
         if not_run.iter().all(|other| other.what != gone.what) {
             not_run.push(gone);
@@ -214,6 +234,7 @@ fn choose(
         let mut gone = not_run.iter();
         gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
             || client::lacks_peer(experiment, peers, cell, &not_run)
+            || around::lacks(cell, &not_run)
     };
     let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
     if cells.is_empty() {
@@ -251,7 +272,11 @@ fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
     }
     let asked = experiment.workloads.iter().map(|w| w.connections_max);
     Frame {
-        connection_cap: cap::cap(&facts.limits, asked.max().unwrap_or(1)),
+        connection_cap: cap::cap(
+            &facts.limits,
+            asked.max().unwrap_or(1),
+            around::has_front(experiment),
+        ),
         cores: cores::split(&facts.cores, experiment.run.threads),
     }
 }
@@ -429,6 +454,17 @@ fn planned_subjects(
         .collect()
 }
 
+fn planned_services(
+    experiment: &Experiment,
+    services: &[Subject],
+    cells: &[Cell],
+    cores: &Cores,
+) -> Vec<PlannedSubject> {
+    around::used(services, cells)
+        .map(|service| planned_subject(experiment, service, cores))
+        .collect()
+}
+
 fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) -> PlannedSubject {
     let threads = u32::try_from(cores.subject.len()).unwrap_or(1);
     let program = subject.program.clone().unwrap_or_default();
@@ -465,6 +501,7 @@ fn planned_workloads(
     experiment: &Experiment,
     cells: &[Cell],
     peers: &[Subject],
+    cores: &Cores,
     quick: bool,
 ) -> Vec<PlannedWorkload> {
     let payload_max = experiment.quick.payload_max.filter(|_| quick);
@@ -495,11 +532,19 @@ fn planned_workloads(
                 .client
                 .as_ref()
                 .map(|asked| client::planned(asked, peers, payload_max)),
-            rows: Vec::new(),
-            tally: None,
+            rows: rows::planned(workload, &experiment.settings, cores),
+            tally: workload.tally.as_ref().map(planned_tally),
         });
     }
     planned
+}
+
+fn planned_tally(tally: &Tally) -> PlannedTally {
+    PlannedTally {
+        path: tally.path.clone(),
+        adds: tally.adds,
+        ended_by: tally.kept,
+    }
 }
 
 /// The different values, in order.
@@ -535,9 +580,19 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
         args: setting.args.clone(),
         env_of: setting.env_of.clone(),
         sysctl: setting.sysctl.clone(),
-        backing_of: BTreeMap::new(),
-        front_of: BTreeMap::new(),
-        output_of: BTreeMap::new(),
+        backing_of: setting
+            .around
+            .backings
+            .iter()
+            .map(|(value, names)| (value.clone(), plain(names)))
+            .collect(),
+        front_of: setting
+            .around
+            .fronts
+            .iter()
+            .map(|(value, name)| (value.clone(), name.get_ref().clone()))
+            .collect(),
+        output_of: setting.around.outputs.clone(),
     };
     experiment
         .settings
@@ -545,6 +600,10 @@ fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetti
         .filter(used)
         .map(planned)
         .collect()
+}
+
+fn plain(names: &[toml::Spanned<String>]) -> Vec<String> {
+    names.iter().map(|name| name.get_ref().clone()).collect()
 }
 
 /// What the cap changed, said once a workload.

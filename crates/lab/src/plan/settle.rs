@@ -4,6 +4,7 @@
 use prony_record::{NotRun, Plan};
 
 use super::order::order;
+use super::{around, rows};
 use crate::build::BuildOutcome;
 
 /// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
@@ -14,6 +15,7 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
         match outcome {
             BuildOutcome::Ready(ready) => {
                 let all = plan.subjects.iter_mut().chain(&mut plan.peers);
+                let all = all.chain(&mut plan.backings).chain(&mut plan.fronts);
                 for subject in all.filter(|s| s.id == *id) {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
@@ -27,17 +29,29 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
     plan
 }
 
-/// Takes a subject or a peer out of the plan, with all cells that need it.
-fn remove(plan: &mut Plan, gone: NotRun) {
+/// Takes a subject, a peer or a service out of the plan, with all cells that need it.
+fn remove(plan: &mut Plan, mut gone: NotRun) {
+    if plan
+        .cells
+        .iter()
+        .any(|cell| around::uses(&cell.around, &gone.what))
+    {
+        gone.reason = around::with_cells(&gone.reason, &gone.what, &plan.cells);
+    }
     let workloads = plan.workloads.iter().filter(|workload| {
         let asked = workload.client.as_ref();
         asked.is_some_and(|asked| asked.peer == gone.what)
     });
     let without_peer: Vec<String> = workloads.map(|workload| workload.name.clone()).collect();
-    plan.cells
-        .retain(|cell| cell.subject != gone.what && !without_peer.contains(&cell.workload));
+    plan.cells.retain(|cell| {
+        cell.subject != gone.what
+            && !without_peer.contains(&cell.workload)
+            && !around::uses(&cell.around, &gone.what)
+    });
     plan.peers.retain(|peer| peer.id != gone.what);
     let cells = &plan.cells;
+    around::retain(&mut plan.backings, cells);
+    around::retain(&mut plan.fronts, cells);
     plan.subjects
         .retain(|subject| cells.iter().any(|cell| cell.subject == subject.id));
     for workload in &mut plan.workloads {
@@ -67,9 +81,10 @@ fn remove(plan: &mut Plan, gone: NotRun) {
     }
 }
 
-/// Draws the order, and drops a reference that is not run.
+/// Draws the order, and drops rows and a reference that are not run.
 pub(super) fn finish(plan: &mut Plan) {
     plan.order = order(plan.cells.len(), plan.blocks, plan.seed);
+    rows::settle(plan);
     let Some(reference) = plan.reference.take() else {
         return;
     };

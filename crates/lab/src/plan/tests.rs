@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -10,6 +10,7 @@ use crate::experiment::Origin;
 
 mod clients;
 mod programs;
+mod services;
 
 fn root() -> std::path::PathBuf {
     prony_testkit::root()

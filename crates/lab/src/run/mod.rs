@@ -315,16 +315,17 @@ fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunErro
         let workload = workload_of(plan, task.cell)?;
         peer_of(plan, task.cell, workload)?;
         network_of(plan, task.cell, workload)?;
+        services_of(plan, task.cell)?;
     }
     Ok(tasks)
 }
 
 /// One trial by wrk for each cell of the reference.
 fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
-    // wrk has nothing to ask of a program or a client.
+    // wrk has nothing to ask of a program or a client, and is not told of what stands around a server.
     let is_server = |cell: &Cell| {
         let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-        workload.is_none_or(|w| w.program.is_none() && w.client.is_none())
+        workload.is_none_or(|w| w.program.is_none() && w.client.is_none()) && cell.around.is_alone()
     };
     let of_reference =
         |cell: &&Cell| is_server(cell) && plan.reference.as_ref() == Some(&cell.subject);
@@ -399,23 +400,56 @@ fn network_of<'a>(
     })
 }
 
+/// What stands around the subject of a cell: backing services in their order, the front.
+type Services<'a> = (Vec<&'a PlannedSubject>, Option<&'a PlannedSubject>);
+
+fn services_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<Services<'a>, RunError> {
+    let find = |all: &'a [PlannedSubject], kind: &str, id: &String| {
+        let found = all.iter().find(|service| service.id == *id);
+        found.ok_or_else(|| RunError::Plan {
+            cell: cell.id.clone(),
+            what: format!("{kind} `{id}`"),
+        })
+    };
+    let backings = cell.around.backings.iter();
+    let backings = backings.map(|id| find(&plan.backings, "backing service", id));
+    let front = cell.around.front.as_ref();
+    let front = front.map(|id| find(&plan.fronts, "front", id));
+    Ok((backings.collect::<Result<_, _>>()?, front.transpose()?))
+}
+
 /// The longest that a trial can take when everything in it takes its time-out.
-fn deadline_of(
-    plan: &Plan,
-    subject: &PlannedSubject,
-    workload: &PlannedWorkload,
-    peer: Option<&PlannedSubject>,
-) -> Nanos {
-    let of_peer = peer.map_or(0, |peer| peer.ready.timeout_ns + peer.stop.timeout_ns);
+fn deadline_of(order: &TrialOrder) -> Nanos {
+    let workload = &order.workload;
+    let start_and_stop = |subject: &PlannedSubject| {
+        subject
+            .ready
+            .timeout_ns
+            .saturating_add(subject.stop.timeout_ns)
+    };
+    let others = order.peer.iter().chain(&order.backings).chain(&order.front);
+    let others = others.map(start_and_stop).fold(0, u64::saturating_add);
+    let tally = workload.tally.as_ref();
+    // One that is asked what it kept is started, and asked, once more.
+    let again = u64::from(tally.is_some_and(|tally| tally.ended_by.is_some()));
+    let starts = u64::from(order.cell.around.instances.max(1)) + again;
+    let asked = 3 + 2 * u64::from(tally.is_some());
     let named = [
-        of_peer,
-        subject.ready.timeout_ns,
-        subject.stop.timeout_ns,
-        workload.timeout_ns.saturating_mul(3),
-        plan.warmup_ns.saturating_mul(2),
-        plan.duration_ns,
+        others,
+        start_and_stop(&order.subject).saturating_mul(starts),
+        workload.timeout_ns.saturating_mul(asked),
+        order.warmup_ns.saturating_mul(2),
+        order.duration_ns,
     ];
     named.iter().fold(TRIAL_SLACK, |sum, &ns| sum + Nanos(ns))
+}
+
+/// How long an interrupted trial has for its end in good order.
+fn end_of(order: &TrialOrder) -> Nanos {
+    let others = order.backings.iter().chain(&order.front);
+    let all = others.chain([&order.subject]);
+    let stops = all.map(|subject| subject.stop.timeout_ns);
+    Nanos(stops.fold(0, u64::saturating_add))
 }
 
 struct Runner<'a> {
@@ -538,9 +572,8 @@ impl Runner<'_> {
             generator: task.generator_name(),
         });
         let order = self.order(task)?;
-        let peer = order.peer.as_ref();
-        let deadline = deadline_of(self.plan, &order.subject, &order.workload, peer);
-        let stop = Nanos(order.subject.stop.timeout_ns);
+        let deadline = deadline_of(&order);
+        let stop = end_of(&order);
         let mut wanted = self.options.wanted;
         // A server that already runs is reached over the host's network only.
         wanted.network &= !matches!(order.subject.source, Source::Url { .. });
@@ -578,13 +611,14 @@ impl Runner<'_> {
         let purpose = format!("trial {} {}", task.cell.id, task.block);
         let named = |name: &String| task.cell.settings.contains_key(name);
         let workload = workload_of(self.plan, task.cell)?;
+        let (backings, front) = services_of(self.plan, task.cell)?;
         Ok(TrialOrder {
             cell: task.cell.clone(),
             subject: subject_of(self.plan, task.cell)?.clone(),
             workload: workload.clone(),
             peer: peer_of(self.plan, task.cell, workload)?.cloned(),
-            backings: Vec::new(),
-            front: None,
+            backings: backings.into_iter().cloned().collect(),
+            front: front.cloned(),
             network: network_of(self.plan, task.cell, workload)?.cloned(),
             settings: self
                 .plan

@@ -14,7 +14,7 @@ use super::check_placeholders;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
 use crate::experiment::words::{
-    self, CLIENT_PLACEHOLDERS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short,
+    self, CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short,
 };
 use crate::printed::Pattern;
 
@@ -47,10 +47,14 @@ impl Program {
         (!knows).then(|| format!("does not do this work: `{work}` is none of its works"))
     }
 
+    /// Everything in which a placeholder may stand.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        self.cmd.iter().chain(self.env.values())
+    }
+
     /// Whether it is told how many threads to use.
     pub fn is_told_threads(&self) -> bool {
-        let mut texts = self.cmd.iter().chain(self.env.values());
-        texts.any(|text| text.contains("{threads}"))
+        self.texts().any(|text| text.contains("{threads}"))
     }
 }
 
@@ -67,6 +71,7 @@ pub(super) fn variants(table: &Fields<'_, '_>, p: &mut Problems) -> Variants {
         }
         let taken = START_PLACEHOLDERS
             .iter()
+            .chain(&FRONT_PLACEHOLDERS)
             .chain(&PROGRAM_PLACEHOLDERS)
             .chain(&CLIENT_PLACEHOLDERS);
         if taken.chain(&["value"]).any(|own| *own == typed) {
@@ -244,32 +249,44 @@ pub(super) fn not_applicable(
 
 /// What a subject is first of all.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Kind {
-    /// It may be a program and a client too.
+pub enum Role {
+    /// A server that is measured. It may be a program and a client too.
     Server,
+    /// A program that is run to its end.
     Program,
+    /// A client, likewise.
     Client,
+    /// A service that servers need: a database.
+    Backing,
+    /// A proxy in front of a server.
+    Front,
 }
 
-impl Kind {
-    const NAMES: [&'static str; 3] = ["server", "program", "client"];
+impl Role {
+    const NAMES: [&'static str; 5] = ["server", "program", "client", "backing", "front"];
 
-    fn name(self) -> &'static str {
-        Kind::NAMES[self as usize]
+    /// As a file says it.
+    pub fn name(self) -> &'static str {
+        Role::NAMES[self as usize]
+    }
+
+    /// Whether it stands around servers, and is not measured itself.
+    pub fn is_service(self) -> bool {
+        matches!(self, Role::Backing | Role::Front)
     }
 
     /// What it must be by the parts that it has.
-    pub fn likely(top: &Fields<'_, '_>) -> Kind {
+    pub(super) fn likely(top: &Fields<'_, '_>) -> Role {
         match (top.has("start"), top.has("program"), top.has("client")) {
-            (false, true, _) => Kind::Program,
-            (false, false, true) => Kind::Client,
-            _ => Kind::Server,
+            (false, true, _) => Role::Program,
+            (false, false, true) => Role::Client,
+            _ => Role::Server,
         }
     }
 }
 
 /// Notes the parts of a server in what is none.
-pub(super) fn refuse_server_parts(kind: Kind, top: &mut Fields<'_, '_>, p: &mut Problems) {
+pub(super) fn refuse_server_parts(kind: Role, top: &mut Fields<'_, '_>, p: &mut Problems) {
     let name = kind.name();
     for key in ["endpoints", "start", "ready", "stop", "counts"] {
         if let Some(value) = top.value(key) {
@@ -280,18 +297,35 @@ pub(super) fn refuse_server_parts(kind: Kind, top: &mut Fields<'_, '_>, p: &mut 
     }
 }
 
+/// Notes the parts of a subject in a service, which is not measured itself.
+pub(super) fn refuse_subject_parts(kind: Role, top: &mut Fields<'_, '_>, p: &mut Problems) {
+    let name = kind.name();
+    for key in ["endpoints", "program", "client", "counts"] {
+        if let Some(value) = top.value(key) {
+            let message = format!("a {name} has no `{key}`: it is not measured itself");
+            p.note(Diagnosis::new(value.span(), message));
+        }
+    }
+}
+
 /// `role`; `None` where it is not said.
-pub(super) fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Kind> {
+pub(super) fn read_role(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Role> {
     let role = top.text_needed("role", "role = \"server\"", p)?;
     match role.get_ref().as_str() {
-        "server" => Some(Kind::Server),
-        "program" => Some(Kind::Program),
-        "client" => Some(Kind::Client),
+        "server" => Some(Role::Server),
+        "program" => Some(Role::Program),
+        "client" => Some(Role::Client),
+        "backing" => Some(Role::Backing),
+        "front" => Some(Role::Front),
         other => {
             let message = format!("role `{}` is not supported", short(other));
-            let help = match suggest(other, "role", &Kind::NAMES) {
+            let help = match suggest(other, "role", &Role::NAMES) {
                 help if help.starts_with("did") => help,
-                _ => "so far a subject is a \"server\", a \"program\" or a \"client\"".to_owned(),
+                _ => {
+                    "a subject is a \"server\", a \"program\" or a \"client\"; around it there are \
+                      \"backing\" and \"front\""
+                        .to_owned()
+                }
             };
             p.note(Diagnosis::new(role.span(), message).help(help));
             None

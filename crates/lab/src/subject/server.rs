@@ -11,12 +11,14 @@ use prony_record::{CountsSign, ReadySign, StopRule};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::program::{self, Variants};
+use super::program::{self, Role, Variants};
 use super::{SIGNALS, check_placeholders, needed};
 use crate::counts;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
-use crate::experiment::words::{START_PLACEHOLDERS, short};
+use crate::experiment::words::{
+    BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, START_PLACEHOLDERS, short,
+};
 
 /// The parts of a server.
 #[derive(Default)]
@@ -45,7 +47,7 @@ pub(super) fn read_served(
     if listed.is_none() && !top.has("endpoints") {
         top.missing("endpoints", "endpoints = [\"/ping\"]", p);
     }
-    let start = read_start(top, variants, p);
+    let start = read_start(top, &START_PLACEHOLDERS, variants, p);
     let ready = needed(top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
     let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
     let counts = top
@@ -59,6 +61,44 @@ pub(super) fn read_served(
         env,
         ready: Some(ready?),
         stop,
+    })
+}
+
+/// All parts of a service that stands around servers.
+pub(super) fn read_service(
+    role: Role,
+    top: &mut Fields<'_, '_>,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Served> {
+    program::refuse_subject_parts(role, top, p);
+    let is_front = role == Role::Front;
+    let right: &[&str] = match is_front {
+        true => &FRONT_PLACEHOLDERS,
+        false => &BACKING_PLACEHOLDERS,
+    };
+    let start = read_start(top, right, variants, p);
+    let span = top.span_of("start");
+    let ready = needed(top, "ready", "[ready]", "port = true", p).and_then(|table| ready(table, p));
+    if is_front && ready.as_ref().is_some_and(|ready| ready.sign == "line") {
+        let message = "a front is ready when its port accepts, or when it answers";
+        let help = "port = true, or http = \"/path\"";
+        p.note(Diagnosis::new(top.span_of("ready"), message).help(help));
+    }
+    let stop = top.table("stop", "[stop]", p).map(|table| stop(table, p));
+    let (command, env) = start?;
+    let mut texts = command.iter().chain(env.values());
+    if is_front && !texts.any(|text| text.contains("{upstreams}")) {
+        let message = "`{upstreams}` stands neither in the command nor in the environment";
+        let help = "a front must be told whom to ask: add \"--upstreams\", \"{upstreams}\"";
+        p.note(Diagnosis::new(span, message).help(help));
+    }
+    Some(Served {
+        command,
+        env,
+        ready: Some(ready?),
+        stop,
+        ..Served::default()
     })
 }
 
@@ -78,7 +118,12 @@ pub(crate) fn endpoints(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<
 
 type Start = (Vec<String>, BTreeMap<String, String>);
 
-fn read_start(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -> Option<Start> {
+fn read_start(
+    top: &mut Fields<'_, '_>,
+    right: &[&str],
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Start> {
     let example = "cmd = [\"{build}/server\", \"--port\", \"{port}\"]";
     let mut table = needed(top, "start", "[start]", example, p)?;
     let Some(value) = table.value("cmd") else {
@@ -98,7 +143,7 @@ fn read_start(top: &mut Fields<'_, '_>, variants: &Variants, p: &mut Problems) -
     let env_span = table.span_of("env");
     table.finish(&[], p);
     let command = command?;
-    let right = program::with_variants(&START_PLACEHOLDERS, variants);
+    let right = program::with_variants(right, variants);
     check_placeholders(&command, &right, &span, p);
     check_placeholders(env.values(), &right, &env_span, p);
     check_port(command.iter().chain(env.values()), &span, p);

@@ -1,0 +1,233 @@
+//! The rows of a workload's table, where it is not all combinations of subjects and settings:
+//! each names its subject, the settings that it has, and the row beside which it stands. Pure.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::fields::{self, Fields, Problems, Value};
+use super::words::short;
+use super::{Experiment, Setting, Workload, names};
+use crate::diagnosis::{Diagnosis, suggest};
+
+/// Bytes of a title at the most.
+const TITLE_BYTES_MAX: usize = 200;
+
+/// One of `rows`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What the table calls it.
+    pub title: Spanned<String>,
+    /// Subject's id.
+    pub subject: Spanned<String>,
+    /// Values by setting, in the order of the file.
+    pub settings: Vec<(Spanned<String>, Spanned<String>)>,
+    /// The row beside which its ratios are.
+    pub beside: Beside,
+}
+
+/// Beside which row one stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Beside {
+    /// The first one, as where nothing is said. The first one itself: beside nothing.
+    First,
+    /// None, by `beside = false`.
+    Nothing,
+    /// The one of this title.
+    Row(Spanned<String>),
+}
+
+impl Row {
+    /// Title of the row beside which it stands, as the `index`-th of `rows`.
+    pub fn beside_of<'a>(&'a self, index: usize, rows: &'a [Row]) -> Option<&'a str> {
+        match &self.beside {
+            Beside::Row(title) => Some(title.get_ref()),
+            Beside::First if index > 0 => rows.first().map(|row| row.title.get_ref().as_str()),
+            Beside::First | Beside::Nothing => None,
+        }
+    }
+
+    /// Its settings and their values.
+    pub fn written<'a>(&'a self, settings: &'a [Setting]) -> Vec<(&'a Setting, &'a str)> {
+        // In the order of the settings, not of the row, so that the order of a row is free.
+        let value = |setting: &'a Setting| {
+            let mut own = self.settings.iter();
+            let found = own.find(|(name, _)| *name == setting.name)?;
+            Some((setting, found.1.get_ref().as_str()))
+        };
+        settings.iter().filter_map(value).collect()
+    }
+}
+
+/// `rows` of a workload; empty where there are none.
+pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<Row> {
+    let rows = table.tables("rows", "rows = [{…}]", p);
+    if table.has("rows") {
+        if rows.is_empty() {
+            let message = "`rows` is empty: the workload would have no cell";
+            p.note(Diagnosis::new(table.span_of("rows"), message));
+        }
+        if table.has("subjects") {
+            let message = "`subjects` cannot go with `rows`: each row names its subject";
+            p.note(Diagnosis::new(table.span_of("subjects"), message));
+        }
+    }
+    let read = rows.into_iter().map(|row| read_row(row, p));
+    read.collect::<Vec<_>>().into_iter().flatten().collect()
+}
+
+fn read_row(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Row> {
+    let title = table.text_needed("title", "title = \"No backend\"", p);
+    if let Some(title) = &title {
+        check_title(title, p);
+    }
+    let subject = table.text_needed("subject", "subject = \"rust/axum\"", p);
+    let beside = match table.value("beside") {
+        None => Some(Beside::First),
+        Some(value) if value.get_ref().as_bool() == Some(false) => Some(Beside::Nothing),
+        Some(value) => fields::text("beside", value, p).map(Beside::Row),
+    };
+    let settings = values_by_setting(&table, p);
+    Some(Row {
+        title: title?,
+        subject: subject?,
+        settings,
+        beside: beside?,
+    })
+}
+
+fn check_title(title: &Spanned<String>, p: &mut Problems) {
+    let text = title.get_ref();
+    if text.trim().is_empty() || text.len() > TITLE_BYTES_MAX || text.contains(char::is_control) {
+        let message = format!("a title is one line of at most {TITLE_BYTES_MAX} bytes");
+        p.note(Diagnosis::new(title.span(), message));
+    }
+}
+
+/// What nobody asked for yet of a table, as values of settings.
+pub fn values_by_setting(
+    table: &Fields<'_, '_>,
+    p: &mut Problems,
+) -> Vec<(Spanned<String>, Spanned<String>)> {
+    let mut rest: Vec<(Spanned<&str>, &Value<'_>)> = table.rest().collect();
+    rest.sort_by_key(|(key, _)| key.span().start);
+    let mut settings = Vec::with_capacity(rest.len());
+    for (key, value) in rest {
+        let text = match value.get_ref() {
+            DeValue::Integer(number) => Some(Spanned::new(value.span(), number.to_string())),
+            DeValue::Boolean(truth) => Some(Spanned::new(value.span(), truth.to_string())),
+            _ => fields::text(key.get_ref(), value, p),
+        };
+        let name = Spanned::new(key.span(), (*key.get_ref()).to_owned());
+        settings.extend(text.map(|text| (name, text)));
+    }
+    settings
+}
+
+/// What can be checked without the subjects' own files.
+pub fn check_within(experiment: &Experiment, p: &mut Problems) {
+    for workload in &experiment.workloads {
+        for row in &workload.rows {
+            check_settings(experiment, row, p);
+        }
+        check_titles(workload, p);
+        check_alike(workload, p);
+        check_beside(workload, p);
+    }
+}
+
+fn check_settings(experiment: &Experiment, row: &Row, p: &mut Problems) {
+    for (name, value) in &row.settings {
+        let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
+            let mut keys = vec!["title", "subject", "beside"];
+            keys.extend(
+                experiment
+                    .settings
+                    .iter()
+                    .map(|s| s.name.get_ref().as_str()),
+            );
+            let message = format!("unknown key `{}` in a row", short(name.get_ref()));
+            let help = suggest(name.get_ref(), "key", &keys);
+            p.note(Diagnosis::new(name.span(), message).help(help));
+            continue;
+        };
+        let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
+        names::known_value(name, value, &values, p);
+    }
+}
+
+fn check_titles(workload: &Workload, p: &mut Problems) {
+    for (index, row) in workload.rows.iter().enumerate() {
+        let mut before = workload.rows[..index].iter();
+        if before.any(|other| other.title == row.title) {
+            let message = format!("two rows are called `{}`", short(row.title.get_ref()));
+            let help = "give each row a `title` of its own";
+            p.note(Diagnosis::new(row.title.span(), message).help(help));
+        }
+    }
+}
+
+/// Two rows of one subject with the same settings are one cell.
+fn check_alike(workload: &Workload, p: &mut Problems) {
+    let by_name = |row: &Row| -> BTreeMap<String, String> {
+        let own = row.settings.iter();
+        own.map(|(name, value)| (name.get_ref().clone(), value.get_ref().clone()))
+            .collect()
+    };
+    for (index, row) in workload.rows.iter().enumerate() {
+        let alike = |other: &&Row| other.subject == row.subject && by_name(other) == by_name(row);
+        if let Some(other) = workload.rows[..index].iter().find(alike) {
+            let message = format!(
+                "this row is the same as `{}`: its subject and its settings are",
+                short(other.title.get_ref())
+            );
+            let help = "leave it out, or give it a setting in which it differs";
+            p.note(Diagnosis::new(row.title.span(), message).help(help));
+        }
+    }
+}
+
+fn check_beside(workload: &Workload, p: &mut Problems) {
+    let rows = &workload.rows;
+    let titles: Vec<&str> = rows
+        .iter()
+        .map(|row| row.title.get_ref().as_str())
+        .collect();
+    for (index, row) in rows.iter().enumerate() {
+        let Beside::Row(beside) = &row.beside else {
+            continue;
+        };
+        if beside.get_ref() == row.title.get_ref() {
+            let message = "a row cannot stand beside itself";
+            let help = "`beside = false`: it stands for itself, without a ratio";
+            p.note(Diagnosis::new(beside.span(), message).help(help));
+        } else if !titles.contains(&beside.get_ref().as_str()) {
+            let message = format!("no row is called `{}`", short(beside.get_ref()));
+            let help = suggest(beside.get_ref(), "row", &titles);
+            p.note(Diagnosis::new(beside.span(), message).help(help));
+        } else if comes_back(index, rows) {
+            let message = "the rows stand beside each other in a circle";
+            let help = "one of them must stand for itself: beside = false";
+            p.note(Diagnosis::new(beside.span(), message).help(help));
+        }
+    }
+}
+
+/// Whether the way from row to row that begins at `start` leads back to it.
+fn comes_back(start: usize, rows: &[Row]) -> bool {
+    let mut at = start;
+    for _ in 0..rows.len() {
+        let Some(title) = rows[at].beside_of(at, rows) else {
+            return false;
+        };
+        let Some(next) = rows.iter().position(|row| row.title.get_ref() == title) else {
+            return false;
+        };
+        if next == start {
+            return true;
+        }
+        at = next;
+    }
+    false
+}

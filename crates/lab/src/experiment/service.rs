@@ -1,0 +1,270 @@
+//! The parts of an experiment that are about what stands around a server: backing services,
+//! proxies in front, instances, where output goes, and numbers that must come out right. Pure.
+//!
+//! Not for: rows of a table ([`super::rows`]), or what of it stands around one cell
+//! ([`crate::plan`]).
+
+use std::collections::BTreeMap;
+use std::ops::{Range, RangeInclusive};
+
+use prony_record::{Ended, Output};
+use toml::Spanned;
+
+use super::fields::{self, Fields, Problems, Value};
+use super::read::{self, read_name};
+use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
+use super::{From, Setting, SubjectEntry, work};
+use crate::diagnosis::{Diagnosis, suggest};
+use crate::subject;
+
+/// The setting whose value is the number of processes of the subject.
+pub const INSTANCES: &str = "instances";
+/// The setting whose value is the number of threads of the generator.
+pub const GENERATORS: &str = "generators";
+/// Values of both.
+const PROCESSES: RangeInclusive<u64> = 1..=64;
+/// Folders of a role, which begin the names of services.
+const PREFIX: &str = "backing/";
+/// What one request adds to a tally.
+const ADDS: RangeInclusive<u64> = 1..=1 << 32;
+
+/// What the values of a setting put around a subject, each by value.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AroundOf {
+    /// Backing services that are started.
+    pub backings: BTreeMap<String, Vec<Spanned<String>>>,
+    /// The proxy that is asked instead.
+    pub fronts: BTreeMap<String, Spanned<String>>,
+    /// Where standard output goes.
+    pub outputs: BTreeMap<String, Output>,
+}
+
+impl AroundOf {
+    /// Whether it puts nothing around anything.
+    pub fn is_empty(&self) -> bool {
+        self.backings.is_empty() && self.fronts.is_empty() && self.outputs.is_empty()
+    }
+}
+
+/// `tally`: a number that every right answer raises.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tally {
+    /// Where it stands in the file.
+    pub place: Range<usize>,
+    /// Path whose answer to GET is the number.
+    pub path: String,
+    /// By how much one request raises it.
+    pub adds: u64,
+    /// How the subject is ended before it is asked what it kept; `None`: it is not.
+    pub kept: Option<Ended>,
+}
+
+impl Setting {
+    /// All texts that it may add.
+    pub fn texts(&self) -> impl Iterator<Item = &String> {
+        let of_values = self.env_of.values().flat_map(BTreeMap::values);
+        self.args.iter().chain(self.env.values()).chain(of_values)
+    }
+
+    /// The texts that it adds with `value`.
+    pub fn texts_of(&self, value: &str) -> impl Iterator<Item = &String> {
+        let of_value = self.env_of.get(value).into_iter();
+        let of_value = of_value.flat_map(BTreeMap::values);
+        self.args.iter().chain(self.env.values()).chain(of_value)
+    }
+}
+
+/// Whether a setting of this name is a number of processes.
+pub fn is_number_of_processes(name: &str) -> bool {
+    name == INSTANCES || name == GENERATORS
+}
+
+fn is_path(name: &str) -> bool {
+    name.contains('/')
+}
+
+/// `[[backing]]`.
+pub fn read_backing(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
+    read_service(table, "ref = \"backing/redis\"", &BACKING_PLACEHOLDERS, p)
+}
+
+/// `[[front]]`.
+pub fn read_front(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
+    read_service(table, "ref = \"front/nginx\"", &FRONT_PLACEHOLDERS, p)
+}
+
+fn read_service(
+    mut table: Fields<'_, '_>,
+    example: &str,
+    right: &[&str],
+    p: &mut Problems,
+) -> Option<SubjectEntry> {
+    let named = table.has("cmd") || table.has("url");
+    for key in ["cmd", "url"] {
+        if let Some(value) = table.value(key) {
+            let message = format!("`{key}` cannot be in {}: only a folder can", table.place);
+            let help = format!("a folder with a subject.toml of this role: {example}");
+            p.note(Diagnosis::new(value.span(), message).help(help));
+        }
+    }
+    let reference = match named {
+        true => table.text("ref", p),
+        false => table.text_needed("ref", example, p),
+    };
+    let name = read_name(&mut table, p);
+    for name in name.iter().filter(|name| is_taken(name.get_ref())) {
+        let name_text = name.get_ref();
+        let message =
+            format!("it cannot be called `{name_text}`: `{{{name_text}}}` means something else");
+        p.note(Diagnosis::new(name.span(), message));
+    }
+    let args = read::texts(table.texts("args", p).unwrap_or_default());
+    let env = table.map("env", p).unwrap_or_default();
+    subject::check_placeholders(&args, right, &table.span_of("args"), p);
+    subject::check_placeholders(env.values(), right, &table.span_of("env"), p);
+    let place = table.span.clone();
+    table.finish(&[], p);
+    Some(SubjectEntry {
+        place,
+        from: From::Ref(reference?),
+        name,
+        threads: None,
+        args,
+        env,
+        endpoints: None,
+        ready: None,
+        stop: None,
+        works: Vec::new(),
+        output: None,
+    })
+}
+
+/// Whether `{name}` is a placeholder of its own.
+fn is_taken(name: &str) -> bool {
+    let right = words::with_clients(&FRONT_PLACEHOLDERS);
+    right.contains(&name) || words::START_PLACEHOLDERS.contains(&name) || name == "value"
+}
+
+/// The names that services are given in the file, as placeholders.
+pub fn names(entries: &[SubjectEntry]) -> Vec<String> {
+    let names = entries.iter().filter_map(|entry| entry.name.as_ref());
+    names.map(|name| name.get_ref().clone()).collect()
+}
+
+/// `backing_of`, `front_of` and `output_of` of a setting with these values.
+pub fn read_around(table: &mut Fields<'_, '_>, values: &[String], p: &mut Problems) -> AroundOf {
+    AroundOf {
+        backings: work::by_value(table, "backing_of", values, p, |key, value, p| {
+            let items = fields::list(key, value, "a list such as [\"backing/redis\"]", p)?;
+            let names = items.iter().map(|item| fields::text(key, item, p));
+            Some(names.collect::<Vec<_>>().into_iter().flatten().collect())
+        }),
+        fronts: work::by_value(table, "front_of", values, p, fields::text),
+        outputs: work::by_value(table, "output_of", values, p, output),
+    }
+}
+
+fn output(key: &str, value: &Value<'_>, p: &mut Problems) -> Option<Output> {
+    let word = fields::text(key, value, p)?;
+    let known = [
+        ("file", Output::File),
+        ("pipe", Output::Pipe),
+        ("terminal", Output::Terminal),
+        ("null", Output::Null),
+    ];
+    let found = known.iter().find(|(name, _)| name == word.get_ref());
+    if found.is_none() {
+        let names = known.map(|(name, _)| name);
+        let message = format!("output cannot go to `{}`", short(word.get_ref()));
+        let help = suggest(word.get_ref(), "output", &names);
+        p.note(Diagnosis::new(word.span(), message).help(help));
+    }
+    found.map(|&(_, output)| output)
+}
+
+/// Whether the values of `instances` and `generators` are numbers of processes.
+pub fn check_processes(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
+    let is_right = |value: &&String| {
+        let number = value.parse().ok();
+        number.is_some_and(|count: u64| PROCESSES.contains(&count))
+    };
+    if let Some(wrong) = values.iter().find(|value| !is_right(value)) {
+        let (least, most) = PROCESSES.into_inner();
+        let message = format!("`{}` is no number of {name}", short(wrong));
+        let help = format!("values = [1, 2]: whole numbers from {least} to {most}");
+        p.note(Diagnosis::new(table.span_of("values"), message).help(help));
+    }
+}
+
+/// `tally`.
+pub fn read_tally(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Tally> {
+    let mut table = table.table("tally", "tally = {…}", p)?;
+    let path = table.text_needed("path", "path = \"/\"", p);
+    if let Some(path) = &path {
+        read::check_path(path, p);
+    }
+    if !table.has("adds") {
+        table.missing("adds", "adds = 1", p);
+    }
+    let adds = table.whole("adds", ADDS, p);
+    let kept = table.text("kept", p).map(|word| kept(&word, p));
+    let place = table.span.clone();
+    table.finish(&[], p);
+    Some(Tally {
+        place,
+        path: path?.into_inner(),
+        adds: adds?,
+        kept: kept.flatten(),
+    })
+}
+
+fn kept(word: &Spanned<String>, p: &mut Problems) -> Option<Ended> {
+    match word.get_ref().as_str() {
+        "no" => None,
+        "stop" => Some(Ended::Stopped),
+        "kill" => Some(Ended::Killed),
+        other => {
+            let message = format!("`{}` is no way to end a server", short(other));
+            let help = "kept = \"stop\": as its [stop] says; \"kill\": by SIGKILL under load; \
+                        \"no\": it is not started anew";
+            p.note(Diagnosis::new(word.span(), message).help(help));
+            None
+        }
+    }
+}
+
+/// Keys of requests to servers in a workload of programs or clients.
+pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
+    for key in ["rows", "tally"] {
+        if let Some(value) = table.value(key) {
+            let message = format!("`{key}` is for a workload with a `request`");
+            p.note(Diagnosis::new(value.span(), message));
+        }
+    }
+}
+
+/// A cell has one proxy in front, and its output goes to one place.
+pub fn check_within(settings: &[Setting], p: &mut Problems) {
+    let fronts = |setting: &&Setting| !setting.around.fronts.is_empty();
+    let outputs = |setting: &&Setting| !setting.around.outputs.is_empty();
+    let of_fronts: Vec<&Setting> = settings.iter().filter(fronts).collect();
+    let of_outputs: Vec<&Setting> = settings.iter().filter(outputs).collect();
+    for (key, all) in [("front_of", of_fronts), ("output_of", of_outputs)] {
+        let Some((first, others)) = all.split_first() else {
+            continue;
+        };
+        for other in others {
+            let first = first.name.get_ref();
+            let message = format!("the setting `{first}` has `{key}`, too, and a cell has one");
+            let help = format!("make `{first}` and this one setting with more values");
+            p.note(Diagnosis::new(other.name.span(), message).help(help));
+        }
+    }
+}
+
+/// Names in braces that must be those of backing services.
+pub fn named<'t>(texts: impl Iterator<Item = &'t String>, has_backings: bool) -> Vec<&'t str> {
+    let names = texts.flat_map(|text| words::services(text));
+    let meant = |name: &&str| is_path(name) && (has_backings || name.starts_with(PREFIX));
+    names.filter(meant).collect()
+}

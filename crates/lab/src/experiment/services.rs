@@ -1,0 +1,233 @@
+//! Whether what an experiment says of services, rows and tallies fits the subjects' own files.
+
+use toml::Spanned;
+
+use super::fields::Problems;
+use super::names::{differ, known};
+use super::words::short;
+use super::{Experiment, From, Parts, Row, Setting, Workload, service};
+use crate::diagnosis::{Diagnoses, Diagnosis};
+use crate::plan::{names_in, why_not_set};
+use crate::subject::{Role, Subject};
+
+/// Checks the names that refer to backing services and fronts.
+pub(super) fn check_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut Problems) {
+    differ("backing service", ids.backings, &experiment.backings, p);
+    differ("front", ids.fronts, &experiment.fronts, p);
+    let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
+    let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
+    for setting in &experiment.settings {
+        for name in setting.around.backings.values().flatten() {
+            declared("backing", name, &backings, p);
+        }
+        for name in setting.around.fronts.values() {
+            declared("front", name, &fronts, p);
+        }
+        let span = setting.name.span();
+        for name in service::named(setting.texts(), !backings.is_empty()) {
+            let name = Spanned::new(span.clone(), name.to_owned());
+            declared("backing", &name, &backings, p);
+        }
+    }
+}
+
+/// Notes a service that has no entry.
+fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
+    if !right.is_empty() {
+        known(kind, name, right, p);
+    } else {
+        let text = short(name.get_ref());
+        let message = format!("there is no {kind} `{text}` in this experiment");
+        let help = format!("[[{kind}]]\nref = \"{text}\"");
+        p.note(Diagnosis::new(name.span(), message).help(help));
+    }
+}
+
+/// Checks that each subject is what the experiment takes it for, that all services are used,
+/// and that rows and tallies ask for what can be. `all`: in the order of
+/// [`Experiment::entries`].
+pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
+    let mut problems = Problems::default();
+    let p = &mut problems;
+    let parts = experiment.split(all);
+    check_roles(experiment, &parts, p);
+    check_ids(experiment, &parts, p);
+    check_texts(experiment, &parts, p);
+    check_used(experiment, &parts, p);
+    for workload in &experiment.workloads {
+        check_tally(experiment, workload, parts.subjects, p);
+        for row in &workload.rows {
+            check_row(experiment, workload, row, &parts, p);
+        }
+    }
+    if problems.0.is_empty() {
+        return Ok(());
+    }
+    Err(experiment.diagnoses(problems.0))
+}
+
+fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+    let kind = |role: Role| match role {
+        Role::Backing => "backing",
+        Role::Front => "front",
+        Role::Server | Role::Program | Role::Client => "subject",
+    };
+    let wanted = [
+        ("subject", parts.subjects, &experiment.subjects),
+        ("backing", parts.backings, &experiment.backings),
+        ("front", parts.fronts, &experiment.fronts),
+    ];
+    for (wanted, subjects, entries) in wanted {
+        for (subject, entry) in subjects.iter().zip(entries) {
+            let own = kind(subject.role);
+            if own != wanted {
+                let message = format!("`{}` is a {own}, not a {wanted}", subject.id);
+                let help = format!("its entry is [[{own}]]");
+                p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+            }
+        }
+    }
+}
+
+/// Cells and what is not run name services as they name subjects.
+fn check_ids(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+    let backings = parts.backings.iter().zip(&experiment.backings);
+    let fronts = parts.fronts.iter().zip(&experiment.fronts);
+    let before = |id: &str, is_front: bool| {
+        let mut all = parts.subjects.iter().chain(parts.peers);
+        let mut backings = parts.backings.iter();
+        all.any(|other| other.id == id) || (is_front && backings.any(|other| other.id == id))
+    };
+    let backings = backings.map(|pair| (pair, false));
+    for ((service, entry), is_front) in backings.chain(fronts.map(|pair| (pair, true))) {
+        if before(&service.id, is_front) {
+            let message = format!("another entry is called `{}`, too", service.id);
+            let help = "give one of them a `name` of its own";
+            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+        }
+    }
+}
+
+/// `{NAME}` in the texts of subjects is a backing service.
+fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+    let backings: Vec<&str> = parts.backings.iter().map(|b| b.id.as_str()).collect();
+    for (subject, entry) in parts.subjects.iter().zip(&experiment.subjects) {
+        let texts = subject.start.iter().chain(subject.env.values());
+        for name in service::named(texts, !backings.is_empty()) {
+            let name = Spanned::new(entry.place.clone(), name.to_owned());
+            declared("backing", &name, &backings, p);
+        }
+    }
+}
+
+/// A service that nothing starts was meant to be started.
+fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
+    let settings = &experiment.settings;
+    for (backing, entry) in parts.backings.iter().zip(&experiment.backings) {
+        let of_setting = |setting: &Setting| {
+            let mut named = setting.around.backings.values().flatten();
+            named.any(|name| *name.get_ref() == backing.id)
+                || names_in(setting.texts(), &backing.id)
+        };
+        let of_subject = |subject: &Subject| {
+            names_in(
+                subject.start.iter().chain(subject.env.values()),
+                &backing.id,
+            )
+        };
+        if !settings.iter().any(of_setting) && !parts.subjects.iter().any(of_subject) {
+            let id = &backing.id;
+            let message = format!("nothing starts the backing service `{id}`");
+            let help = format!(
+                "a setting names it: backing_of = {{ VALUE = [\"{id}\"] }}, or env with {{{id}}}"
+            );
+            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+        }
+    }
+    for (front, entry) in parts.fronts.iter().zip(&experiment.fronts) {
+        let id = &front.id;
+        let mut named = settings.iter().flat_map(|s| s.around.fronts.values());
+        if !named.any(|name| name.get_ref() == id) {
+            let message = format!("nothing puts the front `{id}` before a subject");
+            let help = format!("a setting does: front_of = {{ VALUE = \"{id}\" }}");
+            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
+        }
+    }
+}
+
+/// What a server kept can be asked only of one that Prony starts.
+fn check_tally(
+    experiment: &Experiment,
+    workload: &Workload,
+    subjects: &[Subject],
+    p: &mut Problems,
+) {
+    let Some(tally) = workload.tally.as_ref().filter(|tally| tally.kept.is_some()) else {
+        return;
+    };
+    for (subject, entry) in subjects.iter().zip(&experiment.subjects) {
+        let is_named = match (workload.rows.as_slice(), &workload.subjects) {
+            ([], None) => subject.answers(&workload.request.path),
+            ([], Some(names)) => names.iter().any(|name| *name.get_ref() == subject.id),
+            (rows, _) => rows.iter().any(|row| *row.subject.get_ref() == subject.id),
+        };
+        if is_named && matches!(entry.from, From::Url(_)) {
+            let message = format!(
+                "what `{}` kept cannot be asked: it is not started, and not ended, by Prony",
+                subject.id
+            );
+            let help = "kept = \"no\", or name the subjects of this workload without it";
+            p.note(Diagnosis::new(tally.place.clone(), message).help(help));
+        }
+    }
+}
+
+/// A row is one cell, which must be possible as it is written.
+fn check_row(
+    experiment: &Experiment,
+    workload: &Workload,
+    row: &Row,
+    parts: &Parts<'_, Subject>,
+    p: &mut Problems,
+) {
+    let mut subjects = parts.subjects.iter();
+    let Some(subject) = subjects.find(|subject| subject.id == *row.subject.get_ref()) else {
+        return;
+    };
+    if let Some(message) = why_not_asked(workload, subject) {
+        p.note(Diagnosis::new(row.subject.span(), message));
+        return;
+    }
+    for (name, value) in &row.settings {
+        let mut settings = experiment.settings.iter();
+        let Some(setting) = settings.find(|setting| setting.name == *name) else {
+            continue;
+        };
+        let written = row.written(&experiment.settings);
+        let why = why_not_set(
+            (setting, value.get_ref()),
+            &written,
+            subject,
+            workload,
+            parts,
+        );
+        if let Some((message, help)) = why {
+            p.note(Diagnosis::new(name.span(), message).help(help));
+        }
+    }
+}
+
+fn why_not_asked(workload: &Workload, subject: &Subject) -> Option<String> {
+    let id = &subject.id;
+    if !subject.is_server() {
+        return Some(format!("`{id}` is no server, and this is a `request`"));
+    }
+    let tally = workload.tally.as_ref().map(|tally| tally.path.as_str());
+    let mut paths = [Some(workload.request.path.as_str()), tally].into_iter();
+    let path = paths.find_map(|path| path.filter(|path| !subject.answers(path)))?;
+    let answers = crate::diagnosis::quoted(&subject.endpoints);
+    Some(format!(
+        "`{id}` does not answer `{}`: it answers {answers}",
+        short(path)
+    ))
+}

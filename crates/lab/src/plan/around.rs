@@ -1,0 +1,203 @@
+//! The part of a plan that is about what stands around a server: which backing services, which
+//! proxy, how many processes, and what of that this machine cannot have. Pure.
+//!
+//! A backing service is started in a cell when a setting's `backing_of` names it for the
+//! cell's value, or when its name stands in braces in what the cell's subject or its settings
+//! say: who asks for an address needs somebody there.
+
+use prony_record::{Around, Cell, NotRun, PlannedSubject};
+
+use super::cells::Written;
+use super::facts::Facts;
+use super::program;
+use crate::experiment::{
+    AroundOf, Experiment, GENERATORS, INSTANCES, Parts, Setting, THREADS, Workload,
+};
+use crate::subject::Subject;
+
+/// Cells that a message names at the most.
+const NAMED_MAX: usize = 3;
+
+/// Whether `{id}` stands in one of `texts`.
+pub(crate) fn names_in<'a>(mut texts: impl Iterator<Item = &'a String>, id: &str) -> bool {
+    let braced = format!("{{{id}}}");
+    texts.any(|text| text.contains(&braced))
+}
+
+/// What settings put around `subject` in a cell.
+pub fn around(subject: &Subject, written: &[Written<'_>], services: &Parts<'_, Subject>) -> Around {
+    let needs = |backing: &&Subject| {
+        let own = subject.start.iter().chain(subject.env.values());
+        let of_setting = |(setting, value): &Written<'_>| {
+            let named = setting.around.backings.get(*value).into_iter().flatten();
+            named.into_iter().any(|name| *name.get_ref() == backing.id)
+                || names_in(setting.texts_of(value), &backing.id)
+        };
+        names_in(own, &backing.id) || written.iter().any(of_setting)
+    };
+    let backings = services.backings.iter().filter(needs);
+    let of = |name: &str| {
+        let mut own = written.iter();
+        let found = own.find(|(setting, _)| setting.name.get_ref() == name);
+        found.and_then(|(_, value)| value.parse().ok())
+    };
+    let own = || {
+        written
+            .iter()
+            .map(|(setting, value)| (&setting.around, *value))
+    };
+    let front = |(around, value): (&AroundOf, &str)| around.fronts.get(value).cloned();
+    let output = |(around, value): (&AroundOf, &str)| around.outputs.get(value).copied();
+    Around {
+        backings: backings.map(|backing| backing.id.clone()).collect(),
+        front: own().find_map(front).map(toml::Spanned::into_inner),
+        instances: of(INSTANCES).unwrap_or(1),
+        generators: of(GENERATORS).unwrap_or(0),
+        output: own().find_map(output).unwrap_or_default(),
+    }
+}
+
+/// The services of `around`.
+pub fn services_of<'a>(
+    around: &'a Around,
+    services: &Parts<'a, Subject>,
+) -> impl Iterator<Item = &'a Subject> {
+    let all = services.backings.iter().chain(services.fronts);
+    all.filter(|service| uses(around, &service.id))
+}
+
+/// Whether the service `id` stands around a subject.
+pub fn uses(around: &Around, id: &str) -> bool {
+    around.backings.iter().any(|own| own == id) || around.front.as_deref() == Some(id)
+}
+
+/// Whether a setting is about servers only: what it says means nothing to a program or client.
+pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
+    let name = setting.name.get_ref();
+    let named = |backing: &Subject| names_in(setting.texts(), &backing.id);
+    name == INSTANCES
+        || name == GENERATORS
+        || !setting.around.is_empty()
+        || services.backings.iter().any(named)
+}
+
+/// Why a row of `workload` cannot have `setting` with `value` on `subject`, and what to do.
+/// `written`: all settings of the row.
+pub(crate) fn why_not_set(
+    (setting, value): Written<'_>,
+    written: &[Written<'_>],
+    subject: &Subject,
+    workload: &Workload,
+    services: &Parts<'_, Subject>,
+) -> Option<(String, String)> {
+    let (id, name) = (&subject.id, setting.name.get_ref());
+    if !subject.is_started() {
+        let message = format!("nothing can be set on `{id}`, which already runs");
+        return Some((message, String::new()));
+    }
+    if !super::is_listed(&setting.subjects, subject) {
+        let message = format!("the setting `{name}` is not for `{id}`, by its `subjects`");
+        return Some((message, format!("add \"{id}\" to them")));
+    }
+    if !super::cells::is_for(setting, workload) {
+        let own = workload.name.get_ref();
+        let message = format!("the setting `{name}` is not for `{own}`, by its `workloads`");
+        return Some((message, format!("add \"{own}\" to them")));
+    }
+    let around = around(subject, written, services);
+    let of_services = || services_of(&around, services);
+    let offered = |other: &&Subject| other.variants.contains_key(name);
+    if !program::is_told(setting, subject, workload) && !of_services().any(|s| offered(&s)) {
+        let message = format!("the setting `{name}` changes nothing about `{id}`");
+        let help = match name.as_str() {
+            THREADS => "`{threads}` stands neither in its command nor in its environment",
+            _ => {
+                "it has neither `env` nor `args`, and nothing in this row offers builds by this name"
+            }
+        };
+        return Some((message, help.to_owned()));
+    }
+    let mut all = std::iter::once(subject).chain(of_services());
+    let other = all.find(|own| !program::offers(setting, own, value))?;
+    let offered = other.variants.get(name).cloned().unwrap_or_default();
+    let message = format!(
+        "`{}` does not offer the build `{value}` of `{name}`",
+        other.id
+    );
+    let help = format!("it offers {}", crate::diagnosis::quoted(&offered));
+    Some((message, help))
+}
+
+/// The services that cells need, in the order of the experiment.
+pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item = &'a Subject> {
+    let needed = |service: &&Subject| cells.iter().any(|cell| uses(&cell.around, &service.id));
+    services.iter().filter(needed)
+}
+
+/// Services of `cells` that need what is not there.
+pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
+    let all = used(services.backings, cells).chain(used(services.fronts, cells));
+    let missing = |service: &Subject| {
+        let lacks = facts.missing(&service.needs);
+        let reason = lacks.join(", ");
+        (!lacks.is_empty()).then(|| NotRun {
+            what: service.id.clone(),
+            reason: with_cells(&reason, &service.id, cells),
+            remedy: facts.remedy(&service.needs),
+        })
+    };
+    all.filter_map(missing).collect()
+}
+
+/// A reason why the service `id` cannot be had, with the cells that go with it.
+pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
+    let gone = cells.iter().filter(|cell| uses(&cell.around, id));
+    let gone: Vec<&str> = gone.map(|cell| cell.id.as_str()).collect();
+    let named = crate::diagnosis::quoted(&gone[..gone.len().min(NAMED_MAX)]);
+    match gone.len().saturating_sub(NAMED_MAX) {
+        0 => format!("{reason}; without it there is no {named}"),
+        more => format!("{reason}; without it there is no {named} and {more} more"),
+    }
+}
+
+/// Whether a service of the cell is among what is not run.
+pub fn lacks(cell: &Cell, not_run: &[NotRun]) -> bool {
+    not_run.iter().any(|gone| uses(&cell.around, &gone.what))
+}
+
+/// Cells whose connections cannot be shared out over all of their processes.
+pub fn impossible(cells: &[Cell]) -> Vec<NotRun> {
+    let too_few = |cell: &Cell| {
+        let around = &cell.around;
+        let direct = around.front.is_none() && cell.connections < around.instances;
+        let (processes, what) = match cell.connections < around.generators {
+            true => (around.generators, "threads of the generator"),
+            false if direct => (around.instances, "instances"),
+            false => return None,
+        };
+        let connections = cell.connections;
+        let plural = if connections == 1 { "" } else { "s" };
+        Some(NotRun {
+            what: cell.id.clone(),
+            reason: format!(
+                "{processes} {what} cannot share {connections} connection{plural}: each needs one"
+            ),
+            remedy: String::new(),
+        })
+    };
+    let of_server = |cell: &&Cell| cell.connections > 0;
+    cells.iter().filter(of_server).filter_map(too_few).collect()
+}
+
+/// Whether a proxy stands in front of any subject of the experiment.
+pub fn has_front(experiment: &Experiment) -> bool {
+    experiment
+        .settings
+        .iter()
+        .any(|s| !s.around.fronts.is_empty())
+}
+
+/// Keeps only the services that `cells` need.
+pub fn retain(planned: &mut Vec<PlannedSubject>, cells: &[Cell]) {
+    planned.retain(|service| cells.iter().any(|cell| uses(&cell.around, &service.id)));
+}

@@ -1,0 +1,53 @@
+//! The part of a plan that is about tables whose rows are written out. Pure.
+
+use prony_record::{Cell, Cores, Plan, PlannedRow};
+
+use super::program;
+use crate::experiment::{Setting, Workload};
+
+/// The rows of a workload as they are planned, those without a cell among them.
+pub fn planned(workload: &Workload, settings: &[Setting], cores: &Cores) -> Vec<PlannedRow> {
+    let rows = &workload.rows;
+    let planned = |(index, row): (usize, &crate::experiment::Row)| {
+        let written = row.written(settings);
+        let shown = written.iter().map(|(setting, value)| {
+            let value = program::value_of(setting, value, workload, cores);
+            (setting.name.get_ref().clone(), value)
+        });
+        PlannedRow {
+            title: row.title.get_ref().clone(),
+            subject: row.subject.get_ref().clone(),
+            settings: shown.collect(),
+            beside: row.beside_of(index, rows).map(str::to_owned),
+        }
+    };
+    rows.iter().enumerate().map(planned).collect()
+}
+
+/// Takes rows without a cell out of the plan. One that stood beside such a row stands for
+/// itself from then on, and a note says so.
+pub fn settle(plan: &mut Plan) {
+    let cells = &plan.cells;
+    for workload in &mut plan.workloads {
+        let name = workload.name.clone();
+        let all = std::mem::take(&mut workload.rows);
+        let has_cell = |row: &PlannedRow| cells.iter().any(|cell| is_of(cell, &name, row));
+        let (kept, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(has_cell);
+        workload.rows = kept;
+        for row in &mut workload.rows {
+            let beside = row.beside.take();
+            let is_gone = |title: &String| gone.iter().any(|other| other.title == *title);
+            row.beside = beside.clone().filter(|title| !is_gone(title));
+            if let (None, Some(title)) = (&row.beside, beside) {
+                plan.notes.push(format!(
+                    "{name}: the row `{}` has no ratio, since `{title}`, beside which it stands, is not run",
+                    row.title
+                ));
+            }
+        }
+    }
+}
+
+fn is_of(cell: &Cell, workload: &str, row: &PlannedRow) -> bool {
+    cell.workload == workload && cell.subject == row.subject && cell.settings == row.settings
+}
