@@ -144,6 +144,7 @@ clicky! {
     front_nginx: "front/nginx",
     front_nginx_close: "front/nginx-close",
     go_atreugo_clicky: "go/atreugo-clicky",
+    python_fastapi_clicky: "python/fastapi-clicky",
     rust_actix_clicky: "rust/actix-clicky",
 }
 
