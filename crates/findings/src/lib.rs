@@ -29,4 +29,4 @@ mod rules;
 pub use code::{Code, UnknownCode, explain};
 pub use finding::{Evidence, Finding, Severity, Unit, Value, Verdict, verdict};
 pub use records::{Case, Records};
-pub use rules::{findings, limits};
+pub use rules::{findings, keeps_nothing, limits};

@@ -74,10 +74,14 @@ pub fn rate(load: &LoadReport) -> Option<Rate> {
 
 /// CPU time of all processes of a role a completed request.
 pub fn cpu_per_request(trial: &Trial, role: Role) -> Option<Time> {
-    let load = trial.load.as_ref()?;
-    let cores = share_of_window(trial, cpu(trial, role)?)?;
+    each_request(trial, cpu(trial, role)?)
+}
+
+/// CPU time of the window a completed request.
+pub fn each_request(trial: &Trial, time: Nanos) -> Option<Time> {
+    let cores = share_of_window(trial, time)?;
     // The samplers' window may be a little longer than the generator's: cores' worth ÷ rate.
-    per_request(cores.0, load)
+    per_request(cores.0, trial.load.as_ref()?)
 }
 
 /// CPU time of the generator's threads a completed request, by their own clocks.

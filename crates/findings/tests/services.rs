@@ -160,6 +160,11 @@ fn p024_a_loss_is_invalid_after_a_stop_and_the_price_after_a_kill() {
         [(Code::P024, Severity::Invalid)]
     );
     assert_eq!(lost(Ended::Killed, PROXY), [(Code::P024, Severity::Info)]);
+    let forgets: &[_] = &[("backend", "none")];
+    assert_eq!(
+        lost(Ended::Stopped, forgets),
+        [(Code::P024, Severity::Info)]
+    );
     let memory: &[_] = &[("ack", "memory")];
     assert_eq!(lost(Ended::Killed, memory), [(Code::P024, Severity::Info)]);
     let synced: &[_] = &[("ack", "synced")];

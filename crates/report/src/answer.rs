@@ -12,6 +12,7 @@ use crate::figures::CellFigures;
 use crate::numbers;
 use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
+use crate::rows;
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 12;
@@ -21,7 +22,7 @@ const NAMES_MAX: usize = 12;
 pub struct Answer {
     /// What was done, and what is said of servers, a paragraph each.
     pub before: Vec<String>,
-    /// What is said of programs and of clients.
+    /// What is said of programs, of tables with rows and of clients.
     pub points: Vec<Point>,
     /// What speaks against some of it.
     pub after: Vec<String>,
@@ -37,6 +38,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
         before.push(claim);
         points = of_programs;
     }
+    points.extend(rows::words::points(run, cells));
     if let Some((claim, of_clients)) = clients::answer::points(run, cells, steps) {
         before.push(claim);
         points.extend(of_clients);
@@ -79,21 +81,22 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     said
 }
 
-/// The servers' cells of one workload and number of connections.
+/// The servers' cells of one workload and number of connections, where these are all combinations.
 pub fn group<'a>(
     cells: &'a [CellFigures],
     workload: &str,
     connections: u32,
 ) -> Vec<&'a CellFigures> {
-    let of_group =
-        |c: &&CellFigures| c.workload == workload && c.connections == connections && c.is_server();
+    let of_group = |c: &&CellFigures| {
+        c.workload == workload && c.connections == connections && c.is_combined()
+    };
     cells.iter().filter(of_group).collect()
 }
 
-/// Workloads and connections of the servers, in the order of the cells.
+/// Workloads and connections of these, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<(String, u32)> {
     let mut groups: Vec<(String, u32)> = Vec::new();
-    for cell in cells.iter().filter(|c| c.is_server()) {
+    for cell in cells.iter().filter(|c| c.is_combined()) {
         let group = (cell.workload.clone(), cell.connections);
         if !groups.contains(&group) {
             groups.push(group);
@@ -289,9 +292,18 @@ fn resolution(measured: &[&CellFigures]) -> Option<String> {
     } else {
         "The blocks of one cell lie apart by"
     };
+    let missing = match measured.iter().all(|c| c.row().is_some()) {
+        true => {
+            "No row was run a second time as a row of its own, so there is nothing to tell by which smaller \
+             differences between rows are real."
+        }
+        false => {
+            "No copy of the reference was run, so there is nothing to tell by which smaller differences \
+             between subjects are real."
+        }
+    };
     Some(format!(
-        "{what} {} of the rate at the median and {} at the most. No copy of the reference was run, so \
-         there is nothing to tell by which smaller differences between subjects are real.",
+        "{what} {} of the rate at the median and {} at the most. {missing}",
         numbers::percent(middle),
         numbers::percent(widest)
     ))

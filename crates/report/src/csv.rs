@@ -1,13 +1,14 @@
 //! The figures as comma-separated values, a row a cell, units in the names of the columns.
 //!
-//! A run that has only servers has only their columns; what programs and clients have besides is to the
-//! right of them, and empty for the others.
+//! A run that has only servers alone has only their columns; what programs, clients and services have
+//! besides is to the right of them, and empty for the others.
 //! Not for: findings and comparisons of several cells, which `summary.json` has.
 
 use crate::clients::figures::SpreadFigure;
 use crate::escape;
 use crate::figures::{CellFigures, Figure};
 use crate::programs::figures::DurationFigures;
+use crate::rows::figures::{ProcessFigures, TallyFigures};
 
 const CSV_HEAD: &str = "cell,subject,workload,connections,settings,verdict,blocks_measured,trials_failed,\
 rate_per_s,rate_low_per_s,rate_high_per_s,rate_spread,ratio,ratio_low,ratio_high,conclusion,\
@@ -25,6 +26,12 @@ in_flight,busy_client,busy_peer,limit,in_flight_said,requests_by_peer,blocks_com
 socket_ns,setup_ns,connect_ns,first_byte_ns,download_ns,download_min_ns,download_max_ns,download_stdev_ns,\
 rate_bytes_per_s,run_ns,pss_bytes,stall_max_ns";
 
+/// Columns that a run with tables with rows, or with anything around a server, has besides.
+const CSV_HEAD_SERVICES: &str = ",row,beside,front,backings,instances,generators,output,\
+deviation_over_seconds_per_s,seconds,cpu_front_ns_per_request,cpu_backing_ns_per_request,cpu_by_process_ns_per_request,\
+memory_peak_front_bytes,memory_peak_backing_bytes,busy_subject,busy_generator,limit,\
+acknowledged,unanswered,counted,uncounted,kept,lost,blocks_asked,blocks_lost,invented";
+
 /// All cells.
 pub fn csv(cells: &[CellFigures]) -> String {
     let programs = cells.iter().any(|cell| cell.program.is_some());
@@ -36,6 +43,10 @@ pub fn csv(cells: &[CellFigures]) -> String {
     if clients {
         text.push_str(CSV_HEAD_CLIENTS);
     }
+    let services = cells.iter().any(|cell| cell.service.is_some());
+    if services {
+        text.push_str(CSV_HEAD_SERVICES);
+    }
     text.push('\n');
     for cell in cells {
         let mut fields = csv_fields(cell);
@@ -44,6 +55,9 @@ pub fn csv(cells: &[CellFigures]) -> String {
         }
         if clients {
             fields.extend(csv_client_fields(cell));
+        }
+        if services {
+            fields.extend(csv_service_fields(cell));
         }
         let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
         text.push_str(&fields.join(","));
@@ -139,6 +153,63 @@ fn csv_client_fields(cell: &CellFigures) -> Vec<String> {
         mean("run_ns"),
         mean("pss_bytes"),
         spread("stall_ns", |s| s.max),
+    ]
+}
+
+/// The columns of [`CSV_HEAD_SERVICES`]; empty for others.
+fn csv_service_fields(cell: &CellFigures) -> Vec<String> {
+    let Some(service) = &cell.service else {
+        return vec![String::new(); CSV_HEAD_SERVICES.matches(',').count()];
+    };
+    let median = |figure: Option<&Figure>| number(figure.map(|f| f.median));
+    let row = service.row.as_ref();
+    let process = |process: &ProcessFigures| {
+        let ns = median(process.cpu_ns.as_ref());
+        format!("{}/{}:{ns}", process.role, process.name)
+    };
+    let processes: Vec<String> = service.processes.iter().map(process).collect();
+    let mut fields = vec![
+        row.map_or_else(String::new, |row| row.title.clone()),
+        row.and_then(|row| row.beside.clone()).unwrap_or_default(),
+        service.front.clone().unwrap_or_default(),
+        service.backings.join(" "),
+        service.instances.to_string(),
+        service.generators.to_string(),
+        format!("{:?}", service.output).to_lowercase(),
+        number(service.seconds.map(|s| s.deviation_per_s)),
+        service
+            .seconds
+            .map_or_else(String::new, |s| s.count.to_string()),
+        median(service.cpu_ns.get("front")),
+        median(service.cpu_ns.get("backing")),
+        processes.join(" "),
+        median(service.memory_peak_bytes.get("front")),
+        median(service.memory_peak_bytes.get("backing")),
+        median(service.busy_subject.as_ref()),
+        median(service.busy_generator.as_ref()),
+        service.limit.to_owned(),
+    ];
+    fields.extend(csv_tally_fields(service.tally.as_ref()));
+    fields
+}
+
+/// What became of the number; what was not asked is empty.
+fn csv_tally_fields(tally: Option<&TallyFigures>) -> [String; 9] {
+    let of = |of: fn(&TallyFigures) -> Option<u64>| {
+        tally
+            .and_then(of)
+            .map_or_else(String::new, |count| count.to_string())
+    };
+    [
+        of(|t| Some(t.acknowledged)),
+        of(|t| Some(t.unanswered)),
+        of(|t| (t.read > 0).then_some(t.counted)),
+        of(|t| (t.read > 0).then_some(t.uncounted)),
+        of(|t| (t.asked > 0).then_some(t.kept)),
+        of(|t| (t.asked > 0).then_some(t.lost)),
+        of(|t| Some(t.asked.into())),
+        of(|t| (t.asked > 0).then_some(t.blocks_lost.into())),
+        of(|t| Some(t.invented)),
     ]
 }
 

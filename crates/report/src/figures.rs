@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::Run;
 use crate::clients::{self, figures::ClientFigures};
 use crate::programs::{self, figures::ProgramFigures};
+use crate::rows::figures::{self as services, RowFigures, ServiceFigures};
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -157,6 +158,9 @@ pub struct CellFigures {
     /// What a client and its peer recorded besides; nothing of a server or another program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientFigures>,
+    /// What a service and what is around it recorded besides; nothing of a server alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceFigures>,
     /// Settings.
     pub settings: BTreeMap<String, String>,
     /// Whether its subject is the reference.
@@ -226,12 +230,13 @@ pub fn cells(run: &Run, records: &Records<'_>, findings: &[Finding]) -> Vec<Cell
 
 fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let cell = case.cell;
-    let own: Vec<&Finding> = findings.iter().filter(|f| f.cell == cell.id).collect();
+    let found: Vec<&Finding> = findings.iter().filter(|f| f.cell == cell.id).collect();
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
+    let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
     let seed = run.plan.seed;
     let (latency_ns, tail) = latencies(run, &trials, cell.connections);
-    let mut codes: Vec<Code> = own.iter().map(|finding| finding.code).collect();
+    let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
     let mut figures = CellFigures {
         cell: cell.id.clone(),
@@ -241,11 +246,13 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         connections: cell.connections,
         program: programs::figures::of_cell(case, seed),
         client: clients::figures::of_cell(case, seed),
+        service: services::of_cell(case),
         settings: cell.settings.clone(),
-        is_reference: run.plan.reference.as_ref() == Some(&cell.subject),
+        // In a table with rows of its own, each has one beside it.
+        is_reference: run.plan.reference.as_ref() == Some(&cell.subject) && case.row().is_none(),
         is_copy: is_copy(case),
         trials: outcomes(run, case),
-        verdict: (!case.trials().is_empty()).then(|| verdict(own.iter().copied())),
+        verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes,
         rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case), seed),
         ratio: ratio(case),
@@ -272,17 +279,36 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         completed: loads()
             .map(|load| load.completed)
             .fold(0, u64::saturating_add),
-        errors: loads().map(measure::errors).fold(0, u64::saturating_add),
-        errors_by_kind: errors_by_kind(loads()),
+        errors: own.iter().map(measure::errors).fold(0, u64::saturating_add),
+        errors_by_kind: errors_by_kind(own.iter()),
     };
     clients::figures::complete(case, &mut figures);
     figures
+}
+
+/// A report without the failures that are not the subject's: what a kill breaks off after the window.
+fn with_own_errors(case: &Case<'_>, load: &LoadReport) -> LoadReport {
+    let mut own = load.clone();
+    if case.is_killed() {
+        (own.counts.drain_failed, own.counts.abandoned) = (0, 0);
+    }
+    own
 }
 
 impl CellFigures {
     /// Whether its subject is a server that the generator drives.
     pub fn is_server(&self) -> bool {
         self.program.is_none() && self.client.is_none()
+    }
+
+    /// The row of a table that it is.
+    pub fn row(&self) -> Option<&RowFigures> {
+        self.service.as_ref()?.row.as_ref()
+    }
+
+    /// Whether it is in a table of all combinations.
+    pub fn is_combined(&self) -> bool {
+        self.is_server() && self.row().is_none()
     }
 }
 
@@ -296,8 +322,12 @@ pub fn name_of<'a>(plan: &'a Plan, id: &'a str) -> &'a str {
         .unwrap_or(id)
 }
 
-/// `axum`, or `axum, logging=info` where there are settings; the id where a name is not unique.
+/// `axum`, or `axum, logging=info` where there are settings; the id where a name is not unique; of a row
+/// its title.
 fn label(case: &Case<'_>) -> String {
+    if let Some(row) = case.row() {
+        return row.title.clone();
+    }
     let mut label = name_of(case.records.plan, &case.cell.subject).to_owned();
     for (setting, value) in &case.cell.settings {
         label.push_str(&format!(", {setting}={value}"));
@@ -308,10 +338,12 @@ fn label(case: &Case<'_>) -> String {
 /// Whether the subject starts the very program of the reference.
 fn is_copy(case: &Case<'_>) -> bool {
     let plan = case.records.plan;
-    let reference = plan
-        .subjects
-        .iter()
-        .find(|s| Some(&s.id) == plan.reference.as_ref());
+    let beside = case.beside().filter(|b| b.settings == case.cell.settings);
+    let id = match case.row() {
+        Some(_) => beside.map(|beside| &beside.subject),
+        None => plan.reference.as_ref(),
+    };
+    let reference = plan.subjects.iter().find(|s| Some(&s.id) == id);
     let (Some(subject), Some(reference)) = (case.subject, reference) else {
         return false;
     };
@@ -371,9 +403,14 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
     case.rates().into_iter().map(|(_, rate)| rate).collect()
 }
 
-/// Against the reference's cell with the same workload, size and settings.
+/// Against the reference's cell with the same workload, size and settings; of a row against that of the row
+/// that it stands beside.
 fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let plan = case.records.plan;
+    if case.row().is_some() {
+        let beside = case.beside().filter(|cell| cell.id != case.cell.id)?;
+        return compared(&case.records.case(beside), case);
+    }
     if case.is_client() {
         let other = clients::figures::reference_cell(plan, case.cell)?;
         return compared(&case.records.case(other), case);

@@ -12,6 +12,7 @@
 //! How it is made: `figures` computes every number once, for each cell; `notes` merges findings into
 //! numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
+//! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ mod part;
 mod plots;
 mod programs;
 mod render;
+mod rows;
 mod sections;
 mod table;
 mod view;

@@ -11,7 +11,7 @@ use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
 use crate::view::{self, Reckoned, View};
-use crate::{Rendered, Run, answer, clients, csv, escape, markdown};
+use crate::{Rendered, Run, answer, clients, csv, escape, markdown, rows};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -31,8 +31,8 @@ pub fn render(run: &Run) -> Rendered {
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
 /// (workload and connections, or size of a program's work) with the most figures, the first of
-/// equals. Empty where the plan has no cell; of programs alone there is only [`Plot::Rate`], and
-/// of clients none of latencies.
+/// equals. Empty where the plan has no cell; of programs alone, and of tables with rows, there is only
+/// [`Plot::Rate`], and of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
@@ -49,6 +49,8 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
     }
     let Some((_, own, group)) = best else {
         let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
+        let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
+        let rates = rates.or_else(of_rows);
         let rates = rates.or_else(|| clients::alone(run, &cells, plot));
         return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };

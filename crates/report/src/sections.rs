@@ -10,6 +10,7 @@ use crate::figures::CellFigures;
 use crate::kinds::Kinds;
 use crate::numbers;
 use crate::programs::{self, across::THREADS};
+use crate::rows;
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]
@@ -55,7 +56,12 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     add("processor", e.cpu_model.clone());
     add("processors", processors);
     let kinds = Kinds::of(plan);
-    add("cores of the subject", cores(&plan.cores.subject));
+    let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
+    let own = match around {
+        true => "cores of the subject and what is around it",
+        false => "cores of the subject",
+    };
+    add(own, cores(&plan.cores.subject));
     let other = match (kinds.servers, kinds.clients) {
         (true, false) => "cores of the generator",
         (false, true) => "cores of the peer",
@@ -121,6 +127,7 @@ pub fn method(run: &Run) -> Vec<String> {
     }
     if kinds.servers {
         lines.extend([apart(run), asked(&run.plan)]);
+        lines.extend(rows::words::method(run));
     }
     lines.push(in_turn(&run.plan));
     if kinds.servers {
@@ -205,7 +212,17 @@ fn clocks(_plan: &Plan) -> String {
 }
 
 fn reckoned(run: &Run) -> String {
+    let rows = run.plan.workloads.iter().any(|w| !w.rows.is_empty());
     let reference = match &run.plan.reference {
+        Some(id) if rows => format!(
+            "Ratios are of the same block, of a row to the row that it stands beside, else to {id}, which the \
+             experiment declares; their mean is geometric"
+        ),
+        None if rows => {
+            "Ratios are of the same block, of a row to the row that it stands beside, as the \
+             experiment says; their mean is geometric"
+                .to_owned()
+        }
         Some(id) => format!(
             "Ratios are of the same block, to {id}, which the experiment declares; their mean is geometric"
         ),
@@ -333,8 +350,23 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
             ..row(s)
         }
     };
+    let around = |word: &'static str, s: &prony_record::PlannedSubject| {
+        let row = row(s);
+        let summary = match row.summary.as_str() {
+            "" => word.to_owned(),
+            summary => format!("{word}: {summary}"),
+        };
+        SubjectRow { summary, ..row }
+    };
     let subjects = plan.subjects.iter().map(row);
-    subjects.chain(plan.peers.iter().map(peer)).collect()
+    let peers = plan.peers.iter().map(peer);
+    let backings = plan.backings.iter().map(|s| around("backing service", s));
+    let fronts = plan.fronts.iter().map(|s| around("proxy in front", s));
+    subjects
+        .chain(peers)
+        .chain(backings)
+        .chain(fronts)
+        .collect()
 }
 
 /// The beginning of a command; `plan.json` has all of it.
@@ -404,6 +436,7 @@ pub fn limits(run: &Run) -> Vec<String> {
     }
     if kinds.servers {
         said.extend(of_servers());
+        said.extend(rows::words::limits_of_document(run));
     }
     if !run.environment.virtualisation.is_empty() {
         said.push(format!(

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::figures::{CellFigures, Figure, RatioFigure};
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
+use crate::rows;
 
 /// One table.
 #[derive(Clone, Debug, Serialize)]
@@ -143,6 +144,8 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         }
     };
     let mut columns: Vec<Column> = COLUMNS.iter().map(|&(name, _)| column(name)).collect();
+    let more = rows::more_columns(cells, notes);
+    columns.extend(more.iter().map(|(column, _)| column.clone()));
     columns.push(Column {
         title: "verdict".to_owned(),
         below: "".into(),
@@ -151,11 +154,18 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
     });
     Table {
         columns,
-        rows: cells.iter().map(|cell| row(cell, notes)).collect(),
+        rows: cells
+            .iter()
+            .enumerate()
+            .map(|(at, cell)| {
+                let more = more.iter().map(|(_, entries)| entries[at].clone());
+                row(cell, notes, more)
+            })
+            .collect(),
     }
 }
 
-fn row(cell: &CellFigures, notes: &Notes) -> Row {
+fn row(cell: &CellFigures, notes: &Notes, more: impl Iterator<Item = Entry>) -> Row {
     let mut entries = if cell.trials.measured.is_empty() {
         unmeasured(cell)
     } else {
@@ -164,6 +174,7 @@ fn row(cell: &CellFigures, notes: &Notes) -> Row {
     for (entry, (_, codes)) in entries.iter_mut().zip(COLUMNS) {
         entry.marks = notes.marks(&cell.cell, codes);
     }
+    entries.extend(more);
     entries.push(Entry::text(verdict_text(cell)));
     row_of(cell, entries)
 }

@@ -17,6 +17,7 @@ use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
 use crate::programs::{self, Context};
+use crate::rows;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
 
@@ -33,7 +34,7 @@ pub struct View {
     pub verdict: Verdict,
     /// Tables and pictures by workload and connections.
     pub groups: Vec<Group>,
-    /// Sections on programs and on clients.
+    /// Sections on programs, tables with rows, and sections on clients.
     pub parts: Vec<Part>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
@@ -125,7 +126,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     }
 }
 
-/// The sections on programs, then those on clients.
+/// The sections on programs, then the tables with rows, then the sections on clients.
 fn parts(
     run: &Run,
     cells: &[CellFigures],
@@ -136,6 +137,7 @@ fn parts(
     let mut parts = across.map_or_else(Vec::new, |across| {
         Context::new(run, cells, across, notes).parts()
     });
+    parts.extend(rows::Context::new(run, cells, notes).parts(cells));
     parts.extend(clients::Context::new(run, cells, steps, notes).parts(cells));
     parts
 }

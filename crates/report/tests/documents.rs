@@ -2,6 +2,7 @@
 
 mod fixture;
 
+use prony_record::Ended;
 use prony_report::{Plot, Rendered, Run, plot_svg, render};
 
 /// Where the pages go for someone who wants to look at them.
@@ -95,4 +96,35 @@ fn six_blocks_of_downloads_over_two_networks() {
 fn clients_in_two_blocks_where_everything_goes_wrong() {
     let seen = rendered("client_faults", &fixture::clients::faults());
     insta::assert_snapshot!("client_faults.md", seen.document_md);
+}
+
+#[test]
+fn seven_blocks_of_rows_that_are_killed() {
+    let run = fixture::services::rows(7, Some(Ended::Killed), &[256]);
+    let seen = rendered("rows", &run);
+    insta::assert_snapshot!("rows.md", seen.document_md);
+    insta::assert_snapshot!("rows.csv", seen.summary_csv);
+}
+
+/// The sections before the machine: the others are as in the run above.
+#[test]
+fn ten_blocks_of_rows_at_two_numbers_of_connections() {
+    let run = fixture::services::rows(10, None, &[64, 256]);
+    let seen = rendered("rows_twice", &run);
+    let (figures, _) = seen.document_md.split_once("## Machine").expect("it");
+    insta::assert_snapshot!("rows_twice.md", figures);
+}
+
+#[test]
+fn rows_in_two_blocks_where_everything_goes_wrong() {
+    let seen = rendered("row_faults", &fixture::services::faults());
+    insta::assert_snapshot!("row_faults.md", seen.document_md);
+}
+
+/// The sections before the machine.
+#[test]
+fn all_combinations_with_what_is_around_them() {
+    let seen = rendered("combined", &fixture::services::combined());
+    let (figures, _) = seen.document_md.split_once("## Machine").expect("it");
+    insta::assert_snapshot!("combined.md", figures);
 }

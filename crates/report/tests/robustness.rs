@@ -74,13 +74,15 @@ fn other(value: &Value, random: &mut Random) -> Value {
 /// A run whose records contradict themselves and each other.
 fn absurd(seed: u64) -> Run {
     let mut random = Random::new(seed);
-    let mut run = match random.below(7) {
+    let mut run = match random.below(9) {
         0 => fixture::quick(),
         1 => fixture::failures(),
         2 => fixture::programs::realtime(2),
         3 => some_programs(&mut random),
         4 => fixture::clients::faults(),
         5 => fixture::clients::downloads(1),
+        6 => fixture::services::faults(),
+        7 => fixture::services::rows(1, Some(prony_record::Ended::Killed), &[1, 64]),
         _ => fixture::clients::requests(1),
     };
     run.trials.truncate(random.below(12) as usize + 1);
@@ -232,6 +234,86 @@ fn every_number_of_clients_is_that_of_the_summary() {
     assert!(numbers_of(&fixture::clients::requests(2)) > 38 * 11 + 38 * 3);
     assert!(numbers_of(&fixture::clients::downloads(2)) > 12 * 12);
     numbers_of(&fixture::clients::faults());
+}
+
+#[test]
+fn every_number_of_rows_is_that_of_the_summary() {
+    // 8 rows: rate, deviation, 3 latencies, errors, CPU time of 2 sides, memory, 2 of the number, and
+    // the rate again in the picture; 7 ratios.
+    let rows = fixture::services::rows(7, Some(prony_record::Ended::Stopped), &[256]);
+    assert!(numbers_of(&rows) >= 8 * 12 + 7);
+    numbers_of(&fixture::services::faults());
+    assert!(numbers_of(&fixture::services::combined()) > 8 * 11);
+}
+
+/// The part of a document before its first table.
+fn answer_of(run: &Run) -> String {
+    let document = render(run).document_md;
+    let (answer, _) = document.split_once("## Backends").expect("a section");
+    answer.to_owned()
+}
+
+/// Under six blocks no row is said to cost anything, and an invalid one never.
+#[test]
+fn rows_are_compared_only_where_the_data_carry_it() {
+    let mut run = fixture::services::rows(6, Some(prony_record::Ended::Stopped), &[256]);
+    let seen = answer_of(&run);
+    assert!(
+        seen.contains("“nginx in front” 0.35 ×, 65 % less"),
+        "{seen}"
+    );
+    let of_nginx = run.plan.cells[5].id.clone();
+    for trial in run.trials.iter_mut().filter(|t| t.cell == of_nginx) {
+        let tally = trial.tally.as_mut().expect("a number");
+        tally.after = tally.after.map(|after| after - 1);
+    }
+    let seen = answer_of(&run);
+    assert!(!seen.contains("“nginx in front” 0.35"), "{seen}");
+    assert!(seen.contains("Invalid, and compared with nothing: “nginx in front”"));
+    run.trials.retain(|trial| trial.block < 5);
+    let seen = answer_of(&run);
+    assert!(
+        !seen.contains("less") && !seen.contains("difference shown"),
+        "{seen}"
+    );
+}
+
+/// Of rows alone there is one picture, and documents without services do not speak of them.
+#[test]
+fn rows_have_their_own_picture_and_others_nothing_of_them() {
+    let rows = fixture::services::rows(1, None, &[64]);
+    let svg = plot_svg(&rows, Plot::Rate);
+    assert!(svg.contains("Requests a second: Backends and infrastructure"));
+    assert!(svg.contains("Redis, 2 instances, 2 clients"));
+    assert_eq!(plot_svg(&rows, Plot::Latency), "");
+    for run in [fixture::failures(), fixture::clients::requests(1)] {
+        let seen = render(&run);
+        for word in ["durability", "deviation", "instances", "backing"] {
+            assert!(!seen.document_md.contains(word), "{word}");
+            assert!(!seen.summary_csv.contains(word), "{word}");
+        }
+        assert!(!seen.summary_json.contains("\"service\""));
+    }
+}
+
+/// A second that is cut short is none, and one second has no deviation.
+#[test]
+fn the_deviation_is_that_of_whole_seconds() {
+    let deviation = |completed: Vec<u64>| {
+        let mut run = fixture::services::rows(1, None, &[64]);
+        let load = run.trials[0].load.as_mut().expect("a load");
+        load.slices.completed = completed;
+        let summary: Value = serde_json::from_str(&render(&run).summary_json).expect("JSON");
+        let seconds = &summary["cells"][0]["service"]["seconds"];
+        (
+            seconds["count"].as_u64(),
+            seconds["deviation_per_s"].as_f64(),
+        )
+    };
+    // Seconds of 100, 200 and 300: a deviation of 100; the last five slices are no second.
+    let three: Vec<u64> = (0..35).map(|slice| 10 * (1 + slice / 10)).collect();
+    assert_eq!(deviation(three.clone()), (Some(3), Some(100.0)));
+    assert_eq!(deviation(three[..19].to_vec()), (None, None));
 }
 
 #[test]

@@ -16,6 +16,7 @@ use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity};
 use crate::records::{Case, Records};
 use prony_record::Trial;
+pub use services::keeps_nothing;
 
 /// The thresholds of all rules; the pages give the same numbers.
 pub mod limits {

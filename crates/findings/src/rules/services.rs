@@ -1,6 +1,6 @@
 //! P023 to P027: numbers that a service keeps, and what shares its cores.
 
-use prony_record::{Ended, Role, TallyReport, Trial};
+use prony_record::{Cell, Ended, Role, TallyReport, Trial};
 
 use super::{Seen, finding, worst};
 use crate::code::Code;
@@ -51,17 +51,33 @@ const LOST_KILLED: (&str, &str) = (
      before that, so this is no fault but the price: the number is what one crash costs.",
     "Nothing, if the loss is acceptable; else let it answer when it has written, or write more often.",
 );
+const LOST_STATED: (&str, &str) = (
+    "The row states that nothing is kept, and nothing was: its rate is that of a service that forgets.",
+    "Nothing, as long as its rate is not shown as that of a service that keeps what it acknowledged.",
+);
 /// The setting by which a row states when the subject answers, and the value that promises durability.
 const STATED_DURABLE: (&str, &str) = ("ack", "synced");
+/// The setting by which a row states where the subject keeps its number, and the value for nowhere.
+const STATED_FORGETFUL: (&str, &str) = ("backend", "none");
+
+fn states(cell: &Cell, (name, value): (&str, &str)) -> bool {
+    cell.settings.get(name).is_some_and(|own| own == value)
+}
+
+/// Whether a cell states that its subject keeps nothing: its setting `backend` is `none`.
+pub fn keeps_nothing(cell: &Cell) -> bool {
+    states(cell, STATED_FORGETFUL)
+}
 
 /// P024: the number that the subject had when it was started anew is below what it was before and
-/// what was acknowledged. After a kill that is for information, unless the row states durability.
+/// what was acknowledged. After a kill that is for information, unless the row states durability;
+/// always, where the row states that nothing is kept.
 pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
     let killed = case.is_killed();
-    let stated = case.cell.settings.get(STATED_DURABLE.0).map(String::as_str);
     let (text, severity) = match killed {
+        _ if keeps_nothing(case.cell) => (LOST_STATED, Severity::Info),
         false => (LOST_STOPPED, Severity::Invalid),
-        true if stated == Some(STATED_DURABLE.1) => (LOST_DURABLE, Severity::Invalid),
+        true if states(case.cell, STATED_DURABLE) => (LOST_DURABLE, Severity::Invalid),
         true => (LOST_KILLED, Severity::Info),
     };
     let ended = case.tally().and_then(|tally| tally.ended_by);

@@ -1,0 +1,525 @@
+//! What figures of rows and services allow to say, in sentences.
+//!
+//! A comparison is told only where its interval allows it and where neither of the two rows is invalid or
+//! was limited by the generator; everything else is left to the tables.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Code, Verdict};
+use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
+
+use super::figures::TallyFigures;
+use super::{Rows, Section, quoted, sections, share};
+use crate::Run;
+use crate::answer::listed;
+use crate::clients::words::more;
+use crate::figures::{CellFigures, RatioFigure};
+use crate::numbers;
+use crate::programs::answer::Point;
+
+/// What stands above the first table of a workload.
+const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its whole seconds (ten slices of 100 ms each), \
+     their mean and their sample standard deviation (n − 1); shown is the trial whose deviation is in the middle of \
+     the blocks, and below it the number of its seconds. It tells how steady one run was. How far off another \
+     run may be is told by what stands below the rate, which rests on the blocks.";
+
+/// Rows that are named where "the others" would do.
+const NAMED_MAX: usize = 3;
+
+/// How the durability of a number was looked at.
+const DURABILITY: &str = "Each request that was answered as expected (in warm-up, window and drain) must be in the number \
+     that the service tells afterwards.";
+
+/// `256 connections`.
+pub fn connections(connections: u32) -> String {
+    match connections {
+        1 => "1 connection".to_owned(),
+        n => format!("{} connections", numbers::count(u64::from(n))),
+    }
+}
+
+/// `after a stop`.
+pub fn after_what(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Stopped => "after a stop",
+        Ended::Killed => "after a kill",
+    }
+}
+
+/// What was full, as the table says it; `None`: not known.
+pub fn limit(name: &str) -> Option<&'static str> {
+    match name {
+        "subject" => Some("subject's side"),
+        "generator" => Some("generator"),
+        "both" => Some("both"),
+        "neither" => Some("neither"),
+        _ => None,
+    }
+}
+
+/// What a reader must know before the tables of a workload.
+pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
+    let workload = section.workload;
+    let request = &workload.request;
+    let body = match request.body.as_str() {
+        "" => String::new(),
+        body => format!(" with the body “{body}”"),
+    };
+    let mut said = vec![format!(
+        "Asked of every row: {} {}{body}; right is an answer with status {}. A ratio is to another row of the \
+         table, in the same blocks.",
+        request.method, request.path, workload.expect_status
+    )];
+    said.push(DEVIATION.to_owned());
+    said.extend(around(&run.plan, section));
+    if let Some(tally) = &workload.tally {
+        let then = match tally.ended_by {
+            None => "It is not started anew, so what it would have kept is not known.".to_owned(),
+            Some(Ended::Stopped) => "It is then stopped as it says it wants to be, started anew in the same \
+                 folder with the same services behind it, and asked again: what is missing is lost."
+                .to_owned(),
+            Some(Ended::Killed) => "At the end of the window it is killed while requests are out, started anew in \
+                 the same folder with the same services behind it, and asked: what is missing is lost. Requests \
+                 without an answer may have been counted and can hide as much of a loss."
+                .to_owned(),
+        };
+        said.push(format!("{DURABILITY} {then}"));
+    }
+    said
+}
+
+/// What shares the subject's cores.
+fn around(plan: &Plan, section: &Section<'_>) -> Option<String> {
+    let cells = || section.tables.iter().flat_map(Rows::cells);
+    let services = || cells().filter_map(|cell| cell.service.as_ref());
+    let mut names: Vec<String> = Vec::new();
+    let fronts = services().filter_map(|s| Some(format!("{} in front", s.front.as_ref()?)));
+    let behind = services().flat_map(|s| s.backings.iter().map(|id| format!("{id} behind")));
+    let reader = services()
+        .filter(|s| s.output == Output::Pipe)
+        .map(|_| "the reader of its output's pipe".to_owned());
+    for name in fronts.chain(behind).chain(reader) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let cores: Vec<String> = plan.cores.subject.iter().map(u32::to_string).collect();
+    let place = match cores.len() {
+        0 => "Nothing is pinned: all of them, the subject and the generator share the machine's cores.".to_owned(),
+        1 => format!("They and the subject share core {}: what they take, it does not get.", cores[0]),
+        _ => format!(
+            "They and the subject share the cores {}: what they take, it does not get.",
+            listed(&cores)
+        ),
+    };
+    (!names.is_empty()).then(|| format!("Around the subject: {}. {place}", listed(&names)))
+}
+
+/// What stands below a table: what was the limit, whose the CPU time is, and what has no figures.
+pub fn after(run: &Run, rows: &Rows<'_>) -> Vec<String> {
+    let mut said: Vec<String> = limits(rows).into_iter().collect();
+    said.extend(whose(rows));
+    said.extend(failures(run, rows));
+    said
+}
+
+fn limits(rows: &Rows<'_>) -> Option<String> {
+    let mut by_limit: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for cell in rows.cells() {
+        let limit = cell.service.as_ref().map_or("", |service| service.limit);
+        if !limit.is_empty() {
+            by_limit.entry(limit).or_default().push(quoted(&cell.label));
+        }
+    }
+    let all: usize = by_limit.values().map(Vec::len).sum();
+    let words = [
+        (
+            "subject",
+            "the subject's side was full and the generator was not",
+        ),
+        (
+            "both",
+            "the subject's side and the generator were both full",
+        ),
+        (
+            "generator",
+            "the generator was full and the subject's side was not: at least this fast",
+        ),
+        (
+            "neither",
+            "neither was full, which is consistent with waiting for a disk, for a lock or for each other",
+        ),
+    ];
+    // The largest group comes last, where many others need not be named.
+    let most = by_limit.values().map(Vec::len).max().unwrap_or(0);
+    let has_most = |name: &str| {
+        by_limit
+            .get(name)
+            .is_some_and(|titles| titles.len() == most)
+    };
+    let largest = words
+        .iter()
+        .find(|(name, _)| has_most(name))
+        .map_or("", |(name, _)| *name);
+    let ordered = words.iter().filter(|(name, _)| *name != largest);
+    let ordered = ordered.chain(words.iter().filter(|(name, _)| *name == largest));
+    let parts = ordered.filter_map(|(name, words)| {
+        let titles = by_limit.get(name)?;
+        Some(match titles.len() {
+            n if n == all && n > 1 => format!("in all {n} rows {words}"),
+            n if *name == largest && n > NAMED_MAX => format!("in the other {n} {words}"),
+            _ => format!("in {} {words}", listed(titles)),
+        })
+    });
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| format!("Limit, from 95 % of the window on: {}.", parts.join("; ")))
+}
+
+/// Whose the CPU time on the subject's side is, of rows with something around the subject.
+fn whose(rows: &Rows<'_>) -> Option<String> {
+    let of_cell = |cell: &CellFigures| {
+        let service = cell.service.as_ref()?;
+        let own: Vec<(&str, f64)> = ["subject", "front", "backing"]
+            .into_iter()
+            .filter_map(|role| Some((role, service.cpu_ns.get(role)?.median)))
+            .collect();
+        let all: f64 = own.iter().map(|(_, ns)| ns).sum();
+        if own.len() < 2 || !(all.is_finite() && all > 0.0) {
+            return None;
+        }
+        let shares = own.iter().map(|(role, ns)| {
+            let who = match *role {
+                "subject" => "the subject's",
+                "front" => "the proxy's",
+                _ => "that of the services behind it",
+            };
+            format!("{} {who}", numbers::percent(ns / all))
+        });
+        let shares: Vec<String> = shares.collect();
+        Some(format!(
+            "{} {} µs, {}",
+            quoted(&cell.label),
+            numbers::micros(all),
+            listed(&shares)
+        ))
+    };
+    let said: Vec<String> = rows.cells().into_iter().filter_map(of_cell).collect();
+    (!said.is_empty()).then(|| {
+        let said = said.join("; ");
+        format!("CPU time a request on the subject's side, and whose it is: {said}.")
+    })
+}
+
+fn failures(run: &Run, rows: &Rows<'_>) -> Vec<String> {
+    let of_row = |(row, cell): &(&PlannedRow, Option<&CellFigures>)| {
+        let Some(cell) = cell else {
+            let why = match not_run(&run.plan, row) {
+                Some(not) => not.reason.clone(),
+                None => "this run's plan does not have it".to_owned(),
+            };
+            return Some(format!("{} was not run: {why}.", quoted(&row.title)));
+        };
+        let failed = cell.trials.failed.first()?;
+        let blocks = cell.trials.failed.len();
+        Some(format!(
+            "{} failed in {}: {}.",
+            quoted(&row.title),
+            match (blocks, cell.trials.measured.len()) {
+                (_, 0) => format!("block {}, and was not measured", failed.block),
+                (1, _) => format!("block {}, which is in no figure", failed.block),
+                (n, _) => format!("{n} blocks, which are in no figure"),
+            },
+            failed.reason.trim_end_matches('.')
+        ))
+    };
+    rows.rows.iter().filter_map(of_row).collect()
+}
+
+/// Why a row was left out: because of itself, of its subject, or of what its settings want around it.
+fn not_run<'a>(plan: &'a Plan, row: &PlannedRow) -> Option<&'a NotRun> {
+    let wants = |not: &&NotRun| {
+        let set = |setting: &&prony_record::PlannedSetting| {
+            let value = row.settings.get(&setting.name);
+            let backing = value.and_then(|value| setting.backing_of.get(value));
+            let front = value.and_then(|value| setting.front_of.get(value));
+            backing.is_some_and(|ids| ids.contains(&not.what)) || front == Some(&not.what)
+        };
+        not.what == row.subject || plan.settings.iter().any(|setting| set(&setting))
+    };
+    let named =
+        |not: &&NotRun| not.what == row.title || not.what.ends_with(&format!(": {}", row.title));
+    let by_id = |not: &&NotRun| {
+        let rest = not.what.strip_prefix(&row.subject);
+        let words: Vec<&str> = rest.unwrap_or_default().split(' ').collect();
+        let set = |(name, value): (&String, &String)| words.contains(&&*format!("{name}={value}"));
+        let settings = words
+            .iter()
+            .filter(|word| word.contains('=') && !word.starts_with("c="));
+        rest.is_some_and(|rest| rest.starts_with(' '))
+            && settings.count() == row.settings.len()
+            && row.settings.iter().all(set)
+    };
+    let not = &plan.not_run;
+    let found = not.iter().find(named).or_else(|| not.iter().find(by_id));
+    found.or_else(|| not.iter().find(wants))
+}
+
+/// What is said of the tables with rows at the top of the document: of each what its rows cost or bring, and
+/// what became of their numbers.
+pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
+    let tables = sections(run, cells)
+        .into_iter()
+        .flat_map(|section| section.tables);
+    let points = |rows: Rows<'_>| {
+        let of = |head: String, said: Vec<String>| {
+            let text = said.join(" ");
+            (!said.is_empty()).then_some(Point { head, text })
+        };
+        let kept = format!("{}, what was kept", rows.title);
+        [
+            of(rows.title.clone(), compared(&rows)),
+            of(kept, numbers_of(&rows)),
+        ]
+    };
+    tables.flat_map(points).flatten().collect()
+}
+
+/// Whether a row may be compared.
+fn is_sound(cell: &CellFigures) -> bool {
+    cell.verdict != Some(Verdict::Invalid) && !cell.findings.contains(&Code::P001)
+}
+
+/// What each row costs or brings against the row that it stands beside; where nothing may be claimed,
+/// between which the medians lie.
+fn compared(rows: &Rows<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    let mut groups: Vec<(&CellFigures, Vec<(&CellFigures, &RatioFigure)>)> = Vec::new();
+    for cell in rows.cells() {
+        let title = cell.row().and_then(|row| row.beside.as_ref());
+        let other = title.and_then(|title| rows.named(title));
+        let (Some(other), Some(ratio)) = (other, &cell.ratio) else {
+            continue;
+        };
+        if !is_sound(cell) || !is_sound(other) || ratio.conclusion == "not-claimed" {
+            continue;
+        }
+        match groups.iter_mut().find(|(of, _)| of.cell == other.cell) {
+            Some((_, own)) => own.push((cell, ratio)),
+            None => groups.push((other, vec![(cell, ratio)])),
+        }
+    }
+    for (other, own) in &groups {
+        said.extend(beside(other, own));
+    }
+    if said.is_empty() {
+        said.extend(between(rows));
+    }
+    let left_out = rows.cells().into_iter();
+    let left_out = left_out.filter(|cell| cell.verdict == Some(Verdict::Invalid));
+    let titles: Vec<String> = left_out.map(|cell| quoted(&cell.label)).collect();
+    if !titles.is_empty() {
+        said.push(format!(
+            "Invalid, and compared with nothing: {}.",
+            listed(&titles)
+        ));
+    }
+    said
+}
+
+fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<String> {
+    let ends = |ratio: &RatioFigure| {
+        format!(
+            "{}–{}",
+            numbers::ratio(ratio.low),
+            numbers::ratio(ratio.high)
+        )
+    };
+    let is_same = |ratio: &RatioFigure| ratio.conclusion == "no-difference-shown";
+    let differ = own
+        .iter()
+        .filter(|(_, ratio)| !is_same(ratio))
+        .map(|(cell, ratio)| {
+            format!(
+                "{} {} ({})",
+                quoted(&cell.label),
+                more(ratio.ratio),
+                ends(ratio)
+            )
+        });
+    let differ: Vec<String> = differ.collect();
+    let same = own.iter().filter(|(_, ratio)| is_same(ratio));
+    let same = same.map(|(cell, ratio)| format!("{} ({})", quoted(&cell.label), ends(ratio)));
+    let same: Vec<String> = same.collect();
+    let mut parts = Vec::new();
+    if !differ.is_empty() {
+        parts.push(differ.join("; "));
+    }
+    if !same.is_empty() {
+        parts.push(format!("no difference shown for {}", listed(&same)));
+    }
+    Some(format!(
+        "Beside {} ({}/s): {}.",
+        quoted(&other.label),
+        numbers::rate(other.rate_per_s?.median),
+        parts.join("; ")
+    ))
+}
+
+fn between(rows: &Rows<'_>) -> Option<String> {
+    let cells = rows.cells().into_iter();
+    let rates: Vec<f64> = cells.filter_map(|c| Some(c.rate_per_s?.median)).collect();
+    let lowest = rates.iter().copied().reduce(f64::min)?;
+    let highest = rates.iter().copied().reduce(f64::max)?;
+    Some(match rates.len() {
+        1 => format!(
+            "The median of the one row measured is {} requests/s.",
+            numbers::rate(lowest)
+        ),
+        n => format!(
+            "The medians of the {n} rows measured lie between {} and {} requests/s.",
+            numbers::rate(lowest),
+            numbers::rate(highest)
+        ),
+    })
+}
+
+/// What became of the numbers of all rows.
+fn numbers_of(rows: &Rows<'_>) -> Vec<String> {
+    let cells = rows.cells();
+    let tallies: Vec<(&CellFigures, &TallyFigures)> = cells
+        .iter()
+        .filter_map(|cell| Some((*cell, cell.service.as_ref()?.tally.as_ref()?)))
+        .filter(|(_, tally)| tally.blocks > 0)
+        .collect();
+    let titles = |of: &dyn Fn(&TallyFigures) -> bool| -> Vec<String> {
+        let own = tallies.iter().filter(|(_, tally)| of(tally));
+        own.map(|(cell, _)| quoted(&cell.label)).collect()
+    };
+    let mut said = Vec::new();
+    let wrong = titles(&|t| t.uncounted > 0 || t.invented > 0);
+    let read = titles(&|t| t.read > 0);
+    if !wrong.is_empty() {
+        said.push(format!("The number came out wrong in {}.", listed(&wrong)));
+    } else if read.len() > 1 {
+        said.push(format!(
+            "All that was acknowledged was counted in all {} rows whose number was read after the load.",
+            read.len()
+        ));
+    } else if !read.is_empty() {
+        said.push("All that was acknowledged was counted.".to_owned());
+    }
+    said.extend(kept_of(&tallies));
+    said
+}
+
+/// What rows had when they were started anew.
+fn kept_of(tallies: &[(&CellFigures, &TallyFigures)]) -> Option<String> {
+    let ended = tallies.iter().find_map(|(_, tally)| tally.ended_by)?;
+    let asked = || tallies.iter().filter(|(_, tally)| tally.asked > 0);
+    let name = |(cell, _): &(&CellFigures, &TallyFigures)| quoted(&cell.label);
+    let keeping = || asked().filter(|(_, tally)| !tally.keeps_nothing);
+    let lossy = keeping().filter(|(_, tally)| tally.lost > 0);
+    let lossy: Vec<String> = lossy
+        .map(|of| format!("{} {}", name(of), lost(of.1)))
+        .collect();
+    let whole: Vec<String> = keeping().filter(|(_, t)| t.lost == 0).map(name).collect();
+    let forgetful: Vec<String> = asked().filter(|(_, t)| t.keeps_nothing).map(name).collect();
+    let mut parts = Vec::new();
+    if !lossy.is_empty() {
+        parts.push(lossy.join("; "));
+    }
+    match (whole.len(), lossy.is_empty()) {
+        (0, _) => {}
+        (n, true) if n > NAMED_MAX => {
+            parts.push(format!(
+                "nothing that was acknowledged was missing in any of {n} rows"
+            ));
+        }
+        _ => parts.push(format!("nothing was missing in {}", listed(&whole))),
+    }
+    if !forgetful.is_empty() {
+        parts.push(format!(
+            "by what they state, nothing is kept in {}",
+            listed(&forgetful)
+        ));
+    }
+    let after = match ended {
+        Ended::Stopped => "After a stop",
+        Ended::Killed => "After a kill under load",
+    };
+    (!parts.is_empty()).then(|| format!("{after}: {}.", parts.join("; ")))
+}
+
+/// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
+pub fn lost(tally: &TallyFigures) -> String {
+    match (tally.asked, tally.lost) {
+        (0, _) => "not asked".to_owned(),
+        (_, lost) if tally.keeps_nothing && lost > 0 => "keeps nothing".to_owned(),
+        (_, 0) if tally.asked_unanswered > 0 => format!(
+            "none seen lost (up to {} could hide)",
+            numbers::count(tally.asked_unanswered)
+        ),
+        (_, 0) => "none lost".to_owned(),
+        (_, lost) => format!(
+            "lost {} ({})",
+            numbers::count(lost),
+            share(lost, tally.asked_acknowledged)
+        ),
+    }
+}
+
+/// What became of a number, in one entry of a table: `all counted, none lost`.
+pub fn came_of(tally: &TallyFigures) -> String {
+    let counted = match (tally.uncounted, tally.invented) {
+        (0, 0) if tally.read == 0 => "",
+        (0, 0) => "all counted",
+        (0, more) => &format!("{} too many", numbers::count(more)),
+        (missing, _) => &format!("{} not counted", numbers::count(missing)),
+    };
+    let kept = match tally.ended_by {
+        None => String::new(),
+        Some(_) => lost(tally),
+    };
+    let parts = [counted, &kept];
+    let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    match said.is_empty() {
+        true => "not asked".to_owned(),
+        false => said.join(", "),
+    }
+}
+
+/// How services were measured.
+pub fn method(run: &Run) -> Option<String> {
+    let plan = &run.plan;
+    let rows = plan.workloads.iter().any(|w| !w.rows.is_empty());
+    let numbers = plan.workloads.iter().any(|w| w.tally.is_some());
+    let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
+    let mut said = Vec::new();
+    if around {
+        said.push(
+            "Services behind a subject and proxies before it are started fresh in each trial, in order and each \
+             ready by its own sign, and run on the subject's cores. With a proxy the generator asks it, else it \
+             shares its connections out over the subject's instances.",
+        );
+    }
+    if rows {
+        said.push(
+            "CPU time a request is that of each process, whatever it did in the window, ÷ requests answered; \
+             processes of one name are taken together. A side is full where its busiest core or thread was busy \
+             for 95 % of the window.",
+        );
+    }
+    if numbers {
+        said.push("Numbers that services keep are read before the load and after it, outside of the window.");
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// What a document on services cannot tell.
+pub fn limits_of_document(run: &Run) -> Option<String> {
+    let around = !run.plan.backings.is_empty() || !run.plan.fronts.is_empty();
+    let said = "Proxy, services and subject share one machine. On machines of their own none would take CPU time from \
+         the subject, and each step between them would cost a network's delay and its interrupts: the CPU time \
+         of each process carries over to that, the rates of rows with something around the subject do not.";
+    around.then(|| said.to_owned())
+}
