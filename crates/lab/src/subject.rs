@@ -191,11 +191,18 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
     let mut here: Vec<Diagnosis> = Vec::new();
-    for entry in experiment.entries() {
-        match load_one(entry, &experiment.origin, root) {
-            Ok(subject) => subjects.push(subject),
-            Err(Missing::Here(problem)) => here.push(problem),
-            Err(Missing::There(problems)) => wrong.push(problems),
+    for (kind, entries) in [
+        ("subject", &experiment.subjects),
+        ("subject", &experiment.peers),
+        (Role::Backing.name(), &experiment.backings),
+        (Role::Front.name(), &experiment.fronts),
+    ] {
+        for entry in entries {
+            match load_one(entry, kind, &experiment.origin, root) {
+                Ok(subject) => subjects.push(subject),
+                Err(Missing::Here(problem)) => here.push(problem),
+                Err(Missing::There(problems)) => wrong.push(problems),
+            }
         }
     }
     if !here.is_empty() {
@@ -223,10 +230,15 @@ enum Missing {
     There(Diagnoses),
 }
 
-fn load_one(entry: &SubjectEntry, origin: &Origin, root: &Path) -> Result<Subject, Missing> {
+fn load_one(
+    entry: &SubjectEntry,
+    kind: &str,
+    origin: &Origin,
+    root: &Path,
+) -> Result<Subject, Missing> {
     let subject = match &entry.from {
         From::Ref(reference) => {
-            let folder = find(reference, &origin.folder, root).map_err(Missing::Here)?;
+            let folder = find(reference, kind, &origin.folder, root).map_err(Missing::Here)?;
             Subject::load(&folder).map_err(Missing::There)?
         }
         From::Command(command) => of_command(command, origin),
@@ -236,7 +248,12 @@ fn load_one(entry: &SubjectEntry, origin: &Origin, root: &Path) -> Result<Subjec
 }
 
 /// The folder that `ref` names: under `root`, or relative to the experiment.
-fn find(reference: &Spanned<String>, folder: &Path, root: &Path) -> Result<PathBuf, Diagnosis> {
+fn find(
+    reference: &Spanned<String>,
+    kind: &str,
+    folder: &Path,
+    root: &Path,
+) -> Result<PathBuf, Diagnosis> {
     let typed = reference.get_ref().as_str();
     let relative_only = ["./", "../", "/"]
         .iter()
@@ -248,9 +265,10 @@ fn find(reference: &Spanned<String>, folder: &Path, root: &Path) -> Result<PathB
     if let Some(found) = places.iter().find(|place| place.join(FILE).is_file()) {
         return Ok(found.clone());
     }
-    let there = folders(root);
+    let mut there = folders(root);
+    there.retain(|id| kind_of_folder(id) == kind);
     let words: Vec<&str> = there.iter().map(String::as_str).collect();
-    let message = format!("there is no subject `{}`", short(typed));
+    let message = format!("there is no {kind} `{}`", short(typed));
     let looked: Vec<String> = places
         .iter()
         .map(|place| place.join(FILE).display().to_string())
@@ -258,9 +276,17 @@ fn find(reference: &Spanned<String>, folder: &Path, root: &Path) -> Result<PathB
     let help = match nearest(typed, words.iter().copied()) {
         Some(word) => format!("did you mean `{word}`?"),
         None if words.is_empty() => format!("looked for {}", quoted(&looked)),
-        None => format!("subjects here: {}", quoted(&words)),
+        None => format!("{kind}s here: {}", quoted(&words)),
     };
     Err(Diagnosis::new(reference.span(), message).help(help))
+}
+
+/// What is in the folder `id`, by where it is: services lie in folders of their role.
+fn kind_of_folder(id: &str) -> &str {
+    let folder = id.split('/').next().unwrap_or_default();
+    let services = [Role::Backing.name(), Role::Front.name()];
+    let found = services.iter().find(|name| **name == folder);
+    found.copied().unwrap_or("subject")
 }
 
 /// The subjects under `root`: `language/name`, sorted.

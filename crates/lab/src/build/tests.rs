@@ -294,3 +294,28 @@ fn paths_are_quoted_for_a_shell() {
     assert_eq!(quote("it's $HOME"), r"'it'\''s $HOME'");
     assert_eq!(quote(""), "''");
 }
+
+#[test]
+fn inputs_may_lie_outside_and_what_others_made_of_them_does_not_count() {
+    let stage = Stage::new();
+    let tree = stage.folder.path().join("crates");
+    fs::create_dir_all(tree.join("one/target/debug")).unwrap();
+    fs::write(tree.join("one/lib.rs"), "one\n").unwrap();
+    let mut subject = stage.subject(COPY);
+    if let Some(build) = &mut subject.build {
+        build.inputs.push("../crates".to_owned());
+    }
+    let key = || stage.ready(&subject).key;
+    let first = key();
+    for made in ["one/target/debug/out", "one/.git", "node_modules"] {
+        fs::write(tree.join(made), "made\n").unwrap();
+    }
+    assert_eq!(key(), first);
+    fs::write(tree.join("one/lib.rs"), "two\n").unwrap();
+    assert_ne!(key(), first);
+    if let Some(build) = &mut subject.build {
+        build.inputs.push("../nothing".to_owned());
+    }
+    let reason = stage.failed(&subject).reason;
+    assert!(reason.starts_with("input `../nothing`"), "{reason}");
+}

@@ -138,9 +138,8 @@ pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item =
 pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
-        let lacks = facts.missing(&service.needs);
-        let reason = lacks.join(", ");
-        (!lacks.is_empty()).then(|| NotRun {
+        let reason = facts.why_missing(&service.needs)?;
+        Some(NotRun {
             what: service.id.clone(),
             reason: with_cells(&reason, &service.id, cells),
             remedy: facts.remedy(&service.needs),
@@ -155,8 +154,8 @@ pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
     let gone: Vec<&str> = gone.map(|cell| cell.id.as_str()).collect();
     let named = crate::diagnosis::quoted(&gone[..gone.len().min(NAMED_MAX)]);
     match gone.len().saturating_sub(NAMED_MAX) {
-        0 => format!("{reason}; without it there is no {named}"),
-        more => format!("{reason}; without it there is no {named} and {more} more"),
+        0 => format!("{reason}; left out with it: {named}"),
+        more => format!("{reason}; left out with it: {named} and {more} more"),
     }
 }
 
@@ -165,8 +164,9 @@ pub fn lacks(cell: &Cell, not_run: &[NotRun]) -> bool {
     not_run.iter().any(|gone| uses(&cell.around, &gone.what))
 }
 
-/// Cells whose connections cannot be shared out over all of their processes.
-pub fn impossible(cells: &[Cell]) -> Vec<NotRun> {
+/// Cells whose connections cannot be shared out over all of their processes, but for those
+/// that are not run already.
+pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
     let too_few = |cell: &Cell| {
         let around = &cell.around;
         let direct = around.front.is_none() && cell.connections < around.instances;
@@ -185,7 +185,7 @@ pub fn impossible(cells: &[Cell]) -> Vec<NotRun> {
             remedy: String::new(),
         })
     };
-    let of_server = |cell: &&Cell| cell.connections > 0;
+    let of_server = |cell: &&Cell| cell.connections > 0 && !lacks(cell, not_run);
     cells.iter().filter(of_server).filter_map(too_few).collect()
 }
 

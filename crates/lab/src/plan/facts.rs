@@ -117,6 +117,19 @@ impl Facts {
         commands.map(command).chain(missing_files).collect()
     }
 
+    /// Why what has these `needs` cannot run, in a sentence; `None`: all is there.
+    pub fn why_missing(&self, needs: &Needs) -> Option<String> {
+        let lacks = self.missing(needs);
+        if lacks.is_empty() {
+            return None;
+        }
+        let mut reason = lacks.join(", ");
+        if !needs.when.is_empty() {
+            reason.push_str(&format!(" (needs {})", needs.when));
+        }
+        Some(reason)
+    }
+
     /// The command that would bring what `needs` names; empty where none is known.
     pub fn remedy(&self, needs: &Needs) -> String {
         let absent = needs

@@ -223,8 +223,9 @@ fn choose(
     let mut found = client::missing_peers(experiment, peers, &selected, facts);
     found.extend(program::unwritable(experiment, &selected, facts));
     found.extend(client::impossible(experiment, subjects, &selected, facts));
-    found.extend(around::missing(parts, &selected, facts));
-    found.extend(around::impossible(&selected));
+    let lacking = around::missing(parts, &selected, facts);
+    let impossible = around::impossible(&selected, &lacking);
+    found.extend(lacking.into_iter().chain(impossible));
     for gone in found {
         if not_run.iter().all(|other| other.what != gone.what) {
             not_run.push(gone);
@@ -383,14 +384,9 @@ fn missing(subjects: &[Subject], selected: &[Cell], facts: &Facts) -> Vec<NotRun
     let wanted: Vec<&str> = subjects_of(selected).collect();
     let mut gone = Vec::new();
     for subject in subjects.iter().filter(|s| wanted.contains(&s.id.as_str())) {
-        let lacks = facts.missing(&subject.needs);
-        if lacks.is_empty() {
+        let Some(reason) = facts.why_missing(&subject.needs) else {
             continue;
-        }
-        let mut reason = lacks.join(", ");
-        if !subject.needs.when.is_empty() {
-            reason.push_str(&format!(" (needs {})", subject.needs.when));
-        }
+        };
         gone.push(NotRun {
             what: subject.id.clone(),
             reason,

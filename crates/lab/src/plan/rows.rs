@@ -3,6 +3,7 @@
 use prony_record::{Cell, Cores, Plan, PlannedRow};
 
 use super::program;
+use crate::diagnosis::quoted;
 use crate::experiment::{Setting, Workload};
 
 /// The rows of a workload as they are planned, those without a cell among them.
@@ -34,18 +35,27 @@ pub fn settle(plan: &mut Plan) {
         let has_cell = |row: &PlannedRow| cells.iter().any(|cell| is_of(cell, &name, row));
         let (kept, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(has_cell);
         workload.rows = kept;
-        for row in &mut workload.rows {
-            let beside = row.beside.take();
-            let is_gone = |title: &String| gone.iter().any(|other| other.title == *title);
-            row.beside = beside.clone().filter(|title| !is_gone(title));
-            if let (None, Some(title)) = (&row.beside, beside) {
+        for other in &gone {
+            let alone = leave(&mut workload.rows, &other.title);
+            if !alone.is_empty() {
                 plan.notes.push(format!(
-                    "{name}: the row `{}` has no ratio, since `{title}`, beside which it stands, is not run",
-                    row.title
+                    "{name}: `{}` is not run, so that what stands beside it has no ratio: {}",
+                    other.title,
+                    quoted(&alone)
                 ));
             }
         }
     }
+}
+
+/// Takes rows away from beside the one called `gone`; their titles.
+fn leave(rows: &mut [PlannedRow], gone: &str) -> Vec<String> {
+    let beside = |row: &&mut PlannedRow| row.beside.as_deref() == Some(gone);
+    let leaving = rows.iter_mut().filter(beside).map(|row| {
+        row.beside = None;
+        row.title.clone()
+    });
+    leaving.collect()
 }
 
 fn is_of(cell: &Cell, workload: &str, row: &PlannedRow) -> bool {

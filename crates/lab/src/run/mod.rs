@@ -612,10 +612,13 @@ impl Runner<'_> {
         let named = |name: &String| task.cell.settings.contains_key(name);
         let workload = workload_of(self.plan, task.cell)?;
         let (backings, front) = services_of(self.plan, task.cell)?;
+        let mut asked = workload.clone();
+        // Only Prony's own generator says what was acknowledged.
+        asked.tally = asked.tally.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
             cell: task.cell.clone(),
             subject: subject_of(self.plan, task.cell)?.clone(),
-            workload: workload.clone(),
+            workload: asked,
             peer: peer_of(self.plan, task.cell, workload)?.cloned(),
             backings: backings.into_iter().cloned().collect(),
             front: front.cloned(),
@@ -790,6 +793,96 @@ mod tests {
             error.contains("`a ping c=1` names workload `other`"),
             "{error}"
         );
+    }
+
+    /// A plan whose first cell has a database, a proxy and two instances.
+    fn plan_with_services() -> Plan {
+        let service = |id: &str, seconds: u64| PlannedSubject {
+            id: id.to_owned(),
+            ready: prony_record::ReadySign {
+                timeout_ns: Nanos::from_secs(seconds).0,
+                ..Default::default()
+            },
+            ..PlannedSubject::default()
+        };
+        let mut plan = plan();
+        plan.backings = vec![service("redis", 7)];
+        plan.fronts = vec![service("nginx", 11)];
+        plan.subjects[0].ready.timeout_ns = Nanos::from_secs(3).0;
+        plan.subjects[0].stop.timeout_ns = Nanos::from_secs(2).0;
+        plan.cells[0].around = prony_record::Around {
+            backings: vec!["redis".to_owned()],
+            front: Some("nginx".to_owned()),
+            instances: 2,
+            ..Default::default()
+        };
+        plan
+    }
+
+    #[test]
+    fn services_that_the_plan_does_not_hold_are_said_and_wrk_spares_them() {
+        let plan = plan_with_services();
+        let (backings, front) = services_of(&plan, &plan.cells[0]).unwrap();
+        assert_eq!(
+            (backings[0].id.as_str(), front.unwrap().id.as_str()),
+            ("redis", "nginx")
+        );
+        assert_eq!(tasks(&plan, Some(&wrk())).unwrap().len(), 4);
+        let mut broken = plan;
+        broken.fronts.clear();
+        let error = tasks(&broken, None).unwrap_err().to_string();
+        assert!(error.contains("names front `nginx`"), "{error}");
+    }
+
+    #[test]
+    fn every_process_has_its_time_before_a_trial_counts_as_hung() {
+        let plan = plan_with_services();
+        let order = |at: usize| {
+            let (backings, front) = services_of(&plan, &plan.cells[at]).unwrap();
+            TrialOrder {
+                subject: plan.subjects[0].clone(),
+                backings: backings.into_iter().cloned().collect(),
+                front: front.cloned(),
+                ..order_of(&plan.cells[at])
+            }
+        };
+        // A subject alone: 3 s to start, 2 s to stop.
+        let alone = TRIAL_SLACK + Nanos::from_secs(5);
+        assert_eq!(deadline_of(&order(1)), alone);
+        // A second instance, the database and the proxy.
+        assert_eq!(deadline_of(&order(0)), alone + Nanos::from_secs(5 + 7 + 11));
+        let mut asked = order(1);
+        asked.workload.tally = Some(prony_record::PlannedTally {
+            ended_by: Some(prony_record::Ended::Killed),
+            ..Default::default()
+        });
+        assert_eq!(deadline_of(&asked), alone + Nanos::from_secs(5));
+        assert_eq!(end_of(&order(0)), Nanos::from_secs(2));
+    }
+
+    fn order_of(cell: &Cell) -> TrialOrder {
+        TrialOrder {
+            cell: cell.clone(),
+            subject: PlannedSubject::default(),
+            workload: PlannedWorkload::default(),
+            settings: Vec::new(),
+            peer: None,
+            backings: Vec::new(),
+            front: None,
+            network: None,
+            cores: prony_record::Cores::default(),
+            warmup_ns: 0,
+            duration_ns: 0,
+            block: 0,
+            position: 0,
+            seed: 0,
+            generator: Generator::Prony,
+            driver: String::new(),
+            prony: PathBuf::new(),
+            work_dir: PathBuf::new(),
+            run_dir: PathBuf::new(),
+            file_stem: String::new(),
+        }
     }
 
     #[test]

@@ -189,3 +189,225 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
     assert_eq!(plan.settings[1].front_of["nginx"], "front/nginx");
     assert_eq!(plan.settings[2].output_of["info"], Output::Pipe);
 }
+
+fn without(command: &str) -> impl Fn(&mut Facts) {
+    move |facts| {
+        assert!(
+            facts.commands.remove(command),
+            "{command} is needed by nobody"
+        )
+    }
+}
+
+fn titles(plan: &Plan) -> Vec<&str> {
+    let rows = plan.workloads.iter().flat_map(|workload| &workload.rows);
+    rows.map(|row| row.title.as_str()).collect()
+}
+
+#[test]
+fn a_service_that_is_not_there_takes_its_rows_and_no_others() {
+    let plan = planned(TABLE, without("redis-server"), &quick());
+    assert_eq!(
+        titles(&plan),
+        [
+            "No backend",
+            "File",
+            "File, all cores",
+            "Other",
+            "Other, logged, by nginx"
+        ]
+    );
+    assert!(plan.backings.is_empty() && plan.fronts.len() == 1);
+    insta::assert_snapshot!(outline(&plan), @r#"
+    e (seed 1, 2 blocks)
+    1.00s after 300ms
+    reference None
+    cores [0] and [1]
+    cap 20000 by the experiment, which asks for no more than 20000
+    10 cells in 2 blocks: 20 trials, about 68 s
+      test/clicky backends c=1 backend=none
+      test/clicky backends c=1 backend=file
+      test/clicky backends c=1 backend=file threads=1
+      test/other backends c=1
+      test/other backends c=1 instances=2 logging=info proxy=nginx
+      test/clicky backends c=256 backend=none
+      test/clicky backends c=256 backend=file
+      test/clicky backends c=256 backend=file threads=1
+      test/other backends c=256
+      test/other backends c=256 instances=2 logging=info proxy=nginx
+    not run: backing/redis: `redis-server` is not on PATH; left out with it: `test/clicky backends c=1 backend=redis`, `test/clicky backends c=1 backend=redis generators=2 instances=2`, `test/clicky backends c=256 backend=redis` and 1 more; apt-get install redis
+    "#);
+    let plan = planned(TABLE, without("proxy"), &quick());
+    assert_eq!(plan.not_run[0].what, "front/nginx");
+    assert!(!titles(&plan).contains(&"Other, logged, by nginx"));
+}
+
+#[test]
+fn a_row_without_what_it_stands_beside_has_no_ratio_and_the_plan_says_so() {
+    let text = format!("{TABLE}\n[[exclude]]\nbackend = 'none'");
+    let plan = planned(&text, |_| {}, &quick());
+    let rows = &plan.workloads[0].rows;
+    assert_eq!((rows[0].title.as_str(), &rows[0].beside), ("File", &None));
+    assert_eq!(rows[1].beside.as_deref(), Some("File"));
+    insta::assert_snapshot!(plan.notes.join("\n"), @r#"
+    backends: `No backend` is not run, so that what stands beside it has no ratio: `File`, `Redis`, `Other, logged, by nginx`
+    "#);
+    // Settled once more, as before the trials, it says no more.
+    assert_eq!(settle(plan.clone(), &[]).notes, plan.notes);
+}
+
+#[test]
+fn rows_are_selected_by_the_ids_of_their_cells() {
+    let options = only(&["backend=redis", "proxy=*"]);
+    let plan = planned(TABLE, |_| {}, &options);
+    assert_eq!(titles(&plan), ["Redis", "Redis, 2 instances"]);
+    assert!(plan.fronts.is_empty());
+    assert!(plan.settings.iter().all(|setting| setting.name != "proxy"));
+}
+
+#[test]
+fn a_service_that_cannot_be_built_takes_its_rows_with_it() {
+    let plan = planned(TABLE, |_| {}, &Options::default());
+    let failed = BuildOutcome::Failed(Failed {
+        reason: "its build failed with status 1".to_owned(),
+        log: None,
+        interrupted: false,
+    });
+    let ready = BuildOutcome::Ready(Ready {
+        dir: String::new(),
+        key: String::new(),
+        version: "redis 8".to_owned(),
+        cached: false,
+        hold: None,
+    });
+    let outcomes = [
+        ("front/nginx".to_owned(), failed),
+        ("backing/redis".to_owned(), ready),
+    ];
+    let settled = settle(plan.clone(), &outcomes);
+    assert!(settled.fronts.is_empty() && settled.backings[0].version == "redis 8");
+    assert!(!titles(&settled).contains(&"Other, logged, by nginx"));
+    assert_eq!(settled.cells.len(), plan.cells.len() - 2);
+    insta::assert_snapshot!(settled.not_run.last().unwrap().reason, @r#"
+    its build failed with status 1; left out with it: `test/other backends c=1 instances=2 logging=info proxy=nginx`, `test/other backends c=256 instances=2 logging=info proxy=nginx`
+    "#);
+}
+
+/// Settings of services multiply servers' cells, and mean nothing to others.
+#[test]
+fn services_multiply_cells_of_servers_alone() {
+    let plan = planned(
+        "backing = [{ ref = 'backing/redis', name = 'cache' }]
+         front = [{ ref = 'front/nginx' }, { ref = 'front/haproxy' }]
+         subject = [{ ref = 'test/clicky' }, { cmd = 'p {count}', works = ['sum'], name = 'p' },
+           { url = 'http://127.0.0.1:1', name = 'there' }]
+         workload = [{ request = { path = '/' } }, { work = 'sum', count = 3 }]
+         setting = [
+           { name = 'url', values = ['cache'], env = { URL = 'redis://{cache}' } },
+           { name = 'proxy', values = ['none', 'nginx', 'haproxy'],
+             front_of = { nginx = 'front/nginx', haproxy = 'front/haproxy' } },
+           { name = 'upstream', values = ['closed', 'kept'] },
+         ]",
+        |_| {},
+        &Options::default(),
+    );
+    insta::assert_snapshot!(around(&plan), @r#"
+    test/clicky root c=100 proxy=none url=cache: {"backings":["cache"],"instances":1,"generators":0,"output":"file"}
+    there root c=100: {"instances":1,"generators":0,"output":"file"}
+    test/clicky root c=100 proxy=nginx upstream=closed url=cache: {"backings":["cache"],"front":"front/nginx","instances":1,"generators":0,"output":"file"}
+    test/clicky root c=100 proxy=nginx upstream=kept url=cache: {"backings":["cache"],"front":"front/nginx","instances":1,"generators":0,"output":"file"}
+    test/clicky root c=100 proxy=haproxy upstream=closed url=cache: {"backings":["cache"],"front":"front/haproxy","instances":1,"generators":0,"output":"file"}
+    test/clicky root c=100 proxy=haproxy upstream=kept url=cache: {"backings":["cache"],"front":"front/haproxy","instances":1,"generators":0,"output":"file"}
+    p sum n=3: {"instances":1,"generators":0,"output":"file"}
+    "#);
+    assert!(
+        plan.connection_cap
+            .limits
+            .keys()
+            .any(|limit| limit.contains("front"))
+    );
+}
+
+#[test]
+fn who_has_the_address_of_a_service_starts_it() {
+    let text = "backing = [{ ref = 'backing/redis' }]
+         subject = [{ ref = 'test/clicky', env = { URL = '{backing/redis}' } }, { ref = 'test/other' }]
+         workload = [{ request = { path = '/' } }]";
+    let plan = planned(text, |_| {}, &Options::default());
+    let needed = plan.cells.iter().map(|cell| cell.around.backings.len());
+    assert_eq!(needed.collect::<Vec<_>>(), [1, 0]);
+}
+
+#[test]
+fn a_tally_that_is_kept_takes_a_start_longer() {
+    let text = |kept: &str| TABLE.replace("kept = 'stop'", &format!("kept = '{kept}'"));
+    let length = |kept: &str| {
+        let plan = planned(&text(kept), |_| {}, &Options::default());
+        estimate(&plan, Nanos::from_secs(1))
+    };
+    // 13 cells in 3 blocks.
+    assert_eq!(length("kill"), length("no") + Nanos::from_secs(39));
+}
+
+#[test]
+fn a_tally_needs_a_path_that_the_subject_answers() {
+    let said = |path: &str| {
+        let text = TABLE.replace("path = '/', adds", &format!("path = '{path}', adds"));
+        load(&text).map(|_| ()).unwrap_err()
+    };
+    let said = said("/count");
+    assert!(
+        said.contains("`test/clicky` does not answer `/count`: it answers `/`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_build_that_no_front_offers_is_refused() {
+    let text = TABLE.replace(
+        "{ name = 'instances', values",
+        "{ name = 'upstream', values = ['kept', 'lost'], env = { A = '{value}' } }, { name = 'instances', values",
+    );
+    let text = text.replace("proxy = 'nginx',", "proxy = 'nginx', upstream = 'lost',");
+    let said = load(&text).map(|_| ()).unwrap_err();
+    assert!(
+        said.contains("no subject offers the build `lost`"),
+        "{said}"
+    );
+}
+
+proptest! {
+    /// Whatever is missing or left out, a plan holds what its cells need and nothing else.
+    #[test]
+    fn a_plan_with_services_is_whole(
+        gone in proptest::collection::vec(0_usize..2, 0..2),
+        words in proptest::collection::vec(proptest::sample::select(vec!["redis", "c=1 ", "proxy", "file", "other", "instances"]), 0..3),
+        excluded in proptest::option::of(proptest::sample::select(vec!["none", "file", "redis"])),
+        quick: bool,
+    ) {
+        let exclude = excluded.map_or(String::new(), |value| format!("\n[[exclude]]\nbackend = '{value}'"));
+        let (experiment, all) = loaded(&format!("{TABLE}{exclude}"));
+        let mut facts = machine(&all);
+        for index in gone {
+            facts.commands.remove(["redis-server", "proxy"][index]);
+        }
+        let only: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        let options = Options { only, quick, ..Options::default() };
+        let Ok(plan) = super::super::plan(&experiment, &all, &facts, &options) else {
+            return Ok(());
+        };
+        let needed: BTreeSet<&String> = plan.cells.iter().flat_map(|c| c.around.backings.iter().chain(&c.around.front)).collect();
+        let planned: BTreeSet<&String> = plan.backings.iter().chain(&plan.fronts).map(|s| &s.id).collect();
+        prop_assert_eq!(needed, planned);
+        for workload in &plan.workloads {
+            for row in &workload.rows {
+                prop_assert!(plan.cells.iter().any(|c| c.subject == row.subject && c.settings == row.settings));
+                let beside = row.beside.as_ref();
+                prop_assert!(beside.is_none_or(|title| workload.rows.iter().any(|other| other.title == *title)));
+            }
+            let mut own = plan.cells.iter().filter(|c| c.workload == workload.name);
+            prop_assert!(own.all(|c| workload.rows.iter().any(|row| c.settings == row.settings && c.subject == row.subject)));
+        }
+        prop_assert!(plan.order.iter().all(|row| row.len() == plan.cells.len()));
+    }
+}
