@@ -474,10 +474,15 @@ def check_file(counter, work):
     with counter.start(work, "file", **env) as service:
         expect(service.count() == 1000, f"1000 in the file, {service.count()} in the answer")
         folder.rename(away)
+        before = (away / file.name).stat().st_ino
         expect(service.ask(post(5)).number() == 1005, "it does not count while it cannot write")
         until(service.said, "it does not say that it cannot write")
         away.rename(folder)
         until(lambda: file.read_text().strip() == "1005", "it does not write again after a failure")
+        expect(file.stat().st_ino != before, "it writes into the file instead of replacing it")
+        service.kill()
+    with counter.start(work, "file", **env) as service:
+        expect(service.count() == 1005, f"1005 in the file of one that was killed, {service.count()} in the answer")
         service.ask(post(1))
         service.stop()
     expect(file.read_text().strip() == "1006", f"the file says {file.read_text()!r} at the end, not 1006")
@@ -523,6 +528,20 @@ def check_redis(counter, work, redis):
         two.stop()
 
 
+def check_synced(counter, work, redis, seed):
+    """What only rust/prony-clicky has: with CLICKY_ACK=synced, nothing that was acknowledged is lost, however it ends."""
+    for backend, env in ("file", {}), ("sqlite", {}), ("redis", redis.env()):
+        synced = env | {"CLICKY_ACK": "synced"}
+        check_one_counter(counter, fresh(work, "synced"), backend, synced)
+        for turn in range(STOPS):
+            lost = check_ends(counter, fresh(work, "synced"), backend, synced, "SIGKILL", seed + turn)
+            expect(lost <= 0, f"{lost} acknowledged clicks were lost by SIGKILL, kept in {backend} and synced")
+    folder = fresh(work, "twice")
+    with counter.start(folder, "file") as service:
+        check_refuses_to_start(counter, folder, "file", {})
+        service.stop()
+
+
 def fresh(work, name):
     folder = work / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -537,9 +556,12 @@ def check_counter(counter, work, seed):
     check_origins(counter, fresh(work, "origins"))
     check_log(counter, fresh(work, "log"))
     check_settings(counter, fresh(work, "settings"))
-    check_file(counter, fresh(work, "file"))
     lost = 0
     with Redis(work / "redis") as redis:
+        if counter.name == "rust/prony-clicky":
+            check_synced(counter, work, redis, seed)
+        else:
+            check_file(counter, fresh(work, "file"))
         check_redis(counter, fresh(work, "instances"), redis)
         for backend, env in ("none", {}), ("file", {}), ("redis", redis.env()):
             check_one_counter(counter, fresh(work, "one"), backend, env)
