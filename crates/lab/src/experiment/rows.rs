@@ -170,21 +170,21 @@ fn check_titles(workload: &Workload, p: &mut Problems) {
 
 /// Two rows of one subject with the same settings are one cell.
 fn check_alike(workload: &Workload, p: &mut Problems) {
-    let by_name = |row: &Row| -> BTreeMap<String, String> {
-        let own = row.settings.iter();
-        own.map(|(name, value)| (name.get_ref().clone(), value.get_ref().clone()))
-            .collect()
-    };
-    for (index, row) in workload.rows.iter().enumerate() {
-        let alike = |other: &&Row| other.subject == row.subject && by_name(other) == by_name(row);
-        if let Some(other) = workload.rows[..index].iter().find(alike) {
-            let message = format!(
-                "this row is the same as `{}`: its subject and its settings are",
-                short(other.title.get_ref())
-            );
-            let help = "leave it out, or give it a setting in which it differs";
-            p.note(Diagnosis::new(row.title.span(), message).help(help));
-        }
+    let mut seen: BTreeMap<(&str, BTreeMap<&str, &str>), &str> = BTreeMap::new();
+    for row in &workload.rows {
+        let settings = row.settings.iter();
+        let settings =
+            settings.map(|(name, value)| (name.get_ref().as_str(), value.get_ref().as_str()));
+        let title = row.title.get_ref().as_str();
+        let key = (row.subject.get_ref().as_str(), settings.collect());
+        let Some(other) = seen.insert(key, title) else {
+            continue;
+        };
+        let other = short(other);
+        let message =
+            format!("this row is the same as `{other}`: its subject and its settings are");
+        let help = "leave it out, or give it a setting in which it differs";
+        p.note(Diagnosis::new(row.title.span(), message).help(help));
     }
 }
 
@@ -194,6 +194,12 @@ fn check_beside(workload: &Workload, p: &mut Problems) {
         .iter()
         .map(|row| row.title.get_ref().as_str())
         .collect();
+    let places: BTreeMap<&str, usize> = titles.iter().copied().zip(0..).collect();
+    let next = |(index, row): (usize, &Row)| {
+        let title = row.beside_of(index, rows)?;
+        places.get(title).copied()
+    };
+    let next: Vec<Option<usize>> = rows.iter().enumerate().map(next).collect();
     for (index, row) in rows.iter().enumerate() {
         let Beside::Row(beside) = &row.beside else {
             continue;
@@ -206,7 +212,7 @@ fn check_beside(workload: &Workload, p: &mut Problems) {
             let message = format!("no row is called `{}`", short(beside.get_ref()));
             let help = suggest(beside.get_ref(), "row", &titles);
             p.note(Diagnosis::new(beside.span(), message).help(help));
-        } else if comes_back(index, rows) {
+        } else if comes_back(index, &next) {
             let message = "the rows stand beside each other in a circle";
             let help = "one of them must stand for itself: beside = false";
             p.note(Diagnosis::new(beside.span(), message).help(help));
@@ -215,19 +221,14 @@ fn check_beside(workload: &Workload, p: &mut Problems) {
 }
 
 /// Whether the way from row to row that begins at `start` leads back to it.
-fn comes_back(start: usize, rows: &[Row]) -> bool {
+fn comes_back(start: usize, next: &[Option<usize>]) -> bool {
     let mut at = start;
-    for _ in 0..rows.len() {
-        let Some(title) = rows[at].beside_of(at, rows) else {
-            return false;
-        };
-        let Some(next) = rows.iter().position(|row| row.title.get_ref() == title) else {
-            return false;
-        };
-        if next == start {
-            return true;
+    for _ in 0..next.len() {
+        match next[at] {
+            Some(next) if next == start => return true,
+            Some(next) => at = next,
+            None => return false,
         }
-        at = next;
     }
     false
 }

@@ -6,7 +6,14 @@ fn parse(text: &str) -> Result<Experiment, Diagnoses> {
     Experiment::parse(text, &Origin::new("e.toml", "/srv"))
 }
 
-fn example() -> String {
+/// An experiment of plain servers, and one with all that can stand around them.
+fn example(has_services: bool) -> String {
+    if has_services {
+        let page = include_str!("../../../../docs/experiments.md");
+        let chapter = page.split("## Services").nth(1).unwrap();
+        let block = chapter.split("```toml").nth(1).unwrap();
+        return block.split("```").next().unwrap().to_owned();
+    }
     let path = prony_testkit::root().join("experiments/ping.toml");
     std::fs::read_to_string(path).unwrap()
 }
@@ -19,7 +26,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 6);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -29,12 +36,21 @@ fn the_documented_file_parses_whole() {
     assert_eq!(whole.subjects.len(), 3);
     assert_eq!(whole.run.threads, Some(1));
     assert_eq!(whole.exclude.len(), 1);
-    let programs = parse(blocks[2]).unwrap();
+    let services = parse(blocks[2]).unwrap();
+    assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
+    let table = &services.workloads[0];
+    assert_eq!(
+        (table.rows.len(), &table.rows[5].beside),
+        (6, &Beside::Nothing)
+    );
+    assert_eq!(table.rows[3].beside_of(3, &table.rows), Some("Redis"));
+    assert_eq!(table.rows[4].beside_of(4, &table.rows), Some("No backend"));
+    let programs = parse(blocks[3]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
-    let ichor = parse(blocks[3]).unwrap();
+    let ichor = parse(blocks[4]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
-    let clients = parse(blocks[4]).unwrap();
+    let clients = parse(blocks[5]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
     let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
     assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
@@ -43,6 +59,45 @@ fn the_documented_file_parses_whole() {
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
+}
+
+/// What the page says of services holds of those that are shipped.
+#[test]
+fn the_documented_services_are_there() {
+    let experiment = parse(&example(true)).unwrap();
+    let root = prony_testkit::root().join("subjects");
+    let all = match crate::subject::load_all(&experiment, &root) {
+        Ok(all) => all,
+        Err(wrong) => panic!("{}", wrong[0]),
+    };
+    let parts = experiment.split(&all);
+    assert_eq!(
+        (
+            parts.subjects.len(),
+            parts.backings.len(),
+            parts.fronts.len()
+        ),
+        (2, 1, 1)
+    );
+}
+
+#[test]
+fn rows_name_settings_in_any_order_and_values_of_any_kind() {
+    let experiment = parse(
+        "subject = [{ ref = 'a/b' }]
+         setting = [{ name = 'keep', values = [true, 5], args = ['{value}'] }, { name = 'z', values = ['x'], args = ['z'] }]
+         workload = [{ request = { path = '/' }, rows = [{ z = 'x', title = 'A', keep = true, subject = 'a/b' }, { title = 'B', subject = 'a/b', keep = 5 }] }]",
+    )
+    .unwrap();
+    let rows = &experiment.workloads[0].rows;
+    let written = |row: &Row| -> Vec<(String, String)> {
+        let own = row.written(&experiment.settings).into_iter();
+        own.map(|(setting, value)| (setting.name.get_ref().clone(), value.to_owned()))
+            .collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(written(&rows[0]), [pair("keep", "true"), pair("z", "x")]);
+    assert_eq!(written(&rows[1]), [pair("keep", "5")]);
 }
 
 #[test]
@@ -123,9 +178,10 @@ proptest! {
 
     #[test]
     fn no_change_of_a_right_file_makes_it_panic(
+        has_services: bool,
         cuts in proptest::collection::vec((any::<proptest::sample::Index>(), 0_usize..20, "[ -~\\n]{0,8}"), 1..6),
     ) {
-        let mut text = example();
+        let mut text = example(has_services);
         for (at, length, put) in cuts {
             let floor = |mut at: usize| {
                 while !text.is_char_boundary(at) {
@@ -150,6 +206,19 @@ const WORDS: &[&str] = &[
     "[[workload]]\n",
     "[[setting]]\n",
     "[[exclude]]\n",
+    "[[backing]]\n",
+    "[[front]]\n",
+    "rows",
+    "tally",
+    "adds",
+    "kept",
+    "'stop'",
+    "beside",
+    "backing_of",
+    "front_of",
+    "output_of",
+    "'instances'",
+    "'{backing/x}'",
     "title",
     "blocks",
     "duration",

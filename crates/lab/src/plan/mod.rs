@@ -640,6 +640,8 @@ pub(crate) fn fuzz(experiment: &Experiment) {
     if crate::experiment::check_names(experiment, &ids).is_err() {
         return;
     }
+    // What is wrong here is only said, and planned all the same.
+    drop(crate::experiment::check_services(experiment, &subjects));
     for quick in [false, true] {
         let options = Options {
             quick,
