@@ -93,8 +93,10 @@ fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Resu
     })
 }
 
-/// The port that servers are told in a network of their own, where all are free.
+/// The first port that servers are told in a network of their own, where all are free.
 pub const SERVER_PORT: u16 = 8080;
+/// How many ports, from that one on, are kept for servers there.
+pub const SERVER_PORTS: u16 = 256;
 
 /// Capabilities that the first process of a namespace needs to furnish it.
 const FURNISHING: CapabilitySet = CapabilitySet::SYS_ADMIN.union(CapabilitySet::NET_ADMIN);
@@ -190,7 +192,7 @@ pub fn leave_network() -> Result<(), LaunchError> {
 }
 
 /// Furnishes the network namespace of the calling thread: loopback up, more local ports,
-/// but that of servers, and a longer accept queue.
+/// but those of servers, and a longer accept queue.
 pub fn furnish_network() -> Result<(), LaunchError> {
     step("loopback", loopback_up())?;
     let set = |name: &str, value: &str| std::fs::write(format!("/proc/sys/net/{name}"), value);
@@ -198,8 +200,11 @@ pub fn furnish_network() -> Result<(), LaunchError> {
     step("somaxconn", set("core/somaxconn", "65535"))?;
     // One that asks whether the server listens already must not be given its port: it
     // would be connected with itself, and the server could not listen.
-    let port = SERVER_PORT.to_string();
-    step("reserved port", set("ipv4/ip_local_reserved_ports", &port))
+    let ports = format!("{SERVER_PORT}-{}", SERVER_PORT + SERVER_PORTS - 1);
+    step(
+        "reserved ports",
+        set("ipv4/ip_local_reserved_ports", &ports),
+    )
 }
 
 /// Gives up all capabilities of the calling thread, and of what it starts from now on.

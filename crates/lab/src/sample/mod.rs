@@ -59,6 +59,8 @@ pub struct Sampler {
     past: Vec<Watched>,
     in_window: bool,
     full: bool,
+    /// What begins now is of no interest.
+    closed: bool,
 }
 
 impl Sampler {
@@ -76,6 +78,12 @@ impl Sampler {
     pub fn started(&mut self, pid: u32, role: Role) {
         self.roles.insert(pid, role);
         self.look();
+    }
+
+    /// From now on no process is followed that was not before.
+    pub fn close(&mut self) {
+        self.look();
+        self.closed = true;
     }
 
     /// Whether a limit on what is followed was reached.
@@ -98,6 +106,9 @@ impl Sampler {
             };
             self.retire_reused(pid, stat.started_ticks);
             if !self.watched.contains_key(&pid) {
+                if self.closed {
+                    continue;
+                }
                 if self.watched.len() + self.past.len() >= PROCESSES_MAX {
                     self.full = true;
                     continue;
@@ -194,7 +205,11 @@ impl Sampler {
 
     /// Name and number of a process as last seen: `nginx (7)`.
     pub fn name_of(&self, pid: u32) -> String {
-        let name = self.watched.get(&pid).map_or("?", Watched::name);
+        let comm = || std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+        let name = match self.watched.get(&pid) {
+            Some(watched) => watched.name().to_owned(),
+            None => comm().map_or("?".to_owned(), |name| name.trim().to_owned()),
+        };
         format!("{name} ({pid})")
     }
 

@@ -40,6 +40,11 @@ pub struct Child {
 }
 
 impl Child {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
     /// How it ended; `None`: not seen to end.
     pub fn exit(&self) -> Option<Exit> {
         self.exit.borrow().clone()
@@ -56,6 +61,8 @@ pub struct Children {
     stage: Rc<Stage>,
     started: RefCell<Vec<Rc<Child>>>,
     watches: RefCell<Vec<Task<()>>>,
+    /// Whoever ends from now on was asked to.
+    expected: Cell<bool>,
 }
 
 impl Children {
@@ -65,6 +72,7 @@ impl Children {
             stage,
             started: RefCell::default(),
             watches: RefCell::default(),
+            expected: Cell::new(false),
         })
     }
 
@@ -95,10 +103,15 @@ impl Children {
         child
     }
 
+    /// From now on processes end because the trial ends them, their descendants too.
+    pub fn expect_ends(&self) {
+        self.expected.set(true);
+    }
+
     /// Collects ended children, orphans of the trial's processes among them.
     pub fn collect(&self) {
         while let Some(ended) = launch::reap() {
-            let mut asked = self.stage.phase() == Phase::Stop;
+            let mut asked = self.stage.phase() == Phase::Stop || self.expected.get();
             for child in self.started.borrow().iter() {
                 if child.pid == ended.pid && child.exit.borrow().is_none() {
                     asked |= child.asked.get();

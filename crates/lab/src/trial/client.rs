@@ -20,7 +20,7 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
 use prony_record::{
-    CheckLevel, CheckResult, ClientReport, CountsSign, DOWNLOADS, Exit, Isolation, Phase,
+    CheckLevel, CheckResult, ClientReport, CountsSign, DOWNLOADS, Exit, Isolation, Output, Phase,
     PlannedClient, ProgramLine, REQUESTS, Role, Trial, layout,
 };
 use prony_runtime::services::Definition;
@@ -29,11 +29,12 @@ use rustix::process::Signal;
 
 use super::asking::{self, Page};
 use super::children::Farewell;
-use super::process::{Part, Ready};
+use super::place::Place;
+use super::process::Part;
 use super::runner::Runner;
 use super::scene::{self, STUCK, Scene};
 use super::stage::Stage;
-use super::start::{self, Place, Resolved};
+use super::start::{self, Resolved};
 use super::translate::translate;
 use super::{Halt, POLL_MAX, in_words, program};
 use crate::counts::{Patterns, Readings};
@@ -110,13 +111,16 @@ impl<'a> Running<'a> {
         let (words, counters) = (network.words().to_owned(), network.peer_counters());
         let part = Part {
             role: Role::Peer,
+            title: "peer".to_owned(),
             resolved: Resolved::default(),
             cores: order.cores.generator.clone(),
             farewell: Farewell {
                 signal: launch::signal_named(&peer.stop.signal).unwrap_or(Signal::TERM),
                 timeout: Nanos(peer.stop.timeout_ns),
             },
-            log_name: ".peer",
+            log_name: ".peer".to_owned(),
+            output: Output::File,
+            reader: RefCell::default(),
             network: Rc::new(network),
             log: Rc::default(),
             child: RefCell::default(),
@@ -145,7 +149,7 @@ impl<'a> Running<'a> {
         let place = self.set_up()?;
         self.scene.enter(Phase::Start);
         self.scene.watch_over().await?;
-        self.scene.start("peer", &self.peer).await?;
+        self.scene.start(&self.peer).await?;
         self.scene.enter(Phase::Ready);
         let peer = self.stage.order.peer.clone().unwrap_or_default();
         self.scene
@@ -308,9 +312,8 @@ impl<'a> Running<'a> {
         }
         let rule = &self.stage.order.subject.stop;
         let client = Definition::shared("client", runner.clone())
-            .requires::<Rc<Ready>>(|_, _, _| {}, |_, _| {})
             .stop_timeout(Nanos(rule.timeout_ns) + STUCK);
-        self.scene.up(client).await?;
+        self.scene.up(self.scene.after_last(client)).await?;
         self.scene.watched.in_window.set(Some(0));
         let timeout = self.timeout();
         let late = || runner.with_last_line(format!("it had not ended after {timeout}"));

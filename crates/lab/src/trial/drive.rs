@@ -10,7 +10,7 @@ use prony_engine::{Receiver, mailbox};
 use prony_record::{GeneratorEvent, Histogram, LoadReport, LoadSpec, LoadTarget};
 
 use super::log::Log;
-use super::start::Place;
+use super::place::Place;
 use super::wrk;
 use crate::supervise::TrialOrder;
 use crate::{launch, request};
@@ -52,22 +52,28 @@ enum Kind {
 }
 
 /// The load of a trial, all resolved.
-pub fn spec(order: &TrialOrder, place: &Place) -> LoadSpec {
+///
+/// `entry`: what is asked; `further`: what is asked beside it, in turn.
+pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
     let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
-    let url = format!("http://{}{}", place.authority, order.workload.request.path);
+    let threads = match order.cell.around.generators {
+        0 => cores.max(1),
+        threads => threads,
+    };
+    let target = |place: &Place| LoadTarget {
+        url: format!("http://{}{}", place.authority, order.workload.request.path),
+        address: place.address.to_string(),
+    };
     LoadSpec {
-        target: LoadTarget {
-            url,
-            address: place.address.to_string(),
-        },
-        further: Vec::new(),
-        threads: cores.max(1).min(order.cell.connections.max(1)),
+        target: target(entry),
+        further: further.iter().map(target).collect(),
+        threads: threads.min(order.cell.connections.max(1)),
         connections: order.cell.connections,
         warmup_ns: order.warmup_ns,
         duration_ns: order.duration_ns,
         requests_max: None,
         timeout_ns: order.workload.timeout_ns,
-        requests: request::variants(&order.workload, &place.authority, order.seed),
+        requests: request::variants(&order.workload, &entry.authority, order.seed),
         expected_status: vec![order.workload.expect_status],
         driver: order.driver.clone(),
         exact: true,

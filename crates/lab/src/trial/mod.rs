@@ -10,11 +10,14 @@
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
 mod asking;
+mod cast;
 mod children;
 mod client;
 mod drive;
 mod generator;
 mod log;
+mod output;
+mod place;
 mod process;
 mod program;
 mod ready;
@@ -24,6 +27,7 @@ mod scene;
 mod server;
 mod stage;
 mod start;
+mod tally;
 mod translate;
 mod wrk;
 

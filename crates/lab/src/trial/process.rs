@@ -4,17 +4,21 @@
 //! Not for: the generator ([`super::generator`]).
 
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::task::Poll;
 
 use prony_base::{Nanos, clock};
-use prony_record::{ReadySign, Role};
+use prony_record::{Output, ReadySign, Role};
 use prony_runtime::services::{Context, Failure, Service};
 
 use super::children::{Child, Children, Farewell};
 use super::log::Log;
+use super::output::Reader;
+use super::place::Place;
 use super::stage::{First, Stage, first};
-use super::start::{Place, Resolved};
+use super::start::Resolved;
 use super::{Halt, POLL_MAX, in_words, ready};
 use crate::launch;
 use crate::network::Network;
@@ -24,8 +28,10 @@ const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 
 /// A server of a trial, and what is known of it: kept when its services have stopped.
 pub struct Part {
-    /// What it is in the trial, also in sentences: `the subject`.
+    /// What it is in the trial.
     pub role: Role,
+    /// What sentences call it, after `the`: `subject`, `backing backing/redis`.
+    pub title: String,
     /// How it is started.
     pub resolved: Resolved,
     /// Its cores.
@@ -33,7 +39,11 @@ pub struct Part {
     /// How it is asked to end.
     pub farewell: Farewell,
     /// What follows the stem of the trial's files in the name of its log.
-    pub log_name: &'static str,
+    pub log_name: String,
+    /// Where its standard output goes.
+    pub output: Output,
+    /// What reads it there.
+    pub reader: RefCell<Reader>,
     /// The network on whose far side it is started.
     pub network: Rc<Network>,
     /// What it prints.
@@ -61,16 +71,21 @@ impl Part {
             .unwrap_or_default()
     }
 
-    /// The failure that it ended too early, if it did.
+    /// The failure that it, or what reads what it prints, ended too early, if it did.
     pub fn lives(&self, before: &str) -> Result<(), Halt> {
+        let ended = |of: &str, exit| {
+            let (title, how) = (&self.title, in_words(&exit));
+            let reason = format!("the {title}{of} {how} before {before}");
+            Halt::Failed(self.with_last_line(reason))
+        };
         let child = self.child.borrow().clone();
-        match child.and_then(|child| child.exit()) {
+        if let Some(exit) = child.and_then(|child| child.exit()) {
+            return Err(ended("", exit));
+        }
+        let reader = self.reader.borrow().child();
+        match reader.and_then(|child| child.exit()) {
+            Some(exit) => Err(ended("'s reader", exit)),
             None => Ok(()),
-            Some(exit) => {
-                let (name, how) = (self.name(), in_words(&exit));
-                let reason = format!("the {name} {how} before {before}");
-                Err(Halt::Failed(self.with_last_line(reason)))
-            }
         }
     }
 
@@ -80,33 +95,31 @@ impl Part {
         before: &str,
         work: impl Future<Output = T>,
     ) -> Result<T, Halt> {
-        let child = self.child.borrow().clone();
-        let Some(child) = child else {
-            return Ok(work.await);
-        };
-        match first(child.ended(), work).await {
+        match first(any_ended(&self.children()), work).await {
             First::One(()) => match self.lives(before) {
                 Err(ended) => Err(ended),
-                Ok(()) => Err(Halt::Failed(format!("the {} is gone", self.name()))),
+                Ok(()) => Err(Halt::Failed(format!("the {} is gone", self.title))),
             },
             First::Other(done) => Ok(done),
         }
     }
 
-    fn name(&self) -> &'static str {
-        match self.role {
-            Role::Subject => "subject",
-            Role::Generator => "generator",
-            Role::Peer => "peer",
-            Role::Backing => "backing",
-            Role::Front => "front",
-        }
+    /// Its process and that of its reader, as far as they were started.
+    pub fn children(&self) -> Vec<Rc<Child>> {
+        let own = self.child.borrow().clone();
+        own.into_iter()
+            .chain(self.reader.borrow().child())
+            .collect()
     }
 
-    fn command(&self, log: &Log) -> Result<(String, Command), Halt> {
-        let name = self.name();
+    /// The number of its process, if it was started.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.borrow().as_ref().map(|child| child.pid())
+    }
+
+    fn command(&self, log: &Log, output: Stdio) -> Result<(String, Command), Halt> {
         let Some((program, arguments)) = self.resolved.command.split_first() else {
-            let reason = format!("the {name} has no command to start it");
+            let reason = format!("the {} has no command to start it", self.title);
             return Err(Halt::Failed(reason));
         };
         let mut command = Command::new(program);
@@ -117,13 +130,35 @@ impl Part {
         if !self.resolved.dir.is_empty() {
             command.current_dir(&self.resolved.dir);
         }
-        let io = Halt::io("a log cannot be shared");
-        let writers = log.writer().and_then(|out| Ok((out, log.writer()?)));
-        let (out, err) = writers.map_err(io)?;
-        command.stdout(out).stderr(err);
+        let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
+        command.stdout(output).stderr(errors);
         Ok((program.clone(), command))
     }
 }
+
+/// Waits until one of `children` has ended; for ever where there are none.
+pub async fn any_ended(children: &[Rc<Child>]) {
+    let mut ends: Vec<_> = children
+        .iter()
+        .map(|child| Box::pin(child.ended()))
+        .collect();
+    poll_fn(|cx| {
+        for end in &mut ends {
+            if end.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// One of the services that follow each other in a trial: what the next one requires.
+pub trait Step {}
+
+impl Step for Process {}
+
+impl Step for Ready {}
 
 /// A server's process.
 pub struct Process {
@@ -144,8 +179,11 @@ impl Process {
 
     fn spawn(&self) -> Result<(), Halt> {
         let part = &self.part;
-        let log = self.stage.log(part.log_name)?;
-        let (program, mut command) = part.command(&log)?;
+        let log = self.stage.log(&part.log_name)?;
+        let reader = Reader::start(part, &log, &self.children);
+        let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
+        *part.reader.borrow_mut() = reader;
+        let (program, mut command) = part.command(&log, output)?;
         let cores = part.cores.clone();
         let start = move || launch::on_cores(&cores, || launch::start(&mut command));
         let started = part.network.on_peers_side(start);
@@ -170,6 +208,8 @@ impl Service for Process {
         if let Some(child) = child {
             self.children.end(&child).await;
         }
+        let reader = self.part.reader.take();
+        reader.end(&self.stage, &self.children).await;
         Ok(())
     }
 }
@@ -208,7 +248,11 @@ impl Ready {
         while !self.given()? {
             if clock::monotonic() > deadline {
                 let missed = ready::in_words(&self.sign);
-                let reason = format!("not ready after {timeout}: waited for {missed}");
+                let who = match self.part.role {
+                    Role::Backing | Role::Front => format!("the {} was ", self.part.title),
+                    _ => String::new(),
+                };
+                let reason = format!("{who}not ready after {timeout}: waited for {missed}");
                 return Err(Halt::Failed(self.part.with_last_line(reason)));
             }
             let pausing = self.stage.handle.sleep(pause);

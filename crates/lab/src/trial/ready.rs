@@ -6,7 +6,7 @@ use std::time::Duration;
 use prony_record::ReadySign;
 
 use super::log::Log;
-use super::start::Place;
+use super::place::Place;
 use crate::verify;
 
 /// How long one attempt to connect, or one request, may take.

@@ -3,6 +3,7 @@
 //!
 //! Not for: what is measured ([`super::server`], [`super::client`]).
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -10,15 +11,15 @@ use prony_base::{Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle};
 use prony_record::{Canary, CanaryPair, Isolation, Outcome, Phase, ReadySign, SCHEMA, Trial};
 use prony_runtime::services::{
-    Definition, Options, Reason, Service, ServiceError, ServiceId, Services,
+    Definition, Filter, Options, Reason, Service, ServiceError, ServiceId, Services,
 };
 use rustix::process::Signal;
 
 use super::children::Children;
-use super::process::{Part, Process, Ready};
+use super::place::Place;
+use super::process::{Part, Process, Ready, Step};
 use super::sampling::{Sampling, Watched};
 use super::stage::Stage;
-use super::start::Place;
 use super::{Halt, log};
 use crate::sample::machine;
 use crate::supervise::TrialOrder;
@@ -30,6 +31,8 @@ const GRACE: Nanos = Nanos::from_millis(500);
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// What a service may take beyond the time-outs that it keeps itself, before it counts as stuck.
 pub const STUCK: Nanos = Nanos::from_secs(30);
+/// The property of a service that is its place in the row.
+const STEP: &str = "step";
 /// Pause between two looks at what is left of the processes.
 const PAUSE: Nanos = Nanos::from_millis(2);
 
@@ -74,8 +77,16 @@ pub struct Scene<'a> {
     pub watched: Rc<Watched>,
     began: &'a mut dyn FnMut(Phase),
     canary_before: Option<Canary>,
-    counters_before: BTreeMap<String, u64>,
+    counters_before: Option<BTreeMap<String, u64>>,
+    /// Services that follow each other, as many as were added.
+    steps: Cell<i64>,
+    /// The one that the next follows.
+    last: Cell<Option<i64>>,
 }
+
+/// A place in the row of services that follow each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(Option<i64>);
 
 impl<'a> Scene<'a> {
     /// One in which nothing has begun. `began` is told of each phase.
@@ -87,7 +98,9 @@ impl<'a> Scene<'a> {
             stage,
             began,
             canary_before: None,
-            counters_before: BTreeMap::new(),
+            counters_before: None,
+            steps: Cell::new(0),
+            last: Cell::new(None),
         }
     }
 
@@ -104,7 +117,7 @@ impl<'a> Scene<'a> {
         }
         stage.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
         self.canary_before = Some(canary::sing(&order.cores.subject));
-        self.counters_before = machine::network_counters();
+        self.counters_before = Some(machine::network_counters());
         Ok(())
     }
 
@@ -115,11 +128,12 @@ impl<'a> Scene<'a> {
     }
 
     /// Adds a service and waits until it runs, or says why it does not.
-    pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<(), Halt> {
+    pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let added = self.services.add(definition);
         let id = added.map_err(|error| Halt::Failed(error.to_string()))?;
         let started = self.stage.unless_interrupted(self.services.start(id));
-        started.await?.map_err(|error| self.halt(id, &error))
+        started.await?.map_err(|error| self.halt(id, &error))?;
+        Ok(id)
     }
 
     fn halt(&self, id: ServiceId, error: &ServiceError) -> Halt {
@@ -140,20 +154,19 @@ impl<'a> Scene<'a> {
             move |children: Rc<Children>| Sampling::new(stage.clone(), children, watched.clone());
         let sampling =
             Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
-        self.up(sampling).await
+        self.up(sampling).await.map(drop)
     }
 
-    /// Starts a server.
-    pub async fn start(&self, name: &'static str, part: &Rc<Part>) -> Result<(), Halt> {
+    /// Starts a server, which stops before all that was started until now.
+    pub async fn start(&self, part: &Rc<Part>) -> Result<ServiceId, Halt> {
         self.watched.logs.borrow_mut().push(part.log.clone());
-        let (stage, own) = (self.stage.clone(), part.clone());
-        let made = move |children: Rc<Children>, _: Rc<Sampling>| {
-            Process::new(stage.clone(), own.clone(), children)
-        };
-        let process = Definition::construct(name, made)
-            .provides::<Rc<Process>>(|process| process)
+        let process = Process::new(self.stage.clone(), part.clone(), self.children.clone());
+        let definition = Definition::shared(part.title.clone(), Rc::new(process))
+            .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
+            .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
+            .provides::<Rc<dyn Step>>(|process| process)
             .stop_timeout(part.farewell.timeout + STUCK);
-        self.up(process).await
+        self.step(definition).await
     }
 
     /// Waits until the started server has given its sign.
@@ -163,17 +176,42 @@ impl<'a> Scene<'a> {
         sign: &ReadySign,
         place: &Place,
     ) -> Result<(), Halt> {
-        let (stage, part) = (self.stage.clone(), part.clone());
-        let (sign, place) = (sign.clone(), place.clone());
-        let timeout = Nanos(sign.timeout_ns) + STUCK;
-        let made = move |children: Rc<Children>, _: Rc<Process>| {
-            let (stage, part) = (stage.clone(), part.clone());
-            Ready::new(stage, part, children, sign.clone(), place.clone())
-        };
-        let ready = Definition::construct("ready", made)
-            .provides::<Rc<Ready>>(|ready| ready)
-            .start_timeout(timeout);
-        self.up(ready).await
+        let (stage, children) = (self.stage.clone(), self.children.clone());
+        let ready = Ready::new(stage, part.clone(), children, sign.clone(), place.clone());
+        let definition = Definition::shared(format!("{} ready", part.title), Rc::new(ready))
+            .provides::<Rc<dyn Step>>(|ready| ready)
+            .start_timeout(Nanos(sign.timeout_ns) + STUCK);
+        self.step(definition).await.map(drop)
+    }
+
+    /// Brings up the next of the services that follow each other.
+    async fn step<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
+        let number = self.steps.get() + 1;
+        self.steps.set(number);
+        let definition = self.after_last(definition).property(STEP, number);
+        let id = self.up(definition).await?;
+        self.last.set(Some(number));
+        Ok(id)
+    }
+
+    /// `definition`, which requires the last of the services that follow each other.
+    pub fn after_last<S: Service>(&self, definition: Definition<S>) -> Definition<S> {
+        match self.last.get() {
+            None => definition,
+            Some(last) => definition
+                .requires::<Rc<dyn Step>>(|_, _, _| {}, |_, _| {})
+                .filter::<Rc<dyn Step>>(Filter::equal(STEP, last)),
+        }
+    }
+
+    /// Lets what is started from now on follow the step that was the last one at `mark`.
+    pub fn follow(&self, mark: Mark) {
+        self.last.set(mark.0);
+    }
+
+    /// The last step.
+    pub fn mark(&self) -> Mark {
+        Mark(self.last.get())
     }
 
     /// Ends what was started last, then the others, then whatever is left.
@@ -183,13 +221,15 @@ impl<'a> Scene<'a> {
         self.canary_after();
         self.enter(Phase::Stop);
         self.services.stop_all().await;
-        self.name_leftovers().await;
-        self.kill_leftovers().await;
+        self.clear(&[]).await;
         self.stage.leave();
     }
 
-    fn counters_after(&mut self) {
-        let before = std::mem::take(&mut self.counters_before);
+    /// Reads the network's counters for the last time; later calls change nothing.
+    pub fn counters_after(&mut self) {
+        let Some(before) = self.counters_before.take() else {
+            return;
+        };
         let mut trial = self.stage.trial.borrow_mut();
         let own = trial.isolation.network_namespace;
         trial.kernel = machine::kernel_counters(own, before, machine::network_counters());
@@ -207,33 +247,37 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// Ends whatever is left of the trial, but for `kept` and what they started.
+    pub async fn clear(&self, kept: &[u32]) {
+        self.name_leftovers(kept).await;
+        self.kill_leftovers(kept).await;
+    }
+
     /// Notes what is still there after a moment's grace.
-    async fn name_leftovers(&self) {
-        let own = std::process::id();
+    async fn name_leftovers(&self, kept: &[u32]) {
         let deadline = clock::monotonic() + GRACE;
         loop {
             self.children.collect();
-            let left = launch::descendants(own);
+            let left = left(kept);
             if left.is_empty() {
                 return;
             }
             if clock::monotonic() > deadline {
                 let mut sampler = self.stage.sampler.borrow_mut();
                 sampler.look();
-                let names = left.iter().map(|&pid| sampler.name_of(pid)).collect();
-                self.stage.trial.borrow_mut().left_behind = names;
+                let names = left.iter().map(|&pid| sampler.name_of(pid));
+                self.stage.trial.borrow_mut().left_behind.extend(names);
                 return;
             }
             self.stage.handle.sleep(PAUSE).await;
         }
     }
 
-    async fn kill_leftovers(&self) {
-        let own = std::process::id();
+    async fn kill_leftovers(&self, kept: &[u32]) {
         let deadline = clock::monotonic() + KILL_TIMEOUT;
         while clock::monotonic() < deadline {
             self.children.collect();
-            let left = launch::descendants(own);
+            let left = left(kept);
             if left.is_empty() {
                 return;
             }
@@ -258,6 +302,19 @@ impl<'a> Scene<'a> {
         };
         trial
     }
+}
+
+/// The descendants of this process but for `kept` and what they started.
+fn left(kept: &[u32]) -> Vec<u32> {
+    let mut left = launch::descendants(std::process::id());
+    if !kept.is_empty() {
+        let theirs: Vec<u32> = kept
+            .iter()
+            .flat_map(|&pid| launch::descendants(pid))
+            .collect();
+        left.retain(|pid| !kept.contains(pid) && !theirs.contains(pid));
+    }
+    left
 }
 
 /// Closes the log of `who`, and notes where it was cut.

@@ -2,44 +2,54 @@
 //! loop of one thread on the generator's cores.
 //!
 //! ```text
-//! children <- sampling <- subject <- ready <- load        (an arrow: is required by)
+//! children <- sampling <- backings, ready <- instances, ready <- front, ready <- load
+//!                                                          (an arrow: is required by)
 //! ```
 //!
-//! Each starts when what it requires runs, and the trial goes from phase to phase as they
-//! come up; in the end, however that comes about, they stop in reverse order. A process
+//! Mostly the subject is one instance, with nothing around it. Each service starts when
+//! what it requires runs, and the trial goes from phase to phase as they come up; in the
+//! end, however that comes about, they stop in reverse order. A process
 //! that ends too early fails the step that the trial is in. Only the edges of the window
 //! are waited for outside of the loop, so that the clocks are read on time.
 //!
-//! Not for: programs ([`super::program`]).
+//! Where the workload has a tally, the number that the subject keeps is read before and
+//! after the load, and once more when the subject was ended and started anew.
+//!
+//! Not for: programs ([`super::program`]), or who the servers are ([`super::cast`]).
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
-use prony_record::{Histogram, Isolation, Phase, Role, Source, Trial};
+use prony_record::{
+    Ended, Histogram, Isolation, Phase, PlannedTally, Role, Source, TallyReport, Trial,
+};
 use prony_runtime::services::Definition;
-use rustix::process::Signal;
+use prony_wire::Method;
 use rustix::thread::ClockId;
 
-use super::Halt;
-use super::children::Farewell;
+use super::cast::Cast;
 use super::drive::{self, Window};
 use super::generator::Load;
-use super::process::{Part, Ready};
+use super::place::{Place, Places};
 use super::sampling::Sampling;
 use super::scene::{self, STUCK, Scene};
 use super::stage::Stage;
-use super::start::{self, Place};
-use crate::network::Network;
+use super::tally::{self, Expected, Resting};
+use super::{Halt, asking};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
-use crate::supervise::{Interrupt, TrialOrder};
+use crate::supervise::{Generator, Interrupt, TrialOrder};
 use crate::{launch, verify};
 
 /// How long before the window the memory marks are reset, and before its end the last look is.
 const SHORTLY: Nanos = Nanos::from_millis(10);
+/// How long a number may take to come to rest.
+const TALLY_TIMEOUT: Nanos = Nanos::from_secs(15);
+/// Pause between two readings of it.
+const TALLY_PAUSE: Nanos = Nanos::from_millis(25);
+
 /// Runs a trial to its end. `began` is told of each phase.
 pub fn run(
     order: &TrialOrder,
@@ -61,28 +71,18 @@ pub fn run(
 struct Running<'a> {
     scene: Scene<'a>,
     stage: Rc<Stage>,
-    subject: Rc<Part>,
+    cast: Cast,
     histogram: Option<Histogram>,
+    tally: Option<PlannedTally>,
 }
 
 impl<'a> Running<'a> {
     fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Phase)) -> Running<'a> {
-        let rule = &stage.order.subject.stop;
-        let subject = Part {
-            role: Role::Subject,
-            resolved: start::Resolved::default(),
-            cores: stage.order.cores.subject.clone(),
-            farewell: Farewell {
-                signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
-                timeout: Nanos(rule.timeout_ns),
-            },
-            log_name: "",
-            network: Rc::new(Network::loopback()),
-            log: Rc::default(),
-            child: RefCell::default(),
-        };
+        // wrk does not tell what was acknowledged before and after its window.
+        let knows = stage.order.generator == Generator::Prony;
         Running {
-            subject: Rc::new(subject),
+            tally: stage.order.workload.tally.clone().filter(|_| knows),
+            cast: Cast::new(stage.clone()),
             scene: Scene::new(stage.clone(), handle, began),
             stage,
             histogram: None,
@@ -92,17 +92,18 @@ impl<'a> Running<'a> {
     /// All phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
         self.scene.prepare()?;
-        let place = Place::find(&self.stage.order, &self.stage.trial.borrow())
+        let places = Places::find(&self.stage.order, &self.stage.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
         self.scene.enter(Phase::Start);
         self.scene.watch_over().await?;
-        self.start_subject(&place).await?;
+        self.cast.start(&self.scene, &places).await?;
         self.scene.enter(Phase::Ready);
-        self.wait_ready(&place).await?;
+        self.cast.ready(&self.scene, &places).await?;
         self.scene.enter(Phase::Verify);
-        self.verify(&place)?;
+        self.verify(&places)?;
+        self.tally_before(&places).await?;
         self.scene.enter(Phase::WarmUp);
-        let (load, window) = self.start_load(&place).await?;
+        let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
         let _ = launch::urgent(true);
@@ -117,63 +118,55 @@ impl<'a> Running<'a> {
             self.stage.blame(Phase::Measure);
             return Err(failed);
         }
-        drained
+        drained?;
+        self.tally_after(&places).await
     }
 
-    fn is_url(&self) -> bool {
-        matches!(self.stage.order.subject.source, Source::Url { .. })
-    }
-
-    async fn start_subject(&mut self, place: &Place) -> Result<(), Halt> {
-        if self.is_url() {
-            return Ok(());
-        }
-        let resolved = start::resolve(&self.stage.order, place);
-        if let Some(part) = Rc::get_mut(&mut self.subject) {
-            part.resolved = resolved;
-        }
-        self.scene.start("subject", &self.subject).await
-    }
-
-    async fn wait_ready(&self, place: &Place) -> Result<(), Halt> {
-        if self.is_url() {
-            return Ok(());
-        }
-        let sign = &self.stage.order.subject.ready;
-        self.scene.wait_ready(&self.subject, sign, place).await
-    }
-
-    fn verify(&self, place: &Place) -> Result<(), Halt> {
+    /// Checks the answers of all that the load goes to; the record keeps the checks of the
+    /// first, and of the first that fails.
+    fn verify(&self, places: &Places) -> Result<(), Halt> {
         let order = &self.stage.order;
-        let subject = verify::Subject {
-            workload: &order.workload,
-            address: place.address,
-            host: &place.authority,
-        };
-        let checks = verify::verify(&subject, order.seed);
-        let failed = verify::failed_must(&checks);
-        self.stage.trial.borrow_mut().verification = checks;
-        self.scene.children.collect();
-        match failed {
-            Some(failed) => Err(Halt::Failed(failed)),
-            None => self.subject.lives("its answers were checked"),
+        let several = places.entries().len() > 1;
+        for (number, place) in places.entries().iter().enumerate() {
+            let subject = verify::Subject {
+                workload: &order.workload,
+                address: place.address,
+                host: &place.authority,
+            };
+            let checks = verify::verify(&subject, order.seed);
+            let failed = verify::failed_must(&checks);
+            if number == 0 || failed.is_some() {
+                self.stage.trial.borrow_mut().verification = checks;
+            }
+            self.scene.children.collect();
+            self.cast.lives("its answers were checked")?;
+            match failed {
+                Some(failed) if several => {
+                    return Err(Halt::Failed(format!("instance {number}: {failed}")));
+                }
+                Some(failed) => return Err(Halt::Failed(failed)),
+                None => {}
+            }
         }
+        Ok(())
     }
 
-    async fn start_load(&self, place: &Place) -> Result<(Rc<Load>, Window), Halt> {
-        let spec = drive::spec(&self.stage.order, place);
+    async fn start_load(&self, places: &Places) -> Result<(Rc<Load>, Window), Halt> {
+        let Some((entry, further)) = places.entries().split_first() else {
+            return Err(Halt::Failed("there is nothing to ask".to_owned()));
+        };
+        let spec = drive::spec(&self.stage.order, entry, further);
+        if self.stage.order.generator != Generator::Prony && !further.is_empty() {
+            let sentence = "wrk asks one address: the load went to the first instance only";
+            self.stage.note(sentence.to_owned());
+        }
         let load = Load::new(self.stage.clone(), self.scene.children.clone(), spec);
-        let mut definition = Definition::shared("load", load.clone())
+        let definition = Definition::shared("load", load.clone())
             .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
             .start_timeout(load.start_timeout())
             .stop_timeout(STUCK);
-        if !self.is_url() {
-            definition = definition.requires::<Rc<Ready>>(|_, _, _| {}, |_, _| {});
-        }
-        let up = self
-            .subject
-            .while_alive("the window", self.scene.up(definition));
-        up.await??;
+        let up = self.scene.up(self.scene.after_last(definition));
+        self.cast.while_alive("the window", up).await??;
         match load.window() {
             Some(window) => Ok((load, window)),
             None => Err(Halt::Failed("the generator has no window".to_owned())),
@@ -190,7 +183,7 @@ impl<'a> Running<'a> {
     async fn warm_up(&self, window: Window) -> Result<(), Halt> {
         let shortly = Instant(window.start.0.saturating_sub(SHORTLY.0));
         let sleeping = self.stage.handle.sleep_until(shortly);
-        let living = self.subject.while_alive("the window", sleeping);
+        let living = self.cast.while_alive("the window", sleeping);
         self.stage.unless_interrupted(living).await??;
         self.stage.sampler.borrow_mut().reset_peaks();
         Ok(())
@@ -198,7 +191,7 @@ impl<'a> Running<'a> {
 
     /// The window. The inner result says whether the subject lived through it: what
     /// was measured is kept either way.
-    async fn measure(&self, window: Window) -> Result<Result<(), Halt>, Halt> {
+    async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         sleep_until(window.start);
         let start = clock::monotonic();
         self.stage.sampler.borrow_mut().begin();
@@ -214,10 +207,15 @@ impl<'a> Running<'a> {
         }
         let end = clock::monotonic();
         self.stage.sampler.borrow_mut().end();
+        self.scene.children.collect();
+        let lived = self.cast.lives("the window ended");
+        if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
+            // As early as its clocks allow: what is outstanding is then not answered.
+            self.cast.kill(&self.scene);
+        }
         self.note_window(start, end, &cores, window);
         watched?;
-        self.scene.children.collect();
-        Ok(self.subject.lives("the window ended"))
+        Ok(lived)
     }
 
     fn note_window(
@@ -252,11 +250,112 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
+    fn is_ended_by(&self, how: Ended) -> bool {
+        let ended_by = self.tally.as_ref().and_then(|tally| tally.ended_by);
+        ended_by == Some(how) && !matches!(self.stage.order.subject.source, Source::Url { .. })
+    }
+
+    /// The number before the load: after the checks, which raise it too.
+    async fn tally_before(&self, places: &Places) -> Result<(), Halt> {
+        let Some(tally) = &self.tally else {
+            return Ok(());
+        };
+        let before = self.number(tally, places, None).await?;
+        self.stage.trial.borrow_mut().tally = Some(TallyReport {
+            before,
+            ..TallyReport::default()
+        });
+        Ok(())
+    }
+
+    /// The number after the load, and what is left of it when the subject has been ended.
+    async fn tally_after(&mut self, places: &Places) -> Result<(), Halt> {
+        let Some((tally, expected)) = self.acknowledged() else {
+            return Ok(());
+        };
+        // The kernel's counters are those of the load.
+        self.scene.counters_after();
+        let (stopped, killed) = (
+            self.is_ended_by(Ended::Stopped),
+            self.is_ended_by(Ended::Killed),
+        );
+        if !killed {
+            let after = self.number(&tally, places, Some(expected)).await?;
+            self.note_tally(|report| report.after = Some(after));
+        }
+        if !(stopped || killed) {
+            return Ok(());
+        }
+        self.stage.sampler.borrow_mut().close();
+        self.cast.stop(&self.scene).await?;
+        let places = places
+            .anew(&self.stage.trial.borrow())
+            .map_err(Halt::io("there is no place to listen"))?;
+        self.cast.start_anew(&self.scene, &places).await?;
+        let kept = self.number(&tally, &places, Some(expected)).await?;
+        self.note_tally(|report| report.kept = Some(kept));
+        Ok(())
+    }
+
+    /// What the load must have added, noted and as the number that is to be expected.
+    fn acknowledged(&self) -> Option<(PlannedTally, Expected)> {
+        let tally = self.tally.clone()?;
+        let mut trial = self.stage.trial.borrow_mut();
+        let counts = trial.load.as_ref()?.counts;
+        let report = trial.tally.as_mut()?;
+        let unanswered = counts.sent.saturating_sub(counts.acknowledged);
+        report.acknowledged = counts.acknowledged.saturating_mul(tally.adds);
+        report.unanswered = unanswered.saturating_mul(tally.adds);
+        let least = report.before.saturating_add(report.acknowledged);
+        let most = least.saturating_add(report.unanswered);
+        Some((tally, Expected { least, most }))
+    }
+
+    fn note_tally(&self, note: impl FnOnce(&mut TallyReport)) {
+        if let Some(report) = &mut self.stage.trial.borrow_mut().tally {
+            note(report);
+        }
+    }
+
+    /// The number that the instances keep, once it has come to rest.
+    async fn number(
+        &self,
+        tally: &PlannedTally,
+        places: &Places,
+        expected: Option<Expected>,
+    ) -> Result<u64, Halt> {
+        let shared = !self.stage.order.backings.is_empty();
+        let mut resting = Resting::new(expected, shared);
+        let deadline = clock::monotonic() + TALLY_TIMEOUT;
+        loop {
+            self.scene.children.collect();
+            self.cast.lives("its number was read")?;
+            let ask = |place| ask_number(tally, place);
+            let said: Vec<u64> = places.instances.iter().map(ask).collect::<Result<_, _>>()?;
+            let now = clock::monotonic();
+            if let Some(number) = resting.add(now, &said) {
+                return Ok(number);
+            }
+            if now > deadline {
+                let (path, unrest) = (&tally.path, resting.unrest());
+                let reason = format!("the number at {path} after {TALLY_TIMEOUT}: {unrest}");
+                return Err(Halt::Failed(reason));
+            }
+            let pausing = self.stage.handle.sleep(TALLY_PAUSE);
+            self.stage.unless_interrupted(pausing).await?;
+        }
+    }
+
     fn finish(self, end: Result<(), Halt>, failed_in: Phase) -> (Trial, Option<Histogram>) {
         let mut trial = self.scene.finish(end, failed_in);
-        if let Some(log) = self.subject.log.take() {
-            trial.log_tail = log.tail();
-            scene::close(log, "subject", &mut trial);
+        for part in self.cast.all() {
+            let Some(log) = part.log.take() else {
+                continue;
+            };
+            if part.role == Role::Subject && trial.log_tail.is_empty() {
+                trial.log_tail = log.tail();
+            }
+            scene::close(log, &part.title, &mut trial);
         }
         let sampler = self.stage.sampler.take();
         if sampler.is_full() {
@@ -266,6 +365,18 @@ impl<'a> Running<'a> {
         trial.processes = sampler.records();
         (trial, self.histogram)
     }
+}
+
+/// Asks one instance for its number.
+fn ask_number(tally: &PlannedTally, place: &Place) -> Result<u64, Halt> {
+    let page = asking::ask(place, &Method::Get, &tally.path);
+    let number = page.and_then(|page| tally::number(page.status, &page.body));
+    number.map_err(|why| {
+        let (path, address) = (&tally.path, &place.authority);
+        Halt::Failed(format!(
+            "the number at {path} of {address} cannot be read: {why}"
+        ))
+    })
 }
 
 /// Sleeps until a moment of `CLOCK_MONOTONIC`; at once when it has passed.

@@ -1,70 +1,17 @@
-//! Where a subject listens and how it is started: placeholders and settings
-//! resolved. Pure but for looking for a free port and a host's address.
+//! How the processes of a trial are started: placeholders and settings resolved. Pure.
+//!
+//! Not for: where they listen ([`super::place`]).
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::Path;
 
 use prony_base::Nanos;
-use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
+use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source};
 
+use super::place::{Place, Places};
 use crate::experiment::THREADS;
-use crate::launch::SERVER_PORT;
-use crate::network::Network;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
-use crate::target::Target;
-
-/// Where the subject is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Place {
-    /// Where to connect.
-    pub address: SocketAddr,
-    /// What `Host` says.
-    pub authority: String,
-}
-
-impl Place {
-    /// Where the subject of `order` is or is to be.
-    pub fn find(order: &TrialOrder, trial: &Trial) -> io::Result<Place> {
-        if let Source::Url { url } = &order.subject.source {
-            let target = Target::parse(url).map_err(io::Error::other)?;
-            let authority = target.authority();
-            let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
-            let address = addresses
-                .next()
-                .ok_or_else(|| io::Error::other(format!("`{authority}` has no address")))?;
-            return Ok(Place { address, authority });
-        }
-        Place::at(IpAddr::V4(Ipv4Addr::LOCALHOST), trial)
-    }
-
-    /// Where a peer is to be that is reached over `network`.
-    pub fn of_peer(network: &Network, trial: &Trial) -> io::Result<Place> {
-        Place::at(network.peer_address(), trial)
-    }
-
-    fn at(ip: IpAddr, trial: &Trial) -> io::Result<Place> {
-        let port = if trial.isolation.network_namespace {
-            SERVER_PORT
-        } else {
-            free_port()?
-        };
-        let address = SocketAddr::new(ip, port);
-        Ok(Place {
-            address,
-            authority: address.to_string(),
-        })
-    }
-}
-
-/// A port that nobody listens on. Another process may take it before the subject
-/// does; the subject then fails to start, and says so.
-fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()?
-        .port())
-}
 
 /// A command as it is executed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -77,15 +24,63 @@ pub struct Resolved {
     pub dir: String,
 }
 
-/// The server's command with its placeholders and the cell's settings put in.
-pub fn resolve(order: &TrialOrder, place: &Place) -> Resolved {
+/// The command of an instance of the subject (the first is 0), with its placeholders and
+/// the cell's settings put in. `place`: where that instance is to be.
+pub fn resolve(order: &TrialOrder, places: &Places, instance: usize, place: &Place) -> Resolved {
     let subject = &order.subject;
     let told = order.cell.settings.get(THREADS).cloned();
     let threads = told.unwrap_or_else(|| subject.threads.to_string());
-    let mut values = of_server(order, place, threads, 0);
-    values.extend(places(order, subject));
+    let mut values = of_server(&order.work_dir, place, threads, 0);
+    values.push(("{instance}".to_owned(), instance.to_string()));
+    values.extend(of_backings(order, places));
+    values.extend(folders(order, subject));
     let resolved = filled(subject, &values, &subject.start, &subject.env);
     with_settings(order, &values, resolved)
+}
+
+/// The command of a backing service. `work`: the folder that is its own.
+pub fn resolve_backing(
+    order: &TrialOrder,
+    backing: &PlannedSubject,
+    place: &Place,
+    work: &Path,
+) -> Resolved {
+    around(
+        order,
+        backing,
+        of_server(work, place, threads_of(backing), 0),
+    )
+}
+
+/// The command of the proxy in front of the subject, likewise.
+pub fn resolve_front(
+    order: &TrialOrder,
+    front: &PlannedSubject,
+    places: &Places,
+    (place, work): (&Place, &Path),
+) -> Resolved {
+    let mut values = of_server(work, place, threads_of(front), 0);
+    values.push(("{upstreams}".to_owned(), places.upstreams()));
+    around(order, front, values)
+}
+
+/// What stands around the subject has no settings: they are the subject's.
+fn around(order: &TrialOrder, server: &PlannedSubject, mut values: Values) -> Resolved {
+    values.extend(folders_of(order, server, &Cell::default()));
+    filled(server, &values, &server.start, &server.env)
+}
+
+fn threads_of(server: &PlannedSubject) -> String {
+    server.threads.max(1).to_string()
+}
+
+/// `{NAME}` of each backing service: where it is.
+fn of_backings(order: &TrialOrder, places: &Places) -> Values {
+    let backings = order.backings.iter().zip(&places.backings);
+    let value = |(backing, place): (&PlannedSubject, &Place)| {
+        (format!("{{{}}}", backing.id), place.authority.clone())
+    };
+    backings.map(value).collect()
 }
 
 /// The peer's command. Settings are the client's, not the peer's.
@@ -96,18 +91,16 @@ pub fn resolve_peer(
     place: &Place,
 ) -> Resolved {
     let threads = asked.peer_threads.max(1).to_string();
-    let mut values = of_server(order, place, threads, asked.payload_bytes);
-    let usual = Cell::default();
-    values.extend(places_of(order, peer, &usual));
-    filled(peer, &values, &peer.start, &peer.env)
+    let values = of_server(&order.work_dir, place, threads, asked.payload_bytes);
+    around(order, peer, values)
 }
 
-fn of_server(order: &TrialOrder, place: &Place, threads: String, payload_bytes: u64) -> Values {
+fn of_server(work: &Path, place: &Place, threads: String, payload_bytes: u64) -> Values {
     vec![
         ("{host}".to_owned(), place.address.ip().to_string()),
         ("{port}".to_owned(), place.address.port().to_string()),
         ("{threads}".to_owned(), threads),
-        ("{work}".to_owned(), order.work_dir.display().to_string()),
+        ("{work}".to_owned(), work.display().to_string()),
         ("{payload_bytes}".to_owned(), payload_bytes.to_string()),
     ]
 }
@@ -123,7 +116,7 @@ pub fn resolve_program(order: &TrialOrder, asked: &PlannedProgram, threads: u32)
         ),
         ("{threads}".to_owned(), threads.to_string()),
     ];
-    values.extend(places(order, subject));
+    values.extend(folders(order, subject));
     let mut command = subject.program.clone();
     command.extend(asked.args.iter().cloned());
     let resolved = filled(subject, &values, &command, &subject.program_env);
@@ -157,7 +150,7 @@ pub fn resolve_client(
         number("payload_bytes", asked.payload_bytes),
         value("work", asked.work.clone()),
     ];
-    values.extend(places(order, subject));
+    values.extend(folders(order, subject));
     let mut command = subject.client.clone();
     command.extend(asked.args.iter().cloned());
     let resolved = filled(subject, &values, &command, &subject.client_env);
@@ -174,11 +167,11 @@ pub fn resolve_client(
 type Values = Vec<(String, String)>;
 
 /// Folders, the prony binary, and the builds that the cell chooses.
-fn places(order: &TrialOrder, subject: &PlannedSubject) -> Values {
-    places_of(order, subject, &order.cell)
+fn folders(order: &TrialOrder, subject: &PlannedSubject) -> Values {
+    folders_of(order, subject, &order.cell)
 }
 
-fn places_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Values {
+fn folders_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Values {
     let mut values = vec![
         ("{dir}".to_owned(), dir(subject)),
         ("{build}".to_owned(), subject.build_dir.clone()),
@@ -264,6 +257,8 @@ pub fn fill<N: AsRef<str>>(text: &str, values: &[(N, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
     use prony_record::{Cell, PlannedSetting, PlannedSubject, PlannedWorkload};
 
     use super::*;
@@ -324,12 +319,63 @@ mod tests {
         }
     }
 
+    fn place(port: u16) -> Place {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        Place {
+            address,
+            authority: address.to_string(),
+        }
+    }
+
+    fn places(instances: &[u16]) -> Places {
+        Places {
+            instances: instances.iter().copied().map(place).collect(),
+            backings: vec![place(90)],
+            front: Some(place(91)),
+        }
+    }
+
+    #[test]
+    fn services_around_a_server_are_told_of_each_other() {
+        let server = |id: &str, words: &[&str]| PlannedSubject {
+            id: id.to_owned(),
+            start: texts(words),
+            threads: 2,
+            ..PlannedSubject::default()
+        };
+        let mut order = order(&[("allocator", "x")]);
+        order.subject.start = texts(&["{instance}", "{port}", "{backing/redis}", "{backing/x}"]);
+        order.settings[2].args = texts(&["redis://{backing/redis}/{instance}"]);
+        order.settings[2].env.clear();
+        order.backings = vec![server(
+            "backing/redis",
+            &["{port}", "{work}", "{upstreams}"],
+        )];
+        let front = server("front/nginx", &["{port}", "{upstreams}", "{threads}"]);
+        let places = places(&[81, 82]);
+        let second = resolve(&order, &places, 1, &places.instances[1]);
+        let told = [
+            "1",
+            "82",
+            "127.0.0.1:90",
+            "{backing/x}",
+            "redis://127.0.0.1:90/1",
+        ];
+        assert_eq!(second.command, told);
+        let (place, work) = (&places.backings[0], Path::new("/w/redis"));
+        let backing = resolve_backing(&order, &order.backings[0], place, work);
+        assert_eq!(backing.command, ["90", "/w/redis", "{upstreams}"]);
+        let place = places.front.as_ref().unwrap();
+        let front = resolve_front(&order, &front, &places, (place, work));
+        assert_eq!(front.command, ["91", "127.0.0.1:81,127.0.0.1:82", "2"]);
+        assert!(front.env.is_empty());
+    }
+
     #[test]
     fn server_and_program_are_told_builds_threads_and_settings() {
-        let place = Place {
-            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 81),
-            authority: String::new(),
-        };
+        let place = place(81);
+        let resolve =
+            |order: &TrialOrder, place: &Place| super::resolve(order, &places(&[81]), 0, place);
         let asked = PlannedProgram {
             work: "start".to_owned(),
             args: texts(&["-x", "{count}"]),
@@ -359,10 +405,7 @@ mod tests {
 
     #[test]
     fn a_client_is_told_whom_to_ask_and_its_peer_what_to_serve() {
-        let place = Place {
-            address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 81),
-            authority: "127.0.0.1:81".to_owned(),
-        };
+        let place = place(81);
         let asked = PlannedClient {
             work: "requests".to_owned(),
             path: "/x".to_owned(),

@@ -11,6 +11,7 @@ mod killed;
 mod networks;
 mod play;
 mod programs;
+mod services;
 mod stage;
 mod tests;
 

@@ -14,7 +14,7 @@ use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
-use crate::{clients, killed, networks, programs};
+use crate::{clients, killed, networks, programs, services};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -77,7 +77,8 @@ pub fn all() -> ExitCode {
             killed::any_process,
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
-        for (name, test) in programs::TESTS.into_iter().chain(clients::TESTS) {
+        let others = programs::TESTS.into_iter().chain(clients::TESTS);
+        for (name, test) in others.chain(services::TESTS) {
             add(name, test);
         }
     }
