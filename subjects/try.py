@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Builds, starts, checks and stops one subject alone, for whoever writes or mends one. A program is run to its end,
-each of its works and builds once; a client by clients.py.
+each of its works and builds once; a client by clients.py; a click counter, a backing service and a front by clicky.py.
 
     try.py LANGUAGE/NAME [--build DIR] [--threads N] [--count N] [--prony PATH] [--hold]
 
@@ -216,14 +216,14 @@ def check_counts(counts, values):
         raise Wrong(f"one request raised its counts by {rise - own}")
 
 
-def exercise_client(args):
-    """A client is held against what its peer counts by a script of its own."""
-    script = [sys.executable, str(HERE / "clients.py"), args.subject, "--prony", args.prony]
+def exercise_by(script, args):
+    """Clients are held against what their peers count, and click counters to what they keep, by scripts of their own."""
+    script = [sys.executable, str(HERE / script), args.subject, "--prony", args.prony]
     status = subprocess.run(script + (["--build", args.build] if args.build else [])).returncode
     if status == 3:
         raise NotRun("see above")
     if status != 0:
-        raise Wrong("as a client: see above")
+        raise Wrong("see above")
 
 
 def measurements(text):
@@ -319,7 +319,11 @@ def trial(args, folder, scratch):
     if "program" in subject:
         exercise_program(subject, values, args.count, args.threads)
     if "client" in subject:
-        exercise_client(args)
+        exercise_by("clients.py", args)
+    if subject["role"] in ("backing", "front") or subject["name"].endswith("clicky"):
+        exercise_by("clicky.py", args)
+        print(f"try: {args.subject} ok")
+        return
     if subject["role"] in ("program", "client"):
         print(f"try: {args.subject} ok")
         return
@@ -327,7 +331,7 @@ def trial(args, folder, scratch):
     work.mkdir()
     values |= {name: offered[0] for name, offered in subject.get("variants", {}).items()}
     values |= {"host": "127.0.0.1", "port": str(free_port()), "threads": str(args.threads), "work": str(work)}
-    values["payload_bytes"] = "0"
+    values |= {"payload_bytes": "0", "instance": "0"}
     can = exercise(subject, values, folder, scratch / "log", args.hold)
     print(f"try: {args.subject} ok{'; cannot: ' + ', '.join(can) if can else ''}")
 
