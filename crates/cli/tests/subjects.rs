@@ -146,6 +146,8 @@ clicky! {
     go_atreugo_clicky: "go/atreugo-clicky",
     python_fastapi_clicky: "python/fastapi-clicky",
     rust_actix_clicky: "rust/actix-clicky",
+    rust_ntex_clicky: "rust/ntex-clicky",
+    rust_prony_clicky: "rust/prony-clicky",
 }
 
 #[test]
