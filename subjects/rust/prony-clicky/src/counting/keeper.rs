@@ -303,7 +303,10 @@ impl Keeper {
             if let Some(total) = committed.totals.get(index) {
                 entry.counter.raise_base(total.saturating_sub(entry.kept));
             }
-            self.shared.gate.leave(draft.clicks(part));
+            // What is kept nowhere has passed no gate.
+            if self.shared.keeps {
+                self.shared.gate.leave(draft.clicks(part));
+            }
         }
         tell_loops(&draft.waiting, Ok(()));
     }
