@@ -107,9 +107,8 @@ impl Telling<'_> {
     }
 
     async fn send(&self, body: &mut BodyWriter<'_>, total: u64) -> io::Result<()> {
-        body.write(b"data: ").await?;
-        body.write(Digits::of(total).as_bytes()).await?;
-        body.write(b"\n\n").await?;
+        let event = [b"data: ", Digits::of(total).as_bytes(), b"\n\n"].concat();
+        body.write(&event).await?;
         body.flush().await?;
         self.sent.add(1);
         Ok(())
