@@ -106,7 +106,7 @@ mod tests {
         #[test]
         fn digits_are_those_of_the_standard_library(number in any::<u64>(), shift in 0..64) {
             let number = number >> shift;
-            prop_assert_eq!(Digits::of(number).as_bytes(), number.to_string().as_bytes());
+            prop_assert_eq!(Digits::of(number).as_bytes().to_vec(), number.to_string().into_bytes());
         }
     }
 
