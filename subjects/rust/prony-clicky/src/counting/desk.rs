@@ -171,10 +171,13 @@ impl Desk {
     #[inline]
     fn add_to(&self, counter: &Counter, clicks: u64) -> Result<u64, Refusal> {
         has_room(counter, clicks)?;
-        if self.shared.keeps && self.shared.gate.enter(clicks)? {
+        let is_much = self.shared.keeps && self.shared.gate.enter(clicks)?;
+        let total = counter.add(clicks);
+        // Not before it is counted, or the keeper might look too early.
+        if is_much {
             self.shared.intake.ask();
         }
-        Ok(counter.add(clicks))
+        Ok(total)
     }
 }
 

@@ -186,8 +186,18 @@ impl Store for Nowhere {
 pub(super) fn open(setting: &CountingSetting) -> Result<Box<dyn Store>, OpenError> {
     match &setting.backend {
         Backend::None => Ok(Box::new(Nowhere)),
-        _ => Err(OpenError::Setting(
-            "this backend is not built in".to_owned(),
-        )),
+        Backend::File {
+            path,
+            log_bytes_max,
+        } => {
+            let store = FileStore::open(path, *log_bytes_max, &setting.tell)?;
+            Ok(Box::new(store))
+        }
+        Backend::Redis {
+            url,
+            key,
+            answer_max,
+        } => Ok(Box::new(RedisStore::open(url, key, *answer_max)?)),
+        Backend::Sqlite { path } => Ok(Box::new(SqliteStore::open(path)?)),
     }
 }

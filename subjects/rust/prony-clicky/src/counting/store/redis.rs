@@ -6,10 +6,11 @@
 //! script knows the number of each instance's last batch, so that a batch whose answer was
 //! lost can be sent again and counts once; it remembers that for a day.
 //!
-//! A server that comes back empty, or with what it had a while ago, has another run id. Then
-//! each instance tells the totals that it saw last, and the script raises each counter by
-//! what is missing to the highest of them. What was added by another instance whose totals
-//! no living instance has seen is lost with that server.
+//! A server that comes back empty, or with what it had a while ago, begins a new epoch.
+//! Then each instance tells the totals that it saw last, and the script raises each counter
+//! by what is missing to the highest of them. What was added by another instance and seen by
+//! none that lives is lost with that server. A counter that is lowered or deleted by hand
+//! stays so there; instances that run go on from what they saw.
 //!
 //! The root counter is a plain number under the original service's key, so that its counts
 //! go on and `GET` shows it. The script works with numbers up to 2^53 exactly when it raises
@@ -37,8 +38,12 @@ pub struct RedisStore {
     keys: [String; 5],
     /// The totals that the server had when it was last asked.
     seen: HashMap<Name, u64>,
-    /// Run id of the server that knows of them.
-    told: Option<String>,
+    /// The epoch in which it had them.
+    epoch: Option<String>,
+    /// A name that no other instance has.
+    instance: String,
+    /// How often the script was called, which makes names of epochs.
+    calls: u64,
     /// Number of the last batch that it has taken.
     sequence: u64,
 }
@@ -49,8 +54,6 @@ struct Link {
     run_id: String,
     /// Digest by which the server knows the script.
     digest: String,
-    /// A total was found lower than it had been, by this connection.
-    fell: bool,
 }
 
 impl RedisStore {
@@ -78,7 +81,9 @@ impl RedisStore {
                 key_of(&format!("batch:{instance}")),
             ],
             seen: HashMap::new(),
-            told: None,
+            epoch: None,
+            instance,
+            calls: 0,
             sequence: 0,
         })
     }
@@ -100,7 +105,6 @@ impl RedisStore {
             connection,
             run_id: run_id.trim().to_owned(),
             digest,
-            fell: false,
         })
     }
 
@@ -114,47 +118,57 @@ impl RedisStore {
         self.link.as_mut().ok_or_else(missing)
     }
 
-    /// Has the script run, with this batch, or only to tell totals.
+    /// Has the script run with a batch, which may be empty.
     fn run_script(&mut self, batch: &Batch) -> Result<Committed, CommitError> {
+        loop {
+            let answer = self.call(batch)?;
+            let mut words = answer.iter().map(String::as_str);
+            let before = match words.next() {
+                // It does not know our totals, and will not ask twice.
+                Some("again") if self.epoch.take().is_some() => continue,
+                Some("before") => true,
+                Some("now") => false,
+                _ => return Err(self.failed(&strange())),
+            };
+            self.epoch = words.next().map(str::to_owned);
+            let totals: Result<Vec<u64>, _> = words.map(str::parse).collect();
+            let totals = totals.map_err(|_| self.failed(&strange()))?;
+            for (&(name, _), &total) in batch.clicks.iter().zip(&totals) {
+                self.see(name, total);
+            }
+            return Ok(Committed { totals, before });
+        }
+    }
+
+    /// Calls the script once. Where there is no epoch yet it is told the totals.
+    fn call(&mut self, batch: &Batch) -> Result<Vec<String>, CommitError> {
         let link = self.link()?;
         let (run_id, digest) = (link.run_id.clone(), link.digest.clone());
+        self.calls += 1;
+        let new_epoch = format!("{run_id}:{}:{}", self.instance, self.calls);
         let mut call = redis::cmd("EVALSHA");
         call.arg(digest).arg(self.keys.len()).arg(&self.keys);
-        call.arg(&run_id).arg(batch.sequence);
-        let tells = self.told.as_ref() != Some(&run_id);
-        call.arg(if tells { self.seen.len() } else { 0 });
+        call.arg(&run_id)
+            .arg(self.epoch.as_deref().unwrap_or_default());
+        call.arg(new_epoch).arg(batch.sequence);
+        match &self.epoch {
+            Some(_) => call.arg(-1),
+            None => call.arg(self.seen.len()),
+        };
+        let tells = self.epoch.is_none();
         for (name, total) in self.seen.iter().filter(|_| tells) {
             call.arg(name.as_str()).arg(*total);
         }
         for (name, clicks) in &batch.clicks {
             call.arg(name.as_str()).arg(*clicks);
         }
-        let answer: Result<Vec<u64>, RedisError> = call.query(&mut self.link()?.connection);
-        let answer = answer.map_err(|error| self.failed(&error))?;
-        let Some((&before, totals)) = answer.split_first() else {
-            return Err(self.failed(&RedisError::from((ErrorKind::Parse, "an empty answer"))));
-        };
-        self.told = Some(run_id);
-        for (&(name, _), &total) in batch.clicks.iter().zip(totals) {
-            self.see(name, total);
-        }
-        Ok(Committed {
-            totals: totals.to_vec(),
-            before: before == 1,
-        })
+        let answer = call.query(&mut self.link()?.connection);
+        answer.map_err(|error| self.failed(&error))
     }
 
-    /// Notes a total. One that fell within the life of a server was taken away by hand or
-    /// evicted; what was seen is told once more.
     fn see(&mut self, name: Name, total: u64) {
         let seen = self.seen.entry(name).or_insert(0);
-        if total >= *seen {
-            *seen = total;
-        } else if let Some(link) = &mut self.link
-            && !std::mem::replace(&mut link.fell, true)
-        {
-            self.told = None;
-        }
+        *seen = total.max(*seen);
     }
 
     /// What a failure leaves us knowing. After an answer that says no, the script has
@@ -168,15 +182,19 @@ impl RedisStore {
         }
     }
 
-    fn read_totals(&mut self) -> Result<Totals, CommitError> {
-        let [root, named, ..] = self.keys.clone();
+    /// The totals, and the epoch that they are of.
+    fn read_totals(&mut self) -> Result<(Totals, Option<String>), CommitError> {
+        let [root, named, _, epoch, _] = self.keys.clone();
         let mut pipe = redis::pipe();
+        // As one transaction, so that they belong together.
+        pipe.atomic().cmd("GET").arg(epoch);
         pipe.cmd("GET").arg(root).cmd("HGETALL").arg(named);
         let answer = pipe.query(&mut self.link()?.connection);
-        let (root, named): (Option<u64>, Vec<(String, u64)>) = answer.map_err(|error| {
-            self.link = None;
-            CommitError::NotKept(error.to_string())
-        })?;
+        let (epoch, root, named): (_, Option<u64>, Vec<(String, u64)>) =
+            answer.map_err(|error: RedisError| {
+                self.link = None;
+                CommitError::NotKept(error.to_string())
+            })?;
         let mut totals = vec![(Name::ROOT, root.unwrap_or(0))];
         for (name, total) in named {
             // One that somebody else put there, under a name that nobody can ask for.
@@ -184,17 +202,24 @@ impl RedisStore {
                 totals.push((name, total));
             }
         }
-        for &(name, total) in &totals {
-            self.see(name, total);
-        }
-        Ok(totals)
+        Ok((totals, epoch))
     }
+}
+
+fn strange() -> RedisError {
+    RedisError::from((ErrorKind::Parse, "an answer that is not the script's"))
 }
 
 impl Store for RedisStore {
     fn load(&mut self) -> Result<Totals, OpenError> {
-        self.read_totals()
-            .map_err(|error| OpenError::Unreachable(format!("Redis: {}", error.why())))
+        let unreachable = |error: CommitError| format!("Redis: {}", error.why());
+        let read = self.read_totals();
+        let (totals, epoch) = read.map_err(|error| OpenError::Unreachable(unreachable(error)))?;
+        for &(name, total) in &totals {
+            self.see(name, total);
+        }
+        self.epoch = epoch;
+        Ok(totals)
     }
 
     fn commit(&mut self, batch: &Batch) -> Result<Committed, CommitError> {
@@ -204,17 +229,20 @@ impl Store for RedisStore {
     }
 
     fn refresh(&mut self) -> Result<Totals, CommitError> {
-        let run_id = self.link()?.run_id.clone();
-        if self.told.as_ref() != Some(&run_id) {
-            // It may be a server that has forgotten: nobody shall see less than there was.
-            let nothing = Batch {
-                sequence: self.sequence,
-                clicks: Vec::new(),
-            };
-            let told = self.run_script(&nothing);
-            told.map_err(|error| CommitError::NotKept(error.why().to_owned()))?;
+        // It may be a server that has forgotten: nobody shall see less than there was.
+        let nothing = Batch {
+            sequence: self.sequence,
+            clicks: Vec::new(),
+        };
+        let told = self.run_script(&nothing);
+        told.map_err(|error| CommitError::NotKept(error.why().to_owned()))?;
+        let (totals, epoch) = self.read_totals()?;
+        if epoch == self.epoch {
+            for &(name, total) in &totals {
+                self.see(name, total);
+            }
         }
-        self.read_totals()
+        Ok(totals)
     }
 
     fn close(&mut self) {
