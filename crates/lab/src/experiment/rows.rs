@@ -1,7 +1,7 @@
 //! The rows of a workload's table, where it is not all combinations of subjects and settings:
 //! each names its subject, the settings that it has, and the row beside which it stands. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -134,6 +134,28 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         check_titles(workload, p);
         check_alike(workload, p);
         check_beside(workload, p);
+    }
+    check_used(experiment, p);
+}
+
+/// A setting that no cell can have was meant to be in one.
+fn check_used(experiment: &Experiment, p: &mut Problems) {
+    let workloads = &experiment.workloads;
+    let has_all = |workload: &Workload| workload.rows.is_empty();
+    if workloads.is_empty() || workloads.iter().any(has_all) {
+        return;
+    }
+    let rows = || workloads.iter().flat_map(|workload| &workload.rows);
+    let named: BTreeSet<&str> = rows()
+        .flat_map(|row| &row.settings)
+        .map(|(name, _)| name.get_ref().as_str())
+        .collect();
+    for setting in &experiment.settings {
+        let name = setting.name.get_ref();
+        if !named.contains(name.as_str()) {
+            let message = format!("no row has the setting `{name}`, and all tables have rows");
+            p.note(Diagnosis::new(setting.name.span(), message).help("leave it out"));
+        }
     }
 }
 

@@ -420,6 +420,10 @@ fn not_applicable(
             };
             return format!("it is a {what}, and no workload asks for a work that it does");
         }
+        let has_rows = |w: &Workload| !w.rows.is_empty() && subject.answers(&w.request.path);
+        if experiment.workloads.iter().any(has_rows) {
+            return "no row of a table names it".to_owned();
+        }
         if !client::has_requests(experiment) {
             return "it is a server, and no workload has a request".to_owned();
         }

@@ -190,6 +190,24 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
     assert_eq!(plan.settings[2].output_of["info"], Output::Pipe);
 }
 
+#[test]
+fn a_plan_with_services_can_be_read_again() {
+    let plan = planned(TABLE, |_| {}, &Options::default());
+    let text = serde_json::to_string(&plan).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+}
+
+#[test]
+fn a_subject_that_no_row_names_is_named() {
+    let text = TABLE.replace(
+        "subject = [{ ref = 'test/clicky' }",
+        "subject = [{ ref = 'test/clicky', name = 'third' }, { ref = 'test/clicky' }",
+    );
+    let plan = planned(&text, |_| {}, &quick());
+    let gone = plan.not_run.iter().find(|gone| gone.what == "third");
+    assert_eq!(gone.unwrap().reason, "no row of a table names it");
+}
+
 fn without(command: &str) -> impl Fn(&mut Facts) {
     move |facts| {
         assert!(
