@@ -533,3 +533,101 @@ fn a_file_has_all_lines_after_the_stop_as_the_journal_has_them() {
     }
     assert!(text.contains("MESSAGE=127.0.0.1:"));
 }
+
+/// A Redis with nothing to its name, on a free port; killed when dropped.
+struct Redis(std::process::Child, u16);
+
+impl Redis {
+    fn start(port: u16, folder: &tempfile::TempDir) -> Redis {
+        let child = std::process::Command::new("redis-server")
+            .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
+            .args(["--save", "", "--appendonly", "no", "--dir"])
+            .arg(folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn();
+        let redis = Redis(child.expect("redis-server starts"), port);
+        let connect = || std::net::TcpStream::connect(("127.0.0.1", port));
+        until("Redis listens", || connect().is_ok());
+        redis
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // It is ours, and has nothing to keep.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_store_that_is_away_is_bridged_then_refused_and_then_all_is_well_again() {
+    let mut service = start(&[]);
+    assert_eq!(service.get("/healthz"), "{\"status\":\"ready\"}");
+    if prony_testkit::need("redis-server").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = free.local_addr().expect("its address").port();
+    drop(free);
+    let redis = Redis::start(port, &folder);
+    let url = format!("redis://127.0.0.1:{port}");
+    service = start(&[
+        ("CLICKY_BACKEND", "redis"),
+        ("CLICKY_REDIS_URL", &url),
+        ("CLICKY_SYNC_FREQUENCY", "10ms"),
+        ("CLICKY_PENDING_MAX", "1000"),
+    ]);
+    let mut client = service.connect();
+    let mut click = || {
+        client.send(post("/", "500").as_bytes());
+        client.answer()
+    };
+    assert_eq!(click().body, "500");
+    until("it is kept", || {
+        service.metric("clicky_pending_clicks ") < 0.5
+    });
+    drop(redis);
+    let said = |status: &str| service.get("/healthz").contains(status);
+    assert_eq!(click().body, "1000");
+    until("it is missed", || said("\"bridging\""));
+    assert_eq!(click().body, "1500");
+    let refused = click();
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
+    until("it refuses", || said("\"refusing\""));
+    assert_eq!(service.ask(&get("/healthz")).status, 503);
+    assert_eq!(service.get("/"), "1500", "what was refused is not counted");
+    let _redis = Redis::start(port, &folder);
+    until("it is back", || said("\"ready\""));
+    assert_eq!(click().body, "2000");
+    assert_eq!(service.stop().code, Some(0));
+}
+
+#[test]
+fn clicks_that_are_answered_when_durable_are_there_after_a_kill() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("clicky.log");
+    let settings = [
+        ("CLICKY_BACKEND", "file"),
+        ("CLICKY_COUNTER_FILE", file.to_str().expect("a path")),
+        ("CLICKY_ACK", "synced"),
+        ("CLICKY_THREADS", "2"),
+    ];
+    let service = start(&settings);
+    let mut clients: Vec<Client> = (0..16).map(|_| service.connect()).collect();
+    for _ in 0..20 {
+        for client in &mut clients {
+            client.send(post("/", "1").as_bytes());
+        }
+        for client in &mut clients {
+            assert_eq!(client.answer().status, 200);
+        }
+    }
+    service.signal(Signal::KILL);
+    assert_eq!(service.ended().code, None);
+    assert_eq!(start(&settings).get("/"), "320");
+}

@@ -230,20 +230,24 @@ impl Answers {
 
     fn health(&self, response: &mut Response) {
         let (status, said) = match self.common.tally.health() {
-            Health::Ready => (200, Said::new("ready")),
+            Health::Ready => {
+                let status = "ready".to_owned();
+                (200, json::to_vec(&Ready { status }))
+            }
             Health::Bridging { length, pending } => {
-                let mut said = Said::new("bridging");
-                said.seconds = Some(length.as_secs_f64());
-                said.pending = Some(pending);
-                (200, said)
+                let bridging = Bridging {
+                    status: "bridging".to_owned(),
+                    seconds: length.as_secs_f64(),
+                    pending,
+                };
+                (200, json::to_vec(&bridging))
             }
             Health::Refusing { why } => {
-                let mut said = Said::new("refusing");
-                said.why = Some(why);
-                (503, said)
+                let status = "refusing".to_owned();
+                (503, json::to_vec(&Refusing { status, why }))
             }
         };
-        response.send(status, [JSON, NO_STORE], &json::to_vec(&said));
+        response.send(status, [JSON, NO_STORE], &said);
     }
 
     fn metrics(&self, response: &mut Response) {
@@ -261,23 +265,22 @@ impl Answers {
 }
 
 json::message! {
-    /// What `/healthz` says.
-    struct Said {
+    /// What `/healthz` says when all is well.
+    struct Ready {
         status: String,
-        seconds: Option<f64>,
-        pending: Option<u64>,
-        why: Option<String>,
     }
-}
 
-impl Said {
-    fn new(status: &str) -> Said {
-        Said {
-            status: status.to_owned(),
-            seconds: None,
-            pending: None,
-            why: None,
-        }
+    /// What it says while clicks wait in memory.
+    struct Bridging {
+        status: String,
+        seconds: f64,
+        pending: u64,
+    }
+
+    /// What it says while clicks are refused.
+    struct Refusing {
+        status: String,
+        why: String,
     }
 }
 
