@@ -535,7 +535,7 @@ fn a_file_has_all_lines_after_the_stop_as_the_journal_has_them() {
 }
 
 /// A Redis with nothing to its name, on a free port; killed when dropped.
-struct Redis(std::process::Child, u16);
+struct Redis(std::process::Child);
 
 impl Redis {
     fn start(port: u16, folder: &tempfile::TempDir) -> Redis {
@@ -545,7 +545,7 @@ impl Redis {
             .arg(folder.path())
             .stdout(std::process::Stdio::null())
             .spawn();
-        let redis = Redis(child.expect("redis-server starts"), port);
+        let redis = Redis(child.expect("redis-server starts"));
         let connect = || std::net::TcpStream::connect(("127.0.0.1", port));
         until("Redis listens", || connect().is_ok());
         redis
