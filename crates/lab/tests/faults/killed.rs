@@ -7,6 +7,7 @@ use prony_base::Random;
 use prony_record::{Exit, Outcome, Phase, Role, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::services;
 use crate::stage::{Isolation, Stage, good, plan};
 
 /// Longest moment at which a process is killed: a little longer than a trial.
@@ -58,6 +59,45 @@ pub fn any_process(isolation: Isolation) {
         let stored = stage.read();
         assert_eq!(stored.trials.len(), 1, "{what}");
         judge(&stored.trials[0], victim, hit, &what);
+    }
+    assert!(hits > 0, "nobody was there to be killed in {kills} tries");
+}
+
+/// Of a trial with services, `PRONY_KILLS` processes, else 6; one trial each. Whichever it is,
+/// there is a result, and it says so.
+pub fn any_of_services(isolation: Isolation) {
+    let kills = std::env::var("PRONY_KILLS")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(6_u32);
+    let mut random = Random::of(12, "services");
+    let mut hits = 0;
+    let servers = ["/store/server.py", "/front/server.py", "/tally/server.py"];
+    for kill in 0..kills {
+        let server = servers[random.below(servers.len() as u64) as usize];
+        let stage = Stage::new(isolation);
+        let mut run = stage.start(&services::whole(), &[]);
+        stage.wait_for(|command| command.contains(server));
+        std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
+        let processes = stage.left();
+        let found = processes
+            .iter()
+            .find(|(_, command)| command.contains(server));
+        let pid = found.and_then(|found| Pid::from_raw(i32::try_from(found.0).ok()?));
+        let hit = pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok());
+        hits += u32::from(hit);
+        let what = format!("kill {kill} of {server}, hit: {hit}");
+        assert!(ends_in_time(&mut run, &what).success(), "{what}");
+        stage.none_left();
+        let stored = stage.read();
+        let [trial] = stored.trials.as_slice() else {
+            panic!("{what}: {:#?}", stored.trials);
+        };
+        match &trial.outcome {
+            Outcome::Measured => {}
+            Outcome::Failed { reason, .. } => assert!(hit, "{what}: {reason}"),
+            Outcome::Interrupted => panic!("{what}: nobody interrupted it"),
+        }
     }
     assert!(hits > 0, "nobody was there to be killed in {kills} tries");
 }

@@ -6,11 +6,12 @@ use prony_record::{
     Role, TallyReport, Trial, layout,
 };
 
+use crate::killed;
 use crate::programs::Named;
 use crate::stage::{Isolation, Stage, plan, subject};
 
 /// The tests of this module.
-pub const TESTS: [Named; 16] = [
+pub const TESTS: [Named; 17] = [
     ("services_stand_around_a_server", services_stand_around),
     ("instances_get_their_share_without_a_front", instances_alone),
     ("a_backing_that_is_not_ready_is_named", backing_not_ready),
@@ -32,6 +33,10 @@ pub const TESTS: [Named; 16] = [
         kept_in_a_backing,
     ),
     ("a_subject_prints_to_where_it_is_told", outputs),
+    (
+        "any_service_killed_at_any_moment_leaves_a_result_and_nobody_else",
+        killed::any_of_services,
+    ),
     ("what_holds_a_pipe_or_terminal_open_is_ended", held_open),
 ];
 
@@ -141,6 +146,17 @@ fn running<'a>(trial: &'a Trial, role: Role, server: &str) -> Vec<&'a ProcessRec
         process.role == role && process.command.iter().any(|word| word.ends_with(&path))
     };
     trial.processes.iter().filter(named).collect()
+}
+
+/// A trial with one of everything, in which the subject is stopped and started anew.
+pub fn whole() -> Plan {
+    let with = With {
+        store: Some(store(&[])),
+        front: Some(front(&[])),
+        around: instances(2),
+        counts: Some(Some(Ended::Stopped)),
+    };
+    planned(tally(&[]), with)
 }
 
 fn services_stand_around(isolation: Isolation) {
