@@ -115,7 +115,7 @@ fn cap(plan: &Plan) -> String {
     )
 }
 
-/// How it was measured, in five lines.
+/// How it was measured, in some lines, and how the plan came about.
 pub fn method(run: &Run) -> Vec<String> {
     let kinds = Kinds::of(&run.plan);
     let mut lines = Vec::new();
@@ -134,6 +134,8 @@ pub fn method(run: &Run) -> Vec<String> {
         lines.push(clocks(&run.plan));
     }
     lines.push(reckoned(run));
+    let ended = |note: &String| format!("{}.", note.trim_end_matches('.'));
+    lines.extend(run.plan.notes.iter().map(ended));
     lines
 }
 

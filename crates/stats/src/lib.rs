@@ -52,8 +52,8 @@ pub use scaling::{
     scaling,
 };
 pub use seconds::{
-    BadLine, MeanInterval, Reading, SECONDS_INTERVAL_MIN, Seconds, combined, readings, seconds,
-    whole_seconds,
+    BadLine, MeanInterval, Reading, SECONDS_INTERVAL_MIN, Seconds, combined, log, readings,
+    seconds, whole_seconds,
 };
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{SLICES_MIN, Steadiness, steadiness};
