@@ -1,7 +1,7 @@
 //! What a click costs the loop, and what durable clicks gain from sharing a sync.
 //!
 //! `cargo bench -p prony-clicky --bench counting` prints, best of several rounds that take
-//! turns: nanoseconds of a click that is answered from memory, by store and counter; and
+//! turns: CPU time of a click that is answered from memory, by store and counter; and
 //! durable clicks per second, 256 at a time, beside one sync for each click. Without
 //! `--bench`, as in a test run, it does little of each, to show that it still works. A folder
 //! as its last word is where the logs are, to measure another disk.
@@ -67,15 +67,15 @@ fn at_desk<T>(tally: &Tally, work: impl AsyncFnOnce(&Handle, Rc<Desk>) -> T) -> 
     done.expect("a loop")
 }
 
-/// Nanoseconds of one click.
+/// Nanoseconds of the loop's CPU time for one click.
 fn adds(tally: &Tally, name: &Name, count: u64) -> f64 {
     at_desk(tally, async |_, desk| {
-        let begun = clock::monotonic();
+        let begun = clock::thread_cpu();
         for _ in 0..count {
             let total = desk.add(black_box(name), black_box(1));
             black_box(total).expect("counted");
         }
-        clock::monotonic().since(begun).0 as f64 / count as f64
+        (clock::thread_cpu() - begun).0 as f64 / count as f64
     })
 }
 

@@ -105,6 +105,9 @@ impl Desk {
         if name.is_root() {
             return self.add_to(&self.shared.counters.root, clicks);
         }
+        if let Some((_, counter)) = self.local.known.borrow().get(name) {
+            return self.add_to(counter, clicks);
+        }
         let (_, counter) = self.ensure(name)?;
         self.add_to(&counter, clicks)
     }

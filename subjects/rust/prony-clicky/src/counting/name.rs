@@ -1,6 +1,7 @@
 //! What a counter is called. Not for: where in a URL that stands.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Bytes of the longest name.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -8,7 +9,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// A name that was checked: the [root](Name::ROOT) counter's, or 1 to [`NAME_BYTES_MAX`]
 /// letters, digits, dots, underscores and hyphens of ASCII. It lies where it stands, so
 /// that naming a counter allocates nothing.
-#[derive(Clone, Copy, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Name {
     bytes: [u8; NAME_BYTES_MAX],
     length: u8,
@@ -72,7 +73,18 @@ impl Name {
 
     /// The name as text; empty for the root counter.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+impl Hash for Name {
+    /// Of the name alone: most are much shorter than the longest.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_bytes().hash(state);
     }
 }
 
