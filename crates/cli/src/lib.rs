@@ -15,6 +15,7 @@ mod report;
 mod run;
 mod serve;
 mod signals;
+mod stats;
 pub mod words;
 
 use std::ffi::OsString;
@@ -91,6 +92,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Load(words) => load::run(&words, streams),
         Command::Run(words) => run::run(&words, streams),
         Command::Report(words) => report::run(&words, streams),
+        Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),
         Command::Fetch(words) => fetch::run(&words, streams),

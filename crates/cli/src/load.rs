@@ -13,6 +13,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Instant, Nanos, clock};
 use prony_load::prepare::{RequestParts, Url, prepare};
 use prony_load::{LoadSpec, Observer, Outcome};
+use prony_stats::{log, whole_seconds};
 
 use crate::signals::interruption;
 use crate::words::LoadWords;
@@ -41,6 +42,9 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if let Some(file) = &words.json {
         write_json(file, &outcome, streams)?;
     }
+    if let Some(file) = &words.seconds {
+        write_seconds(file, &spec, &outcome, streams)?;
+    }
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
     }
@@ -65,6 +69,30 @@ fn write_json(file: &Path, outcome: &Outcome, streams: &mut Streams<'_>) -> anyh
         return Ok(());
     }
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// Writes the log of the run's whole seconds that `prony stats` reads.
+fn write_seconds(
+    file: &Path,
+    spec: &LoadSpec,
+    outcome: &Outcome,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let (report, slices) = (&outcome.report, &outcome.report.slices);
+    let seconds = whole_seconds(&slices.completed, slices.slice_ns);
+    if seconds.is_empty() {
+        let why = "prony: the run was shorter than a second: no line is written";
+        writeln!(streams.err, "{why} to {}", file.display())?;
+    }
+    let counts: Vec<u64> = seconds.iter().map(|count| *count as u64).collect();
+    // When a request failed is not recorded: a second's own failures are known only where there are none.
+    let failed = report.counts.failed.total();
+    let header = format!(
+        "{} @ {}: requests by second, {} connections, {failed} failed in all",
+        report.generator, spec.target.url, spec.connections
+    );
+    fs::write(file, log(&header, &counts, failed == 0))
+        .with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// The words, checked, with nothing left to default.

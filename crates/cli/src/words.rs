@@ -40,6 +40,8 @@ pub enum Command {
     Run(RunWords),
     /// Render the document of a run directory again
     Report(ReportWords),
+    /// Sum up logs of per-second counts: mean and deviation over seconds
+    Stats(StatsWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
     /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
@@ -102,9 +104,33 @@ pub struct LoadWords {
     /// Write the report as JSON to a file, or to standard output for `-`
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write a line for each whole second of the run, which `prony stats` reads
+    #[arg(long, value_name = "FILE")]
+    pub seconds: Option<PathBuf>,
     /// Drive a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+}
+
+/// `prony stats`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A log has a header, which is skipped, and then a line for each second: `… MILLISECONDSms: COUNT …`, \
+such as `second 1 1000ms: 270262 requests, 0 failed`; `prony load --seconds FILE` writes one."
+)]
+pub struct StatsWords {
+    /// Logs; each is a row
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Seconds at the start of each log that are left out
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub warmup: usize,
+    /// Add the logs line by line: instances that ran at the same time are one row
+    #[arg(long)]
+    pub combine: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `prony run`

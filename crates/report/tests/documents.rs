@@ -104,6 +104,12 @@ fn seven_blocks_of_rows_that_are_killed() {
     let seen = rendered("rows", &run);
     insta::assert_snapshot!("rows.md", seen.document_md);
     insta::assert_snapshot!("rows.csv", seen.summary_csv);
+    let (_, section) = seen
+        .index_html
+        .split_once("<section id=\"r1\">")
+        .expect("it");
+    let (section, _) = section.split_once("</section>").expect("its end");
+    insta::assert_snapshot!("rows.html", section);
 }
 
 /// The sections before the machine: the others are as in the run above.
