@@ -52,7 +52,8 @@ const LOST_KILLED: (&str, &str) = (
     "Nothing, if the loss is acceptable; else let it answer when it has written, or write more often.",
 );
 const LOST_STATED: (&str, &str) = (
-    "The row states that nothing is kept, and nothing was: its rate is that of a service that forgets.",
+    "The row states that nothing is kept: what is missing was not promised, and its rate is that of a \
+     service that forgets.",
     "Nothing, as long as its rate is not shown as that of a service that keeps what it acknowledged.",
 );
 /// The setting by which a row states when the subject answers, and the value that promises durability.

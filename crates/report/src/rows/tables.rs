@@ -1,7 +1,7 @@
 //! The tables of rows: rates and latencies, CPU time and memory of each process, and what was kept of
 //! what was acknowledged; and what tables of all combinations say of services besides.
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::PlannedRow;
 
 use super::figures::{ROLES, TallyFigures};
@@ -119,9 +119,6 @@ impl<'a> Context<'a> {
             let rate = Entry::figure(path, median(cell.rate_per_s), numbers::rate);
             let mut rate = with_ends(rate, cell.rate_per_s, numbers::rates);
             rate.marks = self.notes.marks(&cell.cell, ON_RATE);
-            if cell.verdict == Some(Verdict::Invalid) {
-                rate.remark = "invalid";
-            }
             let mut entries = vec![rate, deviation(cell), ratio_entry(cell)];
             if several {
                 let title = cell.row().and_then(|row| row.beside.clone());
