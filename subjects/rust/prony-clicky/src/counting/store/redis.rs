@@ -9,7 +9,9 @@
 //! A server that comes back empty, or with what it had a while ago, begins a new epoch.
 //! Then each instance tells the totals that it saw last, and the script raises each counter
 //! by what is missing to the highest of them. What was added by another instance and seen by
-//! none that lives is lost with that server. A counter that is lowered or deleted by hand
+//! none that lives is lost with that server. A batch counts twice if all of this comes
+//! together: its answer was lost, another instance saw a total that has it, and then the
+//! server forgot. A counter that is lowered or deleted by hand
 //! stays so there; instances that run go on from what they saw.
 //!
 //! The root counter is a plain number under the original service's key, so that its counts
