@@ -119,7 +119,11 @@ impl<L: Fn(&str) -> Option<OsString>> Reading<L> {
         let text = self.text(variable)?;
         let value = read(&text);
         if value.is_none() {
-            self.note(variable, format!("is `{text}`: write {wanted}"));
+            let shown = match text.contains('@') {
+                true => "is not right".to_owned(), // A URL may hold a password.
+                false => format!("is `{text}`"),
+            };
+            self.note(variable, format!("{shown}: write {wanted}"));
         }
         value
     }
