@@ -201,14 +201,12 @@ fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
 }
 
 fn machine(plan: &Plan, subjects: &[Subject], offer: &Offer) -> anyhow::Result<Environment> {
-    let mut facts = environment::isolation_facts(offer);
-    facts.extend(offer.facts.iter().cloned());
     Ok(environment::collect(Given {
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
         prony_commit: env!("PRONY_COMMIT").to_owned(),
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
-        facts,
+        facts: environment::isolation_facts(offer),
     }))
 }
 
