@@ -24,9 +24,9 @@ use super::shared::{News, Refusal, Shared};
 /// thousand times a second is told so many times a second and no more.
 pub const CHANGES_EVERY: Nanos = Nanos::from_millis(50);
 
-/// News that may wait for a loop. A loop that reads none puts no clicks on the table, so
-/// there is news for it of the batch being kept and of the one being gathered, no more.
-const NEWS_MAX: usize = 8;
+/// News that may wait for a loop: more than requests may wait there. Between two looks at
+/// its news a loop polls many tasks, and each may put clicks into a batch of its own.
+const NEWS_MAX: usize = 1 << 17;
 
 /// A loop's desk. It stays on its thread; put it into an `Rc` to share it among tasks.
 pub struct Desk {
@@ -108,8 +108,7 @@ impl Desk {
         if let Some((_, counter)) = self.local.known.borrow().get(name) {
             return self.add_to(counter, clicks);
         }
-        let (_, counter) = self.ensure(name)?;
-        self.add_to(&counter, clicks)
+        self.add_to_unknown(name, clicks)
     }
 
     /// Counts clicks once they are durable; a total that is durable and has them. The total
@@ -118,14 +117,16 @@ impl Desk {
     /// # Errors
     /// [`Refusal`]: then nothing was counted, or, when it is [`Refusal::Unsure`], perhaps.
     pub async fn add_synced(&self, name: &Name, clicks: u64) -> Result<u64, Refusal> {
-        let (number, counter) = self.ensure(name)?;
         if !self.shared.keeps || clicks == 0 {
-            return self.add_to(&counter, clicks);
+            return self.add(name, clicks);
         }
-        has_room(&counter, clicks)?;
+        has_room(self.total(name), clicks)?;
         self.shared.gate.enter(clicks)?;
-        let put = self.shared.intake.put(self.place, number, clicks);
-        let batch = put.inspect_err(|_| self.shared.gate.leave(clicks))?;
+        let put = self.ensure(name).and_then(|(number, counter)| {
+            let batch = self.shared.intake.put(self.place, number, clicks)?;
+            Ok((counter, batch))
+        });
+        let (counter, batch) = put.inspect_err(|_| self.shared.gate.leave(clicks))?;
         let mut waiting = Waiting {
             local: &self.local,
             slot: self.local.line.borrow_mut().wait_for(batch),
@@ -171,24 +172,55 @@ impl Desk {
         made.map_err(|_| Refusal::TooManyCounters)
     }
 
+    /// Adds to a counter that this desk was not asked for yet, and that there may not be:
+    /// clicks that are refused do not make it, and neither does none.
+    fn add_to_unknown(&self, name: &Name, clicks: u64) -> Result<u64, Refusal> {
+        if let Some((_, counter)) = self.find(name) {
+            return self.add_to(&counter, clicks);
+        }
+        if clicks == 0 {
+            return Ok(0);
+        }
+        has_room(0, clicks)?;
+        let is_much = self.enter(clicks)?;
+        let ensured = self.ensure(name).inspect_err(|_| {
+            if self.shared.keeps {
+                self.shared.gate.leave(clicks);
+            }
+        });
+        Ok(self.count(&ensured?.1, clicks, is_much))
+    }
+
     #[inline]
     fn add_to(&self, counter: &Counter, clicks: u64) -> Result<u64, Refusal> {
-        has_room(counter, clicks)?;
-        let is_much = self.shared.keeps && self.shared.gate.enter(clicks)?;
+        has_room(counter.total(), clicks)?;
+        let is_much = self.enter(clicks)?;
+        Ok(self.count(counter, clicks, is_much))
+    }
+
+    /// Passes the gate, where there is one.
+    #[inline]
+    fn enter(&self, clicks: u64) -> Result<bool, Refusal> {
+        Ok(self.shared.keeps && self.shared.gate.enter(clicks)?)
+    }
+
+    /// Counts clicks that were let in; the total.
+    #[inline]
+    fn count(&self, counter: &Counter, clicks: u64, is_much: bool) -> u64 {
         let total = counter.add(clicks);
         // Not before it is counted, or the keeper might look too early.
         if is_much {
             self.shared.intake.ask();
         }
-        Ok(total)
+        total
     }
 }
 
 /// Whether a counter may be raised by so much. Many at once may pass the limit by what each
 /// of them adds, for which the stores' numbers have room.
 #[inline]
-fn has_room(counter: &Counter, clicks: u64) -> Result<(), Refusal> {
-    match counter.total().saturating_add(clicks) > TOTAL_MAX {
+fn has_room(total: u64, clicks: u64) -> Result<(), Refusal> {
+    match total.saturating_add(clicks) > TOTAL_MAX {
         true => Err(Refusal::TotalFull),
         false => Ok(()),
     }
@@ -242,7 +274,12 @@ impl Line {
             && batch <= news.batch
         {
             self.order.pop_front();
-            wakers.extend(self.settle_one(slot, news.verdict));
+            // The news of an earlier batch is missing: a later one says nothing about it.
+            let verdict = match batch == news.batch {
+                true => news.verdict,
+                false => Err(Refusal::Unsure),
+            };
+            wakers.extend(self.settle_one(slot, verdict));
         }
         wakers
     }

@@ -11,6 +11,9 @@
 //! - *perhaps kept*: the batch is sent again at once, with its number, which the store
 //!   knows if it kept it. If that fails too, who waits is refused as unsure, and their
 //!   clicks are taken out of the batch: they count only if the first sending had arrived.
+//!
+//! It takes clicks again when a batch is kept or, while nobody clicks, when a probe is
+//! written; that it can be read says nothing. A keeper that panics refuses all from then on.
 
 use std::sync::Arc;
 
@@ -100,6 +103,8 @@ pub(super) struct Keeper {
     pause: Nanos,
     /// Why the store fails now.
     failing: Option<String>,
+    /// When there is no time left to send anything a second time.
+    until: Instant,
 }
 
 impl Keeper {
@@ -123,10 +128,16 @@ impl Keeper {
             next: clock::monotonic() + sync,
             pause: PAUSE_FIRST,
             failing: None,
+            until: Instant::NEVER,
         };
-        keeper
-            .take_in(&totals)
-            .map_err(|_| OpenError::TooManyCounters(setting.counters_max))?;
+        let left_out = keeper.take_in(&totals);
+        if left_out > 0 {
+            keeper.tell.say(&format!(
+                "{left_out} counters more are kept than the {} that there may be; \
+                 they stay as they are, and nobody can ask for them",
+                setting.counters_max
+            ));
+        }
         keeper.shared.condition().numbers.store_bytes = keeper.store.bytes();
         Ok(keeper)
     }
@@ -168,7 +179,7 @@ impl Keeper {
 
     /// Keeps all that is left, as long as it may take.
     fn end(&mut self) -> Result<(), CloseError> {
-        let until = clock::monotonic() + self.close_max;
+        self.until = clock::monotonic() + self.close_max;
         loop {
             if self.draft.is_none() {
                 let draft = self.draw(true);
@@ -180,7 +191,7 @@ impl Keeper {
                 self.store.close();
                 return Ok(());
             }
-            if clock::monotonic() >= until {
+            if clock::monotonic() >= self.until {
                 return Err(self.give_up());
             }
             match well {
@@ -204,12 +215,13 @@ impl Keeper {
 
     /// What is to be kept now: what waits, and, when it is `due`, what was answered.
     fn draw(&mut self, due: bool) -> Draft {
-        self.meet();
         let Gathered {
             batch,
             clicks,
             loops,
         } = self.shared.intake.take();
+        // Not before that: whoever makes a counter puts clicks of it on the table only then.
+        self.meet();
         let waiting = (!clicks.is_empty()).then_some((batch, loops));
         let mut waits = vec![0; self.entries.len()];
         for &(number, count) in &clicks {
@@ -246,7 +258,9 @@ impl Keeper {
         let mut outcome = self.send(&draft);
         if let Err(CommitError::Unknown(_)) = outcome {
             draft.is_unsure = true;
-            outcome = self.send(&draft);
+            if clock::monotonic() < self.until {
+                outcome = self.send(&draft);
+            }
         }
         let error = match outcome {
             Ok(committed) => {
@@ -276,6 +290,8 @@ impl Keeper {
         let begun = clock::monotonic();
         let outcome = self.store.commit(&batch);
         let took = clock::monotonic().since(begun);
+        // It may ask the system, for which nobody shall wait who asks how things are.
+        let bytes = self.store.bytes();
         let numbers = &mut self.shared.condition().numbers;
         numbers.syncs += 1;
         numbers.sync_total += took;
@@ -284,7 +300,7 @@ impl Keeper {
             Ok(_) => numbers.batches += 1,
             Err(_) => numbers.failures += 1,
         }
-        numbers.store_bytes = self.store.bytes();
+        numbers.store_bytes = bytes;
         outcome
     }
 
@@ -333,28 +349,37 @@ impl Keeper {
         tell_loops(&Some((batch, loops)), Err(Refusal::NotKept));
     }
 
-    /// What others have counted.
+    /// What others have counted, and, after a failure, whether the store can be written
+    /// again: reading says nothing about that.
     fn look_around(&mut self) {
         self.next = clock::monotonic() + self.sync;
-        match self.store.refresh() {
-            // A counter too many is theirs; those that there are, are right.
+        let probed = match &self.failing {
+            Some(_) => self.store.probe(),
+            None => Ok(()),
+        };
+        match probed.and_then(|()| self.store.refresh()) {
             Ok(totals) => {
-                let _ = self.take_in(&totals);
+                // It was said at the start that there may be too many.
+                self.take_in(&totals);
                 self.recover();
             }
             Err(error) => self.fail(error.why()),
         }
     }
 
-    fn take_in(&mut self, totals: &Totals) -> Result<(), super::counters::TooManyCounters> {
-        self.meet();
+    /// Takes over totals; for how many of them there is no room.
+    fn take_in(&mut self, totals: &Totals) -> usize {
+        let mut left_out = 0;
         for (name, total) in totals {
-            let (number, _) = self.shared.counters.ensure(name)?;
+            let Ok((number, _)) = self.shared.counters.ensure(name) else {
+                left_out += 1;
+                continue;
+            };
             self.meet();
             let entry = &mut self.entries[number as usize];
             entry.counter.raise_base(total.saturating_sub(entry.kept));
         }
-        Ok(())
+        left_out
     }
 
     /// Learns of the counters that there are by now.
@@ -373,8 +398,8 @@ impl Keeper {
         self.next = now + self.pause;
         self.pause = (self.pause * 2).min(PAUSE_MAX);
         if self.failing.is_none() {
-            self.tell.say(&format!("the store fails: {why}"));
             self.shared.condition().failing = Some((now, why.to_owned()));
+            self.tell.say(&format!("the store fails: {why}"));
         }
         self.failing = Some(why.to_owned());
     }

@@ -138,6 +138,8 @@ struct State {
     /// Somebody wants the keeper to look at once.
     asked: bool,
     closing: bool,
+    /// Nobody will take anything from the table any more.
+    is_broken: bool,
     asleep: bool,
 }
 
@@ -173,10 +175,8 @@ impl Intake {
     /// A loop's place, by which it waits.
     pub fn sit(&self, sender: Sender<News>) -> usize {
         let mut state = self.lock();
-        let seat = Some(Seat {
-            sender,
-            batch: u64::MAX,
-        });
+        let batch = u64::MAX;
+        let seat = (!state.is_broken).then_some(Seat { sender, batch });
         if let Some(free) = state.seats.iter().position(Option::is_none) {
             state.seats[free] = seat;
             return free;
@@ -195,6 +195,9 @@ impl Intake {
     /// Puts clicks of the loop at `place` on the table; the number of their batch.
     pub fn put(&self, place: usize, counter: u32, clicks: u64) -> Result<u64, Refusal> {
         let mut state = self.lock();
+        if state.is_broken {
+            return Err(Refusal::NotKept);
+        }
         let is_full = state.clicks.len() >= WAITING_MAX;
         match state.clicks.last_mut() {
             Some(last) if last.0 == counter => last.1 += clicks,
@@ -214,6 +217,15 @@ impl Intake {
         let mut state = self.lock();
         state.asked = true;
         self.ring(state);
+    }
+
+    /// The keeper is gone without having kept what is on the table. Loops hear no more.
+    pub fn break_off(&self) {
+        let mut state = self.lock();
+        state.is_broken = true;
+        let seats = std::mem::take(&mut state.seats);
+        drop(state);
+        drop(seats);
     }
 
     /// Asks the keeper to keep what is left, and to end.
@@ -343,16 +355,25 @@ impl Shared {
         condition.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses clicks from now on, and tells all who wait that nobody knows of theirs.
+    pub fn break_off(&self, why: &str) {
+        self.gate.close();
+        self.condition().failing = Some((clock::monotonic(), why.to_owned()));
+        self.intake.break_off();
+    }
+
     pub fn health(&self) -> Health {
-        if self.gate.is_closed() {
-            let why = Refusal::Closing.to_string();
-            return Health::Refusing { why };
-        }
         let condition = self.condition();
+        let is_closed = self.gate.is_closed();
         let Some((since, why)) = &condition.failing else {
-            return Health::Ready;
+            let why = Refusal::Closing.to_string();
+            return if is_closed {
+                Health::Refusing { why }
+            } else {
+                Health::Ready
+            };
         };
-        if self.ack == Ack::Synced || self.gate.is_full() {
+        if is_closed || self.ack == Ack::Synced || self.gate.is_full() {
             return Health::Refusing { why: why.clone() };
         }
         Health::Bridging {

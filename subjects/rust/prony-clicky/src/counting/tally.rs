@@ -12,6 +12,9 @@ use super::setting::CountingSetting;
 use super::shared::{Health, Numbers, Shared};
 use super::store::{self, OpenError, Store};
 
+/// Why nothing is counted any more after a keeper's panic.
+const BROKE_DOWN: &str = "the keeper broke down";
+
 /// The counters and their keeper. Clones are the same; when the last goes, or when it is
 /// [closed](Tally::close), what was counted is kept.
 #[derive(Clone)]
@@ -43,9 +46,13 @@ impl Tally {
     pub fn open_on(store: Box<dyn Store>, setting: &CountingSetting) -> Result<Tally, OpenError> {
         let shared = Arc::new(Shared::new(setting));
         let keeper = Keeper::open(shared.clone(), store, setting)?;
+        let watch = Watch(shared.clone());
         let running = std::thread::Builder::new()
             .name("keeper".to_owned())
-            .spawn(move || keeper.run())
+            .spawn(move || {
+                let _watch = watch;
+                keeper.run()
+            })
             .map_err(OpenError::io("starting the keeper's thread"))?;
         let keeper = Mutex::new(Keeping::Running(running));
         Ok(Tally(Arc::new(Inner { shared, keeper })))
@@ -76,6 +83,17 @@ impl Tally {
     }
 }
 
+/// Sees to it that nobody counts on a keeper that panicked.
+struct Watch(Arc<Shared>);
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.break_off(BROKE_DOWN);
+        }
+    }
+}
+
 impl Inner {
     fn close(&self) -> Result<(), CloseError> {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +101,7 @@ impl Inner {
         self.shared.intake.close();
         let lost = || CloseError {
             clicks: self.shared.gate.pending(),
-            why: "the keeper broke down".to_owned(),
+            why: BROKE_DOWN.to_owned(),
         };
         let ended = Keeping::Ended(Ok(()));
         let outcome = match std::mem::replace(&mut *keeper, ended) {

@@ -81,6 +81,15 @@ pub trait Store: Send {
         Ok(Vec::new())
     }
 
+    /// Writes something that changes no total, as durably as a batch: whether a store that
+    /// failed can be written again.
+    ///
+    /// # Errors
+    /// [`CommitError`]: it cannot.
+    fn probe(&mut self) -> Result<(), CommitError> {
+        Ok(())
+    }
+
     /// Bytes that it occupies, where that is known.
     fn bytes(&self) -> u64 {
         0
@@ -120,8 +129,6 @@ pub enum OpenError {
     },
     /// The store could not be reached, or did not understand.
     Unreachable(String),
-    /// There is no more room for a counter that is kept there.
-    TooManyCounters(usize),
 }
 
 impl OpenError {
@@ -147,12 +154,6 @@ impl fmt::Display for OpenError {
                 )
             }
             OpenError::Io { what, source } => write!(f, "{what}: {source}"),
-            OpenError::TooManyCounters(most) => {
-                write!(
-                    f,
-                    "more counters are kept there than the {most} that may be"
-                )
-            }
         }
     }
 }
