@@ -69,7 +69,8 @@ impl Folder {
     /// `bytes_max`.
     ///
     /// # Errors
-    /// [`OpenError::Held`] when another process has it; [`OpenError::Io`].
+    /// [`OpenError::Held`] when another process has it; [`OpenError::Damaged`] when it is
+    /// longer than that; [`OpenError::Io`].
     pub fn open(path: &Path, bytes_max: u64) -> Result<(Folder, Option<Vec<u8>>), OpenError> {
         let named = |what: &str| OpenError::io(format!("{what} {}", path.display()));
         // A link stays one: what it leads to is replaced.
@@ -86,6 +87,17 @@ impl Folder {
                 let mut bytes = Vec::new();
                 let mut limited = (&file).take(bytes_max + 1);
                 limited.read_to_end(&mut bytes).map_err(named("reading"))?;
+                if bytes.len() as u64 > bytes_max {
+                    return Err(OpenError::Damaged {
+                        path,
+                        offset: bytes_max,
+                        why: "longer than can be read".to_owned(),
+                    });
+                }
+                // Whoever wrote it may have been killed before it was durable, or its name.
+                file.sync_all().map_err(named("syncing"))?;
+                let synced = folder.sync_all();
+                synced.map_err(named("syncing the folder of"))?;
                 (Some(file), Some(bytes))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
@@ -113,6 +125,10 @@ impl Folder {
             .create(true)
             .truncate(true)
             .open(&self.new)?;
+        if let Some(old) = &self.file {
+            // Whoever may read the old one may read the new one, and nobody else.
+            file.set_permissions(old.metadata()?.permissions())?;
+        }
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&self.new, &self.path)?;

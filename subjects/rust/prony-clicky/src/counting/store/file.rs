@@ -29,6 +29,8 @@ pub struct FileStore<D> {
     /// The log is not what it should be: it must be written anew.
     is_broken: bool,
     log_bytes_max: u64,
+    /// Bytes that a log may have.
+    log_bytes_limit: u64,
     /// Bytes of the log at which it is written anew next.
     anew_at: u64,
     record: Vec<u8>,
@@ -64,6 +66,7 @@ impl<D: Disk> FileStore<D> {
             contents: Contents::default(),
             is_broken: false,
             log_bytes_max,
+            log_bytes_limit: LOG_BYTES_LIMIT,
             anew_at: 0,
             record: Vec::new(),
         };
@@ -89,6 +92,10 @@ impl<D: Disk> FileStore<D> {
                 "{name}: {torn} bytes after byte {whole}, of a write that broke off, are cut off"
             ));
             store.begin(path)?;
+        } else {
+            // Had a sync of it failed before this process, the kernel might not say so, and
+            // what was read might be in its memory alone: nothing is added to such a log.
+            store.is_broken = true;
         }
         store.anew_at = store.next_anew();
         Ok(store)
@@ -146,6 +153,10 @@ impl<D: Disk> FileStore<D> {
         let entries = changed.iter().map(|(name, total)| (name, *total));
         log::append(&mut self.record, number, entries);
         let end = self.contents.whole as u64;
+        if end + self.record.len() as u64 > self.log_bytes_limit {
+            let why = "the log is as long as can be read, and could not be written anew";
+            return Err(CommitError::NotKept(why.to_owned()));
+        }
         if let Err(error) = self.disk.write(end, &self.record) {
             // If even that fails the log is given up, but the record is not whole.
             self.is_broken = self.disk.cut(end).is_err();
@@ -215,6 +226,14 @@ impl<D: Disk> Store for FileStore<D> {
             totals: changed.iter().map(|&(_, total)| total).collect(),
             before: false,
         })
+    }
+
+    fn probe(&mut self) -> Result<(), CommitError> {
+        self.write_anew(self.contents.totals.clone())
+            .map_err(|error| {
+                let (ReplaceError::Before(error) | ReplaceError::After(error)) = error;
+                CommitError::NotKept(format!("writing the log anew: {error}"))
+            })
     }
 
     fn bytes(&self) -> u64 {

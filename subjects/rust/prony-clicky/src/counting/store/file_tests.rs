@@ -269,3 +269,63 @@ fn a_number_in_decimal_is_taken_over_and_anything_else_left_alone() {
         );
     }
 }
+
+#[test]
+fn a_log_that_was_found_is_not_trusted_to_be_durable() {
+    let totals = |total| BTreeMap::from([(Name::ROOT, total)]);
+    let fake = Fake::default();
+    // Killed between a rename and the folder's sync, or after a sync that failed.
+    fake.platter().durable = log::image(&totals(3)).0;
+    fake.platter().seen = log::image(&totals(16)).0;
+    fake.platter().lost_from = Some(20);
+    let seen = fake.platter().seen.clone();
+    let mut store = open(&fake, Some(&seen)).expect("it is whole");
+    store.commit(&batch(1, 5)).expect("kept");
+    store.commit(&batch(2, 7)).expect("kept");
+    let durable = log::read(&fake.platter().durable).expect("a log");
+    assert_eq!(durable.totals, totals(28));
+    assert_eq!(durable.number, 2, "only the first is written anew");
+}
+
+#[test]
+fn a_log_that_is_longer_than_can_be_read_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let bytes = log::image(&BTreeMap::from([(Name::ROOT, 16)])).0;
+    std::fs::write(&path, &bytes).expect("a file");
+    let length = bytes.len() as u64;
+    assert!(Folder::open(&path, length).is_ok());
+    let refused = Folder::open(&path, length - 1).map(drop);
+    assert!(
+        matches!(&refused, Err(OpenError::Damaged { offset, .. }) if *offset == length - 1),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_log_does_not_grow_longer_than_can_be_read() {
+    let fake = Fake::default();
+    let mut store = open(&fake, None).expect("a new log");
+    store.commit(&batch(1, 5)).expect("kept");
+    let length = store.bytes();
+    store.log_bytes_limit = length;
+    let refused = store.commit(&batch(2, 5));
+    assert!(
+        matches!(refused, Err(CommitError::NotKept(_))),
+        "{refused:?}"
+    );
+    assert_eq!(fake.platter().seen.len() as u64, length);
+}
+
+#[test]
+fn a_log_that_is_written_anew_may_be_read_by_whom_the_old_one_was() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    std::fs::write(&path, "7").expect("a file");
+    let secret = std::fs::Permissions::from_mode(0o606);
+    std::fs::set_permissions(&path, secret).expect("it is ours");
+    drop(FileStore::open(&path, 200, &quiet()).expect("it is taken over"));
+    let now = std::fs::metadata(&path).expect("a log").permissions();
+    assert_eq!(now.mode() & 0o777, 0o606);
+}

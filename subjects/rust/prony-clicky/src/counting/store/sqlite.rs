@@ -54,8 +54,12 @@ impl SqliteStore {
     fn set_up(path: &Path) -> Result<SqliteStore, Error> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_MAX)?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "full")?;
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+        // Not every file system can have such a log. Without it there is a file whose going
+        // away is what keeps a transaction, so that the folder must be synced as well.
+        let synchronous = if mode == "wal" { "full" } else { "extra" };
+        connection.pragma_update(None, "synchronous", synchronous)?;
         let change = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         change.execute_batch(TABLES)?;
         change.execute("INSERT INTO instance (sequence) VALUES (0)", [])?;
@@ -106,6 +110,18 @@ fn apply(change: &Transaction<'_>, instance: i64, batch: &Batch) -> Result<Commi
     Ok(Committed { totals, before })
 }
 
+/// Writes what a batch would, and takes it back: pages that were changed are written, even
+/// where they are as they were.
+fn write_as_before(change: &Transaction<'_>, instance: i64) -> Result<(), Error> {
+    let mut add = change.prepare_cached(ADD)?;
+    let note = "UPDATE instance SET sequence = -1 - sequence WHERE number = ?1";
+    for clicks in [1_i64, -1] {
+        let _: i64 = add.query_row(params![Name::ROOT.as_str(), clicks], |row| row.get(0))?;
+        change.execute(note, [instance])?;
+    }
+    Ok(())
+}
+
 impl Store for SqliteStore {
     fn load(&mut self) -> Result<Totals, OpenError> {
         let said = |error: Error| OpenError::Unreachable(format!("reading totals: {error}"));
@@ -134,6 +150,16 @@ impl Store for SqliteStore {
         self.totals().map_err(not_kept)
     }
 
+    fn probe(&mut self) -> Result<(), CommitError> {
+        let not_kept = |error: Error| CommitError::NotKept(error.to_string());
+        let change = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(not_kept)?;
+        write_as_before(&change, self.instance).map_err(not_kept)?;
+        change.commit().map_err(not_kept)
+    }
+
     fn bytes(&self) -> u64 {
         let path = self.connection.path().unwrap_or_default();
         std::fs::metadata(path).map_or(0, |file| file.len())
@@ -144,5 +170,40 @@ impl Store for SqliteStore {
         let _ = self
             .connection
             .execute("DELETE FROM instance WHERE number = ?1", [self.instance]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_write_ahead_log_the_folder_is_synced_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("db");
+        for (path, level) in [(&*file, 2), (Path::new(":memory:"), 3)] {
+            let store = SqliteStore::open(path).expect("it opens");
+            let said = store
+                .connection
+                .pragma_query_value(None, "synchronous", |row| row.get(0));
+            assert_eq!(said, Ok(level), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_probe_changes_nothing_and_needs_a_database_that_can_be_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = SqliteStore::open(&folder.path().join("db")).expect("it opens");
+        let batch = Batch {
+            sequence: 1,
+            clicks: vec![(Name::ROOT, 5)],
+        };
+        store.commit(&batch).expect("kept");
+        store.probe().expect("written");
+        let again = store.commit(&batch).expect("known");
+        assert_eq!((again.before, again.totals), (true, vec![5]));
+        let only = store.connection.pragma_update(None, "query_only", true);
+        only.expect("set");
+        assert!(store.refresh().is_ok() && store.probe().is_err());
     }
 }
