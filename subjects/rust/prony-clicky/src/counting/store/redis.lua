@@ -33,7 +33,9 @@ local floors = tonumber(ARGV[5])
 local first_click = 6 + 2 * math.max(floors, 0)
 for i = 6, #ARGV, 2 do
   local there = total(ARGV[i])
-  if there and not string.match(there, '^%d+$') then
+  -- Beyond 2^63 the server would refuse to add, in the midst of the batch.
+  if there and (not string.match(there, '^%d+$') or #there > 19
+      or (#there == 19 and there > '9000000000000000000')) then
     return redis.error_reply('NOTACOUNT what is kept for "' .. ARGV[i] .. '" is no count')
   end
 end

@@ -32,6 +32,9 @@ use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 const SCRIPT: &str = include_str!("redis.lua");
 
+/// How long the number of the last batch is known after the end.
+const FORGET_AFTER_SECONDS: u64 = 600;
+
 /// A server of Redis or Valkey.
 pub struct RedisStore {
     client: Client,
@@ -65,7 +68,8 @@ impl RedisStore {
     /// [`OpenError::Setting`]: the URL cannot be one.
     pub fn open(url: &str, key: &str, answer_max: Nanos) -> Result<RedisStore, OpenError> {
         let client = Client::open(url);
-        let client = client.map_err(|error| OpenError::Setting(format!("{url}: {error}")))?;
+        let client = client
+            .map_err(|error| OpenError::Setting(format!("{}: {error}", without_password(url))))?;
         // Two random numbers of the standard library's hasher: no other instance has them.
         let random = || RandomState::new().build_hasher().finish();
         let instance = format!("{:016x}{:016x}", random(), random());
@@ -208,6 +212,17 @@ impl RedisStore {
     }
 }
 
+/// The URL as it may be shown.
+fn without_password(url: &str) -> String {
+    match url.rsplit_once('@') {
+        Some((before, place)) => {
+            let scheme = before.find("://").map_or("", |end| &before[..end + 3]);
+            format!("{scheme}…@{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
 fn strange() -> RedisError {
     RedisError::from((ErrorKind::Parse, "an answer that is not the script's"))
 }
@@ -247,11 +262,38 @@ impl Store for RedisStore {
         Ok(totals)
     }
 
+    fn probe(&mut self) -> Result<(), CommitError> {
+        // A key of its own, which is gone in a second.
+        let mut set = redis::cmd("SET");
+        set.arg(format!("{{{}}}:probe:{}", self.keys[0], self.instance));
+        set.arg("").arg("EX").arg(1);
+        let written = set.query(&mut self.link()?.connection);
+        written.map_err(|error| self.failed(&error))
+    }
+
     fn close(&mut self) {
         let last = self.keys[4].clone();
         if let Some(link) = &mut self.link {
-            // If it cannot be taken away now, the server does so in a day.
-            let _: Result<(), _> = redis::cmd("DEL").arg(last).query(&mut link.connection);
+            // Not at once: a sending whose answer was not waited for may still arrive, and
+            // must not count again. If it cannot be said now, the server forgets in a day.
+            let mut expire = redis::cmd("EXPIRE");
+            expire.arg(last).arg(FORGET_AFTER_SECONDS);
+            let _: Result<(), _> = expire.query(&mut link.connection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_cannot_be_is_named_without_its_password() {
+        let open = |url| RedisStore::open(url, "key", Nanos::from_secs(1)).map(drop);
+        for url in ["redis://alice:s3@cr3t@host:port", "alice:s3@cr3t@host:port"] {
+            let said = open(url).expect_err("there is no such port").to_string();
+            assert!(said.contains("@host:port: "), "{said}");
+            assert!(!said.contains("alice") && !said.contains("cr3t"), "{said}");
         }
     }
 }
