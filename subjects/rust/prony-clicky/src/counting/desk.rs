@@ -388,3 +388,23 @@ async fn look(local: Rc<Local>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_for_its_own_batch_alone() {
+        let mut line = Line::default();
+        let [missed, told, later] = [3, 4, 5].map(|batch| line.wait_for(batch));
+        let wakers = line.settle(&News {
+            batch: 4,
+            verdict: Ok(()),
+        });
+        assert!(wakers.is_empty(), "nobody was polled yet");
+        let slot = |slot: u32| &line.slots[slot as usize];
+        assert!(matches!(slot(missed), Slot::Settled(Err(Refusal::Unsure))));
+        assert!(matches!(slot(told), Slot::Settled(Ok(()))));
+        assert!(matches!(slot(later), Slot::Waiting(None)));
+    }
+}
