@@ -14,8 +14,8 @@ use super::fields::{self, Fields, Problems};
 use super::read::{self, read_name, read_title};
 use super::words::{self, CLIENT_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, From, SubjectEntry, Workload, names, service,
-    work,
+    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, SubjectEntry, Workload, folder, names,
+    service, work,
 };
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::subject::{self, client};
@@ -82,43 +82,21 @@ pub struct Network {
 }
 
 /// `[[peer]]`.
-pub fn read_peer(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
+pub fn read_peer(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
     let example = "ref = \"c/nginx\"";
-    for key in ["cmd", "url"] {
-        if let Some(value) = table.value(key) {
-            let message = format!("`{key}` cannot be a peer: it cannot say what it counts");
-            let help =
-                format!("a peer is a folder with a subject.toml that has [counts]: {example}");
-            p.note(Diagnosis::new(value.span(), message).help(help));
-        }
-    }
-    let named = table.has("cmd") || table.has("url");
-    let reference = match named {
-        true => table.text("ref", p),
-        false => table.text_needed("ref", example, p),
+    let refusal = |key: &str| {
+        let message = format!("`{key}` cannot be a peer: it cannot say what it counts");
+        let help = format!("a peer is a folder with a subject.toml that has [counts]: {example}");
+        (message, help)
     };
-    let name = read_name(&mut table, p);
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
-    let env = table.map("env", p).unwrap_or_default();
-    let right = START_PLACEHOLDERS;
-    subject::check_placeholders(&args, &right, &table.span_of("args"), p);
-    subject::check_placeholders(env.values(), &right, &table.span_of("env"), p);
-    let place = table.span.clone();
-    let threads = ("threads", "`peer_threads` of a [[workload]] says it");
-    table.finish(&[threads], p);
-    Some(SubjectEntry {
-        place,
-        from: From::Ref(reference?),
-        name,
-        threads: None,
-        args,
-        env,
-        endpoints: None,
-        ready: None,
-        stop: None,
-        works: Vec::new(),
-        output: None,
-    })
+    let kind = folder::Kind {
+        example,
+        refusal: &refusal,
+        placeholders: &START_PLACEHOLDERS,
+        elsewhere: &[("threads", "`peer_threads` of a [[workload]] says it")],
+        name_fault: &|_| None,
+    };
+    folder::read(table, &kind, p)
 }
 
 /// `[[network]]`.

@@ -6,6 +6,7 @@
 
 mod client;
 pub(crate) mod fields;
+mod folder;
 mod names;
 mod read;
 mod rows;

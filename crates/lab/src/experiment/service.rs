@@ -11,11 +11,10 @@ use prony_record::{Ended, Output};
 use toml::Spanned;
 
 use super::fields::{self, Fields, Problems, Value};
-use super::read::{self, read_name};
+use super::read;
 use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
-use super::{From, Setting, SubjectEntry, work};
+use super::{Setting, SubjectEntry, folder, work};
 use crate::diagnosis::{Diagnosis, suggest};
-use crate::subject;
 
 /// The setting whose value is the number of processes of the subject.
 pub const INSTANCES: &str = "instances";
@@ -94,49 +93,29 @@ pub fn read_front(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntr
 }
 
 fn read_service(
-    mut table: Fields<'_, '_>,
+    table: Fields<'_, '_>,
     example: &str,
     right: &[&str],
     p: &mut Problems,
 ) -> Option<SubjectEntry> {
-    let named = table.has("cmd") || table.has("url");
-    for key in ["cmd", "url"] {
-        if let Some(value) = table.value(key) {
-            let message = format!("`{key}` cannot be in {}: only a folder can", table.place);
-            let help = format!("a folder with a subject.toml of this role: {example}");
-            p.note(Diagnosis::new(value.span(), message).help(help));
-        }
-    }
-    let reference = match named {
-        true => table.text("ref", p),
-        false => table.text_needed("ref", example, p),
+    let entry = table.place;
+    let refusal = |key: &str| {
+        let message = format!("`{key}` cannot be in {entry}: only a folder can");
+        let help = format!("a folder with a subject.toml of this role: {example}");
+        (message, help)
     };
-    let name = read_name(&mut table, p);
-    for name in name.iter().filter(|name| is_taken(name.get_ref())) {
-        let name_text = name.get_ref();
-        let message =
-            format!("it cannot be called `{name_text}`: `{{{name_text}}}` means something else");
-        p.note(Diagnosis::new(name.span(), message));
-    }
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
-    let env = table.map("env", p).unwrap_or_default();
-    subject::check_placeholders(&args, right, &table.span_of("args"), p);
-    subject::check_placeholders(env.values(), right, &table.span_of("env"), p);
-    let place = table.span.clone();
-    table.finish(&[], p);
-    Some(SubjectEntry {
-        place,
-        from: From::Ref(reference?),
-        name,
-        threads: None,
-        args,
-        env,
-        endpoints: None,
-        ready: None,
-        stop: None,
-        works: Vec::new(),
-        output: None,
-    })
+    let name_fault = |name: &str| {
+        let fault = || format!("it cannot be called `{name}`: `{{{name}}}` means something else");
+        is_taken(name).then(fault)
+    };
+    let kind = folder::Kind {
+        example,
+        refusal: &refusal,
+        placeholders: right,
+        elsewhere: &[],
+        name_fault: &name_fault,
+    };
+    folder::read(table, &kind, p)
 }
 
 /// Whether `{name}` is a placeholder of its own.
