@@ -15,6 +15,7 @@
 //! It takes clicks again when a batch is kept or, while nobody clicks, when a probe is
 //! written; that it can be read says nothing. A keeper that panics refuses all from then on.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prony_base::{Instant, Nanos, clock};
@@ -223,24 +224,28 @@ impl Keeper {
         // Not before that: whoever makes a counter puts clicks of it on the table only then.
         self.meet();
         let waiting = (!clicks.is_empty()).then_some((batch, loops));
-        let mut waits = vec![0; self.entries.len()];
+        let mut waits: BTreeMap<usize, u64> = BTreeMap::new();
         for &(number, count) in &clicks {
-            waits[number as usize] += count;
+            *waits.entry(number as usize).or_default() += count;
         }
-        let mut parts = Vec::new();
-        for (number, (entry, waiting)) in self.entries.iter().zip(waits).enumerate() {
+        let part = |number: usize| {
+            let entry = &self.entries[number];
             let answered = match due {
                 true => entry.counter.counted() - entry.kept,
                 false => 0,
             };
-            if answered + waiting > 0 {
-                parts.push(Part {
-                    number,
-                    answered,
-                    waiting,
-                });
-            }
-        }
+            let waiting = waits.get(&number).copied().unwrap_or(0);
+            (answered + waiting > 0).then_some(Part {
+                number,
+                answered,
+                waiting,
+            })
+        };
+        // Between two intervals only those on the table are looked at, however many there are.
+        let parts = match due {
+            true => (0..self.entries.len()).filter_map(part).collect(),
+            false => waits.keys().copied().filter_map(part).collect(),
+        };
         Draft {
             sequence: self.sequence + 1,
             parts,
