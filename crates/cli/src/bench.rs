@@ -3,7 +3,6 @@
 mod client;
 mod io;
 mod profile;
-pub mod size;
 
 use std::fmt::Write as _;
 

@@ -5,11 +5,11 @@
 
 mod bench;
 mod driver;
-mod duration;
 mod explain;
 mod fetch;
 mod generate;
 mod home;
+mod host;
 mod load;
 mod report;
 mod run;
@@ -97,6 +97,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Bench(words) => bench::run(&words, streams),
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
+        Command::Host(words) => host::run(&words, streams),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),
     }

@@ -19,6 +19,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
 use prony_base::Nanos;
+use prony_base::typed::duration;
 use prony_engine::{
     Accepted, Config, DriverChoice, Handle, ListenOptions, Listener, Receiver, Sender, mailbox,
 };
@@ -27,8 +28,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::app::{App, Board};
 use self::payload::Payload;
-use crate::bench::size;
-use crate::{Ending, Streams, duration};
+use crate::{Ending, Streams};
+use prony_base::typed::size;
 
 /// Connections on their way to one loop; more are closed at once.
 const HANDED_OVER_MAX: usize = 65_536;

@@ -8,10 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::Work;
 
-use crate::bench::size;
-use crate::duration;
 use crate::fetch::words::FetchWords;
+use crate::host::HostWords;
 use crate::serve::ServeOptions;
+use prony_base::typed::duration;
+use prony_base::typed::size;
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
@@ -50,6 +51,8 @@ pub enum Command {
     Fetch(FetchWords),
     /// Serve known answers: the reference server
     Serve(ServeOptions),
+    /// Host a web application in Lua
+    Host(HostWords),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,

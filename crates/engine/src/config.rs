@@ -114,6 +114,16 @@ pub enum DriverChoice {
     Epoll,
 }
 
+impl fmt::Display for DriverChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DriverChoice::Auto => "auto",
+            DriverChoice::Ring => "ring",
+            DriverChoice::Epoll => "epoll",
+        })
+    }
+}
+
 impl FromStr for DriverChoice {
     type Err = String;
 

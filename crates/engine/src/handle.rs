@@ -6,12 +6,14 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use prony_base::{Instant, Nanos};
+use rustix::io::ioctl_fionbio;
+use rustix::net::getsockname;
 
 use crate::config::{ConnectOptions, DriverKind, ListenOptions, LoopStats};
 use crate::driver::{Coalescing, Op, Role, Socket, Token};
@@ -158,7 +160,23 @@ impl Handle {
         Ok(Listener::new(self.core.clone(), socket, local, options))
     }
 
-    /// Takes in a connection that another loop accepted.
+    /// Accepts on a socket that listens already, such as one that another process
+    /// opened; of `options` only `accept_queue_max` counts.
+    ///
+    /// # Errors
+    /// What the kernel says: no socket with an address of its own. In a simulated loop,
+    /// [`io::ErrorKind::Unsupported`].
+    pub fn listen_on(&self, socket: OwnedFd, options: &ListenOptions) -> io::Result<Listener> {
+        if self.core.kind == DriverKind::Sim {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let local = getsockname(&socket)?.try_into()?;
+        ioctl_fionbio(&socket, self.core.kind == DriverKind::Epoll)?;
+        let socket = Socket::own(socket);
+        Ok(Listener::new(self.core.clone(), socket, local, options))
+    }
+
+    /// Takes in a connection that another loop or process accepted.
     ///
     /// # Errors
     /// What the kernel says; in a simulated loop, [`io::ErrorKind::Unsupported`].

@@ -338,7 +338,22 @@ fn poll_connected(net: &mut Net, stream: &Stream, cx: &Context<'_>) -> Poll<io::
 #[derive(Debug)]
 pub struct Accepted {
     fd: OwnedFd,
-    by: DriverKind,
+    /// Whose way of blocking it has; None where it came from elsewhere.
+    by: Option<DriverKind>,
+}
+
+/// A connection that another process accepted.
+impl From<OwnedFd> for Accepted {
+    fn from(fd: OwnedFd) -> Accepted {
+        Accepted { fd, by: None }
+    }
+}
+
+/// For another process.
+impl From<Accepted> for OwnedFd {
+    fn from(accepted: Accepted) -> OwnedFd {
+        accepted.fd
+    }
 }
 
 impl Accepted {
@@ -347,7 +362,7 @@ impl Accepted {
         if core.kind == DriverKind::Sim {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        if core.kind != self.by {
+        if self.by != Some(core.kind) {
             ioctl_fionbio(&self.fd, core.kind == DriverKind::Epoll)?;
         }
         Ok(Stream::new(core, StreamSlot::new(Socket::own(self.fd))))
@@ -419,7 +434,7 @@ impl Listener {
         let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
         Ok(Accepted {
             fd: socket.into_fd(),
-            by: self.core.kind,
+            by: Some(self.core.kind),
         })
     }
 

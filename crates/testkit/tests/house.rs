@@ -8,7 +8,12 @@ use std::path::{Path, PathBuf};
 /// Crates that do no I/O and read no clock.
 const PURE: [&str; 4] = ["wire", "stats", "findings", "report"];
 /// Crates in which `unsafe` is allowed, and in which files of them.
-const UNSAFE: [(&str, &str); 2] = [("engine", ""), ("lab", "launch.rs")];
+const UNSAFE: [(&str, &str); 4] = [
+    ("engine", ""),
+    ("lab", "launch.rs"),
+    ("host", ""),
+    ("wsgi", ""),
+];
 /// What the pure crates may not name.
 const IMPURE: [&str; 9] = [
     "std::fs",
@@ -56,6 +61,9 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("engine", &["base"]),
         ("runtime", &["base", "engine"]),
         ("http", &["base", "wire", "engine"]),
+        ("hosting", &["base", "wire", "engine", "http"]),
+        ("host", &["base", "wire", "engine", "http", "hosting"]),
+        ("wsgi", &["base", "wire", "engine", "http", "hosting"]),
         (
             "bench",
             &[
@@ -77,7 +85,7 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
             "cli",
             &[
                 "base", "wire", "engine", "http", "load", "record", "stats", "findings", "report",
-                "lab", "runtime", "bench",
+                "lab", "runtime", "bench", "hosting", "host",
             ],
         ),
         ("testkit", &["base"]),

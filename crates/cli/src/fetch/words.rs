@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_base::Nanos;
 
-use crate::bench::size;
-use crate::duration;
+use prony_base::typed::duration;
+use prony_base::typed::size;
 
 /// Connections at once, over all hosts.
 pub const PARALLEL_MAX: u32 = 64;

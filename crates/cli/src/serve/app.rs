@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::payload;
 use super::stall::{EVERY_MAX, Order};
-use crate::duration;
+use prony_base::typed::duration;
 
 /// The endpoints, for the command's help.
 pub const ENDPOINTS: &str = "\

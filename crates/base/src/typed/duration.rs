@@ -1,6 +1,6 @@
 //! Lengths of time as they are typed: `500ms`, `10s`, `2m`, `1h`; a bare number is seconds, as in wrk.
 
-use prony_base::Nanos;
+use crate::Nanos;
 
 /// Reads a length of time. For use as a clap value parser.
 pub fn parse(text: &str) -> Result<Nanos, String> {

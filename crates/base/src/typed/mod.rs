@@ -1,0 +1,4 @@
+//! Units as people type them, on a command line or in a file.
+
+pub mod duration;
+pub mod size;

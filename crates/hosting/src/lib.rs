@@ -1,0 +1,20 @@
+//! What hosts of web applications share, whatever language those are written in:
+//! settings ([`Words`], [`Settings`]), worker processes and the supervisor that looks
+//! after them ([`supervise`], [`work`]), static files ([`files`]) and the access log
+//! ([`access`]).
+//!
+//! Not for: any application's language (`prony-host`, `prony-wsgi`).
+//!
+//! # How it goes
+//! The host's command calls [`supervise`] with the command that starts a worker. Each
+//! worker is a process of its own, started anew and not forked, whose standard input is
+//! a Unix socket to the supervisor; it calls [`work`] with a function that loads the
+//! application. With `--workers 0` the command calls [`alone`] instead, and serves in
+//! its own process.
+#![forbid(unsafe_code)]
+
+mod post;
+mod settings;
+
+pub use post::{LoadError, Post, alone};
+pub use settings::{Distribution, Settings, Words};

@@ -1,0 +1,222 @@
+//! What a host is told: as it is typed ([`Words`]), and as it is meant ([`Settings`]).
+
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+use prony_base::Nanos;
+use prony_base::typed::{duration, size};
+use prony_engine::DriverChoice;
+use serde::{Deserialize, Serialize};
+
+/// How connections reach workers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Distribution {
+    /// All accept from one listening socket.
+    #[default]
+    Shared,
+    /// Each has a listening socket of its own; the kernel draws one for each connection.
+    Reuseport,
+    /// The supervisor accepts, and passes each connection to the worker with the fewest.
+    Least,
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Distribution::Shared => "shared",
+            Distribution::Reuseport => "reuseport",
+            Distribution::Least => "least",
+        })
+    }
+}
+
+/// The options that every host has.
+#[derive(Clone, Debug, Args)]
+pub struct Words {
+    /// The application: a module and the name of a value in it
+    #[arg(value_name = "MODULE:APP")]
+    pub application: String,
+    /// Port to listen on; 0 takes a free one, which is printed
+    #[arg(value_name = "PORT", default_value_t = 8080)]
+    pub port: u16,
+    /// Address to listen on; 0.0.0.0 for all of this machine's
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// Worker processes; 0: serve in this process, which nothing starts again
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1024))]
+    pub workers: u32,
+    /// How connections reach workers
+    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
+    pub distribution: Distribution,
+    /// Connections that the kernel may hold before they are accepted
+    /// (it lowers this to net.core.somaxconn)
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
+    pub backlog: u32,
+    /// Serve the files of this directory
+    #[arg(long = "static", value_name = "DIR")]
+    pub static_dir: Option<PathBuf>,
+    /// Where they are found
+    #[arg(long, value_name = "URL", default_value = "/static")]
+    pub static_url: String,
+    /// Write a line for each request to this file; `-` is standard output
+    #[arg(long, value_name = "FILE")]
+    pub access_log: Option<PathBuf>,
+    /// Replace a worker after so many requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_requests: Option<u64>,
+    /// Add up to so many to that, drawn for each worker, so that not all are replaced at once
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "max_requests")]
+    pub max_requests_jitter: u64,
+    /// Kill and replace a worker that is stuck for this long; 0: never
+    #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse)]
+    pub timeout: Nanos,
+    /// How long a worker that is stopped or replaced may take to answer what it has
+    #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse_positive)]
+    pub graceful_timeout: Nanos,
+    /// Close a connection that rests for this long; 0: never
+    #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
+    pub idle_timeout: Nanos,
+    /// Largest body of a request
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse_positive)]
+    pub body_max: u64,
+    /// Look for modules in this directory (may be repeated) [default: .]
+    #[arg(long, value_name = "DIR")]
+    pub path: Vec<PathBuf>,
+    /// Show errors of the application, with traceback, to whoever asks
+    #[arg(long)]
+    pub development: bool,
+    /// Replace the workers whenever a file of the application changes; implies --development
+    #[arg(long)]
+    pub reload: bool,
+    /// Driver of the event loops: auto, ring or epoll [default: $PRONY_DRIVER, else auto]
+    #[arg(long, value_name = "DRIVER")]
+    pub driver: Option<DriverChoice>,
+}
+
+/// What was typed, checked. Goes to the workers as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// `module:app`.
+    pub application: String,
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Worker processes; 0: none beside this one.
+    pub workers: u32,
+    /// How connections reach them.
+    pub distribution: Distribution,
+    /// Length of the kernel's queue.
+    pub backlog: u32,
+    /// A directory of files, and the path below which they are: `/static`, no slash at
+    /// its end.
+    pub static_files: Option<(PathBuf, String)>,
+    /// The access log; `-` is standard output.
+    pub access_log: Option<PathBuf>,
+    /// Requests after which a worker is replaced, and the most that is added to them.
+    pub max_requests: Option<(u64, u64)>,
+    /// Nanoseconds that a worker may be stuck; None: for ever.
+    pub timeout_ns: Option<u64>,
+    /// Nanoseconds for a graceful end.
+    pub graceful_timeout_ns: u64,
+    /// Nanoseconds that a connection may rest; None: for ever.
+    pub idle_timeout_ns: Option<u64>,
+    /// Bytes.
+    pub body_max: u64,
+    /// Where modules are looked for, in this order; absolute.
+    pub path: Vec<PathBuf>,
+    /// Errors are shown to clients.
+    pub development: bool,
+    /// Workers are replaced when files change.
+    pub reload: bool,
+    /// `auto`, `ring` or `epoll`.
+    pub driver: String,
+    /// What one host has and another has not: read by its `load`.
+    pub own: serde_json::Value,
+}
+
+impl Words {
+    /// Checks them. `own` is what this host has beside them.
+    ///
+    /// # Errors
+    /// What is wrong with which option, and what would be right.
+    pub fn resolve(&self, own: serde_json::Value) -> Result<Settings, String> {
+        let address = self.address()?;
+        let here = std::env::current_dir()
+            .map_err(|error| format!("the current directory cannot be told: {error}"))?;
+        let path = match self.path.is_empty() {
+            true => vec![here.clone()],
+            false => self.path.iter().map(|dir| here.join(dir)).collect(),
+        };
+        let never = |length: Nanos| (length != Nanos::ZERO).then_some(length.0);
+        let driver = match self.driver {
+            Some(driver) => driver.to_string(),
+            None => std::env::var("PRONY_DRIVER").unwrap_or_else(|_| "auto".to_owned()),
+        };
+        DriverChoice::from_str(&driver).map_err(|error| error.to_string())?;
+        Ok(Settings {
+            application: self.application.clone(),
+            address,
+            workers: self.workers,
+            distribution: self.distribution,
+            backlog: self.backlog,
+            static_files: self.static_files(&here)?,
+            access_log: self.access_log.as_ref().map(|file| match file.as_os_str() {
+                dash if dash == "-" => file.clone(),
+                _ => here.join(file),
+            }),
+            max_requests: self
+                .max_requests
+                .map(|most| (most, self.max_requests_jitter)),
+            timeout_ns: never(self.timeout),
+            graceful_timeout_ns: self.graceful_timeout.0,
+            idle_timeout_ns: never(self.idle_timeout),
+            body_max: self.body_max,
+            path,
+            development: self.development || self.reload,
+            reload: self.reload,
+            driver,
+            own,
+        })
+    }
+
+    fn address(&self) -> Result<SocketAddr, String> {
+        let wrong = || {
+            format!(
+                "`{}` is no address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
+                self.host
+            )
+        };
+        let mut found = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|_| wrong())?;
+        found.next().ok_or_else(wrong)
+    }
+
+    fn static_files(&self, here: &std::path::Path) -> Result<Option<(PathBuf, String)>, String> {
+        let Some(dir) = &self.static_dir else {
+            return Ok(None);
+        };
+        let dir = here.join(dir);
+        if !dir.is_dir() {
+            return Err(format!("--static: `{}` is no directory", dir.display()));
+        }
+        let url = self.static_url.trim_end_matches('/');
+        if !url.is_empty() && !url.starts_with('/') {
+            return Err(format!(
+                "--static-url: `{}` does not start with a slash",
+                self.static_url
+            ));
+        }
+        Ok(Some((dir, url.to_owned())))
+    }
+}
+
+impl Settings {
+    /// The way of the event loop.
+    pub fn driver(&self) -> DriverChoice {
+        DriverChoice::from_str(&self.driver).unwrap_or(DriverChoice::Auto)
+    }
+}
