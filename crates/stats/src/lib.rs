@@ -16,6 +16,8 @@
 //! - the block is the unit of repetition; under [`BLOCKS_INTERVAL_MIN`] there is the range and no
 //!   interval, and nothing is claimed ([`summarise`], [`compare`]);
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
+//! - what was not interleaved is compared with the variance between sessions, and not at all without a
+//!   history of them ([`compare_sessions`], [`change_points`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
 //! - a far percentile needs separate slow episodes ([`Tail`]);
 //! - the deviation over the seconds of one run is told as what it is, and has an interval only where
@@ -31,18 +33,21 @@
 //! the same bits on every machine: transcendental functions come from `libm`.
 #![forbid(unsafe_code)]
 
+mod changes;
 mod compare;
 mod little;
 mod modes;
 mod quantile;
 mod scaling;
 mod seconds;
+mod sessions;
 mod special;
 mod steady;
 mod summary;
 mod tail;
 mod units;
 
+pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
 pub use compare::{Comparison, Conclusion, compare};
 pub use little::in_flight;
 pub use modes::{TwoModes, two_modes};
@@ -55,6 +60,7 @@ pub use seconds::{
     BadLine, MeanInterval, Reading, SECONDS_INTERVAL_MIN, Seconds, combined, log, readings,
     seconds, whole_seconds,
 };
+pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessions};
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{SLICES_MIN, Steadiness, steadiness};
 pub use summary::{RESAMPLES, Spread, SpreadKind, Summary, Warning, summarise};
