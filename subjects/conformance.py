@@ -5,6 +5,8 @@ For the author of a subject, and for tests. It is not a load generator, and it m
 
     conformance.py --port PORT [--host HOST] [--endpoint /ping --endpoint /hello] [--seed SEED]
 
+A host of applications has the endpoints `/`, `/hello` and `/mixed`.
+
 It prints one line for each check, `must NAME ok` or `can NAME FAIL detail`, and exits with 1 if a `must` failed,
 with 2 if the server could not be reached. No `must` check relies on a capability: each of their requests has a
 connection of its own.
@@ -18,8 +20,15 @@ import sys
 import time
 
 ENDPOINTS = ["/ping", "/hello"]
+HOSTED = ["/", "/mixed"]
 SEQUENCE_MAX = 2**53 - 1
 HELLO = b"Hello, World!"
+HOSTED_HELLO = b"hello world"
+# Requests for /mixed: with four workers or fewer, one of them gets a hundred at the least.
+MIXED_COUNT = 400
+MIXED_SLOW_S = 0.1
+# One in a hundred, and one more for each worker; nothing is known here of how many there are.
+MIXED_SLOW_MAX = 20
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 1024 * 1024
 # Between two pieces of a request: long enough for a server on the same machine to read the first one alone.
@@ -183,9 +192,9 @@ def is_ping(response, sequence):
     expect(media_type(response) == "application/json", f"content type {response.field('content-type')!r}")
 
 
-def is_hello(response):
+def is_hello(response, body=HELLO):
     expect(response.status == 200, f"status {response.status}")
-    expect(response.body == HELLO, f"body {response.body[:80]!r}")
+    expect(response.body == body, f"body {response.body[:80]!r}")
     expect(media_type(response) == "text/plain", f"content type {response.field('content-type')!r}")
 
 
@@ -240,15 +249,27 @@ class Target:
     def hello(self):
         is_hello(self.once(request("GET", "/hello")))
 
+    def root(self):
+        is_hello(self.once(request("GET", "/")), HOSTED_HELLO)
+
+    def mixed(self):
+        slow = 0
+        for _ in range(MIXED_COUNT):
+            began = time.monotonic()
+            is_hello(self.once(request("GET", "/mixed")), HOSTED_HELLO)
+            slow += time.monotonic() - began >= MIXED_SLOW_S
+        expect(0 < slow <= MIXED_SLOW_MAX, f"{slow} of {MIXED_COUNT} took {MIXED_SLOW_S} s")
+
     def not_found(self):
-        for path in ["/", "/nothing", "/hello/more"] + [path for path in ENDPOINTS if path not in self.endpoints]:
+        unknown = [path for path in ["/", *ENDPOINTS] if path not in self.endpoints]
+        for path in ["/nothing", "/hello/more", *unknown]:
             status = self.once(request("GET", path)).status
             expect(status == 404, f"status {status} for GET {path}")
 
     def wrong_method(self):
-        wrong = {"/ping": request("GET", "/ping"), "/hello": request("POST", "/hello", b"{}")}
         for path in self.endpoints:
-            status = self.once(wrong[path]).status
+            wrong = request("GET", path) if path == "/ping" else request("POST", path, b"{}")
+            status = self.once(wrong).status
             expect(status in (404, 405), f"status {status} for {path}")
 
     # Capabilities
@@ -344,6 +365,10 @@ class Target:
                 yield "must", f"ping-400-{name}", lambda body=body: self.ping_refuses(body)
         if hello:
             yield "must", "hello", self.hello
+        if "/" in self.endpoints:
+            yield "must", "root", self.root
+        if "/mixed" in self.endpoints:
+            yield "must", "mixed", self.mixed
         yield "must", "not-found", self.not_found
         yield "must", "wrong-method", self.wrong_method
         yield "can", "keep-alive", self.keep_alive
@@ -375,7 +400,7 @@ def main():
     parser = argparse.ArgumentParser(description="Check a running server against CONTRACT.md.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--endpoint", action="append", choices=ENDPOINTS, help="what it offers (default: all)")
+    parser.add_argument("--endpoint", action="append", choices=ENDPOINTS + HOSTED, help="what it offers (default: /ping and /hello)")
     parser.add_argument("--seed", type=int, default=1, help="of the random sequences")
     parser.add_argument("--timeout", type=float, default=5.0, metavar="SECONDS", help="for each answer")
     args = parser.parse_args()
