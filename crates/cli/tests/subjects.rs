@@ -12,7 +12,7 @@ use std::process::Command;
 /// Exit status of the scripts for a subject that this machine lacks something for.
 const NOT_RUN: i32 = 3;
 /// Subjects that the distribution on which the tests run does not offer, by their own words.
-const ELSEWHERE: [&str; 2] = ["backing/valkey", "cpp/drogon"];
+const ELSEWHERE: [&str; 3] = ["backing/valkey", "cpp/drogon", "lua/openresty"];
 
 /// What is built here is asked what it does, not how fast: Rust's subjects are built in a
 /// fraction of the time. (Each program, where it is measured, is built as its file says.)
@@ -76,6 +76,8 @@ subjects! {
     go_fasthttp: "go/fasthttp",
     go_goroutines: "go/goroutines",
     go_net_http: "go/net-http",
+    lua_nginx_lua: "lua/nginx-lua",
+    lua_openresty: "lua/openresty",
     node_eventloop: "node/eventloop",
     node_express: "node/express",
     node_fastify: "node/fastify",
