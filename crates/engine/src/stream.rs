@@ -438,6 +438,34 @@ impl Listener {
         })
     }
 
+    /// Accepts no more, and yields what this loop had accepted by then; None once there
+    /// is no more of that. What waits in the kernel's backlog is left there, for others
+    /// that listen on the same socket; dropping the listener then resets nothing.
+    pub async fn accept_rest(&self) -> Option<Stream> {
+        let socket = poll_fn(|cx| self.poll_rest(cx)).await?;
+        Some(Stream::new(self.core.clone(), StreamSlot::new(socket)))
+    }
+
+    fn poll_rest(&self, cx: &Context<'_>) -> Poll<Option<Socket>> {
+        let mut net = self.core.net.borrow_mut();
+        let Some(listener) = net.listeners.get_mut(self.key) else {
+            return Poll::Ready(None);
+        };
+        if let Some(socket) = listener.accepted.pop_front() {
+            return Poll::Ready(Some(socket));
+        }
+        if !listener.accepting {
+            return Poll::Ready(None);
+        }
+        listener.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        if !std::mem::replace(&mut listener.stopping, true) {
+            let token = Token::new(Role::Accept, self.key);
+            let op = Op::Cancel(listener.socket, token);
+            net.want(op, token);
+        }
+        Poll::Pending
+    }
+
     fn poll_accepted(&self, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
         let mut net = self.core.net.borrow_mut();
         let Some(listener) = net.listeners.get_mut(self.key) else {

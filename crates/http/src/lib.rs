@@ -58,4 +58,4 @@ pub use options::ServerOptions;
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Interruption, Response};
-pub use server::{Handler, Server, Source, Taker, share_out};
+pub use server::{Endings, Handler, Server, Source, Stopper, Stopping, Taker, share_out};

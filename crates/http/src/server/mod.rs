@@ -6,7 +6,8 @@
 //! What the kernel has accepted until then is taken in, and what has arrived on
 //! any connection is answered, with `connection: close`. A connection at rest
 //! is kept for `stop_idle_grace`, for a request that is on its way. All this
-//! within `stop_timeout`.
+//! within `stop_timeout`. A [`Stopper`] stops a server in another way: where others
+//! listen on the same socket, the kernel's backlog is left to them.
 
 mod connection;
 mod share;
@@ -55,6 +56,62 @@ pub enum Source {
     HandedOver(Receiver<Accepted>),
 }
 
+/// How a server is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopping {
+    /// Whether what waits in the kernel's backlog is taken in as well. False where
+    /// others listen on the same socket.
+    pub takes_backlog: bool,
+    /// How long a connection at rest is kept for a request that may be on its way.
+    pub idle_grace: Nanos,
+}
+
+/// Stops a [`Server`] gracefully.
+#[derive(Clone)]
+pub struct Stopper {
+    room: Rc<Room>,
+}
+
+impl Stopper {
+    /// Stops it, from now on within `stop_timeout`. Said again, it changes only how
+    /// long connections at rest are kept, and only to a shorter time.
+    pub fn stop(&self, stopping: Stopping) {
+        match self.room.shared.stop() {
+            None => {
+                self.room.stopping.set(Some(stopping));
+                if let Some(waker) = self.room.stopped.take() {
+                    waker.wake();
+                }
+            }
+            Some(_) => {
+                self.room.shared.hasten(stopping.idle_grace);
+                self.room.rouse();
+            }
+        }
+    }
+}
+
+/// Tells of the connections of a [`Server`] that end. One task at a time may wait.
+pub struct Endings {
+    room: Rc<Room>,
+}
+
+impl Endings {
+    /// Waits until more than `count` connections have ended since the server began;
+    /// yields how many.
+    pub async fn beyond(&self, count: u64) -> u64 {
+        poll_fn(|cx| {
+            let closed = self.room.shared.counters.closed.get();
+            if closed > count {
+                return Poll::Ready(closed);
+            }
+            self.room.on_ending.set(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await
+    }
+}
+
 /// A server on one loop.
 pub struct Server<H> {
     room: Rc<Room>,
@@ -70,6 +127,9 @@ impl<H: Handler + 'static> Server<H> {
                 connections: RefCell::default(),
                 next_id: Cell::new(0),
                 waiting: Cell::new(None),
+                stopping: Cell::new(None),
+                stopped: Cell::new(None),
+                on_ending: Cell::new(None),
             }),
             handler: Rc::new(handler),
         }
@@ -80,8 +140,22 @@ impl<H: Handler + 'static> Server<H> {
         &self.room.shared.counters
     }
 
-    /// Serves until `stop` is ready (or the source is dry), then stops gracefully.
-    /// Dropping the future ends all connections at once.
+    /// What stops it, beside the future that [`run`](Server::run) is given.
+    pub fn stopper(&self) -> Stopper {
+        Stopper {
+            room: self.room.clone(),
+        }
+    }
+
+    /// What tells of the ends of its connections.
+    pub fn endings(&self) -> Endings {
+        Endings {
+            room: self.room.clone(),
+        }
+    }
+
+    /// Serves until `stop` is ready (or the source is dry, or its [`Stopper`] stops
+    /// it), then stops gracefully. Dropping the future ends all connections at once.
     pub async fn run(self, mut source: Source, stop: impl Future<Output = ()>) {
         let Server { room, handler } = self;
         let _clear = ClearAtEnd(&room);
@@ -95,8 +169,12 @@ impl<H: Handler + 'static> Server<H> {
                 }
             }
         }
-        let due = room.shared.begin_stop().due;
-        let ending = room.finish(&handler, source);
+        let stopping = room.stopping.get().unwrap_or(Stopping {
+            takes_backlog: true,
+            idle_grace: room.shared.options.stop_idle_grace,
+        });
+        let due = room.shared.begin_stop(stopping.idle_grace).due;
+        let ending = room.finish(&handler, source, stopping.takes_backlog);
         // What has not ended by then is cut off by `ClearAtEnd`.
         let _ = room.shared.handle.timeout_at(due, ending).await;
     }
@@ -109,6 +187,12 @@ struct Room {
     next_id: Cell<u64>,
     /// Who waits for a connection to end.
     waiting: Cell<Option<Waker>>,
+    /// What a [`Stopper`] said.
+    stopping: Cell<Option<Stopping>>,
+    /// Who waits for that.
+    stopped: Cell<Option<Waker>>,
+    /// Who wants to know of each connection's end.
+    on_ending: Cell<Option<Waker>>,
 }
 
 /// One connection's task.
@@ -133,9 +217,10 @@ impl Room {
             source.accept(&self.shared.handle).await
         });
         poll_fn(|cx| {
-            if stop.as_mut().poll(cx).is_ready() {
+            if self.stopping.get().is_some() || stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(None);
             }
+            self.stopped.set(Some(cx.waker().clone()));
             accepting.as_mut().poll(cx)
         })
         .await
@@ -173,13 +258,41 @@ impl Room {
         self.connections.borrow_mut().insert(id, entry);
     }
 
-    /// Takes in the rest of the backlog, and waits until all connections have ended.
-    async fn finish<H: Handler + 'static>(self: &Rc<Self>, handler: &Rc<H>, mut source: Source) {
+    /// Has each connection look again how long it is kept.
+    fn rouse(&self) {
         for entry in self.connections.borrow().values() {
             if let Some(waker) = &entry.waker {
                 waker.wake_by_ref();
             }
         }
+    }
+
+    /// Takes in the rest of the backlog if wanted, and waits until all connections
+    /// have ended.
+    async fn finish<H: Handler + 'static>(
+        self: &Rc<Self>,
+        handler: &Rc<H>,
+        mut source: Source,
+        takes_backlog: bool,
+    ) {
+        self.rouse();
+        if takes_backlog || matches!(source, Source::HandedOver(_)) {
+            self.take_backlog(handler, &mut source).await;
+        }
+        if let Source::Listener(listener) = &source {
+            while let Some(stream) = listener.accept_rest().await {
+                self.start(handler, stream);
+            }
+        }
+        drop(source);
+        self.ended(1).await;
+    }
+
+    async fn take_backlog<H: Handler + 'static>(
+        self: &Rc<Self>,
+        handler: &Rc<H>,
+        source: &mut Source,
+    ) {
         let mut quiet = 0;
         while quiet < QUIET_TURNS {
             self.ended(self.shared.options.connections_max).await;
@@ -195,8 +308,6 @@ impl Room {
                 }
             }
         }
-        drop(source);
-        self.ended(1).await;
     }
 }
 
@@ -252,8 +363,10 @@ impl Drop for LeaveAtEnd {
         if let Some(task) = entry.and_then(|entry| entry.task) {
             task.detach();
         }
-        if let Some(waiting) = self.room.waiting.take() {
-            waiting.wake();
+        for waiting in [&self.room.waiting, &self.room.on_ending] {
+            if let Some(waiting) = waiting.take() {
+                waiting.wake();
+            }
         }
     }
 }

@@ -97,14 +97,22 @@ impl Shared {
     }
 
     /// Starts a graceful stop.
-    pub(crate) fn begin_stop(&self) -> Stop {
+    pub(crate) fn begin_stop(&self, idle_grace: Nanos) -> Stop {
         let now = self.handle.now();
         let stop = Stop {
-            idle_due: now + self.options.stop_idle_grace,
+            idle_due: now + idle_grace,
             due: now + self.options.stop_timeout,
         };
         self.stop.set(Some(stop));
         stop
+    }
+
+    /// In a stop under way, connections at rest are kept no longer than this from now on.
+    pub(crate) fn hasten(&self, idle_grace: Nanos) {
+        if let Some(stop) = self.stop.get() {
+            let idle_due = stop.idle_due.min(self.handle.now() + idle_grace);
+            self.stop.set(Some(Stop { idle_due, ..stop }));
+        }
     }
 
     /// `due`, or the end of a stop under way where that is earlier.
