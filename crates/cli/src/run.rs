@@ -5,6 +5,7 @@
 //! ```
 
 mod builds;
+mod code;
 mod folder;
 mod progress;
 
@@ -62,7 +63,7 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
-    let environment = machine(plan, &subjects, &offer)?;
+    let environment = machine(plan, &words.experiment, &subjects, &offer)?;
     let measured = measure(
         words,
         plan,
@@ -200,10 +201,18 @@ fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn machine(plan: &Plan, subjects: &[Subject], offer: &Offer) -> anyhow::Result<Environment> {
+fn machine(
+    plan: &Plan,
+    experiment: &Path,
+    subjects: &[Subject],
+    offer: &Offer,
+) -> anyhow::Result<Environment> {
+    let commit = env!("PRONY_COMMIT");
     Ok(environment::collect(Given {
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
-        prony_commit: env!("PRONY_COMMIT").to_owned(),
+        prony_commit: commit.to_owned(),
+        prony_sha256: code::of_this_program(commit),
+        code: code::around(experiment),
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
         facts: environment::isolation_facts(offer),

@@ -6,7 +6,8 @@
 use std::path::Path;
 
 use prony_base::clock;
-use prony_record::{Environment, Fact, Software};
+use prony_record::{CodeState, Environment, Fact, Software};
+use sha2::{Digest as _, Sha256};
 
 use crate::supervise::Offer;
 
@@ -17,6 +18,10 @@ pub struct Given {
     pub prony_version: String,
     /// Commit that it was built from.
     pub prony_commit: String,
+    /// SHA-256 of the running `prony`, where its commit does not say what it is made of.
+    pub prony_sha256: String,
+    /// State of the code around the experiment's file.
+    pub code: Option<CodeState>,
     /// Driver of the generator, and why if it is not the ring.
     pub driver: String,
     /// Compilers, runtimes and tools by version.
@@ -44,6 +49,9 @@ pub fn collect(given: Given) -> Environment {
         started_unix_ms: clock::unix_nanos() / 1_000_000,
         prony_version: given.prony_version,
         prony_commit: given.prony_commit,
+        prony_sha256: given.prony_sha256,
+        code: given.code,
+        machine: machine(&read("/etc/machine-id")),
         driver: given.driver,
         cpu_model: cpu_model(&cpuinfo).unwrap_or_else(|| text(release.machine())),
         cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
@@ -55,6 +63,19 @@ pub fn collect(given: Given) -> Environment {
         facts,
         software: given.software,
     }
+}
+
+/// The machine's id, hashed for this use alone, as its manual page (machine-id(5)) asks for: it is not to
+/// leave the machine. Empty where there is none.
+fn machine(id: &str) -> String {
+    if id.is_empty() {
+        return String::new();
+    }
+    let digest = Sha256::digest(format!("prony run directory\n{id}"));
+    digest[..8]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// A file's text without the white space at its end; empty when it cannot be read.

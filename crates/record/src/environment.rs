@@ -15,6 +15,16 @@ pub struct Environment {
     pub prony_commit: String,
     /// Driver of the generator's event loops, and why if it is not the ring.
     pub driver: String,
+    /// SHA-256 of the running `prony`, in hexadecimal, where its commit does not say what it is made of.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prony_sha256: String,
+    /// State of the code around the experiment's file; `None` where no git keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodeState>,
+    /// What tells this machine from others, from which the machine's own id cannot be told; empty where it has
+    /// none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// Processor's model.
     pub cpu_model: String,
     /// Processors online.
@@ -33,6 +43,17 @@ pub struct Environment {
     pub facts: Vec<Fact>,
     /// Compilers, runtimes and tools by version, in the order to show.
     pub software: Vec<Software>,
+}
+
+/// State of a repository.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct CodeState {
+    /// The commit, in full.
+    pub commit: String,
+    /// First line of its message.
+    pub subject: String,
+    /// SHA-256, in hexadecimal, of what differs from the commit in files that git follows; empty: nothing does.
+    pub changes_sha256: String,
 }
 
 /// One fact about the machine.

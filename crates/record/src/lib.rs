@@ -30,7 +30,7 @@ pub use agreement::{Agreement, DOWNLOADS, REQUESTS, agreement};
 pub use client::{
     ClientFigures, ClientReport, CountsSign, PeerCounts, PlannedClient, PlannedNetwork, Spread,
 };
-pub use environment::{Environment, Fact, Software};
+pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
     Counts, ExpectedAnswer, Failures, GeneratorEvent, LatencyNs, LoadReport, LoadSpec, LoadTarget,
