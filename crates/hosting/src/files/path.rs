@@ -1,0 +1,119 @@
+//! The path of a request as the name of a file. Not for: what the file system makes of
+//! it (`beneath`).
+
+use std::borrow::Cow;
+
+use super::Refusal;
+
+/// As the kernel's `PATH_MAX`, whose last byte is the NUL.
+const NAME_BYTES_MAX: usize = 4095;
+/// What a directory shows.
+const INDEX: &[u8] = b"index.html";
+
+/// The name, relative to the directory, of what `path` asks for: `path` begins with a
+/// slash and is as it was sent. It is decoded once. No component of a name is empty, `.`,
+/// `..` or hidden, and none has a slash or NUL in it.
+pub(super) fn name(path: &str) -> Result<Cow<'_, [u8]>, Refusal> {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    if path.len() > NAME_BYTES_MAX {
+        return Err(Refusal::NotFound);
+    }
+    let mut name = match path.contains('%') {
+        true => Cow::Owned(decoded(path)?),
+        false => Cow::Borrowed(path.as_bytes()),
+    };
+    if name.is_empty() || name.ends_with(b"/") {
+        name.to_mut().extend_from_slice(INDEX);
+    }
+    match name.split(|&byte| byte == b'/').all(is_component) {
+        true => Ok(name),
+        false => Err(Refusal::NotFound),
+    }
+}
+
+/// A name that begins with a dot is hidden; `.` and `..` are among them.
+fn is_component(name: &[u8]) -> bool {
+    !name.is_empty() && name[0] != b'.' && !name.contains(&0)
+}
+
+fn decoded(path: &str) -> Result<Vec<u8>, Refusal> {
+    let mut out = Vec::with_capacity(path.len() + INDEX.len());
+    let mut rest = path.as_bytes();
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        if *byte != b'%' {
+            out.push(*byte);
+            continue;
+        }
+        let [high, low, after @ ..] = rest else {
+            return Err(Refusal::BadPath);
+        };
+        rest = after;
+        let byte = digit(*high)? << 4 | digit(*low)?;
+        if byte == b'/' {
+            // A slash within a component: no file has such a name.
+            return Err(Refusal::NotFound);
+        }
+        out.push(byte);
+    }
+    Ok(out)
+}
+
+fn digit(byte: u8) -> Result<u8, Refusal> {
+    // A hexadecimal digit is below 16.
+    let value = char::from(byte).to_digit(16).ok_or(Refusal::BadPath)?;
+    Ok(value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_decoded_once_and_names_an_index() {
+        for (path, expected) in [
+            ("/a/b.css", "a/b.css"),
+            ("/", "index.html"),
+            ("", "index.html"),
+            ("/a/", "a/index.html"),
+            ("/a%20b", "a b"),
+            ("/%41", "A"),
+            ("/a%252e%252e", "a%2e%2e"),
+            ("/a..b", "a..b"),
+            ("/a\\b", "a\\b"),
+            ("/a:b;c", "a:b;c"),
+        ] {
+            assert_eq!(name(path).as_deref(), Ok(expected.as_bytes()), "{path:?}");
+        }
+        assert_eq!(name("/%ff%c3%a9").as_deref(), Ok(&b"\xff\xc3\xa9"[..]));
+    }
+
+    #[test]
+    fn a_path_that_could_lead_elsewhere_is_no_name() {
+        let long = format!("/{}", "a/".repeat(2100));
+        for path in [
+            "/..",
+            "/../a",
+            "/a/..",
+            "/a/../b",
+            "/%2e%2e/a",
+            "/.%2E/a",
+            "/a/%2e%2e%2fb",
+            "/a%2fb",
+            "/a%00",
+            "/%00",
+            "//etc/passwd",
+            "/a//b",
+            "/./a",
+            "/.git/config",
+            "/a/.hidden",
+            "/%2egit",
+            &long,
+        ] {
+            assert_eq!(name(path), Err(Refusal::NotFound), "{path}");
+        }
+        for path in ["/%", "/%4", "/%zz", "/%+1", "/a%2"] {
+            assert_eq!(name(path), Err(Refusal::BadPath), "{path}");
+        }
+    }
+}
