@@ -13,6 +13,7 @@
 //! its own process.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod files;
 mod post;
 mod settings;
