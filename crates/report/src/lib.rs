@@ -14,6 +14,7 @@
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
+//! The log of an experiment, over its runs, is in [`log`].
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod csv;
 mod escape;
 mod figures;
 mod kinds;
+pub mod log;
 mod markdown;
 mod notes;
 mod numbers;

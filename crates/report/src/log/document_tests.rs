@@ -1,0 +1,208 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn region(id: &str, text: &str) -> Region {
+    Region {
+        id: id.to_owned(),
+        entry: (id != OVERVIEW).then(|| id.split('/').next().unwrap_or(id).to_owned()),
+        text: text.to_owned(),
+    }
+}
+
+fn two() -> Vec<Region> {
+    vec![
+        region(OVERVIEW, "two entries\n"),
+        region("e1", "first\n"),
+        region("e1/ping", "table\n"),
+        region("e2", "second\n"),
+    ]
+}
+
+#[test]
+fn a_new_document_has_the_regions_in_their_order() {
+    let seen = written("", &two()).unwrap();
+    assert_eq!(seen.added, ["e1", "e2"]);
+    insta::assert_snapshot!(seen.text, @r"
+    <!-- prony:begin overview -->
+    two entries
+    <!-- prony:written e1 e2 -->
+    <!-- prony:end overview -->
+
+    <!-- prony:begin e1 -->
+    first
+    <!-- prony:end e1 -->
+
+    <!-- prony:begin e1/ping -->
+    table
+    <!-- prony:end e1/ping -->
+
+    <!-- prony:begin e2 -->
+    second
+    <!-- prony:end e2 -->
+    ");
+}
+
+#[test]
+fn what_the_author_wrote_stays_and_regions_are_replaced() {
+    let first = written("", &two()).unwrap().text;
+    let edited = format!(
+        "# My log\r\n\n{}\nAfterwards.  ",
+        first.replace(
+            "<!-- prony:begin e2 -->",
+            "It was the *parser*.\n\n<!-- prony:begin e2 -->"
+        )
+    );
+    let edited = edited.replace("\r\n", "\n");
+    let again = written(&edited, &two()).unwrap();
+    assert_eq!(
+        (again.text.as_str(), again.replaced.len()),
+        (edited.as_str(), 0)
+    );
+    let mut changed = two();
+    changed[1].text = "first, told better\n".to_owned();
+    let seen = written(&edited, &changed).unwrap();
+    assert_eq!(seen.replaced, ["e1"]);
+    assert_eq!(
+        seen.text,
+        edited.replace("\nfirst\n", "\nfirst, told better\n")
+    );
+}
+
+#[test]
+fn an_entry_that_the_author_took_out_stays_out() {
+    let text = written("", &two()).unwrap().text;
+    let without = text.replace(
+        "<!-- prony:begin e2 -->\nsecond\n<!-- prony:end e2 -->\n",
+        "",
+    );
+    let seen = written(&without, &two()).unwrap();
+    assert_eq!((seen.left_out, seen.added), (vec!["e2".to_owned()], vec![]));
+    assert_eq!(seen.text, without);
+    let mut three = two();
+    three.push(region("e3", "third\n"));
+    let seen = written(&without, &three).unwrap();
+    assert_eq!(seen.added, ["e3"]);
+    assert!(!seen.text.contains("second"));
+    assert!(
+        seen.text
+            .ends_with("<!-- prony:begin e3 -->\nthird\n<!-- prony:end e3 -->\n")
+    );
+}
+
+#[test]
+fn one_region_of_an_entry_may_be_taken_out() {
+    let text = written("", &two()).unwrap().text;
+    let without = text.replace(
+        "<!-- prony:begin e1/ping -->\ntable\n<!-- prony:end e1/ping -->\n",
+        "",
+    );
+    assert_eq!(written(&without, &two()).unwrap().text, without);
+}
+
+#[test]
+fn without_the_overview_only_newer_entries_are_added() {
+    let document = "Mine.\n\n<!-- prony:begin e2 -->\nold\n<!-- prony:end e2 -->\n";
+    let mut three = two();
+    three.push(region("e3", "third\n"));
+    let seen = written(document, &three).unwrap();
+    assert_eq!(
+        (seen.added, seen.left_out),
+        (vec!["e3".to_owned()], vec!["e1".to_owned()])
+    );
+    assert!(!seen.text.contains("overview"));
+}
+
+#[test]
+fn a_region_of_an_unknown_entry_is_left_as_it_is() {
+    let document = "<!-- prony:begin gone -->\nfigures\n<!-- prony:end gone -->\n";
+    let seen = written(document, &[region(OVERVIEW, "none\n")]).unwrap();
+    assert_eq!(seen.text, document);
+}
+
+#[test]
+fn lines_end_as_they_do_in_the_document() {
+    let text = written("Mine.\r\n", &two()).unwrap().text;
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    assert_eq!(written(&text, &two()).unwrap().text, text);
+}
+
+#[test]
+fn a_generated_text_cannot_make_a_marker() {
+    let evil = [region(
+        "e1",
+        "a\n<!-- prony:end e1 -->\n<!-- prony:begin x -->\n",
+    )];
+    let text = written("", &evil).unwrap().text;
+    assert_eq!(written(&text, &evil).unwrap().text, text);
+}
+
+#[test]
+fn damaged_markers_are_named_with_their_line() {
+    for (document, line, what) in [
+        (
+            "a\n<!-- prony:begin e1 -->\nb\n",
+            2,
+            "`e1` begins here and does not end",
+        ),
+        (
+            "a\nb\n<!-- prony:end e1 -->\n",
+            3,
+            "`e1` ends here and did not begin",
+        ),
+        (
+            "<!-- prony:begin e1 -->\n<!-- prony:begin e2 -->\n",
+            2,
+            "`e2` begins within `e1`, which began in line 1",
+        ),
+        (
+            "<!-- prony:begin e1 -->\n<!-- prony:end e2 -->\n",
+            2,
+            "`e2` ends here, but `e1` is what began, in line 1",
+        ),
+        (
+            "<!-- prony:begin e1 -->\n<!-- prony:end e1 -->\n<!-- prony:begin e1 -->\n<!-- prony:end e1 -->\n",
+            3,
+            "the region `e1` is there already, from line 1",
+        ),
+        ("<!-- prony:beginn e1 -->\n", 1, "is no marker"),
+        ("<!-- prony:begin e1\n", 1, "is no marker"),
+        ("<!-- prony:begin -->\n", 1, "is no marker"),
+        (
+            "<!-- prony:written e1 -->\n",
+            1,
+            "belongs into the region `overview`",
+        ),
+    ] {
+        let damaged = written(document, &two()).unwrap_err();
+        assert_eq!(damaged.line, line, "{document}");
+        assert!(damaged.what.contains(what), "{}", damaged.what);
+    }
+}
+
+proptest! {
+    /// Whatever the author wrote around regions: a second writing changes nothing, and what is
+    /// outside of regions is what it was.
+    #[test]
+    fn prose_stays_byte_for_byte(
+        before in "(?s)[^<]{0,60}", between in "(?s)[^<]{0,60}", after in "(?s)[^<]{0,60}",
+    ) {
+        let between = format!("\n{between}\n");
+        let document = format!(
+            "{before}\n<!-- prony:begin e1 -->\nold\n<!-- prony:end e1 -->{between}\
+             <!-- prony:begin e2 -->\n<!-- prony:end e2 -->\n{after}"
+        );
+        let seen = written(&document, &two()).unwrap().text;
+        let start = format!("{before}\n<!-- prony:begin e1 -->");
+        prop_assert!(seen.starts_with(&start));
+        let middle = format!("<!-- prony:end e1 -->{between}<!-- prony:begin e2 -->");
+        prop_assert!(seen.contains(&middle));
+        prop_assert!(seen.ends_with(&after));
+        prop_assert_eq!(&written(&seen, &two()).unwrap().text, &seen);
+    }
+
+    #[test]
+    fn any_document_is_read_without_panic(document in "(?s).{0,200}") {
+        let _ = written(&document, &two());
+    }
+}

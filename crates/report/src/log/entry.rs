@@ -1,0 +1,644 @@
+//! What a log keeps of one run.
+//!
+//! Not for: comparing entries (`history`), writing about them (`page`).
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Case, Code, Records, Severity, Verdict};
+use prony_record::{CodeState, Environment, Histogram, Plan, PlannedSubject, Trial};
+use prony_stats::quantile;
+use serde::{Deserialize, Serialize};
+
+use super::bars::{Bars, bars};
+use super::sections;
+use crate::Run;
+use crate::figures::CellFigures;
+use crate::notes::Notes;
+use crate::numbers;
+use crate::view::{self, Reckoned};
+
+/// Version of what is kept; entries of another are made again from their run directories.
+pub const ENTRY_SCHEMA: u32 = 1;
+/// Percentiles of the distribution that is kept, as hey prints them, and p99.9.
+const PERCENTS: [f64; 8] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9];
+/// Digits of a commit and of a digest that are shown.
+const DIGITS: usize = 12;
+/// What the kernel counted of connections that were not let in, and its name in a log.
+const COUNTERS: [(&str, &str); 7] = [
+    ("TcpExtListenOverflows", "listen overflows"),
+    ("TcpExtListenDrops", "listen drops"),
+    ("TcpExtTCPReqQFullDrop", "SYNs dropped"),
+    ("TcpExtSyncookiesSent", "SYN cookies"),
+    ("TcpOutRsts", "resets sent"),
+    ("TcpEstabResets", "connections reset"),
+    ("TcpRetransSegs", "segments sent again"),
+];
+
+/// A name and its value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// What it is.
+    pub name: String,
+    /// What it is like.
+    pub value: String,
+}
+
+/// One run, as a log keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// [`ENTRY_SCHEMA`]
+    pub schema: u32,
+    /// What its regions in a document are named after: date and folder.
+    pub id: String,
+    /// Name of the run directory.
+    pub run: String,
+    /// Start, milliseconds since the Unix epoch.
+    pub started_unix_ms: u64,
+    /// The experiment's title.
+    pub title: String,
+    /// Its question.
+    pub question: String,
+    /// `valid`, `suspect` or `invalid`.
+    pub verdict: String,
+    /// Whether its run directory is gone.
+    #[serde(default)]
+    pub gone: bool,
+    /// Whether trials that were planned are not there.
+    pub unfinished: bool,
+    /// State of the code around the experiment.
+    pub code: Option<CodeState>,
+    /// Version of Prony and its commit.
+    pub prony: String,
+    /// The subjects and the line that each printed of its version.
+    pub subjects: Vec<Pair>,
+    /// How it was measured.
+    pub settings: Vec<Pair>,
+    /// The machine, for a reader.
+    pub machine: Vec<Pair>,
+    /// Machine and kernel: entries with another are never compared.
+    pub environment: String,
+    /// The words that repeat it.
+    pub command: String,
+    /// Its workloads.
+    pub sections: Vec<Section>,
+    /// What was found.
+    pub findings: Vec<Found>,
+    /// What was not run: what, why, and what would change it.
+    pub not_run: Vec<(String, String, String)>,
+}
+
+/// One workload of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Section {
+    /// Name of the workload.
+    pub workload: String,
+    /// Its heading.
+    pub title: String,
+    /// What was asked.
+    pub request: String,
+    /// `server`, `client` or `program`.
+    pub kind: String,
+    /// Its cells.
+    pub cells: Vec<CellEntry>,
+}
+
+/// One cell of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CellEntry {
+    /// Its `id`.
+    pub id: String,
+    /// Subject with its settings, or the row's title.
+    pub label: String,
+    /// Connections; 0 of a program.
+    pub connections: u32,
+    /// All that must be equal for two figures to be of the same thing: what was asked, for how long, how often,
+    /// on which cores.
+    pub series: String,
+    /// All that a change of the figure may come from: the subject's code, the instrument.
+    pub state: String,
+    /// `valid`, `suspect`, `invalid`, or empty where nothing was recorded.
+    pub verdict: String,
+    /// Codes of its findings.
+    pub codes: Vec<String>,
+    /// Why there is no figure, where there is none.
+    pub absent: String,
+    /// Blocks that were measured.
+    pub blocks: usize,
+    /// Requests a second (counts a second of a program): median over the blocks.
+    pub rate_per_s: Option<f64>,
+    /// Its lowest and highest block, or the ends of its interval.
+    pub ends: Option<(f64, f64)>,
+    /// The figure of this session: geometric mean of the blocks' rates. `None` where it is not the subject's:
+    /// invalid, or limited by the generator.
+    pub session: Option<f64>,
+    /// Latency; `None` where none is known.
+    pub latency: Option<Latency>,
+    /// CPU time of the subject a request, nanoseconds.
+    pub cpu_ns: Option<f64>,
+    /// Peak of the resident memory of its largest process.
+    pub memory_bytes: Option<f64>,
+    /// Requests completed, all blocks.
+    pub completed: u64,
+    /// What went wrong, by kind, all blocks.
+    pub errors: BTreeMap<String, u64>,
+    /// What the kernel counted, by the names of a log, all blocks.
+    pub counters: BTreeMap<String, u64>,
+    /// Whether only this trial's traffic is in these.
+    pub own_counters: bool,
+    /// Of a client: requests in flight by Little's law.
+    pub in_flight: Option<f64>,
+    /// Of a client: how busy its core and that of its peer were; 1 is all the time.
+    pub busy: Option<(f64, f64)>,
+    /// Of a client: who was the limit.
+    pub limit: String,
+}
+
+/// Latency of a cell, all blocks; nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Arithmetic mean over all requests.
+    pub mean: f64,
+    /// Median of the blocks' medians.
+    pub p50: Option<f64>,
+    /// Likewise.
+    pub p90: Option<f64>,
+    /// Likewise.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: u64,
+    /// Percentiles over all requests of all blocks, with their per cent.
+    pub percentiles: Vec<(f64, u64)>,
+    /// The distribution over all requests of all blocks.
+    pub bars: Option<Bars>,
+}
+
+/// A finding, over all cells of which it says the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Its code.
+    pub code: String,
+    /// What it says, in a few words.
+    pub title: String,
+    /// `info`, `suspect` or `invalid`.
+    pub severity: String,
+    /// What follows.
+    pub meaning: String,
+    /// Cells in which it was seen, and the evidence of the first of them.
+    pub cells: Vec<String>,
+    /// What was seen there.
+    pub evidence: Vec<String>,
+}
+
+impl Entry {
+    /// The entry of `run`, whose directory is called `name`.
+    pub fn of(run: &Run, name: &str) -> Entry {
+        let reckoned = view::reckon(run);
+        let environment = &run.environment;
+        let records = Records::new(&run.plan, &run.trials);
+        let commit = match environment.prony_commit.as_str() {
+            "" => String::new(),
+            commit => format!(" ({commit})"),
+        };
+        let planned: usize = run.plan.order.iter().map(Vec::len).sum();
+        let done: usize = run
+            .plan
+            .cells
+            .iter()
+            .map(|cell| records.trials(&cell.id).len())
+            .sum();
+        let failed = |cell: &CellFigures| !cell.trials.failed.is_empty();
+        Entry {
+            schema: ENTRY_SCHEMA,
+            id: id(environment.started_unix_ms, name),
+            run: name.to_owned(),
+            started_unix_ms: environment.started_unix_ms,
+            title: run.plan.title.clone(),
+            question: run.plan.question.clone(),
+            verdict: verdict_word(reckoned.view.verdict).to_owned(),
+            gone: false,
+            unfinished: done < planned && !reckoned.cells.iter().any(failed),
+            code: environment.code.clone(),
+            prony: format!("{}{commit}", environment.prony_version),
+            subjects: subjects(&run.plan),
+            settings: settings(&run.plan),
+            machine: machine(environment),
+            environment: place(environment),
+            command: format!("prony {}", run.plan.command.join(" ")),
+            sections: sections(run, &records, &reckoned),
+            findings: found(&reckoned, &records),
+            not_run: reckoned
+                .view
+                .not_run
+                .iter()
+                .map(|not| (not.what.clone(), not.reason.clone(), not.remedy.clone()))
+                .collect(),
+        }
+    }
+
+    /// Every cell of every workload.
+    pub fn cells(&self) -> impl Iterator<Item = &CellEntry> {
+        self.sections.iter().flat_map(|section| &section.cells)
+    }
+}
+
+/// `2026-11-22-0301-nibiru-001`, of what a marker may hold.
+fn id(started_unix_ms: u64, name: &str) -> String {
+    let moment = numbers::moment(started_unix_ms);
+    let date: String = moment
+        .trim_end_matches(" UTC")
+        .chars()
+        .filter_map(|c| match c {
+            ' ' => Some('-'),
+            ':' => None,
+            c => Some(c),
+        })
+        .collect();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = name.chars().map(plain).collect();
+    format!("{date}-{name}")
+}
+
+/// The first digits of a commit or a digest.
+pub fn digits(text: &str) -> &str {
+    text.get(..DIGITS).unwrap_or(text)
+}
+
+/// The word for a verdict.
+pub fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Valid => "valid",
+        Verdict::Suspect => "suspect",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+fn subjects(plan: &Plan) -> Vec<Pair> {
+    let all = plan.subjects.iter().chain(&plan.peers);
+    let pair = |s: &PlannedSubject| Pair {
+        name: s.id.clone(),
+        value: match (s.version.as_str(), digits(&s.build_key)) {
+            ("", "") => "version not told".to_owned(),
+            ("", build) => format!("build {build}"),
+            (version, _) => version.to_owned(),
+        },
+    };
+    all.map(pair).collect()
+}
+
+fn settings(plan: &Plan) -> Vec<Pair> {
+    let cores = |cores: &[u32]| match cores {
+        [] => "not pinned".to_owned(),
+        cores => cores
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    let mut pairs = vec![
+        ("blocks", plan.blocks.to_string()),
+        ("measured window", numbers::duration(plan.duration_ns)),
+        ("warm-up", numbers::duration(plan.warmup_ns)),
+        ("cores of the subject", cores(&plan.cores.subject)),
+        ("cores of the generator", cores(&plan.cores.generator)),
+        ("seed", plan.seed.to_string()),
+    ];
+    if plan.quick {
+        pairs.insert(
+            0,
+            (
+                "a short look",
+                "--quick: fewer blocks, shorter windows".to_owned(),
+            ),
+        );
+    }
+    let pair = |(name, value): (&str, String)| Pair {
+        name: name.to_owned(),
+        value,
+    };
+    pairs.into_iter().map(pair).collect()
+}
+
+fn machine(e: &Environment) -> Vec<Pair> {
+    let known = |number: u32| {
+        if number > 0 {
+            number.to_string()
+        } else {
+            String::new()
+        }
+    };
+    let memory = match e.memory_bytes {
+        0 => String::new(),
+        bytes => numbers::bytes(bytes as f64),
+    };
+    let told = [
+        ("processor", e.cpu_model.clone()),
+        ("processors", known(e.cpus)),
+        ("memory", memory),
+        ("kernel", e.kernel.clone()),
+        ("distribution", e.distribution.clone()),
+        ("virtualisation", e.virtualisation.clone()),
+    ];
+    let mut pairs: Vec<Pair> = told
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| Pair {
+            name: name.to_owned(),
+            value,
+        })
+        .collect();
+    // What a queue of connections may hold belongs to the figures of one that overflows.
+    let of_queue = |name: &str| {
+        [
+            "net.core.somaxconn in trials",
+            "net.ipv4.tcp_max_syn_backlog in trials",
+            "trials are held apart by",
+        ]
+        .contains(&name)
+    };
+    pairs.extend(
+        e.facts
+            .iter()
+            .filter(|fact| of_queue(&fact.name))
+            .map(|fact| Pair {
+                name: fact.name.clone(),
+                value: fact.value.clone(),
+            }),
+    );
+    pairs
+}
+
+/// What must be equal of two machines for their figures to be compared.
+fn place(e: &Environment) -> String {
+    const GIB: u64 = 1 << 30;
+    let held = e
+        .facts
+        .iter()
+        .find(|fact| fact.name == "trials are held apart by");
+    [
+        e.machine.as_str(),
+        &e.cpu_model,
+        &e.cpus.to_string(),
+        &e.threads_per_core.to_string(),
+        // The kernel takes a little more or less for itself from boot to boot.
+        &format!("{} GiB", (e.memory_bytes + GIB / 2) / GIB),
+        &e.kernel,
+        &e.distribution,
+        &e.virtualisation,
+        &e.driver,
+        held.map_or("", |fact| &fact.value),
+    ]
+    .join("; ")
+}
+
+fn sections(run: &Run, records: &Records<'_>, reckoned: &Reckoned) -> Vec<Section> {
+    let mut sections: Vec<Section> = Vec::new();
+    for cell in &reckoned.cells {
+        let planned = run.plan.workloads.iter().find(|w| w.name == cell.workload);
+        let same = |section: &&mut Section| section.workload == cell.workload;
+        let kept = cell_entry(run, records, cell);
+        if let Some(section) = sections.iter_mut().find(same) {
+            section.cells.extend(kept);
+            continue;
+        }
+        sections.push(Section {
+            workload: cell.workload.clone(),
+            title: planned.map_or_else(|| cell.workload.clone(), |w| w.heading().to_owned()),
+            request: planned.map_or_else(String::new, sections::request),
+            kind: match (&cell.client, &cell.program) {
+                (Some(_), _) => "client",
+                (None, Some(_)) => "program",
+                (None, None) => "server",
+            }
+            .to_owned(),
+            cells: kept.into_iter().collect(),
+        });
+    }
+    sections
+}
+
+fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option<CellEntry> {
+    let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
+    let case = records.case(cell);
+    let client = figures.client.as_ref();
+    let unusable = figures.verdict == Some(Verdict::Invalid)
+        || figures
+            .findings
+            .iter()
+            .any(|code| [Code::P001, Code::P020].contains(code));
+    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
+    let (counters, own_counters) = counters(&case);
+    let middle = |figure: Option<crate::figures::Figure>| figure.map(|f| f.median);
+    let busy = client.and_then(|c| Some((c.busy_client?.median, c.busy_peer?.median)));
+    Some(CellEntry {
+        id: cell.id.clone(),
+        label: figures.label.clone(),
+        connections: cell.connections,
+        series: series(run, &case),
+        state: state(run, &case),
+        verdict: figures.verdict.map_or("", verdict_word).to_owned(),
+        codes: figures
+            .findings
+            .iter()
+            .map(|code| code.as_str().to_owned())
+            .collect(),
+        absent: match figures.rate_per_s {
+            Some(_) => String::new(),
+            None => crate::table::absence(figures).to_owned(),
+        },
+        blocks: figures.trials.measured.len(),
+        rate_per_s: middle(figures.rate_per_s),
+        ends: figures.rate_per_s.map(|f| (f.low, f.high)),
+        session: (!unusable).then(|| geometric_mean(&rates)).flatten(),
+        latency: latency(run, &case, figures),
+        cpu_ns: middle(figures.cpu_subject_ns),
+        memory_bytes: middle(figures.memory_peak_bytes),
+        completed: match client {
+            Some(client) => client.counts.answered,
+            None => figures.completed,
+        },
+        errors: figures.errors_by_kind.clone(),
+        counters,
+        own_counters,
+        in_flight: client.and_then(|c| middle(c.in_flight)),
+        busy,
+        limit: client.map_or("", |c| c.limit).to_owned(),
+    })
+}
+
+fn geometric_mean(rates: &[f64]) -> Option<f64> {
+    let usable: Vec<f64> = rates
+        .iter()
+        .copied()
+        .filter(|r| r.is_finite() && *r > 0.0)
+        .collect();
+    let logs: f64 = usable.iter().map(|rate| libm::log(*rate)).sum();
+    (!usable.is_empty()).then(|| libm::exp(logs / usable.len() as f64))
+}
+
+fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
+    let trials: Vec<&Trial> = case.complete().collect();
+    let risen = |&(name, word): &(&str, &str)| {
+        let rise = trials
+            .iter()
+            .map(|trial| trial.kernel.rise(name))
+            .fold(0, u64::saturating_add);
+        (rise > 0).then(|| (word.to_owned(), rise))
+    };
+    let own = trials.iter().all(|trial| trial.kernel.own_namespace);
+    (COUNTERS.iter().filter_map(risen).collect(), own)
+}
+
+fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency> {
+    let loads: Vec<_> = case
+        .measured()
+        .filter_map(|trial| trial.load.as_ref())
+        .collect();
+    let merged = merged(
+        case.measured()
+            .filter_map(|trial| run.histograms.get(trial.histogram.as_ref()?)),
+    );
+    let total: u64 = loads
+        .iter()
+        .map(|load| load.latency_ns.count)
+        .fold(0, u64::saturating_add);
+    let sum: f64 = loads
+        .iter()
+        .map(|load| load.latency_ns.mean * load.latency_ns.count as f64)
+        .sum();
+    let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
+    let percentile = |percent: &f64| Some((*percent, quantile(&merged, percent / 100.0)?.0));
+    let mean = match total {
+        0 => sections::mean_of_client(case)?,
+        total => sum / total as f64,
+    };
+    Some(Latency {
+        mean,
+        p50: of("p50"),
+        p90: of("p90"),
+        p99: of("p99"),
+        max: figures.latency_max_ns.unwrap_or(0),
+        percentiles: PERCENTS.iter().filter_map(percentile).collect(),
+        bars: bars(&merged),
+    })
+}
+
+/// Histograms of several blocks as one.
+fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for histogram in histograms {
+        for &(value, count) in &histogram.counts {
+            let sum = counts.entry(value).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    Histogram {
+        counts: counts.into_iter().collect(),
+        ..Histogram::default()
+    }
+}
+
+/// Everything in which the figures of two entries must be alike to be of the same thing.
+fn series(run: &Run, case: &Case<'_>) -> String {
+    let plan = &run.plan;
+    let asked = case.workload.map(|w| {
+        let same = (
+            &w.request,
+            &w.expect_status,
+            &w.expect_body,
+            w.arrival,
+            w.timeout_ns,
+        );
+        (
+            json(&same),
+            json(&w.program),
+            json(&w.client),
+            json(&w.tally),
+        )
+    });
+    json(&(
+        &case.cell.id,
+        asked,
+        (plan.blocks, plan.duration_ns, plan.warmup_ns),
+        (&plan.cores.subject, &plan.cores.generator),
+        case.subject.map(|s| (s.threads, s.program_threads)),
+    ))
+}
+
+/// Everything that a change of the figure may come from.
+fn state(run: &Run, case: &Case<'_>) -> String {
+    let e = &run.environment;
+    let set = run
+        .plan
+        .settings
+        .iter()
+        .filter(|s| case.cell.settings.contains_key(&s.name));
+    let set: Vec<_> = set
+        .map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl))
+        .collect();
+    let around = run
+        .plan
+        .peers
+        .iter()
+        .chain(&run.plan.backings)
+        .chain(&run.plan.fronts);
+    let others: Vec<_> = around.map(|s| (&s.id, &s.version, &s.build_key)).collect();
+    let subject = case.subject.map(|s| {
+        // What nothing was built from is told by the code around it alone.
+        let code = if s.build_key.is_empty() {
+            &e.code
+        } else {
+            &None
+        };
+        (
+            &s.start,
+            &s.env,
+            &s.version,
+            &s.build_key,
+            &s.program,
+            &s.client,
+            code,
+        )
+    });
+    json(&(
+        &e.prony_version,
+        &e.prony_commit,
+        &e.prony_sha256,
+        subject,
+        set,
+        others,
+    ))
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn found(reckoned: &Reckoned, records: &Records<'_>) -> Vec<Found> {
+    let notes = Notes::new(&reckoned.findings, |cell| records.trials(cell).len());
+    let found = notes.notes.iter().map(|note| Found {
+        code: note.code.as_str().to_owned(),
+        title: note.title.to_owned(),
+        severity: severity(note.severity).to_owned(),
+        meaning: note.meaning.to_owned(),
+        cells: note
+            .seen
+            .iter()
+            .flat_map(|seen| seen.cells.iter().map(|cell| cell.cell.clone()))
+            .collect(),
+        evidence: note
+            .seen
+            .first()
+            .map_or_else(Vec::new, |seen| seen.evidence.clone()),
+    });
+    found.collect()
+}
+
+fn severity(severity: Severity) -> &'static str {
+    view::severity_word(severity)
+}

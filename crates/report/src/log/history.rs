@@ -1,0 +1,247 @@
+//! Entries beside each other: which figures are of the same thing, and what may be said of how they differ.
+//!
+//! Not for: how far sessions lie apart (`prony_stats::compare_sessions`), sentences (`page`).
+
+use std::collections::BTreeMap;
+
+use prony_stats::{
+    CHANGE_SESSIONS_MIN, Conclusion, SessionComparison, change_points, compare_sessions,
+};
+
+use super::entry::{CellEntry, Entry};
+
+/// Seed of the random orders of the search for change points: the same entries give the same text.
+const SEED: u64 = 1;
+
+/// All entries with what may be said of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// By date, newest last.
+    pub accounts: Vec<Account>,
+    /// Where figures changed, over all entries that are like the newest.
+    pub changes: Vec<Change>,
+    /// Figures in which changes were looked for, and entries of the one that has most.
+    pub searched: (usize, usize),
+}
+
+/// One entry beside those before it. It tells of these alone, so that later entries do not change it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Account {
+    /// The entry.
+    pub entry: Entry,
+    /// Its figures beside those of the state before.
+    pub differences: Vec<Difference>,
+    /// Figures that have nothing to be compared with, by why.
+    pub unlike: BTreeMap<Unlike, usize>,
+}
+
+/// A figure beside that of the last other state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The cell's `id`.
+    pub cell: String,
+    /// Heading of its workload.
+    pub workload: String,
+    /// The cell's label.
+    pub label: String,
+    /// Connections.
+    pub connections: u32,
+    /// Figures a second of the sessions of the state before.
+    pub earlier: Vec<f64>,
+    /// Of this state, this entry's last.
+    pub later: Vec<f64>,
+    /// Entries of the state before.
+    pub beside: Vec<String>,
+    /// What may be said.
+    pub compared: SessionComparison,
+}
+
+/// Why a figure is compared with none before it.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Unlike {
+    /// Not measured, invalid, or limited by the generator.
+    NoFigure,
+    /// No entry before has it.
+    First,
+    /// Only entries of another machine or kernel have it.
+    OtherMachine,
+    /// Only entries with other settings (request, blocks, window, cores) have it.
+    OtherSettings,
+    /// All entries before have the same state: there is nothing that could have changed it.
+    SameState,
+}
+
+/// Where a figure changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Heading of the workload.
+    pub workload: String,
+    /// The cell's label.
+    pub label: String,
+    /// Connections.
+    pub connections: u32,
+    /// First entry after it.
+    pub entry: String,
+    /// Later over earlier, by the medians.
+    pub ratio: f64,
+    /// How likely a step as clean is by chance.
+    pub chance: f64,
+}
+
+impl Account {
+    /// Differences that may be claimed.
+    pub fn claimed(&self) -> impl Iterator<Item = &Difference> {
+        let told = |d: &&Difference| {
+            matches!(
+                d.compared.conclusion,
+                Conclusion::Higher | Conclusion::Lower
+            )
+        };
+        self.differences.iter().filter(told)
+    }
+
+    /// Those of them that are lower than before.
+    pub fn regressions(&self) -> impl Iterator<Item = &Difference> {
+        self.claimed()
+            .filter(|d| d.compared.conclusion == Conclusion::Lower)
+    }
+}
+
+/// Compares `entries`, in whichever order they come.
+pub fn history(entries: &[Entry]) -> History {
+    let mut sorted: Vec<&Entry> = entries.iter().collect();
+    sorted.sort_by_key(|entry| (entry.started_unix_ms, &entry.id));
+    let accounts = (0..sorted.len()).map(|at| account(&sorted[..at], sorted[at]));
+    let (changes, searched) = changes(&sorted);
+    History {
+        accounts: accounts.collect(),
+        changes,
+        searched,
+    }
+}
+
+fn account(before: &[&Entry], entry: &Entry) -> Account {
+    let mut account = Account {
+        entry: entry.clone(),
+        ..Account::default()
+    };
+    let mut found = Vec::new();
+    for section in &entry.sections {
+        for cell in &section.cells {
+            match sides(before, entry, cell) {
+                Ok(sides) => found.push((section.title.clone(), cell, sides)),
+                Err(unlike) => *account.unlike.entry(unlike).or_default() += 1,
+            }
+        }
+    }
+    let family = found.len();
+    let difference = |(workload, cell, sides): (String, &CellEntry, Sides)| {
+        let compared = compare_sessions(&sides.earlier, &sides.later, &sides.others, family)?;
+        Some(Difference {
+            cell: cell.id.clone(),
+            workload,
+            label: cell.label.clone(),
+            connections: cell.connections,
+            earlier: sides.earlier,
+            later: sides.later,
+            beside: sides.beside,
+            compared,
+        })
+    };
+    account.differences = found.into_iter().filter_map(difference).collect();
+    account
+}
+
+/// The sessions of a cell by their states.
+struct Sides {
+    earlier: Vec<f64>,
+    later: Vec<f64>,
+    others: Vec<Vec<f64>>,
+    beside: Vec<String>,
+}
+
+fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Unlike> {
+    let own = cell.session.ok_or(Unlike::NoFigure)?;
+    let like = |other: &&Entry| {
+        other
+            .cells()
+            .any(|c| c.id == cell.id && c.session.is_some())
+    };
+    let here = |other: &&Entry| like(other) && other.environment == entry.environment;
+    let sessions: Vec<(&Entry, &CellEntry, f64)> = before
+        .iter()
+        .filter(|other| other.environment == entry.environment)
+        .filter_map(|other| {
+            let found = other.cells().find(|c| c.series == cell.series)?;
+            Some((*other, found, found.session?))
+        })
+        .collect();
+    let Some(other) = sessions
+        .iter()
+        .rev()
+        .find(|(_, c, _)| c.state != cell.state)
+    else {
+        return Err(match sessions.is_empty() {
+            false => Unlike::SameState,
+            true if before.iter().copied().any(|e| here(&e)) => Unlike::OtherSettings,
+            true if before.iter().copied().any(|e| like(&e)) => Unlike::OtherMachine,
+            true => Unlike::First,
+        });
+    };
+    let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (_, found, session) in &sessions {
+        states.entry(&found.state).or_default().push(*session);
+    }
+    let earlier = states.remove(other.1.state.as_str()).unwrap_or_default();
+    let mut later = states.remove(cell.state.as_str()).unwrap_or_default();
+    later.push(own);
+    let same = sessions.iter().filter(|(_, c, _)| c.state == other.1.state);
+    Ok(Sides {
+        earlier,
+        later,
+        others: states.into_values().collect(),
+        beside: same.map(|(e, _, _)| e.id.clone()).collect(),
+    })
+}
+
+/// Where figures changed over the entries that are like the newest one.
+fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
+    let Some(newest) = entries.last() else {
+        return (Vec::new(), (0, 0));
+    };
+    let mut lines: Vec<(String, &CellEntry, Vec<(&str, f64)>)> = Vec::new();
+    for section in &newest.sections {
+        for cell in &section.cells {
+            let sessions = entries
+                .iter()
+                .filter(|entry| entry.environment == newest.environment)
+                .filter_map(|entry| {
+                    let found = entry.cells().find(|c| c.series == cell.series)?;
+                    Some((entry.id.as_str(), found.session?))
+                });
+            lines.push((section.title.clone(), cell, sessions.collect()));
+        }
+    }
+    let most = lines.iter().map(|(_, _, s)| s.len()).max().unwrap_or(0);
+    lines.retain(|(_, _, sessions)| sessions.len() >= CHANGE_SESSIONS_MIN);
+    let family = lines.len();
+    let mut changes = Vec::new();
+    for (workload, cell, sessions) in lines {
+        let figures: Vec<f64> = sessions.iter().map(|&(_, figure)| figure).collect();
+        for point in change_points(&figures, family, SEED) {
+            changes.push(Change {
+                workload: workload.clone(),
+                label: cell.label.clone(),
+                connections: cell.connections,
+                entry: sessions[point.at].0.to_owned(),
+                ratio: point.ratio.0,
+                chance: point.chance,
+            });
+        }
+    }
+    (changes, (family, most))
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

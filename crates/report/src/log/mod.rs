@@ -1,0 +1,33 @@
+//! The log of an experiment: what was measured on which day, and what may be said of the differences; pure.
+//!
+//! An [`Entry`] is what a log keeps of one run: enough to write about it, and to compare with
+//! it, when its run directory is gone. [`history`] compares the entries, [`written`] brings them into a
+//! document whose other text is its author's.
+//!
+//! ```
+//! use prony_report::log::{Entry, history, regions, written};
+//!
+//! let entry = Entry::of(&prony_report::Run::default(), "ping-001");
+//! let history = history(&[entry]);
+//! let document = written("", &regions(&history)).unwrap();
+//! assert!(document.text.contains("<!-- prony:begin overview -->"));
+//! ```
+//!
+//! Not for: reading run directories or keeping entries (the `cli` does), how far sessions lie apart
+//! (`prony_stats::compare_sessions`).
+
+mod bars;
+mod brief;
+mod document;
+mod entry;
+mod history;
+mod page;
+mod sections;
+mod workload;
+
+pub use bars::{Bar, Bars, bars};
+pub use brief::brief;
+pub use document::{Damaged, Region, Written, written};
+pub use entry::{CellEntry, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Section};
+pub use history::{Account, Change, Difference, History, Unlike, history};
+pub use page::regions;

@@ -1,0 +1,508 @@
+//! What stands in the generated regions of a log.
+//!
+//! Not for: the tables of one workload (`workload`), where regions stand (`document`).
+
+use prony_record::CodeState;
+use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SESSION_DEGREES_MIN};
+
+use super::document::{OVERVIEW, Region};
+use super::entry::{Entry, Found, Pair, digits};
+use super::history::{Account, Difference, History, Unlike};
+use super::workload;
+use crate::escape::{markdown, markdown_code};
+use crate::markdown::words;
+use crate::numbers;
+
+/// Cells that a finding names before it says how many more there are.
+const CELLS_MAX: usize = 6;
+
+/// The regions of a document, in order: the overview, then for each entry, newest last, its head, a region for each
+/// workload, and what was found.
+pub fn regions(history: &History) -> Vec<Region> {
+    let mut regions = vec![Region {
+        id: OVERVIEW.to_owned(),
+        entry: None,
+        text: overview(history),
+    }];
+    for account in &history.accounts {
+        let entry = &account.entry;
+        let mut add = |part: &str, text: String| {
+            let slash = if part.is_empty() { "" } else { "/" };
+            regions.push(Region {
+                id: format!("{}{slash}{part}", entry.id),
+                entry: Some(entry.id.clone()),
+                text,
+            });
+        };
+        add("", head(account));
+        for (at, section) in entry.sections.iter().enumerate() {
+            let name: String = section
+                .workload
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))
+                .collect();
+            // Two names may be alike in what a marker may hold.
+            let twin = entry.sections[..at]
+                .iter()
+                .any(|other| other.workload == name);
+            let name = if name != section.workload || twin {
+                format!("{name}-{}", at + 1)
+            } else {
+                name
+            };
+            add(&name, workload::section(section));
+        }
+        if !entry.findings.is_empty() {
+            add("findings", findings(&entry.findings));
+        }
+    }
+    regions
+}
+
+fn title(entry: &Entry) -> String {
+    let moment = numbers::moment(entry.started_unix_ms);
+    format!("{moment}: {}", entry.run)
+}
+
+/// The address that a heading gets on GitHub and in most other renderers.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        c if c.is_alphanumeric() || c == '-' || c == '_' => Some(c),
+        _ => None,
+    });
+    kept.collect()
+}
+
+fn overview(history: &History) -> String {
+    let count = history.accounts.len();
+    let mut text = match count {
+        0 => "No run of this experiment has been found.\n\n".to_owned(),
+        1 => "One entry.\n\n".to_owned(),
+        _ => format!("{count} entries, newest last.\n\n"),
+    };
+    let row = |account: &Account| {
+        let entry = &account.entry;
+        let heading = title(entry);
+        vec![
+            format!("[{}](#{})", markdown(&heading), anchor(&heading)),
+            markdown(&code_words(entry.code.as_ref())),
+            measured_briefly(entry),
+            verdict_words(entry),
+            markdown(&since_words(account)),
+        ]
+    };
+    let rows: Vec<Vec<String>> = history.accounts.iter().map(row).collect();
+    let head = [
+        "entry",
+        "code",
+        "measured",
+        "verdict",
+        "since the state before",
+    ];
+    text.push_str(&words(&head, &rows));
+    text.push_str(&format!("\n\n{}\n", changes_words(history)));
+    text
+}
+
+fn measured_briefly(entry: &Entry) -> String {
+    let of = |name: &str| {
+        let found = entry.settings.iter().find(|pair| pair.name == name);
+        found.map_or("", |pair| pair.value.as_str())
+    };
+    let blocks = of("blocks");
+    let plural = if blocks == "1" { "" } else { "s" };
+    format!("{blocks} block{plural} of {}", of("measured window"))
+}
+
+/// `3128add0c0ff`, with what was changed and not committed.
+pub fn code_words(code: Option<&CodeState>) -> String {
+    match code {
+        None => "no git".to_owned(),
+        Some(code) if code.changes_sha256.is_empty() => digits(&code.commit).to_owned(),
+        Some(code) => format!("{} with changes", digits(&code.commit)),
+    }
+}
+
+/// The verdict, and what else must be known before any figure is read.
+pub fn verdict_words(entry: &Entry) -> String {
+    let mut text = entry.verdict.clone();
+    if entry.unfinished {
+        text.push_str(", unfinished");
+    }
+    if entry.gone {
+        text.push_str(", its run directory is gone");
+    }
+    text
+}
+
+/// What may be said of an entry beside the state before it, in a few words.
+pub fn since_words(account: &Account) -> String {
+    let compared = account.differences.len();
+    if compared == 0 {
+        let most = account
+            .unlike
+            .iter()
+            .filter(|(why, _)| **why != Unlike::NoFigure);
+        return match most.max_by_key(|(_, count)| **count) {
+            None => "no figure to compare",
+            Some((Unlike::SameState, _)) => "the same state again",
+            Some((Unlike::OtherMachine, _)) => "another machine: not compared",
+            Some((Unlike::OtherSettings, _)) => "other settings: not compared",
+            Some(_) => "the first of its kind",
+        }
+        .to_owned();
+    }
+    let (higher, lower) = counts(account);
+    match (higher, lower) {
+        (0, 0) if has_history(account) => format!("no change shown in {compared} figures"),
+        (0, 0) => format!("{compared} figures not told apart"),
+        _ => format!("of {compared} figures {higher} higher, {lower} lower"),
+    }
+}
+
+fn counts(account: &Account) -> (usize, usize) {
+    let lower = account.regressions().count();
+    (account.claimed().count() - lower, lower)
+}
+
+/// Whether any figure has entries enough behind it to be told apart.
+fn has_history(account: &Account) -> bool {
+    let known = |d: &Difference| d.compared.conclusion != Conclusion::NotClaimed;
+    account.differences.iter().any(known)
+}
+
+/// Where figures changed over all entries, or why nothing is said of it.
+pub fn changes_words(history: &History) -> String {
+    let (searched, most) = history.searched;
+    if searched == 0 {
+        return format!(
+            "Change points are looked for from {CHANGE_SESSIONS_MIN} entries with the same machine and settings; there \
+             {}.",
+            match most {
+                1 => "is 1".to_owned(),
+                most => format!("are {most}"),
+            }
+        );
+    }
+    if history.changes.is_empty() {
+        let figures = if searched == 1 { "figure" } else { "figures" };
+        return format!(
+            "Change points: none in {searched} {figures} over {most} entries (5 % for all figures together)."
+        );
+    }
+    let line = |change: &super::history::Change| {
+        format!(
+            "- {}: × {} from `{}` on (a step as clean comes by chance in {} of orders)\n",
+            markdown(&cell_words(
+                &change.workload,
+                &change.label,
+                change.connections
+            )),
+            numbers::ratio(change.ratio),
+            change.entry,
+            numbers::percent(change.chance),
+        )
+    };
+    let lines: String = history.changes.iter().map(line).collect();
+    format!(
+        "Change points over {most} entries, {searched} figures, 5 % for all together:\n\n{lines}"
+    )
+}
+
+fn cell_words(workload: &str, label: &str, connections: u32) -> String {
+    match connections {
+        0 => format!("{workload}: {label}"),
+        1 => format!("{workload}: {label}, 1 connection"),
+        n => format!(
+            "{workload}: {label}, {} connections",
+            numbers::count(u64::from(n))
+        ),
+    }
+}
+
+fn head(account: &Account) -> String {
+    let entry = &account.entry;
+    let mut text = format!("## {}\n\n", markdown(&title(entry)));
+    let mut add = |name: &str, value: String| {
+        text.push_str(&format!("* **{name}:** {value}\n"));
+    };
+    add("Code", code_line(entry.code.as_ref()));
+    add("Prony", markdown(&entry.prony));
+    let version = |pair: &Pair| format!("{} ({})", markdown(&pair.name), markdown(&pair.value));
+    let versions: Vec<String> = entry.subjects.iter().map(version).collect();
+    add("Subjects", versions.join("; "));
+    let pairs = |pairs: &[Pair]| {
+        let pair = |pair: &Pair| format!("{} {}", markdown(&pair.name), markdown(&pair.value));
+        pairs.iter().map(pair).collect::<Vec<_>>().join("; ")
+    };
+    add(
+        "Measured",
+        format!(
+            "{}. Again: {}",
+            pairs(&entry.settings),
+            markdown_code(&entry.command)
+        ),
+    );
+    add("Machine", pairs(&entry.machine));
+    if !entry.not_run.is_empty() {
+        add("Not run", not_run(entry));
+    }
+    let reservations = match (entry.verdict.as_str(), entry.unfinished) {
+        ("valid", false) => String::new(),
+        (_, true) => " Trials that were planned are missing.".to_owned(),
+        _ => " Which figures that concerns stands below the tables.".to_owned(),
+    };
+    add(
+        "Verdict",
+        format!("{}.{reservations}", verdict_words(entry)),
+    );
+    text.push('\n');
+    text.push_str(&since(account));
+    text
+}
+
+fn code_line(code: Option<&CodeState>) -> String {
+    let Some(code) = code else {
+        return "kept in no git".to_owned();
+    };
+    let changes = match code.changes_sha256.as_str() {
+        "" => String::new(),
+        changes => format!(
+            ", with changes that are not committed ({})",
+            digits(changes)
+        ),
+    };
+    format!(
+        "`{}` {}{changes}",
+        digits(&code.commit),
+        markdown(&code.subject)
+    )
+}
+
+fn not_run(entry: &Entry) -> String {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for (what, reason, remedy) in &entry.not_run {
+        let mut why = markdown(reason);
+        if !remedy.is_empty() {
+            why.push_str(&format!("; to change it: {}", markdown_code(remedy)));
+        }
+        match told.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, cells)) => cells.push(what.clone()),
+            None => told.push((why, vec![what.clone()])),
+        }
+    }
+    let part = |(why, cells): &(String, Vec<String>)| format!("{} ({why})", some(cells));
+    told.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+/// The first few of `cells`, and how many more.
+fn some(cells: &[String]) -> String {
+    let mut shown: Vec<String> = cells
+        .iter()
+        .take(CELLS_MAX)
+        .map(|cell| markdown(cell))
+        .collect();
+    let more = cells.len().saturating_sub(CELLS_MAX);
+    if more > 0 {
+        shown.push(format!("and {more} more"));
+    }
+    shown.join(", ")
+}
+
+/// What may be said of the entry beside those before it.
+fn since(account: &Account) -> String {
+    let mut text = String::from("**Since the state before:** ");
+    let compared = account.differences.len();
+    if compared == 0 {
+        text.push_str(nothing_beside(account));
+    } else {
+        text.push_str(&beside(account));
+    }
+    text.push('\n');
+    let left: usize = account
+        .unlike
+        .iter()
+        .filter(|(why, _)| compared > 0 && **why != Unlike::SameState)
+        .map(|(_, count)| count)
+        .sum();
+    if left > 0 {
+        let figures = if left == 1 {
+            "1 figure has"
+        } else {
+            &format!("{left} figures have")
+        };
+        text.push_str(&format!(
+            "{figures} nothing to be compared with: not measured, invalid, limited by the generator, or measured before \
+             otherwise or elsewhere.\n"
+        ));
+    }
+    let claimed: Vec<&Difference> = account.claimed().collect();
+    if !claimed.is_empty() {
+        text.push_str(&format!("\n{}\n", claims(&claimed)));
+    }
+    text
+}
+
+fn nothing_beside(account: &Account) -> &'static str {
+    let why = account
+        .unlike
+        .iter()
+        .filter(|(why, _)| **why != Unlike::NoFigure);
+    match why.max_by_key(|(_, count)| **count) {
+        None => "nothing was measured that could be compared.",
+        Some((Unlike::SameState, _)) => {
+            "the same state was measured again. That shows how far sessions of one state lie apart, and makes \
+             later changes easier to tell."
+        }
+        Some((Unlike::OtherMachine, _)) => {
+            "earlier entries are of another machine or kernel, and are not compared."
+        }
+        Some((Unlike::OtherSettings, _)) => {
+            "earlier entries measured otherwise (other requests, blocks, windows or cores), and are not compared."
+        }
+        Some(_) => "nothing before it was measured in this way.",
+    }
+}
+
+/// What the figures come to that have others beside them.
+fn beside(account: &Account) -> String {
+    let ratios: Vec<f64> = account
+        .differences
+        .iter()
+        .map(|d| d.compared.ratio.0)
+        .collect();
+    let (low, high) = ratios
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), r| {
+            (low.min(*r), high.max(*r))
+        });
+    let range = match ratios.len() {
+        1 => format!("× {}", numbers::ratio(low)),
+        _ => format!("× {} to × {}", numbers::ratio(low), numbers::ratio(high)),
+    };
+    let count = match ratios.len() {
+        1 => "1 rate is".to_owned(),
+        n => format!("{n} rates are"),
+    };
+    let most = account
+        .differences
+        .iter()
+        .map(|d| d.compared.degrees)
+        .max()
+        .unwrap_or(0);
+    if !has_history(account) {
+        return format!(
+            "{count} {range} of what they were, and not told apart. The runs were not interleaved, and how far runs of \
+             one state lie apart is not known: that needs {} entries of one state ({SESSION_DEGREES_MIN} degrees of freedom, \
+             there {} {most}).",
+            SESSION_DEGREES_MIN + 1,
+            if most == 1 { "is" } else { "are" },
+        );
+    }
+    let (higher, lower) = counts(account);
+    let between: Vec<f64> = account
+        .differences
+        .iter()
+        .filter_map(|d| d.compared.between)
+        .collect();
+    let resolution: Vec<f64> = account
+        .differences
+        .iter()
+        .filter_map(|d| d.compared.resolution)
+        .collect();
+    let said = match (higher, lower) {
+        (0, 0) => "no change is shown".to_owned(),
+        _ => format!("{higher} are higher and {lower} lower, the rest is not told apart"),
+    };
+    format!(
+        "{count} {range} of what they were; {said}. Sessions of one state lie {} apart (standard deviation, {most} degrees \
+         of freedom), so that a change of {} or more would have been told (95 % for all figures together).",
+        spread(&between),
+        spread(&resolution),
+    )
+}
+
+/// `2.1 %`, or `2.1 % to 4.0 %`.
+fn spread(shares: &[f64]) -> String {
+    let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = shares.iter().copied().fold(0.0, f64::max);
+    let (low, high) = (numbers::percent(low), numbers::percent(high));
+    if low == high {
+        low
+    } else {
+        format!("{low} to {high}")
+    }
+}
+
+fn claims(claimed: &[&Difference]) -> String {
+    let last = |figures: &[f64]| {
+        figures
+            .last()
+            .copied()
+            .map_or_else(String::new, numbers::rate)
+    };
+    let row = |d: &&Difference| {
+        let ends = d.compared.interval.map_or_else(String::new, |spread| {
+            format!(
+                "{}–{}",
+                numbers::ratio(spread.low.0),
+                numbers::ratio(spread.high.0)
+            )
+        });
+        let direction = match d.compared.conclusion {
+            Conclusion::Lower => "lower",
+            _ => "higher",
+        };
+        vec![
+            markdown(&cell_words(&d.workload, &d.label, d.connections)),
+            last(&d.earlier),
+            last(&d.later),
+            format!("**× {}** ({ends})", numbers::ratio(d.compared.ratio.0)),
+            format!("{direction} than {} before", entries(d.earlier.len())),
+        ]
+    };
+    let rows: Vec<Vec<String>> = claimed.iter().map(row).collect();
+    words(
+        &["figure", "last before", "now, /s", "ratio (interval)", ""],
+        &rows,
+    )
+}
+
+fn entries(count: usize) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
+    }
+}
+
+fn findings(found: &[Found]) -> String {
+    let mut text = String::from("### Findings\n\n");
+    for finding in found {
+        let evidence = match finding.evidence.is_empty() {
+            true => String::new(),
+            false => {
+                let shown: Vec<String> = finding.evidence.iter().map(|e| markdown(e)).collect();
+                format!(" In the first of them: {}.", shown.join(" · "))
+            }
+        };
+        text.push_str(&format!(
+            "- **{} {}** ({}), in {}: {} {}{evidence}\n",
+            finding.code,
+            markdown(&finding.title),
+            finding.severity,
+            cells(finding.cells.len()),
+            some(&finding.cells) + ".",
+            markdown(&finding.meaning),
+        ));
+    }
+    text
+}
+
+fn cells(count: usize) -> String {
+    match count {
+        1 => "1 cell".to_owned(),
+        n => format!("{n} cells"),
+    }
+}

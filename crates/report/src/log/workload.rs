@@ -1,0 +1,365 @@
+//! One workload of an entry: its tables, where its latencies lie, what failed.
+//!
+//! Not for: what is said of the differences between entries (`page`).
+
+use super::entry::{CellEntry, Latency, Section};
+use crate::escape::{markdown, markdown_block};
+use crate::markdown::table;
+use crate::numbers::{self, NOTHING};
+use crate::table::{Column, Entry as Text, Row, Table};
+
+/// Kinds of errors by their names in the records, and in words.
+const KINDS: [(&str, &str); 17] = [
+    ("refused", "connection refused"),
+    ("reset", "connection reset"),
+    ("closed", "closed before the answer was whole"),
+    ("timeout", "no answer in time"),
+    ("protocol", "answer that is not HTTP"),
+    ("wrong_answer", "wrong answer"),
+    ("system", "error of the system"),
+    ("connect_refused", "refused while connecting"),
+    ("connect_reset", "reset while connecting"),
+    ("connect_closed", "closed while connecting"),
+    ("connect_timeout", "not let in in time"),
+    (
+        "connect_protocol",
+        "answer that is not HTTP, while connecting",
+    ),
+    ("connect_wrong_answer", "wrong answer while connecting"),
+    ("connect_system", "error of the system while connecting"),
+    ("unexpected_status", "unexpected status"),
+    ("drain_failed", "failed after the window"),
+    ("abandoned", "never answered"),
+];
+/// The counters that have columns of their own where any rose.
+const QUEUE: [&str; 2] = ["listen overflows", "listen drops"];
+
+/// The text of a workload's region.
+pub fn section(section: &Section) -> String {
+    let mut text = format!("### {}\n\n", markdown(&section.title));
+    if !section.request.is_empty() {
+        text.push_str(&format!("{}\n\n", markdown(&section.request)));
+    }
+    let sizes = connections(&section.cells);
+    for size in &sizes {
+        let own: Vec<&CellEntry> = section
+            .cells
+            .iter()
+            .filter(|c| c.connections == *size)
+            .collect();
+        if *size > 0 && sizes.len() > 1 {
+            text.push_str(&format!("**{}**\n\n", connection_words(*size)));
+        }
+        let drawn = match section.kind.as_str() {
+            "client" => of_clients(&own),
+            kind => of_servers(&own, kind, section),
+        };
+        text.push_str(&format!("{}\n\n", table(&drawn)));
+    }
+    if sizes.len() == 1 && sizes[0] > 0 {
+        text.push_str(&format!("With {}.\n\n", connection_words(sizes[0])));
+    }
+    text.push_str(&errors(section));
+    text.push_str(&distributions(section));
+    while text.ends_with("\n\n") {
+        text.pop();
+    }
+    text
+}
+
+fn connections(cells: &[CellEntry]) -> Vec<u32> {
+    let mut sizes: Vec<u32> = cells.iter().map(|cell| cell.connections).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+fn connection_words(connections: u32) -> String {
+    match connections {
+        1 => "1 connection".to_owned(),
+        n => format!("{} connections", numbers::count(u64::from(n))),
+    }
+}
+
+fn column(title: &str, numeric: bool) -> Column {
+    Column {
+        title: title.to_owned(),
+        below: "".into(),
+        numeric,
+        markdown_only: false,
+    }
+}
+
+fn text(value: impl Into<String>) -> Text {
+    Text::text(value)
+}
+
+fn shown(value: Option<f64>, show: impl Fn(f64) -> String) -> Text {
+    text(value.map_or_else(|| NOTHING.to_owned(), show))
+}
+
+/// The rate with the lowest and the highest block, where there are several.
+fn rate(cell: &CellEntry) -> [Text; 2] {
+    let Some(rate) = cell.rate_per_s else {
+        return [text(cell.absent.clone()), text("")];
+    };
+    let ends = cell.ends.filter(|_| cell.blocks > 1);
+    let ends = ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high));
+    [text(numbers::rate(rate)), text(ends)]
+}
+
+fn latencies(latency: Option<&Latency>) -> [Text; 5] {
+    let of = |get: fn(&Latency) -> Option<f64>| shown(latency.and_then(get), numbers::time);
+    [
+        of(|l| Some(l.mean)),
+        of(|l| l.p50),
+        of(|l| l.p90),
+        of(|l| l.p99),
+        of(|l| (l.max > 0).then_some(l.max as f64)),
+    ]
+}
+
+fn error_count(cell: &CellEntry) -> u64 {
+    cell.errors
+        .values()
+        .fold(0, |sum, count| sum.saturating_add(*count))
+}
+
+fn counted(cell: &CellEntry, count: u64) -> Text {
+    let nothing = cell.rate_per_s.is_none() && cell.completed == 0 && count == 0;
+    text(if nothing {
+        NOTHING.to_owned()
+    } else {
+        numbers::count(count)
+    })
+}
+
+/// Which columns say something in this section: spread of blocks, listen queue, verdict.
+struct Told {
+    spread: bool,
+    queue: bool,
+    verdict: bool,
+}
+
+impl Told {
+    fn of(cells: &[CellEntry]) -> Told {
+        let risen = |cell: &CellEntry| QUEUE.iter().any(|name| cell.counters.contains_key(*name));
+        Told {
+            spread: cells.iter().any(|cell| cell.blocks > 1),
+            queue: cells.iter().any(risen),
+            verdict: cells
+                .iter()
+                .any(|cell| !["", "valid"].contains(&cell.verdict.as_str())),
+        }
+    }
+}
+
+fn of_servers(cells: &[&CellEntry], kind: &str, section: &Section) -> Table {
+    let told = Told::of(&section.cells);
+    let is_server = kind == "server";
+    let mut columns = vec![
+        column("subject", false),
+        column(if is_server { "requests/s" } else { "rate/s" }, true),
+    ];
+    columns.extend(told.spread.then(|| column("blocks from–to", true)));
+    if is_server {
+        let names = [
+            "mean",
+            "p50",
+            "p90",
+            "p99",
+            "slowest",
+            "CPU/request",
+            "errors",
+        ];
+        columns.extend(names.map(|name| column(name, true)));
+    }
+    columns.extend(told.queue.then(|| column("listen overflows", true)));
+    columns.extend(told.verdict.then(|| column("verdict", false)));
+    let row = |cell: &&CellEntry| {
+        let [rate, ends] = rate(cell);
+        let mut entries = vec![text(cell.label.clone()), rate];
+        entries.extend(told.spread.then_some(ends));
+        if is_server {
+            entries.extend(latencies(cell.latency.as_ref()));
+            entries.push(shown(cell.cpu_ns, numbers::time));
+            entries.push(counted(cell, error_count(cell)));
+        }
+        let overflows = cell.counters.get(QUEUE[0]).copied().unwrap_or(0);
+        entries.extend(told.queue.then(|| counted(cell, overflows)));
+        entries.extend(told.verdict.then(|| text(verdict(cell))));
+        Row {
+            entries,
+            ..Row::default()
+        }
+    };
+    Table {
+        rows: cells.iter().map(row).collect(),
+        columns,
+    }
+}
+
+/// The verdict with the codes that it follows from.
+fn verdict(cell: &CellEntry) -> String {
+    match (cell.verdict.as_str(), cell.codes.is_empty()) {
+        ("", _) => NOTHING.to_owned(),
+        ("valid", _) | (_, true) => cell.verdict.clone(),
+        (verdict, false) => format!("{verdict}: {}", cell.codes.join(", ")),
+    }
+}
+
+fn of_clients(cells: &[&CellEntry]) -> Table {
+    let all: Vec<CellEntry> = cells.iter().map(|cell| (*cell).clone()).collect();
+    let told = Told::of(&all);
+    let mut columns = vec![column("client", false), column("requests/s", true)];
+    columns.extend(told.spread.then(|| column("blocks from–to", true)));
+    for name in [
+        "mean",
+        "p50",
+        "p90",
+        "p99",
+        "slowest",
+        "in flight",
+        "client busy",
+        "server busy",
+    ] {
+        columns.push(column(name, true));
+    }
+    columns.extend([column("limit", false), column("errors", true)]);
+    columns.extend(told.verdict.then(|| column("verdict", false)));
+    let row = |cell: &&CellEntry| {
+        let [rate, ends] = rate(cell);
+        let mut entries = vec![text(cell.label.clone()), rate];
+        entries.extend(told.spread.then_some(ends));
+        entries.extend(latencies(cell.latency.as_ref()));
+        entries.push(shown(cell.in_flight, numbers::three));
+        entries.push(shown(cell.busy.map(|(client, _)| client), numbers::percent));
+        entries.push(shown(cell.busy.map(|(_, peer)| peer), numbers::percent));
+        entries.push(text(if cell.limit.is_empty() {
+            NOTHING
+        } else {
+            &cell.limit
+        }));
+        entries.push(counted(cell, error_count(cell)));
+        entries.extend(told.verdict.then(|| text(verdict(cell))));
+        Row {
+            entries,
+            ..Row::default()
+        }
+    };
+    Table {
+        rows: cells.iter().map(row).collect(),
+        columns,
+    }
+}
+
+/// What failed, and what the kernel counted meanwhile; a sentence where nothing did.
+fn errors(section: &Section) -> String {
+    let mut lines = String::new();
+    for cell in &section.cells {
+        let queue = QUEUE.iter().any(|name| cell.counters.contains_key(*name));
+        if error_count(cell) == 0 && !queue {
+            continue;
+        }
+        let kind = |(name, count): (&String, &u64)| {
+            let word = KINDS.iter().find(|(known, _)| known == name);
+            format!(
+                "{} × {}",
+                numbers::count(*count),
+                word.map_or(name.as_str(), |(_, word)| word)
+            )
+        };
+        let mut parts: Vec<String> = cell.errors.iter().map(kind).collect();
+        if parts.is_empty() {
+            parts.push("no error".to_owned());
+        }
+        lines.push_str(&format!(
+            "- {}, {}: {} beside {} right answers",
+            markdown(&cell.label),
+            connection_words(cell.connections),
+            parts.join(", "),
+            numbers::count(cell.completed),
+        ));
+        if !cell.counters.is_empty() {
+            let counter =
+                |(name, count): (&String, &u64)| format!("{name} {}", numbers::count(*count));
+            let counters: Vec<String> = cell.counters.iter().map(counter).collect();
+            let whose = if cell.own_counters { "" } else { ", host-wide" };
+            lines.push_str(&format!(". Kernel{whose}: {}", counters.join(", ")));
+        }
+        lines.push('\n');
+    }
+    let any = section.cells.iter().any(|cell| cell.rate_per_s.is_some());
+    match (lines.is_empty(), any) {
+        (false, _) => format!(
+            "Error distribution (whole runs; rates above are of right answers in the window alone):\n\n{lines}\n"
+        ),
+        (true, true) => "Errors: none.\n\n".to_owned(),
+        (true, false) => String::new(),
+    }
+}
+
+/// Where the latencies of each subject lie, folded away.
+fn distributions(section: &Section) -> String {
+    let mut labels: Vec<&str> = Vec::new();
+    let with_bars = |cell: &&CellEntry| cell.latency.as_ref().is_some_and(|l| l.bars.is_some());
+    for cell in section.cells.iter().filter(with_bars) {
+        if !labels.contains(&cell.label.as_str()) {
+            labels.push(&cell.label);
+        }
+    }
+    let mut out = String::new();
+    for label in labels {
+        let own = section
+            .cells
+            .iter()
+            .filter(with_bars)
+            .filter(|cell| cell.label == label);
+        let mut lines: Vec<String> = Vec::new();
+        for cell in own {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(distribution(cell));
+        }
+        let block = markdown_block(lines.iter().map(String::as_str), "");
+        out.push_str(&format!(
+            "<details><summary>Latency distribution: {}</summary>\n\n{block}\n</details>\n\n",
+            html(label)
+        ));
+    }
+    out
+}
+
+fn html(label: &str) -> String {
+    crate::escape::html(label)
+}
+
+fn distribution(cell: &CellEntry) -> Vec<String> {
+    let Some((latency, bars)) = cell
+        .latency
+        .as_ref()
+        .and_then(|l| Some((l, l.bars.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let blocks = match cell.blocks {
+        1 => "1 block".to_owned(),
+        n => format!("{n} blocks"),
+    };
+    let mut lines = vec![format!(
+        "{}: {} requests in {blocks}, from {} to {}",
+        connection_words(cell.connections),
+        numbers::count(bars.total()),
+        numbers::time(bars.min_ns as f64),
+        numbers::time(bars.max_ns as f64),
+    )];
+    lines.extend(bars.lines().into_iter().map(|line| format!("  {line}")));
+    let percentile =
+        |(percent, ns): &(f64, u64)| format!("{percent} % {}", numbers::time(*ns as f64));
+    let percentiles: Vec<String> = latency.percentiles.iter().map(percentile).collect();
+    for part in percentiles.chunks(4) {
+        lines.push(format!("  within: {}", part.join(" · ")));
+    }
+    lines
+}
