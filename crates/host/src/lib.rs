@@ -1,14 +1,30 @@
 //! Web applications in Lua (LuaJIT) on Prony's server, over the WSGI convention as it
 //! reads in Lua: `app(environ, start_response)` returns an iterator or a table of strings.
+//! What that means exactly is said in `docs/host-interface.md`.
 //!
 //! Not for: worker processes, static files, the access log (`prony-hosting`).
+//!
+//! # The parts
+//! `load` finds the application; [`machine`] is the Lua state and the way into it;
+//! [`head`] what `start_response` is given; [`answer`] makes answers of it all.
+//! [`library`] is what applications are given beside the interface: the framework.
 
+mod answer;
+mod head;
+pub mod library;
 mod load;
+mod machine;
+mod page;
+mod percent;
 
-use mlua::{Lua, Value};
+use std::io::{self, Write};
+
+use mlua::{Function, Lua};
 use prony_hosting::{LoadError, Post};
-use prony_http::{Handler, Request, Response};
 use serde::{Deserialize, Serialize};
+
+pub use answer::Application;
+use machine::{Machine, Prelude};
 
 /// Settings that only this host has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,53 +33,60 @@ pub struct Own {
     pub memory_max: u64,
 }
 
-/// An application, loaded.
-pub struct Application {
-    lua: Lua,
-    app: Value,
-}
-
 /// Loads `module:app`.
 ///
 /// # Errors
 /// The module is not found or fails, or has no such function; with file and line.
 pub fn load(post: &Post) -> Result<Application, LoadError> {
     let name = load::Name::parse(&post.settings.application)?;
-    // SAFETY: an application may load C modules and use the FFI, as in any Lua: it is
-    // trusted with the process.
+    let own = Own::deserialize(&post.settings.own)
+        .map_err(|error| LoadError(format!("the settings of this host: {error}")))?;
+    // SAFETY: an application may load C modules and use the FFI, as everywhere in Lua: it
+    // is trusted with the process.
     let lua = unsafe { Lua::unsafe_new() };
-    load::set_path(&lua, post).map_err(|error| LoadError(error.to_string()))?;
+    let prelude = prepare(&lua, post, name, &own).map_err(broken)?;
     let app = load::find(&lua, name)?;
-    Ok(Application { lua, app })
+    let machine = Machine::new(lua, app, prelude).map_err(broken)?;
+    Ok(Application {
+        machine,
+        handle: post.handle.clone(),
+        is_development: post.settings.development,
+    })
 }
 
-impl Application {
-    fn call(&self, request: &Request<'_>) -> mlua::Result<Vec<u8>> {
-        let environ = self.lua.create_table()?;
-        environ.set("REQUEST_METHOD", request.method().name())?;
-        environ.set("SCRIPT_NAME", "")?;
-        environ.set("PATH_INFO", request.path())?;
-        environ.set("QUERY_STRING", request.query())?;
-        let run: mlua::Function = self
-            .lua
-            .load(
-                "local app, environ = ... local result, state, control = app(environ, function() end)
-                if type(result) == 'table' then return table.concat(result) end
-                local out = {}
-                for a, b in result, state, control do out[#out + 1] = type(a) == 'string' and a or b end
-                return table.concat(out)",
-            )
-            .into_function()?;
-        let body: mlua::LuaString = run.call((self.app.clone(), environ))?;
-        Ok(body.as_bytes().to_vec())
-    }
+/// All that an application finds before it is loaded.
+fn prepare(lua: &Lua, post: &Post, name: load::Name<'_>, own: &Own) -> mlua::Result<Prelude> {
+    lua.set_memory_limit(usize::try_from(own.memory_max).unwrap_or(usize::MAX))?;
+    load::set_path(lua, post)?;
+    library::install(lua, &library::Surroundings::from(post))?;
+    load::tell_name(lua, name)?;
+    let address = post.settings.address;
+    let host = lua.create_table()?;
+    host.set("port", address.port().to_string())?;
+    host.set("multiprocess", post.settings.workers > 1)?;
+    host.set(
+        "name",
+        match address.ip() {
+            std::net::IpAddr::V4(ip) => ip.to_string(),
+            std::net::IpAddr::V6(ip) => format!("[{ip}]"),
+        },
+    )?;
+    let chunk = lua.load(include_str!("prelude.lua")).set_name("=prony");
+    let (environ, handler, place): (Function, Function, Function) = chunk.call(host)?;
+    Ok(Prelude {
+        environ,
+        handler,
+        place,
+    })
 }
 
-impl Handler for Application {
-    async fn handle(&self, request: &Request<'_>, response: &mut Response) {
-        match self.call(request) {
-            Ok(body) => response.send(200, [], &body),
-            Err(error) => response.text(500, &format!("{}\n", load::message(&error))),
-        }
-    }
+fn broken(error: mlua::Error) -> LoadError {
+    LoadError(load::message(&error))
+}
+
+/// Says on standard error what went wrong, and at what: whole lines, in one piece.
+fn say(at: &str, text: &str) {
+    let lines = format!("prony host: {at}: {}\n", text.trim_end());
+    // Where there is no one to tell, there is nothing to be done.
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
 }

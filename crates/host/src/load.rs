@@ -58,6 +58,16 @@ pub(crate) fn set_path(lua: &Lua, post: &Post) -> mlua::Result<()> {
     Ok(())
 }
 
+/// Says to applications of nibiru's framework which module they are, as its server does:
+/// they find their configuration beside it.
+pub(crate) fn tell_name(lua: &Lua, name: Name<'_>) -> mlua::Result<()> {
+    let parameters = lua.create_table()?;
+    parameters.set("app_module", name.module)?;
+    let package: Table = lua.globals().get("package")?;
+    let loaded: Table = package.get("loaded")?;
+    loaded.set("nibiru.boot_parameters", parameters)
+}
+
 /// Requires the module and finds the value in it.
 ///
 /// # Errors

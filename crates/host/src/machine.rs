@@ -1,0 +1,485 @@
+//! The Lua state of one worker, and the way into it: a request goes in as a table, what
+//! the application returns comes out as bytes.
+//!
+//! This and [`entry`] are the crate's only modules with `unsafe`, because mlua's safe calls
+//! would cost several times what the rest of a request costs. All that is given to the
+//! rest of the crate is safe.
+//!
+//! Not for: HTTP, or what is answered when something fails.
+//!
+//! # How a call goes
+//! [`Machine::call`] looks through the request (a [`Plan`]: which string is the value of
+//! which key), and runs the C function [`entry::enter`] in protected mode: only what runs
+//! so may raise Lua errors, and nothing in it needs to be dropped. It makes the environ,
+//! calls the application, and looks what came of it. Meanwhile `start_response` and
+//! `write`, which are two C functions for the whole life of the state, fill the [`Head`] on
+//! the desk: that of the request whose Lua code is running. A body in pieces, each of which
+//! is a call of its own, brings its head to the desk and takes it away again.
+
+mod entry;
+mod plan;
+
+use std::cell::{Cell, RefCell};
+use std::ffi::c_int;
+use std::mem;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use mlua::ffi::{self, lua_Integer, lua_State};
+use mlua::{Function, Lua, Value};
+use prony_http::Request;
+
+use crate::head::Head;
+use entry::{Errand, Kind, Piece, Refs};
+use plan::{Names, Plan};
+
+/// Memory for a body of several strings that is kept for the next.
+const SCRATCH_BYTES_MAX: usize = 64 << 10;
+/// A heap this small is collected late: it may grow by so much before.
+const GARBAGE_KIB: i32 = 1536;
+
+/// A Lua state with an application in it.
+pub(crate) struct Machine {
+    /// INVARIANT: the main thread of `lua`, on which nothing runs between calls.
+    state: *mut lua_State,
+    /// The head of the request whose Lua code is running.
+    /// INVARIANT: stays where it is as long as `lua`, whose C functions point to it.
+    desk: Rc<RefCell<Head>>,
+    refs: Refs,
+    names: RefCell<Names>,
+    plan: RefCell<Plan>,
+    scratch: RefCell<Vec<u8>>,
+    /// KiB in use above which the collector is set anew.
+    tuned_kib: Cell<i32>,
+    /// Last, so that it outlives what points into it.
+    _lua: Lua,
+}
+
+/// What the prelude gives to the bridge.
+pub(crate) struct Prelude {
+    /// Makes an environ.
+    pub environ: Function,
+    /// Makes text of an error.
+    pub handler: Function,
+    /// Says where a function was written.
+    pub place: Function,
+}
+
+/// An error in Lua, or in what Lua gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// What went wrong, and the traceback, if there is one.
+    pub text: String,
+    /// The state's memory was exhausted.
+    pub is_memory: bool,
+}
+
+impl Failure {
+    /// What went wrong, found here and not in Lua.
+    pub fn new(text: String) -> Failure {
+        Failure {
+            text,
+            is_memory: false,
+        }
+    }
+}
+
+/// What came of a call.
+pub(crate) enum Outcome<'m, R> {
+    /// The body was whole; what the caller made of it.
+    Whole(R),
+    /// The body comes in pieces.
+    Pieces(Pieces<'m>),
+}
+
+impl Machine {
+    /// Takes a state and the application in it.
+    pub fn new(lua: Lua, app: Value, prelude: Prelude) -> mlua::Result<Machine> {
+        let desk = Rc::new(RefCell::new(Head::default()));
+        let mut state = std::ptr::null_mut();
+        let mut refs = Refs::default();
+        let given = (prelude.environ, prelude.handler, prelude.place, app);
+        // SAFETY: the closure runs in protected mode, with `given` on the stack, and takes
+        // away what it puts there. No Lua code is running, so that the state it is given
+        // is the main thread.
+        unsafe {
+            lua.exec_raw::<()>(given, |own| {
+                state = own;
+                refs = Refs::register(own, Rc::as_ptr(&desk));
+                ffi::lua_settop(own, 0);
+            })?;
+        }
+        let machine = Machine {
+            state,
+            desk,
+            refs,
+            names: RefCell::default(),
+            plan: RefCell::default(),
+            scratch: RefCell::default(),
+            tuned_kib: Cell::new(0),
+            _lua: lua,
+        };
+        machine.collect();
+        Ok(machine)
+    }
+
+    /// Has a request answered. If the body is whole, `whole` is given head and body.
+    pub fn call<R>(
+        &self,
+        request: &Request<'_>,
+        peer: Option<SocketAddr>,
+        whole: impl FnOnce(&Head, &[u8]) -> R,
+    ) -> Result<Outcome<'_, R>, Failure> {
+        self.desk.borrow_mut().clear();
+        let mut plan = self.plan.borrow_mut();
+        self.look_through(request, peer, &mut plan)?;
+        let errand = Errand {
+            refs: &self.refs,
+            desk: &self.desk,
+            plan: &plan,
+            kind: Cell::new(Kind::Nothing),
+            is_closable: Cell::new(false),
+        };
+        let stack = Stack::new(self.state);
+        // SAFETY: `enter` takes a pointer to an Errand, which lives until it returns, and
+        // returns three values.
+        unsafe {
+            stack.push(self.refs.handler);
+            stack.push(self.refs.enter);
+            ffi::lua_pushlightuserdata(self.state, (&raw const errand).cast_mut().cast());
+            stack.call(1, 3)?;
+        }
+        let (kind, is_closable) = (errand.kind.get(), errand.is_closable.get());
+        drop(plan);
+        if kind == Kind::Iterator {
+            return self.pieces(&stack).map(Outcome::Pieces);
+        }
+        let made = self.whole(&stack, kind, whole);
+        if is_closable {
+            // SAFETY: the object is the first of the three values that `enter` left.
+            unsafe { self.close(|| ffi::lua_pushvalue(self.state, stack.base + 2)) };
+        }
+        made.map(Outcome::Whole)
+    }
+
+    /// Reads a body that is whole from the stack: a string, or a table of strings, first
+    /// of the three values that `enter` left.
+    fn whole<R>(
+        &self,
+        stack: &Stack,
+        kind: Kind,
+        whole: impl FnOnce(&Head, &[u8]) -> R,
+    ) -> Result<R, Failure> {
+        let head = self.desk.borrow();
+        let value = stack.base + 2;
+        if kind == Kind::Text && head.written.is_empty() {
+            // SAFETY: `enter` found it to be a string, and it is on the stack until
+            // `stack` is dropped.
+            return Ok(whole(&head, unsafe { bytes(self.state, value) }));
+        }
+        // SAFETY: of a table the length can be read.
+        let count = match kind {
+            Kind::Text => 1,
+            _ => unsafe { ffi::lua_objlen(self.state, value) },
+        };
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.clear();
+        scratch.extend_from_slice(&head.written);
+        for place in 1..=count {
+            // SAFETY: the value is a table, unless it is a string; what is taken from it
+            // is on the stack while it is read. Only strings are read as such, because
+            // reading a number would make a string of it.
+            unsafe {
+                match kind {
+                    Kind::Text => ffi::lua_pushvalue(self.state, value),
+                    _ => _ = ffi::lua_rawgeti(self.state, value, place as lua_Integer),
+                }
+                if ffi::lua_type(self.state, -1) != ffi::LUA_TSTRING {
+                    return Err(Failure::new(format!(
+                        "the application returned a table in which value {place} is a {}, \
+                         not a string",
+                        type_name(self.state, -1)
+                    )));
+                }
+                let piece = bytes(self.state, -1);
+                if count == 1 && scratch.is_empty() {
+                    return Ok(whole(&head, piece));
+                }
+                scratch.extend_from_slice(piece);
+                ffi::lua_settop(self.state, value + 2);
+            }
+        }
+        let made = whole(&head, &scratch);
+        if scratch.capacity() > SCRATCH_BYTES_MAX {
+            *scratch = Vec::new();
+        }
+        Ok(made)
+    }
+
+    /// Keeps the iterator whose three values `enter` left.
+    fn pieces(&self, stack: &Stack) -> Result<Pieces<'_>, Failure> {
+        let first = stack.base + 2;
+        // SAFETY: `anchor` takes three values and returns a number.
+        let anchor = unsafe {
+            stack.push(self.refs.handler);
+            stack.push(self.refs.anchor);
+            for place in first..first + 3 {
+                ffi::lua_pushvalue(self.state, place);
+            }
+            stack.call_at(first + 3, 3, 1)?;
+            ffi::lua_tonumber(self.state, -1) as c_int
+        };
+        Ok(Pieces {
+            machine: self,
+            anchor,
+            current: ([].as_ptr(), 0),
+            head: mem::take(&mut *self.desk.borrow_mut()),
+        })
+    }
+
+    /// Calls the method `close` of what `push` puts on the stack. An error in it is said,
+    /// and concerns nobody else.
+    ///
+    /// # Safety
+    /// `push` puts one value on the stack.
+    unsafe fn close(&self, push: impl FnOnce()) {
+        let stack = Stack::new(self.state);
+        // SAFETY: `close` takes a value and returns none.
+        let closed = unsafe {
+            stack.push(self.refs.handler);
+            stack.push(self.refs.close);
+            push();
+            stack.call(1, 0)
+        };
+        if let Err(failure) = closed {
+            crate::say("while the answer's body was closed", &failure.text);
+        }
+    }
+
+    /// Frees what no one uses, and sets when that is done by itself.
+    ///
+    /// By default a heap may double before it is collected, which for an application of a
+    /// few hundred KiB is every few hundred requests: the whole of it would be looked
+    /// through again and again. So it may grow by a fixed size at least.
+    pub fn collect(&self) {
+        let stack = Stack::new(self.state);
+        // SAFETY: `collect` takes and returns nothing. Counting and setting raise no
+        // errors.
+        let kib = unsafe {
+            stack.push(self.refs.handler);
+            stack.push(self.refs.collect);
+            if let Err(failure) = stack.call(0, 0) {
+                crate::say("while memory was freed", &failure.text);
+            }
+            ffi::lua_gc(self.state, ffi::LUA_GCCOUNT, 0)
+        };
+        self.tune(kib.max(1));
+    }
+
+    fn tune(&self, kib: i32) {
+        let percent = 100 + (GARBAGE_KIB.saturating_mul(100) / kib).clamp(50, 900);
+        // SAFETY: sets a number.
+        unsafe { ffi::lua_gc(self.state, ffi::LUA_GCSETPAUSE, percent) };
+        self.tuned_kib
+            .set(kib.saturating_mul(2).saturating_add(2 * GARBAGE_KIB));
+    }
+
+    /// Sets the collector anew if the heap has become much larger.
+    fn watch(&self) {
+        // SAFETY: reads a number.
+        let kib = unsafe { ffi::lua_gc(self.state, ffi::LUA_GCCOUNT, 0) };
+        if kib > self.tuned_kib.get() {
+            self.tune(kib);
+        }
+    }
+
+    /// A reference to a string of these bytes.
+    fn keep(&self, text: &[u8]) -> Result<c_int, Failure> {
+        let stack = Stack::new(self.state);
+        // SAFETY: `keep` takes a pointer to a slice, which lives until it returns, and
+        // returns a number.
+        unsafe {
+            stack.push(self.refs.handler);
+            stack.push(self.refs.keep);
+            ffi::lua_pushlightuserdata(self.state, (&raw const text).cast_mut().cast());
+            stack.call(1, 1)?;
+            Ok(ffi::lua_tonumber(self.state, -1) as c_int)
+        }
+    }
+
+    fn look_through(
+        &self,
+        request: &Request<'_>,
+        peer: Option<SocketAddr>,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
+        self.watch();
+        plan.begin(request, peer);
+        let mut names = self.names.borrow_mut();
+        for header in &request.headers() {
+            plan.add(header, &mut names, |key| self.keep(key))?;
+        }
+        Ok(())
+    }
+}
+
+/// A body in pieces. Dropped, it is closed, however far it came.
+pub(crate) struct Pieces<'m> {
+    machine: &'m Machine,
+    /// Where the registry has the iterator.
+    anchor: c_int,
+    /// INVARIANT: of a string that the anchor keeps until the next step.
+    current: (*const u8, usize),
+    pub head: Head,
+}
+
+impl Pieces<'_> {
+    /// Has the next piece made; false at the end.
+    pub fn advance(&mut self) -> Result<bool, Failure> {
+        let machine = self.machine;
+        let piece = Piece {
+            anchor: self.anchor,
+            bytes: Cell::new(None),
+        };
+        self.current = ([].as_ptr(), 0);
+        let stack = Stack::new(machine.state);
+        mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
+        // SAFETY: `step` takes a pointer to a Piece, which lives until it returns, and
+        // returns nothing.
+        let called = unsafe {
+            stack.push(machine.refs.handler);
+            stack.push(machine.refs.step);
+            ffi::lua_pushlightuserdata(machine.state, (&raw const piece).cast_mut().cast());
+            stack.call(1, 0)
+        };
+        mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
+        called?;
+        if let Some(bytes) = piece.bytes.get() {
+            self.current = bytes;
+        }
+        Ok(piece.bytes.get().is_some())
+    }
+
+    /// The piece that was made last.
+    pub fn current(&self) -> &[u8] {
+        let (start, length) = self.current;
+        // SAFETY: as the invariant says; the next step, and the end of this value, need
+        // it exclusively.
+        unsafe { std::slice::from_raw_parts(start, length) }
+    }
+}
+
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        let state = self.machine.state;
+        mem::swap(&mut *self.machine.desk.borrow_mut(), &mut self.head);
+        // SAFETY: the anchor is a table with the object in its first place; it is let go
+        // of once. Setting a value in a place that is there needs no memory.
+        unsafe {
+            self.machine.close(|| {
+                ffi::lua_rawgeti(state, ffi::LUA_REGISTRYINDEX, self.anchor.into());
+                ffi::lua_rawgeti(state, -1, 1);
+                ffi::lua_remove(state, -2);
+            });
+            ffi::luaL_unref(state, ffi::LUA_REGISTRYINDEX, self.anchor);
+        }
+        mem::swap(&mut *self.machine.desk.borrow_mut(), &mut self.head);
+    }
+}
+
+/// What is on Lua's stack during a call; taken away at the end.
+struct Stack {
+    state: *mut lua_State,
+    base: c_int,
+}
+
+impl Stack {
+    fn new(state: *mut lua_State) -> Stack {
+        // SAFETY: reads a number. The state lives as long as the machine.
+        let base = unsafe { ffi::lua_gettop(state) };
+        Stack { state, base }
+    }
+
+    /// Pushes a value of the registry.
+    ///
+    /// # Safety
+    /// There is room: a stack has 20 places at least.
+    #[inline]
+    unsafe fn push(&self, reference: c_int) {
+        // SAFETY: reads a table, without metamethods.
+        unsafe { ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, reference.into()) };
+    }
+
+    /// Calls the function that was pushed first, after the handler, with so many arguments.
+    ///
+    /// # Safety
+    /// Handler, function and arguments were pushed.
+    #[inline]
+    unsafe fn call(&self, arguments: c_int, results: c_int) -> Result<(), Failure> {
+        // SAFETY: as the caller says.
+        unsafe { self.call_at(self.base + 1, arguments, results) }
+    }
+
+    /// As `call`, where the handler is in this place.
+    #[inline]
+    unsafe fn call_at(
+        &self,
+        handler: c_int,
+        arguments: c_int,
+        results: c_int,
+    ) -> Result<(), Failure> {
+        // SAFETY: as the caller says.
+        let status = unsafe { ffi::lua_pcall(self.state, arguments, results, handler) };
+        match status {
+            ffi::LUA_OK => Ok(()),
+            _ => Err(self.failure(status)),
+        }
+    }
+
+    #[cold]
+    fn failure(&self, status: c_int) -> Failure {
+        // SAFETY: after a failed call the error is on the stack.
+        let text = unsafe {
+            match ffi::lua_type(self.state, -1) {
+                ffi::LUA_TSTRING => String::from_utf8_lossy(bytes(self.state, -1)).into_owned(),
+                _ => "an error that cannot be told".to_owned(),
+            }
+        };
+        let first = text.lines().next().unwrap_or_default();
+        let is_memory = status == ffi::LUA_ERRMEM || first.ends_with("not enough memory");
+        Failure { text, is_memory }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the stack had so many values, and has not fewer.
+        unsafe { ffi::lua_settop(self.state, self.base) };
+    }
+}
+
+/// The bytes of the string in this place.
+///
+/// # Safety
+/// It is a string, and stays where it is as long as the bytes are used.
+#[inline]
+unsafe fn bytes<'s>(state: *mut lua_State, place: c_int) -> &'s [u8] {
+    let mut length = 0;
+    // SAFETY: as the caller says.
+    unsafe {
+        let start = ffi::lua_tolstring(state, place, &mut length);
+        std::slice::from_raw_parts(start.cast(), length)
+    }
+}
+
+/// What kind of value is in this place.
+///
+/// # Safety
+/// The state is one.
+unsafe fn type_name<'s>(state: *mut lua_State, place: c_int) -> std::borrow::Cow<'s, str> {
+    // SAFETY: the names are constants of the library.
+    unsafe {
+        let name = ffi::lua_typename(state, ffi::lua_type(state, place));
+        std::ffi::CStr::from_ptr(name).to_string_lossy()
+    }
+}
