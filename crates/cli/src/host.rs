@@ -1,15 +1,16 @@
 //! `prony host`: web applications in Lua.
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use prony_base::typed::size;
 use prony_host::Own;
-use prony_hosting::{Words, alone};
+use prony_hosting::{Ended, Words, alone, supervise};
 
 use crate::{Ending, Streams};
 
 /// `prony host`
 #[derive(Debug, Args)]
+#[command(after_help = SIGNALS)]
 pub struct HostWords {
     #[command(flatten)]
     hosting: Words,
@@ -18,12 +19,39 @@ pub struct HostWords {
     memory_max: u64,
 }
 
+const SIGNALS: &str = "\
+Signals: SIGTERM and SIGINT answer what was begun and end (within --graceful-timeout), a second one \
+ends at once; SIGHUP replaces all workers without losing a request, and leaves them where the \
+application can no longer be loaded. SIGTERM to a worker replaces that one.
+
+Exit codes: 0 ended by a signal; 2 wrong usage, an address that is in use, or an application that \
+cannot be loaded (the text says where); 130 ended at once.
+
+Example: prony host --workers 4 --static ./static --access-log - docs.app:app 8080";
+
 /// Serves until SIGTERM or SIGINT.
 pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let own = serde_json::to_value(Own {
         memory_max: words.memory_max,
     })?;
     let settings = words.hosting.resolve(own).map_err(|wrong| anyhow!(wrong))?;
-    alone(settings, prony_host::load, streams.out)?;
-    Ok(Ending::Done)
+    let ended = if settings.workers == 0 {
+        alone(settings, prony_host::load, streams.out)?
+    } else {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let worker = [program.into(), "__host-worker".into()];
+        supervise(settings, &worker, streams.out, streams.err)?
+    };
+    Ok(match ended {
+        Ended::Gracefully => Ending::Done,
+        Ended::AtOnce => Ending::Interrupted,
+    })
+}
+
+/// A worker's life, started by [`run`].
+pub fn work() -> Ending {
+    match prony_hosting::work(prony_host::load) {
+        0 => Ending::Done,
+        _ => Ending::Failed,
+    }
 }

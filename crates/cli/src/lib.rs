@@ -11,6 +11,7 @@ mod generate;
 mod home;
 mod host;
 mod load;
+mod log;
 mod report;
 mod run;
 mod serve;
@@ -92,12 +93,14 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Load(words) => load::run(&words, streams),
         Command::Run(words) => run::run(&words, streams),
         Command::Report(words) => report::run(&words, streams),
+        Command::Log(words) => log::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Host(words) => host::run(&words, streams),
+        Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),
     }

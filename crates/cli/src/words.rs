@@ -10,6 +10,7 @@ use prony_bench::Work;
 
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
+use crate::log::words::LogWords;
 use crate::serve::ServeOptions;
 use prony_base::typed::duration;
 use prony_base::typed::size;
@@ -41,6 +42,8 @@ pub enum Command {
     Run(RunWords),
     /// Render the document of a run directory again
     Report(ReportWords),
+    /// Keep a dated log of an experiment's runs
+    Log(LogWords),
     /// Sum up logs of per-second counts: mean and deviation over seconds
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length
@@ -59,6 +62,9 @@ pub enum Command {
     /// The first process of a trial: an order on standard input, what happened on standard output
     #[command(name = "__supervise", hide = true)]
     Supervise,
+    /// A worker of a host: its supervisor at the other end of standard input
+    #[command(name = "__host-worker", hide = true)]
+    HostWorker,
 }
 
 /// `prony load`

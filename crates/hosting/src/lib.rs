@@ -14,9 +14,21 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod bell;
+mod board;
+mod channel;
+mod ending;
 pub mod files;
 mod post;
 mod settings;
+mod signals;
+mod site;
+mod sockets;
+mod supervise;
+mod worker;
 
+pub use ending::{Ended, Error};
 pub use post::{LoadError, Post, alone};
 pub use settings::{Distribution, Settings, Words};
+pub use supervise::supervise;
+pub use worker::work;

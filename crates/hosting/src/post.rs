@@ -1,14 +1,25 @@
 //! A worker's place of work, and serving at it: with a supervisor, or [`alone`].
 
 use std::fmt;
-use std::io::{self, Write};
+use std::future::{Future as _, poll_fn};
+use std::io::Write;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 
 use prony_base::Nanos;
-use prony_engine::{Config, Handle, ListenOptions};
-use prony_http::{Handler, Server, ServerOptions, Source};
+use prony_engine::{Config, Handle, ListenOptions, Listener};
+use prony_http::{Handler, Server, ServerOptions, Source, Stopping};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::ending::{Ended, Error};
 use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::site::Site;
+
+/// How long a host that ends keeps a connection at rest, for a request that may be on
+/// its way.
+pub(crate) const DRAIN_GRACE: Nanos = Nanos::from_millis(100);
 
 /// What an application is given when it is loaded.
 #[derive(Clone, Debug)]
@@ -34,7 +45,8 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Serves in this process until SIGTERM or SIGINT. Says on `out` where it listens.
+/// Serves in this process until SIGTERM or SIGINT, and then answers what was begun; a
+/// second one ends it at once. Says on `out` where it listens.
 ///
 /// # Errors
 /// The address cannot be used, or the application cannot be loaded.
@@ -42,17 +54,22 @@ pub fn alone<H: Handler + 'static>(
     settings: Settings,
     load: impl FnOnce(&Post) -> Result<H, LoadError>,
     out: &mut dyn Write,
-) -> io::Result<()> {
+) -> Result<Ended, Error> {
+    raise_descriptor_limit();
+    let signals = Signals::to_stop().map_err(|error| Error::System("listen for signals", error))?;
     let config = Config {
         driver: settings.driver(),
         ..Config::default()
     };
-    let served = prony_engine::run(&config, |handle| async move {
+    prony_engine::run(&config, |handle| async move {
         let options = ListenOptions {
             backlog: settings.backlog,
             ..ListenOptions::default()
         };
-        let listener = handle.listen(settings.address, &options)?;
+        let wanted = settings.address;
+        let listener = handle
+            .listen(wanted, &options)
+            .map_err(|error| Error::Listen(wanted, error))?;
         let address = listener.local_addr();
         let server_options = server_options(&settings);
         let post = Post {
@@ -63,19 +80,58 @@ pub fn alone<H: Handler + 'static>(
             }),
             number: 0,
         };
-        let application = load(&post).map_err(io::Error::other)?;
-        writeln!(out, "listening on http://{address}")?;
-        out.flush()?;
-        let server = Server::new(&handle, server_options, application);
-        server
-            .run(Source::Listener(listener), std::future::pending())
-            .await;
-        Ok(())
-    });
-    served.map_err(io::Error::other)?
+        let site = Site::new(load(&post)?, None, Rc::default());
+        let told = writeln!(out, "listening on http://{address}");
+        // Who does not read it does not want to know.
+        let _ = told.and_then(|()| out.flush());
+        let server = Server::new(&handle, server_options, site);
+        Ok(serve_until(&handle, server, listener, &signals).await)
+    })?
 }
 
-fn server_options(settings: &Settings) -> ServerOptions {
+async fn serve_until<H: Handler + 'static>(
+    handle: &Handle,
+    server: Server<H>,
+    listener: Listener,
+    signals: &Signals,
+) -> Ended {
+    let stopper = server.stopper();
+    let mut serving = pin!(server.run(Source::Listener(listener), std::future::pending()));
+    let mut signalled = 0;
+    let mut hearing = pin!(async {
+        loop {
+            signalled += signals.arrived(handle).await;
+            if signalled > 1 {
+                return;
+            }
+            stopper.stop(Stopping {
+                takes_backlog: true,
+                idle_grace: DRAIN_GRACE,
+            });
+        }
+    });
+    poll_fn(|cx| {
+        if hearing.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Ended::AtOnce);
+        }
+        serving.as_mut().poll(cx).map(|()| Ended::Gracefully)
+    })
+    .await
+}
+
+/// As many connections as the machine allows: the soft limit is for programs that use
+/// `select`.
+pub(crate) fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    // Where that is forbidden, accepting waits for free descriptors.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
     let mut options = ServerOptions {
         idle_timeout: settings.idle_timeout_ns.map_or(Nanos::MAX, Nanos),
         stop_timeout: Nanos(settings.graceful_timeout_ns),

@@ -144,6 +144,7 @@ impl Words {
     /// What is wrong with which option, and what would be right.
     pub fn resolve(&self, own: serde_json::Value) -> Result<Settings, String> {
         let address = self.address()?;
+        self.check_workers()?;
         let here = std::env::current_dir()
             .map_err(|error| format!("the current directory cannot be told: {error}"))?;
         let path = match self.path.is_empty() {
@@ -180,6 +181,20 @@ impl Words {
             driver,
             own,
         })
+    }
+
+    fn check_workers(&self) -> Result<(), String> {
+        let replaces = match (self.reload, self.max_requests) {
+            (true, _) => "--reload",
+            (false, Some(_)) => "--max-requests",
+            (false, None) => return Ok(()),
+        };
+        match self.workers {
+            0 => Err(format!(
+                "{replaces} replaces workers: give --workers 1 or more"
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn address(&self) -> Result<SocketAddr, String> {

@@ -73,6 +73,16 @@ impl Counters {
         }
     }
 
+    /// Connections accepted, and of these those closed again, without looking at the rest.
+    pub fn connections(&self) -> (u64, u64) {
+        (self.accepted.get(), self.closed.get())
+    }
+
+    /// Requests that came whole, without looking at the rest.
+    pub fn requests(&self) -> u64 {
+        self.requests.get()
+    }
+
     /// The numbers now.
     pub fn totals(&self) -> Totals {
         let statuses = self.statuses.iter().map(Count::get).zip(100..);

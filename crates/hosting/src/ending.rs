@@ -1,0 +1,65 @@
+//! How a host ends, and why it cannot begin.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use crate::post::LoadError;
+use crate::sockets;
+
+/// How a host ended that had begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// After a signal, with everything answered that was begun, or what the time for
+    /// that allowed.
+    Gracefully,
+    /// After a second signal, at once.
+    AtOnce,
+}
+
+/// Why a host could not begin, or could not go on.
+#[derive(Debug)]
+pub enum Error {
+    /// The application cannot be loaded: its author's to read.
+    Load(LoadError),
+    /// The address cannot be listened on.
+    Listen(SocketAddr, io::Error),
+    /// A worker ended before it served, and could not say why; this is what is known.
+    Worker(String),
+    /// A call that it cannot do without failed: what it was for, and what the kernel said.
+    System(&'static str, io::Error),
+    /// The event loop cannot run.
+    Loop(prony_engine::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Load(why) => write!(f, "{why}"),
+            Error::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: {error}")?;
+                match sockets::advice(*address, error) {
+                    Some(advice) => write!(f, "; {advice}"),
+                    None => Ok(()),
+                }
+            }
+            Error::Worker(what) => f.write_str(what),
+            Error::System(what, error) => write!(f, "cannot {what}: {error}"),
+            Error::Loop(error) => write!(f, "the event loop cannot run: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<LoadError> for Error {
+    fn from(why: LoadError) -> Error {
+        Error::Load(why)
+    }
+}
+
+impl From<prony_engine::Error> for Error {
+    fn from(error: prony_engine::Error) -> Error {
+        Error::Loop(error)
+    }
+}

@@ -1,0 +1,315 @@
+//! A worker: a process that loads the application and serves it, as long as its
+//! supervisor wants.
+
+use std::cell::Cell;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use prony_base::Nanos;
+use prony_engine::{Accepted, Config, Handle, ListenOptions, Sender, mailbox};
+use prony_http::{Counters, Handler, Server, Source, Stopper, Stopping};
+use rustix::net::{SocketType, sockopt};
+use rustix::process::{Pid, Signal};
+
+use crate::bell::Bell;
+use crate::board::{Board, Line};
+use crate::channel::{Channel, Kind, MESSAGE_BYTES_MAX, Received, Start};
+use crate::post::{DRAIN_GRACE, LoadError, Post, server_options};
+use crate::settings::Distribution;
+use crate::signals::Signals;
+use crate::site::Site;
+
+/// Connections passed to this worker and not yet taken in; more are closed.
+const PASSED_MAX: usize = 4096;
+/// The longest time between two lines on the board.
+const BEAT_MAX: Nanos = Nanos::from_secs(1);
+/// How long a worker that is replaced keeps a connection at rest, for a request that may
+/// be on its way: clients that keep connections mostly use them again within this.
+const RETIRE_GRACE: Nanos = Nanos::from_secs(5);
+
+/// The whole life of a worker: to be called by the command that
+/// [`supervise`](crate::supervise) starts workers with, on its main thread and before
+/// anything else. Yields the status that the process is to exit with.
+///
+/// Why the application cannot be loaded is told to the supervisor.
+pub fn work<H: Handler + 'static>(load: impl FnOnce(&Post) -> Result<H, LoadError>) -> u8 {
+    match try_work(load) {
+        Ok(()) => 0,
+        Err(why) => {
+            // A failing standard error leaves nowhere to say so.
+            let _ = writeln!(io::stderr(), "prony: worker: {why}");
+            1
+        }
+    }
+}
+
+fn try_work<H: Handler + 'static>(
+    load: impl FnOnce(&Post) -> Result<H, LoadError>,
+) -> Result<(), String> {
+    let system = |what: &'static str| move |error: io::Error| format!("cannot {what}: {error}");
+    // First of all, so that not even an application that is stuck outlives its supervisor.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| format!("cannot ask to end with the supervisor: {error}"))?;
+    let channel = take_channel()?;
+    let signals = Signals::to_leave().map_err(system("listen for signals"))?;
+    let Some((start, board, socket)) = hear_start(&channel)? else {
+        return Ok(());
+    };
+    let parent = rustix::process::getppid().map(Pid::as_raw_pid);
+    if parent != Some(start.supervisor) {
+        // It ended before this process had asked to end with it.
+        return Ok(());
+    }
+    crate::post::raise_descriptor_limit();
+    let config = Config {
+        driver: start.settings.driver(),
+        ..Config::default()
+    };
+    let post = Place {
+        channel: Rc::new(channel),
+        board: Rc::new(board),
+        socket,
+        start,
+    };
+    prony_engine::run(&config, |handle| post.serve(handle, signals, load))
+        .map_err(|error| format!("the event loop cannot run: {error}"))?
+        .map_err(system("serve"))
+}
+
+/// Takes the socket to the supervisor from standard input, which from then on is empty:
+/// the application may read it, and what it starts inherits it.
+fn take_channel() -> Result<Channel, String> {
+    let stdin = rustix::stdio::stdin();
+    if sockopt::socket_type(stdin) != Ok(SocketType::SEQPACKET) {
+        return Err("this command is started by a host, not by hand".to_owned());
+    }
+    let take = || {
+        let socket = stdin.try_clone_to_owned()?;
+        let nothing = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(nothing)?;
+        Ok(Channel::of(socket))
+    };
+    take().map_err(|error: io::Error| format!("cannot take the socket to the supervisor: {error}"))
+}
+
+/// The first message; None if the supervisor is gone.
+fn hear_start(channel: &Channel) -> Result<Option<(Start, Board, Option<OwnedFd>)>, String> {
+    let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+    let message = match channel.wait(&mut buffer) {
+        Received::Message(message) if message.kind == Kind::Start => message,
+        Received::End => return Ok(None),
+        other => return Err(format!("the supervisor says something unknown: {other:?}")),
+    };
+    let start: Start = serde_json::from_slice(message.text)
+        .map_err(|error| format!("the supervisor's settings cannot be read: {error}"))?;
+    let mut descriptors = message.descriptors.into_iter();
+    let board = descriptors.next().map(Board::of);
+    let board = board.ok_or("the supervisor has sent no board")?;
+    Ok(Some((start, board, descriptors.next())))
+}
+
+/// Where a worker works.
+struct Place {
+    start: Start,
+    channel: Rc<Channel>,
+    board: Rc<Board>,
+    /// To listen on; None where connections are passed.
+    socket: Option<OwnedFd>,
+}
+
+impl Place {
+    async fn serve<H: Handler + 'static>(
+        self,
+        handle: Handle,
+        signals: Signals,
+        load: impl FnOnce(&Post) -> Result<H, LoadError>,
+    ) -> io::Result<()> {
+        let Place {
+            start,
+            channel,
+            board,
+            socket,
+        } = self;
+        let settings = Rc::new(start.settings);
+        let post = Post {
+            handle: handle.clone(),
+            settings: Rc::clone(&settings),
+            number: start.number,
+        };
+        let application = match load(&post) {
+            Ok(application) => application,
+            Err(LoadError(why)) => {
+                tell(&channel, Kind::Failed, &why);
+                return Ok(());
+            }
+        };
+        let spent = Rc::new(Bell::default());
+        let site = Site::new(application, start.requests_max, Rc::clone(&spent));
+        let server = Server::new(&handle, server_options(&settings), site);
+        let (sender, received) = mailbox(PASSED_MAX);
+        let source = match socket {
+            Some(socket) => {
+                let options = ListenOptions::default();
+                Source::Listener(handle.listen_on(socket, &options)?)
+            }
+            None => Source::HandedOver(received),
+        };
+        let status = Rc::new(Status {
+            board,
+            line: start.line,
+            counters: Arc::clone(server.counters()),
+            lost: Cell::new(0),
+        });
+        status.beat(&handle, settings.timeout_ns);
+        if settings.distribution == Distribution::Least {
+            status.tell_endings(&handle, &server);
+        }
+        ask_to_leave(&handle, signals, Rc::clone(&channel), spent);
+        let orders = Orders {
+            channel: Rc::clone(&channel),
+            stopper: server.stopper(),
+            sender: Some(sender),
+            status,
+        };
+        handle.spawn(orders.obey(handle.clone())).detach();
+        tell(&channel, Kind::Ready, "");
+        server.run(source, std::future::pending()).await;
+        Ok(())
+    }
+}
+
+/// Says something to the supervisor; where that fails it is gone, or knows by our end.
+fn tell(channel: &Channel, kind: Kind, text: &str) {
+    let length = text.floor_char_boundary(MESSAGE_BYTES_MAX - 1);
+    let _ = channel.send(kind, &text.as_bytes()[..length], &[]);
+}
+
+/// Asks to be replaced when all requests that this worker may have are answered, and when
+/// somebody sends it SIGTERM.
+fn ask_to_leave(handle: &Handle, signals: Signals, channel: Rc<Channel>, spent: Rc<Bell>) {
+    let (loop_handle, also) = (handle.clone(), Rc::clone(&channel));
+    handle
+        .spawn(async move {
+            loop {
+                signals.arrived(&loop_handle).await;
+                tell(&also, Kind::Spent, "");
+            }
+        })
+        .detach();
+    handle
+        .spawn(async move {
+            spent.heard().await;
+            tell(&channel, Kind::Spent, "");
+        })
+        .detach();
+}
+
+/// What this worker writes on the board.
+struct Status {
+    board: Rc<Board>,
+    line: u32,
+    counters: Arc<Counters>,
+    /// Connections that were passed and could not be taken in.
+    lost: Cell<u64>,
+}
+
+impl Status {
+    fn write(&self, handle: &Handle) {
+        let (accepted, closed) = self.counters.connections();
+        let lost = self.lost.get();
+        let line = Line {
+            beat_ns: handle.now().0,
+            accepted: accepted + lost,
+            closed: closed + lost,
+            requests: self.counters.requests(),
+        };
+        self.board.write(self.line, line);
+    }
+
+    /// Writes every now and then, which says that the loop turns.
+    fn beat(self: &Rc<Self>, handle: &Handle, timeout_ns: Option<u64>) {
+        let interval = timeout_ns.map_or(BEAT_MAX, |timeout| BEAT_MAX.min(Nanos(timeout / 4)));
+        let (status, loop_handle) = (Rc::clone(self), handle.clone());
+        handle
+            .spawn(async move {
+                loop {
+                    status.write(&loop_handle);
+                    loop_handle.sleep(interval).await;
+                }
+            })
+            .detach();
+    }
+
+    /// Writes whenever connections have ended, once in a turn of the loop.
+    fn tell_endings<H: Handler + 'static>(self: &Rc<Self>, handle: &Handle, server: &Server<H>) {
+        let (status, loop_handle) = (Rc::clone(self), handle.clone());
+        let endings = server.endings();
+        handle
+            .spawn(async move {
+                let mut closed = 0;
+                loop {
+                    closed = endings.beyond(closed).await;
+                    status.write(&loop_handle);
+                }
+            })
+            .detach();
+    }
+}
+
+/// What the supervisor says, and what follows from it.
+struct Orders {
+    channel: Rc<Channel>,
+    stopper: Stopper,
+    /// Where passed connections go; dropped when there will be none.
+    sender: Option<Sender<Accepted>>,
+    status: Rc<Status>,
+}
+
+impl Orders {
+    async fn obey(mut self, handle: Handle) {
+        let mut buffer = vec![0; MESSAGE_BYTES_MAX];
+        loop {
+            match self.channel.receive(&mut buffer) {
+                Received::Message(message) => match message.kind {
+                    Kind::Connections => self.take(&handle, message.text, message.descriptors),
+                    Kind::Retire => self.leave(false),
+                    Kind::Drain => self.leave(true),
+                    // Not the supervisor's to say, or not now.
+                    Kind::Start | Kind::Ready | Kind::Failed | Kind::Spent => {}
+                },
+                Received::Unknown => {}
+                Received::Nothing => {
+                    if handle.readable(self.channel.as_fd()).await.is_err() {
+                        return self.leave(true);
+                    }
+                }
+                Received::End => return self.leave(true),
+            }
+        }
+    }
+
+    /// Takes connections in. Those that got lost on the way, for want of descriptors,
+    /// were closed by the kernel, and count as ended.
+    fn take(&self, handle: &Handle, text: &[u8], connections: Vec<OwnedFd>) {
+        let passed = text.first().map_or(0, |&count| usize::from(count));
+        let mut lost = passed.saturating_sub(connections.len());
+        for connection in connections {
+            let taken = self.sender.as_ref().map(|to| to.send(connection.into()));
+            lost += usize::from(!matches!(taken, Some(Ok(()))));
+        }
+        if lost > 0 {
+            self.status.lost.set(self.status.lost.get() + lost as u64);
+            self.status.write(handle);
+        }
+    }
+
+    fn leave(&mut self, is_all: bool) {
+        self.stopper.stop(Stopping {
+            takes_backlog: is_all,
+            idle_grace: if is_all { DRAIN_GRACE } else { RETIRE_GRACE },
+        });
+        self.sender = None;
+    }
+}
