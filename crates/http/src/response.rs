@@ -141,6 +141,17 @@ impl Response {
         BodyWriter { response: self }
     }
 
+    /// Sends what was answered so far, and waits until the kernel has taken it: before
+    /// work that the client need not wait for. Without it, an answer goes out once the
+    /// handler has returned.
+    ///
+    /// # Errors
+    /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client takes nothing.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        self.link.send().await?;
+        self.link.sent().await
+    }
+
     /// Whether an answer was started.
     pub fn is_started(&self) -> bool {
         !matches!(self.progress, Progress::Idle | Progress::Unanswered)

@@ -1,0 +1,290 @@
+//! The application as a handler of requests.
+
+use std::rc::Rc;
+
+use prony_hosting::{LoadError, Post};
+use prony_http::{Handler, Header, Request, Response};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::command::Own;
+use crate::environ::Asked;
+use crate::failure::{Failure, traceback};
+use crate::file::Part;
+use crate::pool::Pool;
+use crate::run::Run;
+use crate::site::{Begun, Body, Site};
+use crate::start::Head;
+
+const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
+
+/// An application, loaded.
+pub(crate) struct Application {
+    way: Way,
+    development: bool,
+}
+
+/// Which threads run it.
+enum Way {
+    /// The loop's own.
+    Here(Site),
+    Pool(Pool),
+}
+
+/// Loads `module:app`.
+///
+/// # Errors
+/// The module is not found or fails, or has no such callable; with file and line.
+pub(crate) fn load(post: &Post) -> Result<Application, LoadError> {
+    let settings = &post.settings;
+    let own: Own = serde_json::from_value(settings.own.clone())
+        .map_err(|error| LoadError(format!("settings of another version: {error}")))?;
+    Python::attach(|py| {
+        let loaded = || -> PyResult<Way> {
+            let loading = py.import("prony_wsgi.loading")?;
+            let path: Vec<_> = settings.path.iter().collect();
+            let found = loading.call_method1("load", (settings.application.as_str(), path))?;
+            let site = || Site::new(py, found.clone().unbind(), settings, &own);
+            match own.threads {
+                1 => Ok(Way::Here(site()?)),
+                threads => {
+                    let sites: PyResult<Vec<Site>> = (0..threads).map(|_| site()).collect();
+                    Ok(Way::Pool(Pool::start(py, sites?)?))
+                }
+            }
+        };
+        match loaded() {
+            Ok(way) => Ok(Application {
+                way,
+                development: settings.development,
+            }),
+            Err(error) => Err(LoadError(explained(py, &error))),
+        }
+    })
+}
+
+/// What is said of an application that cannot be loaded.
+fn explained(py: Python<'_>, error: &PyErr) -> String {
+    let kind = error.get_type(py);
+    let is_ours = kind
+        .name()
+        .is_ok_and(|name| name.to_string() == "LoadError");
+    match is_ours {
+        true => error.value(py).to_string(),
+        false => traceback(py, error),
+    }
+}
+
+impl Handler for Application {
+    async fn handle(&self, request: &Request<'_>, response: &mut Response) {
+        let peer = response.peer_addr();
+        let asked = Asked::of(request, peer);
+        match &self.way {
+            Way::Here(site) => self.run_here(site, &asked, response).await,
+            Way::Pool(pool) => pool.answer(&asked, response, self.development).await,
+        }
+    }
+}
+
+/// What is to be done after the first part, which needs no waiting.
+enum Next<'s> {
+    Nothing,
+    /// All is sent; then the iterable has its end.
+    Rest(Run<'s>),
+    Blocks(Run<'s>, Head, Option<u64>, Block),
+    File(Run<'s>, Head, Part),
+}
+
+/// A block that is sent while the interpreter does something else.
+pub(crate) enum Block {
+    Empty,
+    Python(PyBackedBytes),
+    Own(Vec<u8>),
+}
+
+impl Block {
+    pub(crate) fn of(body: Body<'_>) -> Block {
+        match body {
+            Body::Empty => Block::Empty,
+            Body::Python(bytes) => Block::Python(bytes.into()),
+            Body::Own(bytes) => Block::Own(bytes),
+        }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Block::Empty => &[],
+            Block::Python(bytes) => bytes,
+            Block::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl Application {
+    /// Runs the application on this thread.
+    async fn run_here(&self, site: &Site, asked: &Asked<'_>, response: &mut Response) {
+        let next = Python::attach(|py| match site.begin(py, asked, None) {
+            Ok((run, begun)) => first(py, run, begun, response),
+            Err(error) => {
+                let failure = Failure::tell(py, &error, &asked.name());
+                apologize(response, &failure, self.development);
+                failure.heed();
+                Next::Nothing
+            }
+        });
+        match next {
+            Next::Nothing => {}
+            Next::Rest(run) => finish(run, asked, response).await,
+            Next::Blocks(mut run, head, length, block) => {
+                pour(&mut run, head, length, block, asked, response).await;
+                // Its end may take a while, and the client has no part in it.
+                let _ = response.flush().await;
+                Python::attach(|py| run.end(py));
+            }
+            Next::File(run, head, part) => {
+                send_file(response, &head, part, asked).await;
+                let _ = response.flush().await;
+                Python::attach(|py| run.end(py));
+            }
+        }
+    }
+}
+
+/// Answers as far as it can be done without waiting.
+fn first<'s>(py: Python<'_>, run: Run<'s>, begun: Begun<'_>, response: &mut Response) -> Next<'s> {
+    match begun {
+        Begun::Whole {
+            head,
+            body,
+            has_rest,
+        } => {
+            send(response, &head, body.as_bytes());
+            run.give_back(head);
+            if has_rest {
+                return Next::Rest(run);
+            }
+            run.end(py);
+            Next::Nothing
+        }
+        Begun::Blocks {
+            head: Some(head),
+            length,
+            first,
+        } => Next::Blocks(run, head, length, Block::of(first)),
+        // Only `write` of a thread that is not the loop's sends a head.
+        Begun::Blocks { head: None, .. } => Next::Nothing,
+        Begun::File { head, part } => Next::File(run, head, part),
+    }
+}
+
+/// Sends a whole answer.
+pub(crate) fn send(response: &mut Response, head: &Head, body: &[u8]) {
+    response.send(head.status, &head.headers.as_headers(), body);
+}
+
+/// Answers 500.
+#[cold]
+pub(crate) fn apologize(response: &mut Response, failure: &Failure, development: bool) {
+    if response.is_started() {
+        return;
+    }
+    let text = match development {
+        true => &failure.text,
+        false => "Internal Server Error\n",
+    };
+    response.send(500, [TEXT], text.as_bytes());
+}
+
+/// Lets the iterable of an answer that is sent come to its end.
+async fn finish(mut run: Run<'_>, asked: &Asked<'_>, response: &mut Response) {
+    let _ = response.flush().await;
+    Python::attach(|py| {
+        let rest = match asked.is_head() {
+            true => Ok(0),
+            false => run.exhaust(py),
+        };
+        match rest {
+            Ok(0) => {}
+            Ok(surplus) => complain(py, asked, &surplus_of(surplus)),
+            Err(error) => Failure::tell(py, &error, &asked.name()).heed(),
+        }
+        run.end(py);
+    });
+}
+
+/// Sends an answer block by block.
+async fn pour(
+    run: &mut Run<'_>,
+    head: Head,
+    length: Option<u64>,
+    mut block: Block,
+    asked: &Asked<'_>,
+    response: &mut Response,
+) {
+    let headers = head.headers.as_headers();
+    let mut writer = response.stream(head.status, &headers, length);
+    if !writer.is_wanted() {
+        let _ = writer.finish().await;
+        return;
+    }
+    loop {
+        let sent = match writer.write(block.as_bytes()).await {
+            Ok(()) => writer.flush().await,
+            failed => failed,
+        };
+        if let Err(error) = sent {
+            if error.kind() == std::io::ErrorKind::InvalidInput {
+                Python::attach(|py| complain(py, asked, &error.to_string()));
+            }
+            return;
+        }
+        let next = Python::attach(|py| {
+            drop(block);
+            match run.next(py) {
+                Ok(next) => Ok(next.map(Block::of)),
+                Err(error) => Err(Failure::tell(py, &error, &asked.name())),
+            }
+        });
+        match next {
+            Ok(Some(next)) => block = next,
+            Ok(None) => {
+                if let Err(error) = writer.finish().await {
+                    Python::attach(|py| complain(py, asked, &error.to_string()));
+                }
+                return;
+            }
+            // Without its end, so that the client does not take it for whole.
+            Err(failure) => return failure.heed(),
+        }
+    }
+}
+
+/// Sends a part of a file.
+async fn send_file(response: &mut Response, head: &Head, part: Part, asked: &Asked<'_>) {
+    let headers = head.headers.as_headers();
+    let mut writer = response.stream(head.status, &headers, Some(part.length));
+    let file = Rc::new(part.file);
+    let mut sent = Ok(());
+    if writer.is_wanted() {
+        sent = writer.write_file(&file, part.offset, part.length).await;
+    }
+    if sent.is_ok() {
+        sent = writer.finish().await;
+    }
+    if let Err(error) = sent
+        && error.kind() == std::io::ErrorKind::UnexpectedEof
+    {
+        Python::attach(|py| complain(py, asked, &error.to_string()));
+    }
+}
+
+pub(crate) fn surplus_of(bytes: u64) -> String {
+    format!("the body is longer than announced: {bytes} bytes were not sent")
+}
+
+/// Tells the application's author of a fault that is no error in Python.
+#[cold]
+pub(crate) fn complain(py: Python<'_>, asked: &Asked<'_>, what: &str) {
+    let error = pyo3::exceptions::PyValueError::new_err(what.to_owned());
+    Failure::tell(py, &error, &asked.name());
+}

@@ -1,0 +1,33 @@
+//! WSGI applications in Python (PEP 3333) on Prony's server: the extension module
+//! `prony_wsgi._prony_wsgi` of the package in `python/`.
+//!
+//! Not for: worker processes, static files, the access log (`prony-hosting`); finding
+//! an application in its module (`python/prony_wsgi/loading.py`).
+//!
+//! # How it goes
+//! [`command`] reads the words of `prony-wsgi`. [`application`] is the handler: with one
+//! thread it calls the application on the loop's own thread, attached to the interpreter
+//! for as long as that takes; with several, [`pool`]'s threads do, and the loop never
+//! waits for the interpreter. Either way a request is an environ ([`environ`]), a
+//! `start_response` ([`start`]), and then what is left to be done with what the
+//! application returned ([`run`]).
+#![deny(unsafe_op_in_unsafe_fn)]
+
+mod application;
+mod command;
+mod environ;
+mod failure;
+mod file;
+mod places;
+mod pool;
+mod run;
+mod site;
+mod start;
+
+#[pyo3::pymodule]
+mod _prony_wsgi {
+    #[pymodule_export]
+    use crate::command::{main, work};
+    #[pymodule_export]
+    use crate::file::FileWrapper;
+}

@@ -1,0 +1,338 @@
+//! Threads that run the application, while the loop does the input and output.
+//!
+//! A request goes to the threads as a [`Job`]; its answer comes back through a mailbox as
+//! [`Message`]s. A thread gives a block only when the one before is in the kernel's hands:
+//! what a slow client holds in memory is one block.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Mutex;
+
+use crossbeam_channel as channel;
+use prony_engine::{Sender, mailbox};
+use prony_http::{BodyWriter, Method, OwnedHeaders, Response, Version};
+use pyo3::exceptions::PyConnectionResetError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
+
+use crate::application::{Block, apologize, complain, send};
+use crate::environ::Asked;
+use crate::failure::Failure;
+use crate::file::Part;
+use crate::run::Run;
+use crate::site::{Begun, Body, Site};
+use crate::start::Head;
+
+/// A thread waits for the answer to each message but the first and the last.
+const MESSAGES_MAX: usize = 4;
+/// Blocks from this size on are sent from where Python has them.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+/// Seconds that threads may take to notice that the loop has ended. Their requests are
+/// over by then, so that one that does not is stuck.
+const PATIENCE_SECONDS: f64 = 1.0;
+
+/// The threads.
+pub(crate) struct Pool {
+    /// None once they are to end.
+    jobs: Option<channel::Sender<Job>>,
+    threads: Vec<Py<PyAny>>,
+}
+
+/// A request, and where its answer goes.
+struct Job {
+    method: Method,
+    path: String,
+    query: String,
+    version: Version,
+    headers: OwnedHeaders,
+    body: Vec<u8>,
+    peer: Option<SocketAddr>,
+    outlet: Outlet,
+}
+
+/// What a thread has for the loop.
+enum Message {
+    Whole(Head, Vec<u8>),
+    Head(Head, Option<u64>),
+    Data(Block, channel::Sender<Sent>),
+    File(Part, channel::Sender<Sent>),
+    /// The answer is whole.
+    End(channel::Sender<Sent>),
+    Failed(Failure),
+}
+
+/// What came of sending.
+enum Sent {
+    Well,
+    /// It was to HEAD: no more of it is needed.
+    Unwanted,
+    /// The client is gone.
+    Gone,
+    /// It is not as long as announced.
+    Wrong(String),
+}
+
+/// Where the answer to a request goes.
+#[derive(Clone)]
+pub(crate) struct Outlet(Sender<Message>);
+
+impl Pool {
+    /// Starts a thread for each of `sites`.
+    pub(crate) fn start(py: Python<'_>, sites: Vec<Site>) -> PyResult<Pool> {
+        let (sender, receiver) = channel::unbounded();
+        let class = py.import("threading")?.getattr("Thread")?;
+        let mut threads = Vec::new();
+        for (number, site) in sites.into_iter().enumerate() {
+            let receiver = receiver.clone();
+            let site = Mutex::new(Some(site));
+            let work = move |arguments: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| {
+                let site = site.lock().ok().and_then(|mut site| site.take());
+                if let Some(site) = site {
+                    serve(arguments.py(), &site, &receiver);
+                }
+            };
+            let settings = PyDict::new(py);
+            settings.set_item("target", PyCFunction::new_closure(py, None, None, work)?)?;
+            settings.set_item("name", format!("prony-wsgi-{number}"))?;
+            settings.set_item("daemon", true)?;
+            let thread = class.call((), Some(&settings))?;
+            thread.call_method0("start")?;
+            threads.push(thread.unbind());
+        }
+        Ok(Pool {
+            jobs: Some(sender),
+            threads,
+        })
+    }
+
+    /// Has a request answered by one of the threads.
+    pub(crate) async fn answer(
+        &self,
+        asked: &Asked<'_>,
+        response: &mut Response,
+        development: bool,
+    ) {
+        let (sender, mut receiver) = mailbox(MESSAGES_MAX);
+        let job = Job::of(asked, Outlet(sender));
+        let taken = self
+            .jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send(job).is_ok());
+        if !taken {
+            return;
+        }
+        let (head, length) = match receiver.recv().await {
+            Some(Message::Whole(head, body)) => return send(response, &head, &body),
+            Some(Message::Failed(failure)) => return apologize(response, &failure, development),
+            Some(Message::Head(head, length)) => (head, length),
+            _ => return,
+        };
+        let headers = head.headers.as_headers();
+        let mut writer = response.stream(head.status, &headers, length);
+        while let Some(message) = receiver.recv().await {
+            let (sent, told) = match message {
+                Message::Data(block, told) => (data(&mut writer, block).await, told),
+                Message::File(part, told) => (file(&mut writer, part).await, told),
+                Message::End(told) => {
+                    let sent = Sent::of(writer.finish().await);
+                    let _ = response.flush().await;
+                    let _ = told.send(sent);
+                    return;
+                }
+                _ => return,
+            };
+            let goes_on = matches!(sent, Sent::Well | Sent::Unwanted);
+            let _ = told.send(sent);
+            if !goes_on {
+                return;
+            }
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.jobs = None;
+        Python::attach(|py| {
+            for thread in &self.threads {
+                // What is stuck is a daemon, which does not hold up the end.
+                let _ = thread.call_method1(py, "join", (PATIENCE_SECONDS,));
+            }
+        });
+    }
+}
+
+async fn data(writer: &mut BodyWriter<'_>, block: Block) -> Sent {
+    if !writer.is_wanted() {
+        return Sent::Unwanted;
+    }
+    match writer.write(block.as_bytes()).await {
+        Ok(()) => Sent::of(writer.flush().await),
+        failed => Sent::of(failed),
+    }
+}
+
+async fn file(writer: &mut BodyWriter<'_>, part: Part) -> Sent {
+    if !writer.is_wanted() {
+        return Sent::Unwanted;
+    }
+    let file = Rc::new(part.file);
+    Sent::of(writer.write_file(&file, part.offset, part.length).await)
+}
+
+impl Sent {
+    fn of(sent: std::io::Result<()>) -> Sent {
+        use std::io::ErrorKind::{InvalidInput, UnexpectedEof};
+        match sent {
+            Ok(()) => Sent::Well,
+            Err(error) if matches!(error.kind(), InvalidInput | UnexpectedEof) => {
+                Sent::Wrong(error.to_string())
+            }
+            Err(_) => Sent::Gone,
+        }
+    }
+}
+
+impl Job {
+    fn of(asked: &Asked<'_>, outlet: Outlet) -> Job {
+        let mut headers = OwnedHeaders::default();
+        headers.copy_from(&asked.headers);
+        Job {
+            method: asked.method,
+            path: asked.path.to_owned(),
+            query: asked.query.to_owned(),
+            version: asked.version,
+            headers,
+            body: asked.body.to_vec(),
+            peer: asked.peer,
+            outlet,
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            method: self.method,
+            path: &self.path,
+            query: &self.query,
+            version: self.version,
+            headers: self.headers.as_headers(),
+            body: &self.body,
+            peer: self.peer,
+        }
+    }
+}
+
+impl Outlet {
+    fn put(&self, message: Message) -> PyResult<()> {
+        self.0
+            .send(message)
+            .map_err(|_| PyConnectionResetError::new_err("the client is gone"))
+    }
+
+    /// Puts what `message` makes, and waits until it was dealt with.
+    fn put_and_wait(
+        &self,
+        py: Python<'_>,
+        message: impl FnOnce(channel::Sender<Sent>) -> Message,
+    ) -> PyResult<Sent> {
+        let (told, answer) = channel::bounded(1);
+        self.put(message(told))?;
+        Ok(py.detach(move || answer.recv().unwrap_or(Sent::Gone)))
+    }
+
+    /// Sends a head.
+    pub(crate) fn head(&self, head: Head, length: Option<u64>) -> PyResult<()> {
+        self.put(Message::Head(head, length))
+    }
+
+    /// Sends what the application gave to `write`.
+    pub(crate) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
+        let body = Body::Python(data.clone());
+        match self.put_and_wait(py, |told| Message::Data(carried(body), told))? {
+            Sent::Well | Sent::Unwanted => Ok(()),
+            Sent::Gone => Err(PyConnectionResetError::new_err("the client is gone")),
+            Sent::Wrong(why) => Err(pyo3::exceptions::PyValueError::new_err(why)),
+        }
+    }
+}
+
+/// A block on its way to the loop.
+fn carried(body: Body<'_>) -> Block {
+    match body.as_bytes().len() {
+        0..COPIED_BYTES_MAX => Block::Own(body.into_vec()),
+        _ => Block::of(body),
+    }
+}
+
+/// One thread's work.
+fn serve(py: Python<'_>, site: &Site, jobs: &channel::Receiver<Job>) {
+    while let Ok(job) = py.detach(|| jobs.recv()) {
+        let asked = job.asked();
+        if let Err(error) = perform(py, site, &asked, &job.outlet) {
+            let failure = Failure::tell(py, &error, &asked.name());
+            failure.heed();
+            // A client that is gone needs no apology.
+            let _ = job.outlet.put(Message::Failed(failure));
+        }
+    }
+}
+
+/// Has the application answer one request.
+fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> PyResult<()> {
+    let (mut run, begun) = site.begin(py, asked, Some(outlet.clone()))?;
+    let end = match begun {
+        Begun::Whole {
+            head,
+            body,
+            has_rest,
+        } => {
+            // A client that is gone does not keep the application from its end.
+            let _ = outlet.put(Message::Whole(head, body.into_vec()));
+            if has_rest && !asked.is_head() {
+                match run.exhaust(py)? {
+                    0 => {}
+                    surplus => complain(py, asked, &crate::application::surplus_of(surplus)),
+                }
+            }
+            Sent::Well
+        }
+        Begun::File { head, part } => {
+            outlet.head(head, Some(part.length))?;
+            match outlet.put_and_wait(py, |told| Message::File(part, told))? {
+                Sent::Well | Sent::Unwanted => outlet.put_and_wait(py, Message::End)?,
+                other => other,
+            }
+        }
+        Begun::Blocks {
+            head,
+            length,
+            first,
+        } => {
+            if let Some(head) = head {
+                outlet.head(head, length)?;
+            }
+            pour(py, &mut run, first, outlet)?
+        }
+    };
+    if let Sent::Wrong(why) = end {
+        complain(py, asked, &why);
+    }
+    run.end(py);
+    Ok(())
+}
+
+/// Gives an answer block by block.
+fn pour(py: Python<'_>, run: &mut Run<'_>, first: Body<'_>, outlet: &Outlet) -> PyResult<Sent> {
+    let mut next = Some(first);
+    while let Some(body) = next {
+        if !body.as_bytes().is_empty() {
+            match outlet.put_and_wait(py, |told| Message::Data(carried(body), told))? {
+                Sent::Well => {}
+                Sent::Unwanted => break,
+                other => return Ok(other),
+            }
+        }
+        next = run.next(py)?;
+    }
+    outlet.put_and_wait(py, Message::End)
+}

@@ -1,0 +1,280 @@
+//! An application as one thread runs it, with what that thread keeps between requests.
+//! Not for: sending (`application`, `pool`).
+
+use std::cell::RefCell;
+
+use prony_http::Method;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+
+use crate::command::Own;
+use crate::environ::{Asked, Environs};
+use crate::file::{FileWrapper, Part, block};
+use crate::places::Places;
+use crate::pool::Outlet;
+use crate::run::Run;
+use crate::start::{Head, StartResponse};
+use prony_hosting::Settings;
+use pyo3::exceptions::{PyAssertionError, PyValueError};
+
+/// Bytes of a list's blocks that are put together and sent as one.
+const JOINED_BYTES_MAX: usize = 64 << 10;
+
+/// An application, on one thread.
+pub(crate) struct Site {
+    application: Py<PyAny>,
+    environs: Environs,
+    pub(crate) places: Places,
+    spare: RefCell<Option<Start>>,
+}
+
+/// A `start_response`: the object, and its method as the application sees it.
+pub(crate) struct Start {
+    pub(crate) object: Py<StartResponse>,
+    function: Py<PyAny>,
+}
+
+/// What an application has come to when its first bytes are there.
+pub(crate) enum Begun<'py> {
+    /// All of an answer.
+    Whole {
+        head: Head,
+        body: Body<'py>,
+        /// The iterable has to be run to its end and closed, after this is sent.
+        has_rest: bool,
+    },
+    /// An answer that comes in blocks.
+    Blocks {
+        /// None where `write` has sent it.
+        head: Option<Head>,
+        length: Option<u64>,
+        first: Body<'py>,
+    },
+    /// An answer whose body is a part of a file.
+    File { head: Head, part: Part },
+}
+
+/// Bytes of a body.
+pub(crate) enum Body<'py> {
+    Empty,
+    Python(Bound<'py, PyBytes>),
+    Own(Vec<u8>),
+}
+
+impl Body<'_> {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Body::Empty => &[],
+            Body::Python(bytes) => bytes.as_bytes(),
+            Body::Own(bytes) => bytes,
+        }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<u8> {
+        match self {
+            Body::Own(bytes) => bytes,
+            other => other.as_bytes().to_vec(),
+        }
+    }
+
+    fn length(&self) -> u64 {
+        self.as_bytes().len() as u64
+    }
+}
+
+impl Site {
+    pub(crate) fn new(
+        py: Python<'_>,
+        application: Py<PyAny>,
+        settings: &Settings,
+        own: &Own,
+    ) -> PyResult<Site> {
+        Ok(Site {
+            application,
+            environs: Environs::new(py, settings, own)?,
+            places: Places::new(py)?,
+            spare: RefCell::default(),
+        })
+    }
+
+    /// Calls the application, and goes on until its first bytes are there.
+    pub(crate) fn begin<'s, 'py>(
+        &'s self,
+        py: Python<'py>,
+        asked: &Asked<'_>,
+        outlet: Option<Outlet>,
+    ) -> PyResult<(Run<'s>, Begun<'py>)> {
+        let environ = self.environs.make(py, asked)?;
+        let start = self.take_start(py, outlet)?;
+        let function = start.function.bind(py).clone();
+        let object = start.object.clone_ref(py);
+        let mut run = Run::new(self, self.places.take(py)?, start);
+        let application = self.application.bind(py);
+        let returned = run.place().call2(application, &environ, &function)?;
+        drop((environ, function));
+        let began = Beginning {
+            start: object.bind(py).get(),
+            is_head: asked.method == Method::Head,
+            run: &mut run,
+        };
+        let begun = began.begin(py, returned)?;
+        Ok((run, begun))
+    }
+
+    fn take_start(&self, py: Python<'_>, outlet: Option<Outlet>) -> PyResult<Start> {
+        let spare = self.spare.borrow_mut().take();
+        let start = match spare {
+            Some(start) => start,
+            None => {
+                let object = Bound::new(py, StartResponse::default())?;
+                Start {
+                    function: object.getattr("start_response")?.unbind(),
+                    object: object.unbind(),
+                }
+            }
+        };
+        start.object.get().begin(outlet);
+        Ok(start)
+    }
+
+    /// The request is over: its `start_response` is taken again, where nobody else has it.
+    pub(crate) fn give_back(&self, _py: Python<'_>, start: Start) {
+        // SAFETY: the interpreter is attached, by `_py`, and the function alive, because
+        // `start` holds it.
+        let is_free = unsafe { ffi::Py_REFCNT(start.function.as_ptr()) } == 1;
+        start.object.get().end(!is_free);
+        if is_free {
+            *self.spare.borrow_mut() = Some(start);
+        }
+    }
+}
+
+/// Between an application's return and its first bytes.
+struct Beginning<'a, 's> {
+    start: &'a StartResponse,
+    is_head: bool,
+    run: &'a mut Run<'s>,
+}
+
+impl<'a> Beginning<'a, '_> {
+    fn begin<'py>(self, py: Python<'py>, returned: Bound<'py, PyAny>) -> PyResult<Begun<'py>> {
+        let written = self.start.take_written();
+        let is_plain = written.is_empty() && !self.start.is_sent();
+        if is_plain && let Some(body) = listed(&returned)? {
+            return self.whole(self.head()?, body, false);
+        }
+        if is_plain
+            && let Ok(wrapper) = returned.cast_exact::<FileWrapper>()
+            && let Some(part) = wrapper.get().part(py)
+        {
+            let head = self.head()?;
+            self.run.keep(&returned);
+            return self.file(head, part);
+        }
+        self.run.keep(&returned);
+        self.run.iterate(py)?;
+        if !written.is_empty() {
+            return self.blocks(Body::Own(written));
+        }
+        match self.run.next(py)? {
+            Some(first) => self.blocks(first),
+            None if self.start.is_sent() => self.blocks(Body::Empty),
+            None => self.whole(self.head()?, Body::Empty, true),
+        }
+    }
+
+    fn head(&self) -> PyResult<Head> {
+        self.start.take_head().ok_or_else(|| {
+            PyAssertionError::new_err(
+                "the application gave an answer and did not call start_response",
+            )
+        })
+    }
+
+    fn whole<'py>(&self, head: Head, body: Body<'py>, has_rest: bool) -> PyResult<Begun<'py>> {
+        let given = body.length();
+        let length = head.length.unwrap_or(given);
+        if length == given || !head.has_body() {
+            return Ok(Begun::Whole {
+                head,
+                body,
+                has_rest,
+            });
+        }
+        // What is not sent need not be there; its length is told.
+        if self.is_head && given == 0 {
+            return Ok(Begun::Blocks {
+                head: Some(head),
+                length: Some(length),
+                first: body,
+            });
+        }
+        Err(mismatch(length, given))
+    }
+
+    fn blocks<'py>(&self, first: Body<'py>) -> PyResult<Begun<'py>> {
+        if self.start.is_sent() {
+            return Ok(Begun::Blocks {
+                head: None,
+                length: None,
+                first,
+            });
+        }
+        let head = self.head()?;
+        match head.length {
+            Some(length) if length == first.length() => self.whole(head, first, true),
+            Some(length) if length < first.length() && head.has_body() => {
+                Err(mismatch(length, first.length()))
+            }
+            length => Ok(Begun::Blocks {
+                head: Some(head),
+                length,
+                first,
+            }),
+        }
+    }
+
+    fn file<'py>(&self, head: Head, part: Part) -> PyResult<Begun<'py>> {
+        let length = head.length.unwrap_or(part.length);
+        if length > part.length && head.has_body() {
+            return Err(mismatch(length, part.length));
+        }
+        let part = Part { length, ..part };
+        Ok(Begun::File { head, part })
+    }
+}
+
+#[cold]
+fn mismatch(announced: u64, given: u64) -> PyErr {
+    PyValueError::new_err(format!(
+        "Content-Length announces {announced} bytes, and the application gave {given}"
+    ))
+}
+
+/// The body in a list or a tuple of few bytes; None for everything else.
+fn listed<'py>(returned: &Bound<'py, PyAny>) -> PyResult<Option<Body<'py>>> {
+    if let Ok(list) = returned.cast_exact::<PyList>() {
+        match list.len() {
+            0 => Ok(Some(Body::Empty)),
+            1 => Ok(Some(Body::Python(block(list.get_item(0)?)?))),
+            _ => joined(list.iter()),
+        }
+    } else if let Ok(tuple) = returned.cast_exact::<PyTuple>() {
+        joined(tuple.iter())
+    } else {
+        Ok(None)
+    }
+}
+
+fn joined<'py>(blocks: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Option<Body<'py>>> {
+    let mut whole = Vec::new();
+    for given in blocks {
+        let given = block(given)?;
+        if whole.len() + given.as_bytes().len() > JOINED_BYTES_MAX {
+            return Ok(None);
+        }
+        whole.extend_from_slice(given.as_bytes());
+    }
+    Ok(Some(Body::Own(whole)))
+}

@@ -1,0 +1,222 @@
+"""A running `prony-wsgi`, and a client that shows every byte."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+APPS = HERE / "apps"
+# Seconds for whatever should come at once, on a machine that does other things, too.
+PATIENCE = 30.0
+
+
+class Late(Exception):
+    """Something did not come in its time."""
+
+
+@dataclass
+class Answer:
+    """An answer as it came."""
+
+    status: int
+    reason: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def all(self, name: str) -> list[str]:
+        """The values of a header."""
+        return [value for key, value in self.headers if key == name.lower()]
+
+    def one(self, name: str) -> str:
+        """The value of a header that is there once."""
+        (value,) = self.all(name)
+        return value
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def ask(
+        self,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """Sends a request and reads its answer."""
+        lines = {"Host": "test", **(headers or {})}
+        if body is not None:
+            lines["Content-Length"] = str(len(body))
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self.send(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + (body or b""))
+        return self.read(method)
+
+    def read_head(self) -> Answer:
+        line = self.file.readline()
+        if not line:
+            raise EOFError("the server has closed the connection")
+        _, status, reason = line.decode("latin-1").rstrip("\r\n").split(" ", 2)
+        headers = []
+        while line := self.file.readline().rstrip(b"\r\n"):
+            name, _, value = line.decode("latin-1").partition(":")
+            headers.append((name.lower(), value.strip()))
+        return Answer(int(status), reason, headers, b"")
+
+    def read(self, method: str = "GET") -> Answer:
+        """Reads an answer; raises EOFError where it is cut off."""
+        answer = self.read_head()
+        if method == "HEAD" or answer.status in (204, 304):
+            return answer
+        if answer.all("transfer-encoding") == ["chunked"]:
+            answer.body = b"".join(self.chunks())
+        elif lengths := answer.all("content-length"):
+            answer.body = self.exactly(int(lengths[0]))
+        else:
+            answer.body = self.file.read()
+        return answer
+
+    def chunk(self) -> bytes:
+        size = self.file.readline()
+        if not size:
+            raise EOFError("cut off between chunks")
+        data = self.exactly(int(size, 16))
+        self.exactly(2)
+        return data
+
+    def chunks(self) -> Iterator[bytes]:
+        while data := self.chunk():
+            yield data
+
+    def exactly(self, size: int) -> bytes:
+        data = self.file.read(size)
+        if len(data) < size:
+            raise EOFError(f"cut off after {len(data)} of {size} bytes")
+        return data
+
+
+@dataclass
+class Server:
+    """A server; what it says can be waited for."""
+
+    process: subprocess.Popen[bytes]
+    port: int = 0
+    said: str = ""
+    connections: list[Client] = field(default_factory=list)
+
+    def wait_for(self, text: str) -> str:
+        """Reads what it prints until this is there; yields all so far."""
+        stream = self.process.stdout
+        assert stream is not None
+        due = time.monotonic() + PATIENCE
+        while text not in self.said:
+            left = due - time.monotonic()
+            if left <= 0 or not select.select([stream], [], [], left)[0]:
+                raise Late(f"never said {text!r}, but:\n{self.said}")
+            more = os.read(stream.fileno(), 65536)
+            if not more:
+                raise Late(f"ended before it said {text!r}:\n{self.said}")
+            self.said += more.decode(errors="replace")
+        return self.said
+
+    def rest(self) -> str:
+        """Waits for its end; yields all that it printed."""
+        output, _ = self.process.communicate(timeout=PATIENCE)
+        self.said += output.decode(errors="replace")
+        return self.said
+
+    def stop(self) -> int:
+        """Ends it gracefully; yields its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        self.rest()
+        return self.process.returncode
+
+    def connect(self) -> Client:
+        client = Client(self.port)
+        self.connections.append(client)
+        return client
+
+    def ask(
+        self,
+        path: str = "/",
+        *,
+        method: str = "GET",
+        headers: dict[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> Answer:
+        """Asks on a connection of its own."""
+        with Client(self.port) as client:
+            return client.ask(path, method=method, headers=headers, body=body)
+
+
+@contextmanager
+def running(*words: str, cwd: Path = APPS) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with these words; nothing of it is left afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "prony_wsgi", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        yield process
+    finally:
+        # Its workers die with it.
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+Serve = Callable[..., Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Starts servers, which end with the test."""
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+
+        def start(application: str, *words: str, cwd: Path = APPS) -> Server:
+            process = stack.enter_context(running(application, "0", *words, cwd=cwd))
+            server = Server(process)
+            said = server.wait_for("\n")
+            while "listening on " not in said:
+                said = server.wait_for("listening on ")
+            rest = server.wait_for("\n").partition("listening on http://")[2]
+            while "\n" not in rest:
+                rest = server.wait_for(rest + "\n").partition("listening on http://")[2]
+            server.port = int(rest.split()[0].rpartition(":")[2])
+            stack.callback(lambda: [client.close() for client in server.connections])
+            return server
+
+        yield start
