@@ -78,6 +78,7 @@ subjects! {
     go_net_http: "go/net-http",
     lua_nginx_lua: "lua/nginx-lua",
     lua_openresty: "lua/openresty",
+    lua_prony_host: "lua/prony-host",
     node_eventloop: "node/eventloop",
     node_express: "node/express",
     node_fastify: "node/fastify",
