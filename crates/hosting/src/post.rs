@@ -80,7 +80,7 @@ pub fn alone<H: Handler + 'static>(
             }),
             number: 0,
         };
-        let site = Site::new(load(&post)?, None, Rc::default());
+        let site = Site::new(load(&post)?, &post, None, Rc::default())?;
         let told = writeln!(out, "listening on http://{address}");
         // Who does not read it does not want to know.
         let _ = told.and_then(|()| out.flush());

@@ -138,15 +138,17 @@ impl Place {
             settings: Rc::clone(&settings),
             number: start.number,
         };
-        let application = match load(&post) {
-            Ok(application) => application,
+        let spent = Rc::new(Bell::default());
+        let loaded = load(&post).and_then(|application| {
+            Site::new(application, &post, start.requests_max, Rc::clone(&spent))
+        });
+        let site = match loaded {
+            Ok(site) => site,
             Err(LoadError(why)) => {
                 tell(&channel, Kind::Failed, &why);
                 return Ok(());
             }
         };
-        let spent = Rc::new(Bell::default());
-        let site = Site::new(application, start.requests_max, Rc::clone(&spent));
         let server = Server::new(&handle, server_options(&settings), site);
         let (sender, received) = mailbox(PASSED_MAX);
         let source = match socket {

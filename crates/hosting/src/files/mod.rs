@@ -21,6 +21,7 @@
 mod beneath;
 mod coding;
 mod conditions;
+pub mod fuzz;
 mod path;
 mod resource;
 #[cfg(test)]
