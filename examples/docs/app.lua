@@ -1,0 +1,71 @@
+--- The documentation of Prony's host, as a site that the host serves: pages from Markdown,
+--- and a search. From the repository's root:
+---
+---     ./prony host --path examples --static examples/docs/static docs.app:app
+
+local prony = require("prony")
+
+local app = prony.application()
+
+local settings = app:config({
+  title = "Prony's host",
+  tagline = "Web applications in Lua and Python, on a server that keeps up.",
+  excerpt = { letters = 160, results_max = 20 },
+})
+
+local pages = app:pages("content")
+
+app:global("site", { title = settings.title, tagline = settings.tagline })
+
+--- What stands around the first place of the words in a page's text.
+local function excerpt(text, at)
+  local first = math.max(1, at - settings.excerpt.letters / 2)
+  local piece = text:sub(first, first + settings.excerpt.letters)
+  -- Never half a letter at either end.
+  piece = piece:gsub("^[\128-\191]+", ""):gsub("[\192-\255][\128-\191]*$", "")
+  return (piece:gsub("[%s`#*|]+", " "))
+end
+
+local function search(words)
+  local found = {}
+  local wanted = words:lower()
+  for _, page in ipairs(pages) do
+    local at = page.text:lower():find(wanted, 1, true)
+    local in_title = page.title:lower():find(wanted, 1, true)
+    if at or in_title then
+      table.insert(found, { title = page.title, url = page.url, excerpt = excerpt(page.text, at or 1), first = in_title and 0 or 1 })
+    end
+  end
+  table.sort(found, function(a, b)
+    if a.first ~= b.first then
+      return a.first < b.first
+    end
+    return a.title < b.title
+  end)
+  for at = #found, settings.excerpt.results_max + 1, -1 do
+    found[at] = nil
+  end
+  return found
+end
+
+app:get("/search", function(request)
+  local words = request:query("q", ""):match("^%s*(.-)%s*$")
+  return app:render("search.html", {
+    words = words,
+    results = words ~= "" and search(words) or {},
+    pages = app.page_list,
+  })
+end, "search")
+
+app:error(404, function(request)
+  return app:render("missing.html", { path = request.path, pages = app.page_list })
+end)
+
+--- The list of pages, which each page shows, converted for templates once.
+local entries = {}
+for at, page in ipairs(pages) do
+  entries[at] = { title = page.title, url = page.url, path = page.path }
+end
+app.page_list = prony.constant(entries)
+
+return { app = app }
