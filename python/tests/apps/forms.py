@@ -389,7 +389,6 @@ VALIDATED = {
     for name, application in {
         "plain": plain,
         "several": several,
-        "generator": generator,
         "announced": announced,
         "instance": Instance,
         "writer": writer,
