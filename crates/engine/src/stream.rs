@@ -13,6 +13,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 
 use crate::buffers::{FileRange, Received, SendBuf};
 use crate::config::{ConnectOptions, DriverKind, ListenOptions};
+use crate::driver::socket::{Blocking, accept_waiting};
 use crate::driver::{Op, Role, Socket, Token};
 use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
 use crate::slab::Key;
@@ -438,12 +439,28 @@ impl Listener {
         })
     }
 
-    /// Accepts no more, and yields what this loop had accepted by then; None once there
-    /// is no more of that. What waits in the kernel's backlog is left there, for others
-    /// that listen on the same socket; dropping the listener then resets nothing.
+    /// Accepts no more, and yields what this loop had accepted by then, and then what
+    /// waits in the kernel's backlog; None once there is nothing more. For a listener
+    /// whose socket others listen on as well: the kernel may have told this loop alone of
+    /// a connection, and the others would then not look for it. They still take part, so
+    /// that under load there may always be one more: end it after some.
     pub async fn accept_rest(&self) -> Option<Stream> {
-        let socket = poll_fn(|cx| self.poll_rest(cx)).await?;
+        let socket = match poll_fn(|cx| self.poll_rest(cx)).await {
+            Some(socket) => socket,
+            None => self.accept_waiting()?,
+        };
         Some(Stream::new(self.core.clone(), StreamSlot::new(socket)))
+    }
+
+    /// Accepts past the driver, which has no operation that does not wait.
+    fn accept_waiting(&self) -> Option<Socket> {
+        let blocking = match self.core.kind {
+            DriverKind::Ring => Blocking::Yes,
+            DriverKind::Epoll => Blocking::No,
+            DriverKind::Sim => return None,
+        };
+        let net = self.core.net.borrow();
+        accept_waiting(net.listeners.get(self.key)?.socket, blocking)
     }
 
     fn poll_rest(&self, cx: &Context<'_>) -> Poll<Option<Socket>> {

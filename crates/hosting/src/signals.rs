@@ -27,12 +27,14 @@ impl Signals {
         Signals::new(&[SIGHUP])
     }
 
-    /// SIGTERM alone, for a worker: a terminal's SIGINT goes to all processes at once,
-    /// and the supervisor is the one that says what follows from it.
+    /// SIGTERM alone, for a worker: a terminal's SIGINT and SIGHUP go to all processes at
+    /// once, and the supervisor is the one that says what follows from them.
     pub(crate) fn to_leave() -> io::Result<Signals> {
-        // Heard, and of no effect.
-        let unused = Arc::new(AtomicBool::new(false));
-        signal_hook::flag::register(SIGINT, unused)?;
+        for signal in [SIGINT, SIGHUP] {
+            // Heard, and of no effect.
+            let unused = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, unused)?;
+        }
         Signals::new(&[SIGTERM])
     }
 

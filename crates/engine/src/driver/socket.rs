@@ -7,12 +7,13 @@ use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketFlags, SocketType, bind, getpeername, getsockname, ipproto,
-    listen, socket_with,
+    AddressFamily, SocketAddrAny, SocketFlags, SocketType, accept_with, bind, getpeername,
+    getsockname, ipproto, listen, socket_with,
 };
 
 use super::{Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket};
@@ -90,6 +91,28 @@ pub(crate) fn open_listener(
     listen(&fd, i32::try_from(options.backlog).unwrap_or(i32::MAX))?;
     let local = inet(getsockname(&fd)?)?;
     Ok((Socket::own(fd), local))
+}
+
+/// How long [`accept_waiting`] may wait where another takes what it saw.
+const ACCEPT_WAIT: Duration = Duration::from_millis(1);
+
+/// A connection that waits already, if there is one.
+pub(crate) fn accept_waiting(listener: Socket, blocking: Blocking) -> Option<Socket> {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let fd = listener.fd();
+    // The socket may be a blocking one, and its flags are shared with other processes:
+    // looking first makes waiting unlikely, and the time-out makes it short.
+    if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)) != Ok(1) {
+        return None;
+    }
+    sockopt::set_socket_timeout(fd, sockopt::Timeout::Recv, Some(ACCEPT_WAIT)).ok()?;
+    let accepted = accept_with(fd, blocking.flags());
+    // Connections inherit it. Those of now do no harm with it: a loop's receives never block.
+    let _ = sockopt::set_socket_timeout(fd, sockopt::Timeout::Recv, None);
+    accepted.ok().map(Socket::own)
 }
 
 /// A socket that can connect to `address`.

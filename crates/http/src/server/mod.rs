@@ -7,7 +7,7 @@
 //! any connection is answered, with `connection: close`. A connection at rest
 //! is kept for `stop_idle_grace`, for a request that is on its way. All this
 //! within `stop_timeout`. A [`Stopper`] stops a server in another way: where others
-//! listen on the same socket, the kernel's backlog is left to them.
+//! listen on the same socket, they take what comes to the kernel's backlog from then on.
 
 mod connection;
 mod share;
@@ -38,6 +38,9 @@ pub(crate) use shared::{Link, PIECE_BYTES, Shared};
 const ACCEPT_PAUSE: Nanos = Nanos::from_millis(10);
 /// Turns of the loop without a new connection after which the backlog is empty.
 const QUIET_TURNS: u32 = 2;
+/// Connections taken in after the listener has stopped. Under load there may always be
+/// one more, and where others listen they take what remains.
+const REST_MAX: usize = 4096;
 
 /// Answers requests. One handler serves all connections of a loop; those of one
 /// connection are answered one after another.
@@ -59,8 +62,8 @@ pub enum Source {
 /// How a server is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stopping {
-    /// Whether what waits in the kernel's backlog is taken in as well. False where
-    /// others listen on the same socket.
+    /// Whether the kernel's backlog is taken in until it is empty. False where others
+    /// listen on the same socket: then only what waits there at that moment is.
     pub takes_backlog: bool,
     /// How long a connection at rest is kept for a request that may be on its way.
     pub idle_grace: Nanos,
@@ -280,7 +283,10 @@ impl Room {
             self.take_backlog(handler, &mut source).await;
         }
         if let Source::Listener(listener) = &source {
-            while let Some(stream) = listener.accept_rest().await {
+            for _ in 0..REST_MAX {
+                let Some(stream) = listener.accept_rest().await else {
+                    break;
+                };
                 self.start(handler, stream);
             }
         }
