@@ -12,6 +12,7 @@ mod home;
 mod host;
 mod load;
 mod log;
+mod lua;
 mod report;
 mod run;
 mod serve;
@@ -100,6 +101,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Host(words) => host::run(&words, streams),
+        Command::Lua(words) => lua::run(&words),
         Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

@@ -63,7 +63,7 @@ fn plot(picture: Picture) -> Plot {
 }
 
 /// The records of the run in `dir`, and what they are worth.
-fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
+pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
     let stored = store::read(dir)?;
     let mut histograms = BTreeMap::new();
     for trial in &stored.trials {

@@ -11,6 +11,7 @@ use prony_bench::Work;
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
 use crate::log::words::LogWords;
+use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
 use prony_base::typed::duration;
 use prony_base::typed::size;
@@ -56,6 +57,8 @@ pub enum Command {
     Serve(ServeOptions),
     /// Host a web application in Lua
     Host(HostWords),
+    /// Run a Lua file with the host's framework at hand: tests of an application, for one
+    Lua(LuaWords),
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,

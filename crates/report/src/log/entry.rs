@@ -133,6 +133,9 @@ pub struct CellEntry {
     pub session: Option<f64>,
     /// Latency; `None` where none is known.
     pub latency: Option<Latency>,
+    /// Longest that a connection took to be let in, nanoseconds; 0 where it is not known. No latency holds it.
+    #[serde(default)]
+    pub connect_max_ns: u64,
     /// CPU time of the subject a request, nanoseconds.
     pub cpu_ns: Option<f64>,
     /// Peak of the resident memory of its largest process.
@@ -309,13 +312,7 @@ fn settings(plan: &Plan) -> Vec<Pair> {
         ("seed", plan.seed.to_string()),
     ];
     if plan.quick {
-        pairs.insert(
-            0,
-            (
-                "a short look",
-                "--quick: fewer blocks, shorter windows".to_owned(),
-            ),
-        );
+        pairs.insert(0, ("--quick", "(a short look)".to_owned()));
     }
     let pair = |(name, value): (&str, String)| Pair {
         name: name.to_owned(),
@@ -456,6 +453,11 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
         session: (!unusable).then(|| geometric_mean(&rates)).flatten(),
         latency: latency(run, &case, figures),
+        connect_max_ns: case
+            .measured()
+            .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max))
+            .max()
+            .unwrap_or(0),
         cpu_ns: middle(figures.cpu_subject_ns),
         memory_bytes: middle(figures.memory_peak_bytes),
         completed: match client {

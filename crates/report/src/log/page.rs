@@ -379,7 +379,7 @@ fn beside(account: &Account) -> String {
             (low.min(*r), high.max(*r))
         });
     let range = match ratios.len() {
-        1 => format!("× {}", numbers::ratio(low)),
+        _ if numbers::ratio(low) == numbers::ratio(high) => format!("× {}", numbers::ratio(low)),
         _ => format!("× {} to × {}", numbers::ratio(low), numbers::ratio(high)),
     };
     let count = match ratios.len() {
@@ -414,7 +414,8 @@ fn beside(account: &Account) -> String {
         .collect();
     let said = match (higher, lower) {
         (0, 0) => "no change is shown".to_owned(),
-        _ => format!("{higher} are higher and {lower} lower, the rest is not told apart"),
+        _ if higher + lower == ratios.len() => format!("{higher} higher, {lower} lower"),
+        _ => format!("{higher} higher, {lower} lower, the rest not told apart"),
     };
     format!(
         "{count} {range} of what they were; {said}. Sessions of one state lie {} apart (standard deviation, {most} degrees \

@@ -174,7 +174,9 @@ fn of_servers(cells: &[&CellEntry], kind: &str, section: &Section) -> Table {
         ];
         columns.extend(names.map(|name| column(name, true)));
     }
-    columns.extend(told.queue.then(|| column("listen overflows", true)));
+    if told.queue {
+        columns.extend(["slowest connect", "listen overflows"].map(|name| column(name, true)));
+    }
     columns.extend(told.verdict.then(|| column("verdict", false)));
     let row = |cell: &&CellEntry| {
         let [rate, ends] = rate(cell);
@@ -186,7 +188,11 @@ fn of_servers(cells: &[&CellEntry], kind: &str, section: &Section) -> Table {
             entries.push(counted(cell, error_count(cell)));
         }
         let overflows = cell.counters.get(QUEUE[0]).copied().unwrap_or(0);
-        entries.extend(told.queue.then(|| counted(cell, overflows)));
+        if told.queue {
+            let slowest = (cell.connect_max_ns > 0).then_some(cell.connect_max_ns as f64);
+            entries.push(shown(slowest, numbers::time));
+            entries.push(counted(cell, overflows));
+        }
         entries.extend(told.verdict.then(|| text(verdict(cell))));
         Row {
             entries,

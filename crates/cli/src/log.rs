@@ -1,0 +1,198 @@
+//! `prony log`: the runs of an experiment as a dated log.
+//!
+//! ```text
+//! run directories ──> entries (kept in the history) ──> what may be said of them ──> document
+//! ```
+
+mod file;
+mod history;
+mod json;
+pub mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use prony_record::{Plan, layout};
+use prony_report::log::{self, Entry, History};
+
+use crate::report;
+use crate::{Ending, Streams};
+use history::Kept;
+use words::LogWords;
+
+/// Name of the history among the run directories.
+const HISTORY: &str = "history.sqlite";
+
+/// Runs `prony log`.
+pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    if !words.experiment.is_file() {
+        bail!(
+            "{}: there is no such experiment",
+            words.experiment.display()
+        );
+    }
+    let name = file_name(&words.experiment);
+    let runs = found(words, &name, streams)?;
+    let path = words
+        .history
+        .clone()
+        .unwrap_or_else(|| words.runs.join(HISTORY));
+    if runs.is_empty() && !path.exists() {
+        bail!(
+            "no run of {name} in {}; make one with: prony run {}",
+            words.runs.display(),
+            words.experiment.display()
+        );
+    }
+    let mut kept = Kept::open(&path, words.rebuild)?;
+    bring_up_to_date(&mut kept, &name, &runs, words.rebuild, streams)?;
+    let entries = kept.entries(&name)?;
+    let history = log::history(&entries);
+    if let Some(document) = &words.document {
+        write_document(document, &words.experiment, &history, streams)?;
+    }
+    tell(words, &history, streams)?;
+    let newest = history.accounts.last();
+    let slower = newest.is_some_and(|account| account.regressions().next().is_some());
+    Ok(match slower && words.fail_on_regression {
+        true => Ending::Failed,
+        false => Ending::Done,
+    })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The run directories of the experiment called `name`.
+fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Result<Vec<PathBuf>> {
+    let mut dirs = Vec::new();
+    if words.runs.is_dir() {
+        let listed = fs::read_dir(&words.runs)
+            .with_context(|| format!("cannot read {}", words.runs.display()))?;
+        dirs.extend(listed.flatten().map(|entry| entry.path()));
+        dirs.retain(|dir| dir.join(layout::PLAN).is_file());
+        dirs.sort();
+    }
+    let mut own = Vec::new();
+    for dir in dirs {
+        match experiment_of(&dir) {
+            Ok(other) if other == name => own.push(dir),
+            Ok(_) => {}
+            Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+        }
+    }
+    for dir in &words.run {
+        let other = experiment_of(dir)?;
+        if other != name {
+            bail!("{} is a run of {other}, not of {name}", dir.display());
+        }
+        own.push(dir.clone());
+    }
+    Ok(own)
+}
+
+/// Name of the experiment file that the run in `dir` is of.
+fn experiment_of(dir: &Path) -> anyhow::Result<String> {
+    let path = dir.join(layout::PLAN);
+    let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let plan: Plan = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
+    Ok(file_name(Path::new(&plan.experiment)))
+}
+
+/// Reads the run directories that the history does not have as they are.
+fn bring_up_to_date(
+    kept: &mut Kept,
+    name: &str,
+    runs: &[PathBuf],
+    rebuild: bool,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let mut there = Vec::new();
+    for dir in runs {
+        let stamp = history::stamp(dir)?;
+        let dir = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+        let path = dir.to_string_lossy().into_owned();
+        if rebuild || !kept.has(name, &path, &stamp)? {
+            // One that cannot be read must not keep the others from being logged.
+            match entry(&dir) {
+                Ok(Some(entry)) => kept.put(name, &path, &stamp, &entry)?,
+                Ok(None) => {}
+                Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+            }
+        }
+        there.push(path);
+    }
+    kept.mark_gone(name, &there)
+}
+
+/// The entry of a run; `None` where no trial of it has ended.
+fn entry(dir: &Path) -> anyhow::Result<Option<Entry>> {
+    let (run, _) = report::read(dir)?;
+    Ok((!run.trials.is_empty()).then(|| Entry::of(&run, &file_name(dir))))
+}
+
+fn write_document(
+    path: &Path,
+    experiment: &Path,
+    history: &History,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let before = file::read(path)?;
+    let document = match &before {
+        Some(text) => text.clone(),
+        None => heading(experiment, history),
+    };
+    let written = log::written(&document, &log::regions(history))
+        .map_err(|damaged| anyhow::anyhow!("{}:{}: {}", path.display(), damaged.line, damaged.what))
+        .context("the document is left as it is")?;
+    if before.as_deref() != Some(&written.text) {
+        file::replace(path, before.as_deref(), &written.text)?;
+    }
+    writeln!(
+        streams.err,
+        "{}: {} added, {} regions written again, {} left out as you did",
+        path.display(),
+        entries(written.added.len()),
+        written.replaced.len(),
+        entries(written.left_out.len()),
+    )?;
+    Ok(())
+}
+
+fn entries(count: usize) -> String {
+    match count {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
+    }
+}
+
+/// How a document begins that is not there yet: from then on it is its author's.
+fn heading(experiment: &Path, history: &History) -> String {
+    let newest = history.accounts.last().map(|account| &account.entry);
+    let title = newest
+        .map(|entry| entry.title.trim())
+        .filter(|title| !title.is_empty());
+    let title = title.map_or_else(|| file_name(experiment), str::to_owned);
+    let question = newest.map_or("", |entry| entry.question.trim());
+    let mut text = format!("# Performance log: {}\n\n", title.replace('\n', " "));
+    if !question.is_empty() {
+        text.push_str(&format!("{}\n\n", question.replace('\n', " ")));
+    }
+    text
+}
+
+fn tell(words: &LogWords, history: &History, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+    if words.json {
+        return Ok(streams.out.write_all(json::json(history)?.as_bytes())?);
+    }
+    match &words.document {
+        Some(path) => writeln!(streams.out, "{}", path.display())?,
+        None => streams.out.write_all(log::brief(history).as_bytes())?,
+    }
+    Ok(())
+}

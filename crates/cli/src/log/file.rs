@@ -1,0 +1,69 @@
+//! A document that a person edits and a program writes: read whole, replaced in one step.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+
+/// Largest document that is read.
+const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
+
+/// The text of a document; `None` where there is none.
+pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
+    let size = match fs::metadata(path) {
+        Ok(about) => about.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+    };
+    if size > DOCUMENT_BYTES_MAX {
+        bail!(
+            "{}: larger than the {DOCUMENT_BYTES_MAX} bytes that are read",
+            path.display()
+        );
+    }
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) => bail!(
+            "{}: not UTF-8 from byte {} on; it is left as it is",
+            path.display(),
+            error.utf8_error().valid_up_to()
+        ),
+    }
+}
+
+/// Puts `text` in place of the document, whole or not at all, with the permissions that it had. `before` is
+/// what was read: where the file says something else by now, somebody is editing it, and it is left alone.
+pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<()> {
+    // Behind a symbolic link it is the file that is replaced, not the link.
+    let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let fresh = folder.join(format!(".{name}.{}", std::process::id()));
+    let outcome = write_new(&fresh, &place, text).and_then(|()| {
+        if read(&place)?.as_deref() != before {
+            bail!("{} was changed meanwhile; write it again", path.display());
+        }
+        fs::rename(&fresh, &place).with_context(|| format!("cannot write {}", path.display()))
+    });
+    if outcome.is_err() {
+        let _ = fs::remove_file(&fresh);
+    }
+    outcome
+}
+
+fn write_new(fresh: &Path, place: &Path, text: &str) -> anyhow::Result<()> {
+    let wrong = || format!("cannot write {}", fresh.display());
+    let mut file = File::create(fresh).with_context(wrong)?;
+    if let Ok(about) = fs::metadata(place) {
+        file.set_permissions(about.permissions())
+            .with_context(wrong)?;
+    }
+    file.write_all(text.as_bytes()).with_context(wrong)?;
+    file.sync_all().with_context(wrong)
+}

@@ -1,0 +1,199 @@
+//! The entries of logs, kept in SQLite: an index that is made from run directories, and made again at will. Only of a run
+//! whose directory is gone is it the last that is left.
+//!
+//! Not for: what an entry holds (`prony_report::log`).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use anyhow::{Context as _, bail};
+use prony_record::layout;
+use prony_report::log::{ENTRY_SCHEMA, Entry};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+/// Version of the tables; kept in the file as its `user_version`.
+const SCHEMA: i64 = 1;
+const TABLES: &str = "
+    CREATE TABLE entries (
+        experiment TEXT NOT NULL,      -- name of the experiment's file
+        id TEXT NOT NULL,              -- of the entry: date and folder
+        path TEXT NOT NULL,            -- of the run directory
+        stamp TEXT NOT NULL,           -- what its files were like when it was read
+        started_unix_ms INTEGER NOT NULL,
+        gone INTEGER NOT NULL,         -- 1: the run directory is not there any more
+        entry TEXT NOT NULL,           -- JSON
+        PRIMARY KEY (experiment, id)
+    ) STRICT;
+";
+
+/// An open history.
+pub struct Kept {
+    database: Connection,
+    path: PathBuf,
+}
+
+impl Kept {
+    /// Opens the history, or makes it. One that cannot be used is an error, or with `rebuild` put aside.
+    pub fn open(path: &Path, rebuild: bool) -> anyhow::Result<Kept> {
+        match Kept::open_as_it_is(path) {
+            Ok(kept) => Ok(kept),
+            Err(_) if rebuild && path.is_file() => {
+                let aside = path.with_extension("sqlite.old");
+                fs::rename(path, &aside)
+                    .with_context(|| format!("cannot put {} aside", path.display()))?;
+                Kept::open_as_it_is(path)
+            }
+            Err(error) => Err(error.context(
+                "the history cannot be used; --rebuild makes it again from the run directories and puts this one aside",
+            )),
+        }
+    }
+
+    fn open_as_it_is(path: &Path) -> anyhow::Result<Kept> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let wrong = || path.display().to_string();
+        let mut database = Connection::open(path).with_context(wrong)?;
+        database
+            .busy_timeout(std::time::Duration::from_secs(10))
+            .with_context(wrong)?;
+        let change = database
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .with_context(wrong)?;
+        let version: i64 = change
+            .query_row("PRAGMA user_version", [], |row| row.get(0))
+            .with_context(wrong)?;
+        let tables: i64 = change
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .with_context(wrong)?;
+        match (version, tables) {
+            (SCHEMA, _) => {}
+            (0, 0) => {
+                change.execute_batch(TABLES).with_context(wrong)?;
+                change
+                    .pragma_update(None, "user_version", SCHEMA)
+                    .with_context(wrong)?;
+            }
+            (0, _) => bail!("{}: a database of something else", path.display()),
+            (other, _) => bail!(
+                "{}: schema {other}, this Prony reads schema {SCHEMA}",
+                path.display()
+            ),
+        }
+        change.commit().with_context(wrong)?;
+        Ok(Kept {
+            database,
+            path: path.to_owned(),
+        })
+    }
+
+    fn wrong(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// Whether the run directory was read as it is now.
+    pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> anyhow::Result<bool> {
+        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?";
+        let found = self
+            .database
+            .query_row(query, params![experiment, path, stamp], |_| Ok(()))
+            .optional()
+            .with_context(|| self.wrong())?;
+        Ok(found.is_some())
+    }
+
+    /// Keeps an entry in place of the one that it had, wherever its directory was then.
+    pub fn put(
+        &mut self,
+        experiment: &str,
+        path: &str,
+        stamp: &str,
+        entry: &Entry,
+    ) -> anyhow::Result<()> {
+        let started = i64::try_from(entry.started_unix_ms).unwrap_or(i64::MAX);
+        let change = "INSERT OR REPLACE INTO entries (experiment, id, path, stamp, started_unix_ms, gone, entry)
+                      VALUES (?, ?, ?, ?, ?, 0, ?)";
+        let values = params![
+            experiment,
+            entry.id,
+            path,
+            stamp,
+            started,
+            serde_json::to_string(entry)?
+        ];
+        self.database
+            .execute(change, values)
+            .with_context(|| self.wrong())?;
+        Ok(())
+    }
+
+    /// Marks the entries of which there is no run directory any more, neither among `there` nor where it was.
+    pub fn mark_gone(&mut self, experiment: &str, there: &[String]) -> anyhow::Result<()> {
+        let wrong = self.wrong();
+        let change = self.database.transaction().with_context(|| wrong.clone())?;
+        let known: Vec<(String, String)> = {
+            let mut query = change
+                .prepare("SELECT id, path FROM entries WHERE experiment = ?")
+                .with_context(|| wrong.clone())?;
+            let rows = query.query_map([experiment], |row| Ok((row.get(0)?, row.get(1)?)));
+            rows.and_then(Iterator::collect)
+                .with_context(|| wrong.clone())?
+        };
+        for (id, path) in known {
+            let gone = !there.contains(&path) && !Path::new(&path).join(layout::PLAN).is_file();
+            change
+                .execute(
+                    "UPDATE entries SET gone = ? WHERE experiment = ? AND id = ?",
+                    params![gone, experiment, id],
+                )
+                .with_context(|| wrong.clone())?;
+        }
+        change.commit().with_context(|| wrong)
+    }
+
+    /// The entries of an experiment, by date.
+    pub fn entries(&self, experiment: &str) -> anyhow::Result<Vec<Entry>> {
+        let query =
+            "SELECT id, gone, entry FROM entries WHERE experiment = ? ORDER BY started_unix_ms, id";
+        let mut query = self.database.prepare(query).with_context(|| self.wrong())?;
+        let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let rows: Vec<(String, bool, String)> = query
+            .query_map([experiment], row)
+            .and_then(Iterator::collect)
+            .with_context(|| self.wrong())?;
+        let entry = |(id, gone, text): (String, bool, String)| -> anyhow::Result<Entry> {
+            let entry: Entry = serde_json::from_str(&text).with_context(|| {
+                format!(
+                    "{}: the entry {id} cannot be read; --rebuild makes it again",
+                    self.wrong()
+                )
+            })?;
+            Ok(Entry { gone, ..entry })
+        };
+        rows.into_iter().map(entry).collect()
+    }
+}
+
+/// What the files of a run directory are like: another stamp, another entry. The version of this program is part of
+/// it, as another one may find something else in the same records.
+pub fn stamp(dir: &Path) -> anyhow::Result<String> {
+    let mut stamp = format!("{ENTRY_SCHEMA} {}", env!("PRONY_COMMIT"));
+    for name in [layout::PLAN, layout::ENVIRONMENT, layout::TRIALS] {
+        let path = dir.join(name);
+        let about =
+            fs::metadata(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let changed = about
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        stamp.push_str(&format!(
+            " {} {}",
+            about.len(),
+            changed.unwrap_or_default().as_nanos()
+        ));
+    }
+    Ok(stamp)
+}

@@ -1,0 +1,208 @@
+//! `prony log`: runs of a small experiment, their log, and what its author does with it.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use common::PRONY;
+use serde_json::Value;
+
+const TINY: &str = r#"
+title = "A tiny log"
+
+[run]
+blocks = 1
+duration = "300ms"
+warmup = "20ms"
+
+[[subject]]
+cmd = "PRONY serve --port {port}"
+name = "serve"
+
+[[workload]]
+name = "hello"
+request = { path = "/hello" }
+connections = [4]
+"#;
+
+fn prony(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(PRONY);
+    command
+        .current_dir(folder)
+        .env("PRONY_HOME", prony_testkit::root())
+        .env("PRONY_CACHE", folder.join("cache"))
+        .args(words);
+    command.output().expect("prony runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What it printed; it must have ended well.
+fn done(folder: &Path, words: &[&str]) -> String {
+    let output = prony(folder, words);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{words:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// What it said of what is wrong.
+fn refused(folder: &Path, words: &[&str]) -> String {
+    let output = prony(folder, words);
+    assert_eq!(
+        output.status.code(),
+        Some(2),
+        "{words:?}: {}",
+        text(&output.stdout)
+    );
+    text(&output.stderr)
+}
+
+fn with_experiment(name: &str) -> PathBuf {
+    let folder = common::folder(name);
+    fs::write(folder.join("tiny.toml"), TINY.replace("PRONY", PRONY)).expect("an experiment");
+    folder
+}
+
+fn entries(folder: &Path) -> Vec<Value> {
+    let log: Value =
+        serde_json::from_str(&done(folder, &["log", "tiny.toml", "--json"])).expect("JSON");
+    log["entries"].as_array().expect("entries").clone()
+}
+
+#[test]
+fn three_runs_are_three_entries_and_the_authors_words_stay() {
+    let folder = with_experiment("log");
+    let log = ["log", "tiny.toml", "--document", "log.md"];
+    done(&folder, &["run", "tiny.toml"]);
+    assert_eq!(done(&folder, &log), "log.md\n");
+    let path = folder.join("log.md");
+    let first = fs::read_to_string(&path).expect("a document");
+    assert!(
+        first.starts_with("# Performance log: A tiny log\n"),
+        "{first}"
+    );
+    let mine = format!(
+        "{}\nIt is the *first* day.\n",
+        first.replace("# Performance log", "# My log")
+    );
+    fs::write(&path, &mine).expect("my words");
+    done(&folder, &["run", "tiny.toml"]);
+    done(&folder, &["run", "tiny.toml"]);
+    done(&folder, &log);
+    let third = fs::read_to_string(&path).expect("a document");
+    assert!(third.starts_with("# My log: A tiny log\n"), "{third}");
+    let at = |what: &str| {
+        third
+            .find(what)
+            .unwrap_or_else(|| panic!("{what} in {third}"))
+    };
+    assert!(at("tiny-001 -->") < at("It is the *first* day.\n"));
+    assert!(at("It is the *first* day.\n") < at("tiny-002 -->\n## "));
+    assert!(at("tiny-002 -->\n## ") < at("tiny-003 -->\n## "));
+    assert!(at("Errors: none.") < at("Latency distribution: serve"));
+    done(&folder, &log);
+    assert_eq!(
+        fs::read_to_string(&path).expect("a document"),
+        third,
+        "the same again"
+    );
+
+    let table = done(&folder, &["log", "tiny.toml"]);
+    assert!(table.contains("tiny-003"), "{table}");
+    assert!(table.contains("the same state again"), "{table}");
+    histograms_add_up(&entries(&folder));
+    the_history_is_made_again(&folder, &third);
+    fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+/// Every completed request of the window is in one bar.
+fn histograms_add_up(entries: &[Value]) {
+    assert_eq!(entries.len(), 3);
+    for entry in entries {
+        let cell = &entry["entry"]["sections"][0]["cells"][0];
+        let bars = cell["latency"]["bars"]["bars"].as_array().expect("bars");
+        let counted: u64 = bars.iter().filter_map(|bar| bar["count"].as_u64()).sum();
+        assert_eq!(Some(counted), cell["completed"].as_u64());
+        assert!(counted > 0);
+    }
+}
+
+fn the_history_is_made_again(folder: &Path, document: &str) {
+    let before = entries(folder);
+    fs::remove_file(folder.join("runs/history.sqlite")).expect("a history");
+    assert_eq!(entries(folder), before, "deleting it loses nothing");
+    fs::remove_dir_all(folder.join("runs/tiny-002")).expect("a run directory");
+    for words in [
+        &["log", "tiny.toml"] as &[_],
+        &["log", "tiny.toml", "--rebuild"],
+    ] {
+        let table = done(folder, words);
+        let gone: Vec<&str> = table.lines().filter(|line| line.contains("gone")).collect();
+        assert!(gone.len() == 1 && gone[0].contains("tiny-002"), "{table}");
+    }
+    done(folder, &["log", "tiny.toml", "--document", "log.md"]);
+    let now = fs::read_to_string(folder.join("log.md")).expect("a document");
+    let of_second = |text: &str| text.matches("tiny-002/hello").count();
+    assert_eq!(
+        of_second(&now),
+        of_second(document),
+        "what is gone stays in the document"
+    );
+
+    fs::write(
+        folder.join("runs/history.sqlite"),
+        "no database, but some text of a length",
+    )
+    .expect("damage");
+    let said = refused(folder, &["log", "tiny.toml"]);
+    assert!(said.contains("--rebuild"), "{said}");
+    done(folder, &["log", "tiny.toml", "--rebuild"]);
+    assert_eq!(entries(folder).len(), 2);
+    assert!(folder.join("runs/history.sqlite.old").exists());
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_written() {
+    let folder = with_experiment("log-wrong");
+    let said = refused(&folder, &["log", "none.toml"]);
+    assert_eq!(said, "prony: none.toml: there is no such experiment\n");
+    let said = refused(&folder, &["log", "tiny.toml"]);
+    assert!(
+        said.contains("no run of tiny.toml in runs") && said.contains("prony run tiny.toml"),
+        "{said}"
+    );
+    done(&folder, &["run", "tiny.toml"]);
+    let log = ["log", "tiny.toml", "--document", "log.md"];
+    let path = folder.join("log.md");
+    let damaged = "Mine.\n\n<!-- prony:begin a -->\nno end\n";
+    fs::write(&path, damaged).expect("a document");
+    let said = refused(&folder, &log);
+    assert!(
+        said.contains("log.md:3: `a` begins here and does not end"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&path).expect("a document"), damaged);
+    fs::write(&path, b"Mine \xff\n").expect("a document");
+    let said = refused(&folder, &log);
+    assert!(said.contains("not UTF-8 from byte 5 on"), "{said}");
+    fs::write(
+        folder.join("runs/tiny-001/trials.jsonl"),
+        "{\"schema\":1}\n{}\n",
+    )
+    .expect("damage");
+    let output = prony(&folder, &["log", "tiny.toml", "--rebuild"]);
+    assert!(
+        text(&output.stderr).contains("left out"),
+        "{}",
+        text(&output.stderr)
+    );
+    fs::remove_dir_all(&folder).expect("the folder goes");
+}
