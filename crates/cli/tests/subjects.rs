@@ -87,6 +87,7 @@ subjects! {
     python_fastapi: "python/fastapi",
     python_granian: "python/granian",
     python_gunicorn: "python/gunicorn",
+    python_prony_wsgi: "python/prony-wsgi",
     python_uwsgi: "python/uwsgi",
     python_waitress: "python/waitress",
     rust_actix_web: "rust/actix-web",
