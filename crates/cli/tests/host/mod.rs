@@ -1,0 +1,135 @@
+//! A `prony host` process with a small application, and what it says.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{BufRead as _, BufReader, Read};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use crate::server::{Answer, ask, prony};
+
+/// How long anything may take before a test fails.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder, gone with the test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("prony-host-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a temporary folder");
+        Folder(path)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(&path, content).expect("written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A host, killed when dropped; its workers die with it.
+pub struct Host {
+    process: Child,
+    pub port: u16,
+    said: Receiver<String>,
+}
+
+impl Host {
+    /// Starts `app.lua` of a folder on a free port, and waits until it listens.
+    pub fn start(folder: &Path, options: &[&str]) -> Host {
+        let mut process = prony(&["host"])
+            .args(options)
+            .arg("--path")
+            .arg(folder)
+            .args(["app:app", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("prony starts");
+        let said = lines(process.stderr.take().expect("piped"));
+        let listening = lines(process.stdout.take().expect("piped"));
+        let mut host = Host {
+            process,
+            port: 0,
+            said,
+        };
+        let line = listening.recv_timeout(PATIENCE);
+        let line = line.unwrap_or_else(|error| {
+            let said: Vec<_> = host.said.try_iter().collect();
+            panic!("it does not listen ({error}): {said:?}");
+        });
+        let port = line.rsplit(':').next().and_then(|port| port.parse().ok());
+        host.port = port.unwrap_or_else(|| panic!("it said {line:?}"));
+        host
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        stream.set_nodelay(true).expect("set");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_write_timeout(Some(PATIENCE)).expect("set");
+        stream
+    }
+
+    /// Asks over a connection of its own.
+    pub fn get(&self, target: &str) -> Answer {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+        ask(&mut self.connect(), &request, false)
+    }
+
+    /// Waits until it says a line with this text on standard error; all of it until then.
+    pub fn says(&self, text: &str) -> String {
+        let due = Instant::now() + PATIENCE;
+        let mut said = String::new();
+        while !said.contains(text) {
+            let left = due.saturating_duration_since(Instant::now());
+            match self.said.recv_timeout(left) {
+                Ok(line) => said += &(line + "\n"),
+                Err(error) => panic!("{error}: it did not say {text:?} but:\n{said}"),
+            }
+        }
+        said
+    }
+
+    /// What it has said by now and nobody has heard.
+    pub fn has_said(&self) -> String {
+        self.said.try_iter().map(|line| line + "\n").collect()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What is read, line by line, by a thread that ends with it.
+fn lines(out: impl Read + Send + 'static) -> Receiver<String> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(out).lines().map_while(Result::ok) {
+            if tell.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    told
+}
