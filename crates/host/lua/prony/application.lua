@@ -21,10 +21,19 @@ Group.__index = Group
 
 local methods = { "get", "post", "put", "patch", "delete" }
 
---- The directory of the file in which the application is made.
-local function directory_of_caller(level)
-  local source = debug.getinfo(level + 1, "S").source
-  return source:match("^@(.*)/[^/]*$") or "."
+--- The directory of the file in which the application is made: of the innermost caller
+--- that is a file, as a tail call leaves no trace of the function that made it.
+local function directory_of_caller()
+  local level = 3
+  while true do
+    local info = debug.getinfo(level, "S")
+    if not info then
+      return "."
+    elseif info.source:sub(1, 1) == "@" then
+      return info.source:match("^@(.*)/[^/]*$") or "."
+    end
+    level = level + 1
+  end
 end
 
 local function joined(root, path)
@@ -42,7 +51,7 @@ function Application.new(options)
     error("application: slashes is \"redirect\", \"strict\" or \"both\", not `" .. tostring(slashes) .. "`", 3)
   end
   local self = setmetatable({
-    root = options.root or directory_of_caller(3),
+    root = options.root or directory_of_caller(),
     slashes = slashes,
     router = Router.new(options.converters),
     hooks = { before = {}, after = {} },

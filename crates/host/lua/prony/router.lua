@@ -25,12 +25,12 @@ local converters = {
     pattern = "%-?%d+",
     parse = function(text)
       local number = tonumber(text)
-      -- Beyond this a number in Lua no longer holds every integer.
-      return number and math.abs(number) <= 2 ^ 53 and number or nil
+      -- From here on a number in Lua no longer holds every integer.
+      return number and math.abs(number) < 2 ^ 53 and number or nil
     end,
     format = function(value)
       local number = tonumber(value)
-      if number and number % 1 == 0 and math.abs(number) <= 2 ^ 53 then
+      if number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then
         return string.format("%d", number)
       end
     end,

@@ -44,7 +44,10 @@ pub(super) fn register(lua: &Lua, module: &Table) -> mlua::Result<()> {
     )?;
     module.set(
         "constant",
-        lua.create_function(|lua, value: mlua::Value| Ok(Constant(from_lua(lua, &value, 0)?)))?,
+        lua.create_function(|lua, value: mlua::Value| {
+            let _rendering = Rendering::begin();
+            Ok(Constant(from_lua(lua, &value, 0)?))
+        })?,
     )
 }
 
@@ -167,6 +170,7 @@ impl UserData for Templates {
         methods.add_method(
             "global",
             |lua, this, (name, value): (String, mlua::Value)| {
+                let _rendering = Rendering::begin();
                 let value = match value {
                     mlua::Value::Function(function) => {
                         Value::from_object(Callable::lasting(lua, function))

@@ -27,6 +27,10 @@ struct Functions {
     lasting: Vec<(WeakLua, Function)>,
     /// Those of the renderings that are going on, the inner ones last.
     passing: Vec<(WeakLua, Function)>,
+    /// How many there have been of the latter: the last one's number.
+    passed: u64,
+    /// The numbers of `passing`.
+    numbers: Vec<u64>,
 }
 
 /// HTML that needs no escaping: what a template takes as it is.
@@ -55,7 +59,7 @@ impl UserData for Constant {}
 /// A function of Lua, callable from a template in the thread that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callable {
-    number: usize,
+    number: u64,
     lasting: bool,
 }
 
@@ -65,7 +69,7 @@ impl Callable {
         FUNCTIONS.with_borrow_mut(|functions| {
             functions.lasting.push((lua.weak(), function));
             Callable {
-                number: functions.lasting.len() - 1,
+                number: functions.lasting.len() as u64 - 1,
                 lasting: true,
             }
         })
@@ -73,9 +77,11 @@ impl Callable {
 
     fn passing(lua: &Lua, function: Function) -> Callable {
         FUNCTIONS.with_borrow_mut(|functions| {
+            functions.passed += 1;
             functions.passing.push((lua.weak(), function));
+            functions.numbers.push(functions.passed);
             Callable {
-                number: functions.passing.len() - 1,
+                number: functions.passed,
                 lasting: false,
             }
         })
@@ -83,18 +89,19 @@ impl Callable {
 
     pub(super) fn invoke(self, arguments: &[Value]) -> Result<Value, Error> {
         let found = FUNCTIONS.with_borrow(|functions| {
-            let list = match self.lasting {
-                true => &functions.lasting,
-                false => &functions.passing,
-            };
-            list.get(self.number).cloned()
+            if self.lasting {
+                return functions.lasting.get(self.number as usize).cloned();
+            }
+            let at = functions.numbers.binary_search(&self.number).ok()?;
+            functions.passing.get(at).cloned()
         });
         let Some((Some(lua), function)) =
             found.map(|(lua, function)| (lua.try_upgrade(), function))
         else {
             return Err(Error::new(
                 ErrorKind::InvalidOperation,
-                "this function was given to a rendering that is over",
+                "this function was given to a rendering that is over, or in a table that was converted \
+                 once: make it a global of its own",
             ));
         };
         let mut passed = MultiValue::new();
@@ -136,7 +143,10 @@ impl Rendering {
 impl Drop for Rendering {
     fn drop(&mut self) {
         // Dropped outside of the borrow: a function's end could run a finalizer.
-        let ended = FUNCTIONS.with_borrow_mut(|functions| functions.passing.split_off(self.outer));
+        let ended = FUNCTIONS.with_borrow_mut(|functions| {
+            functions.numbers.truncate(self.outer);
+            functions.passing.split_off(self.outer)
+        });
         drop(ended);
     }
 }

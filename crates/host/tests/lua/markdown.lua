@@ -66,7 +66,7 @@ test("no text makes a tag that Markdown has not", function()
     for tag, rest in html:gmatch("</?([%w]+)([^>]*)>") do
       test.truthy(known[tag], tag .. " in " .. html)
       test.truthy(not rest:gsub('"[^"]*"', ""):find("onx"), html)
+      test.lacks(rest:lower(), '="javascript:')
     end
-    test.lacks(html:lower(), '="javascript:')
   end
 end)
