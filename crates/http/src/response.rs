@@ -209,6 +209,8 @@ impl Response {
         }
         self.link.out();
         let Link { shared, out, .. } = &mut self.link;
+        // Asked as late as can be: a stop may have begun while the handler waited.
+        self.keep_alive &= shared.stop().is_none();
         encode::response(out, self.version, status)
             .header("date", shared.date())
             .headers(shared.options.headers.iter().copied())
@@ -238,10 +240,10 @@ impl Response {
 
     /// A request is to be answered.
     #[inline]
-    pub(crate) fn begin(&mut self, head: &RequestHead<'_>, keep_alive: bool) {
+    pub(crate) fn begin(&mut self, head: &RequestHead<'_>) {
         self.version = head.version;
         self.is_head = head.method == Method::Head;
-        self.keep_alive = keep_alive;
+        self.keep_alive = head.keep_alive;
         self.body_bytes = 0;
         self.progress = Progress::Unanswered;
     }

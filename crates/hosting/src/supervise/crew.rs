@@ -243,9 +243,9 @@ impl Crew {
             return;
         };
         let number = member.slot;
-        let Stage::Starting { .. } = member.stage else {
+        if !member.is_starting() {
             return;
-        };
+        }
         member.stage = Stage::Serving { since: now };
         member.quiet = Nanos::ZERO;
         self.orders.push(Order::Employ(id));
@@ -267,7 +267,9 @@ impl Crew {
 
     fn retire(&mut self, id: Id, now: Instant) {
         let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
-        if let Some(member) = self.members.get_mut(&id) {
+        if let Some(member) = self.members.get_mut(&id)
+            && member.killed.is_none()
+        {
             member.stage = Stage::Leaving { due };
             self.orders.push(Order::Retire(id));
         }
@@ -290,9 +292,9 @@ impl Crew {
         let Some(member) = self.members.get_mut(&id) else {
             return;
         };
-        let Stage::Starting { .. } = member.stage else {
+        if !member.is_starting() {
             return;
-        };
+        }
         let due = now + LEAVE_MAX;
         member.stage = Stage::Leaving { due };
         let number = member.slot;
@@ -473,18 +475,14 @@ impl Crew {
         self.orders.push(Order::CloseDoor);
         let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
         for (&id, member) in &mut self.members {
-            match &mut member.stage {
-                Stage::Starting { .. } => {}
-                Stage::Serving { .. } => {
-                    member.stage = Stage::Leaving { due };
-                    self.orders.push(Order::Drain(id));
-                }
-                // It keeps the time that it had.
-                Stage::Leaving { .. } if member.killed.is_none() => {
-                    self.orders.push(Order::Drain(id));
-                }
-                Stage::Leaving { .. } => {}
+            if member.killed.is_some() {
+                continue;
             }
+            // Who is on its way out already keeps the time that it had.
+            if let Stage::Serving { .. } = member.stage {
+                member.stage = Stage::Leaving { due };
+            }
+            self.orders.push(Order::Drain(id));
         }
         self.end_if_empty();
     }
@@ -506,6 +504,11 @@ impl Member {
             0 => format!("worker {}", self.slot),
             process => format!("worker {} (process {process})", self.slot),
         }
+    }
+
+    /// Whether what it says of its start counts: it may have been killed meanwhile.
+    fn is_starting(&self) -> bool {
+        matches!(self.stage, Stage::Starting { .. }) && self.killed.is_none()
     }
 
     /// How long it has served.
@@ -538,5 +541,224 @@ impl Member {
             (_, Some(timeout)) => Some(format!("was stuck for {timeout}")),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_base::random::Random;
+
+    use super::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn rules(workers: u32) -> Rules {
+        Rules {
+            workers,
+            timeout: Some(Nanos::from_secs(2)),
+            graceful_timeout: Nanos::from_secs(5),
+        }
+    }
+
+    /// A world in which orders have the consequences that they are to have: processes by
+    /// number, and whether each serves.
+    struct World {
+        crew: Crew,
+        now: Instant,
+        alive: BTreeMap<Id, State>,
+        beats: BTreeMap<Id, u64>,
+        said: Vec<String>,
+        announced: u32,
+        end: Option<Result<Ended, Error>>,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum State {
+        Starting,
+        Serving,
+        Leaving,
+        Killed,
+    }
+
+    impl World {
+        fn new(workers: u32) -> World {
+            let mut world = World {
+                crew: Crew::new(rules(workers)),
+                now: Instant::ZERO + SECOND,
+                alive: BTreeMap::new(),
+                beats: BTreeMap::new(),
+                said: Vec::new(),
+                announced: 0,
+                end: None,
+            };
+            world.happens(Event::Begin);
+            world
+        }
+
+        fn happens(&mut self, event: Event) {
+            let orders = self.crew.on(self.now, event);
+            self.follow(orders);
+        }
+
+        fn follow(&mut self, orders: Vec<Order>) {
+            for order in orders {
+                assert!(self.end.is_none(), "nothing is ordered after the end");
+                let mut change = |id, from: &[State], to| {
+                    let state = self.alive.get_mut(&id).expect("somebody who is there");
+                    assert!(from.contains(state), "{id}: {state:?}, to be {to:?}");
+                    *state = to;
+                };
+                use State::{Killed, Leaving, Serving, Starting};
+                match order {
+                    Order::Start { id, .. } => {
+                        assert_eq!(self.alive.insert(id, Starting), None);
+                    }
+                    Order::Employ(id) => change(id, &[Starting], Serving),
+                    Order::Retire(id) => change(id, &[Serving], Leaving),
+                    Order::Drain(id) => change(id, &[Serving, Leaving], Leaving),
+                    Order::Kill(id) => change(id, &[Starting, Serving, Leaving, Killed], Killed),
+                    Order::Announce => self.announced += 1,
+                    Order::Say(text) => self.said.push(text),
+                    Order::CloseDoor => {}
+                    Order::End(how) => self.end = Some(how),
+                }
+            }
+        }
+
+        fn ends(&mut self, id: Id) {
+            let state = self.alive.remove(&id);
+            let exit = Exit {
+                is_clean: state == Some(State::Leaving),
+                text: "ended".to_owned(),
+            };
+            self.happens(Event::Ended(id, exit));
+        }
+
+        fn in_state(&self, state: State) -> Vec<Id> {
+            let those = self.alive.iter().filter(|&(_, of)| *of == state);
+            those.map(|(&id, _)| id).collect()
+        }
+
+        /// Lets time pass; beats of those in `still` do not change.
+        fn pass(&mut self, still: &[Id]) {
+            self.now = self.now + SECOND;
+            self.happens(Event::Time);
+            for &id in self.alive.keys().filter(|id| !still.contains(id)) {
+                self.beats.insert(id, self.now.0);
+            }
+            let beat = |id| self.beats.get(&id).copied().unwrap_or(0);
+            let orders = self.crew.look(self.now, SECOND, beat);
+            self.follow(orders);
+        }
+
+        /// All that is under way comes to its end: who starts serves, who leaves is gone.
+        fn settle(&mut self) {
+            for _ in 0..100 {
+                for id in self.in_state(State::Starting) {
+                    if self.alive.get(&id) == Some(&State::Starting) {
+                        self.happens(Event::Ready(id));
+                    }
+                }
+                for state in [State::Leaving, State::Killed] {
+                    self.in_state(state)
+                        .into_iter()
+                        .for_each(|id| self.ends(id));
+                }
+                self.pass(&[]);
+            }
+        }
+    }
+
+    /// Whatever happens in whatever order: each slot serves in the end, with one worker;
+    /// and after a stop nobody is left and nothing is started.
+    #[test]
+    fn after_any_events_all_slots_serve_and_after_a_stop_none() {
+        for seed in 0..2000 {
+            let mut random = Random::new(seed);
+            let workers = 1 + random.below(4) as u32;
+            let mut world = World::new(workers);
+            world.settle();
+            assert_eq!(world.announced, 1);
+            for _ in 0..random.below(60) {
+                let all: Vec<Id> = world.alive.keys().copied().collect();
+                let id = all.get(random.below(all.len() as u64) as usize).copied();
+                match (random.below(7), id) {
+                    (0, _) => world.happens(Event::Renew),
+                    (1, _) => world.pass(&[]),
+                    (2, _) => world.pass(&all),
+                    (3, Some(id)) => world.happens(Event::Ready(id)),
+                    (4, Some(id)) => world.happens(Event::Spent(id)),
+                    (5, Some(id)) => {
+                        world.happens(Event::Failed(id, "fails".into()));
+                    }
+                    (6, Some(id)) => world.ends(id),
+                    _ => {}
+                }
+            }
+            let mut ended = World {
+                alive: world.alive.clone(),
+                ..world
+            };
+            ended.settle();
+            assert_eq!(
+                ended.in_state(State::Serving).len(),
+                workers as usize,
+                "{seed}"
+            );
+            assert_eq!(ended.alive.len(), workers as usize, "{seed}");
+            assert_eq!(ended.announced, 1);
+            ended.happens(Event::Stop);
+            assert!(ended.in_state(State::Starting).is_empty());
+            if random.chance(1, 2) {
+                ended.happens(Event::Stop);
+            }
+            let all: Vec<Id> = ended.alive.keys().copied().collect();
+            all.into_iter().for_each(|id| ended.ends(id));
+            assert!(matches!(ended.end, Some(Ok(_))), "{seed}: {:?}", ended.end);
+        }
+    }
+
+    #[test]
+    fn a_broken_application_is_tried_once_in_a_renewal() {
+        let mut world = World::new(4);
+        world.settle();
+        world.happens(Event::Renew);
+        let tried = world.in_state(State::Starting);
+        assert_eq!(tried.len(), 1);
+        world.happens(Event::Failed(tried[0], "app.lua:1: no".into()));
+        assert_eq!(world.in_state(State::Starting), [tried[0]], "and no other");
+        assert_eq!(world.in_state(State::Serving).len(), 4);
+        assert!(
+            world.said[0].starts_with("app.lua:1: no\n"),
+            "{:?}",
+            world.said
+        );
+    }
+
+    #[test]
+    fn who_is_stuck_is_killed_and_who_has_a_late_supervisor_is_not() {
+        let mut world = World::new(2);
+        world.settle();
+        let stuck = world.in_state(State::Serving)[0];
+        world.pass(&[stuck]);
+        world.pass(&[]);
+        world.pass(&[stuck]);
+        assert!(world.in_state(State::Killed).is_empty());
+        world.pass(&[stuck]);
+        assert_eq!(world.in_state(State::Killed), [stuck]);
+        world.ends(stuck);
+        assert!(world.said[0].contains("was stuck for 2.00s and was killed; another"));
+    }
+
+    #[test]
+    fn a_worker_that_does_not_end_in_its_time_is_killed() {
+        let mut world = World::new(1);
+        world.settle();
+        world.happens(Event::Stop);
+        for _ in 0..6 {
+            assert!(world.in_state(State::Killed).is_empty());
+            world.pass(&[]);
+        }
+        assert_eq!(world.in_state(State::Killed).len(), 1);
     }
 }

@@ -252,8 +252,7 @@ async fn answer<H: Handler>(
 ) -> Result<(), Ending> {
     let shared = &response.link.shared;
     shared.counters.requests.add(1);
-    let keep_alive = request.head.keep_alive && shared.stop().is_none();
-    response.begin(&request.head, keep_alive);
+    response.begin(&request.head);
     handler.handle(request, response).await;
     match response.conclude() {
         After::KeepAlive => {}
