@@ -65,7 +65,8 @@ def _failed(name: str, error: BaseException) -> str:
     inner = [
         frame
         for frame in traceback.extract_tb(trace)
-        if not frame.filename.startswith("<frozen importlib") and frame.filename != __file__
+        if not frame.filename.startswith("<frozen importlib")
+        and frame.filename != __file__
         and frame.filename != importlib.__file__
     ]
     lines = traceback.format_list(inner) + traceback.format_exception_only(error)

@@ -20,7 +20,7 @@ APPS = HERE / "apps"
 PATIENCE = 30.0
 
 
-class Late(Exception):
+class LateError(Exception):
     """Something did not come in its time."""
 
 
@@ -139,10 +139,10 @@ class Server:
         while text not in self.said:
             left = due - time.monotonic()
             if left <= 0 or not select.select([stream], [], [], left)[0]:
-                raise Late(f"never said {text!r}, but:\n{self.said}")
+                raise LateError(f"never said {text!r}, but:\n{self.said}")
             more = os.read(stream.fileno(), 65536)
             if not more:
-                raise Late(f"ended before it said {text!r}:\n{self.said}")
+                raise LateError(f"ended before it said {text!r}:\n{self.said}")
             self.said += more.decode(errors="replace")
         return self.said
 
@@ -157,6 +157,11 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
         self.rest()
         return self.process.returncode
+
+    def close(self) -> None:
+        """Closes the connections that were made."""
+        for client in self.connections:
+            client.close()
 
     def connect(self) -> Client:
         client = Client(self.port)
@@ -216,7 +221,7 @@ def serve() -> Iterator[Serve]:
             while "\n" not in rest:
                 rest = server.wait_for(rest + "\n").partition("listening on http://")[2]
             server.port = int(rest.split()[0].rpartition(":")[2])
-            stack.callback(lambda: [client.close() for client in server.connections])
+            stack.callback(server.close)
             return server
 
         yield start

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, Client, Late, Serve, Server, running
+from conftest import PATIENCE, Client, LateError, Serve, Server, running
 
 
 def refused(*words: str, cwd: Path) -> str:
@@ -135,7 +135,7 @@ def other_process(server: Server, before: bytes) -> bool:
 @pytest.mark.parametrize("workers", ["0", "2"])
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_a_stop_answers_what_was_begun_and_runs_atexit(
-    serve: Serve, tmp_path: Path, workers: str, threads: str
+    serve: Serve, workers: str, threads: str
 ) -> None:
     server = serve("forms:app", "--workers", workers, "--threads", threads)
     client = server.connect()
@@ -189,5 +189,5 @@ def test_static_files_and_the_access_log_are_there(serve: Serve, tmp_path: Path)
 def test_waiting_for_what_never_comes_is_told(serve: Serve) -> None:
     server = serve("forms:app", "--workers", "0")
     server.process.terminate()
-    with pytest.raises(Late):
+    with pytest.raises(LateError):
         server.wait_for("never said")

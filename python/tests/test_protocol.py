@@ -245,9 +245,7 @@ def test_an_error_shows_the_line_that_it_comes_from(server: Server) -> None:
         ("too_long", "the body is longer than announced"),
     ],
 )
-def test_an_error_after_the_head_cuts_the_answer_off(
-    server: Server, name: str, said: str
-) -> None:
+def test_an_error_after_the_head_cuts_the_answer_off(server: Server, name: str, said: str) -> None:
     with server.connect() as client, pytest.raises((EOFError, ConnectionResetError)):
         client.ask(f"/{name}")
     server.wait_for(said)

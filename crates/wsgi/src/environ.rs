@@ -17,9 +17,10 @@ use crate::file::FileWrapper;
 /// Names of headers, and addresses, whose strings are kept. Clients choose them, so that
 /// there is a limit; what comes after is made anew each time.
 const KEPT_MAX: usize = 256;
-/// Entries that the template once had, so that its copies have room for what a request
-/// with so many headers adds: a dictionary that must grow is built twice.
-const ROOM: usize = 30;
+/// Entries that the template once had: with them, its table is one step larger than its
+/// entries need, and has room for 16 headers. Not more: CPython copies a table as a whole
+/// only while two thirds of the entries that it ever had are there, and entry by entry else.
+const ROOM: usize = 8;
 
 /// What is asked, wherever it is kept.
 #[derive(Clone, Copy)]

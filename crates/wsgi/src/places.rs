@@ -8,6 +8,7 @@
 use std::cell::{Cell, RefCell};
 
 use pyo3::exceptions::PyStopIteration;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 
@@ -73,6 +74,7 @@ impl Place {
         }
     }
 
+    /// Without the tuple that the stable ABI of Python 3.10 makes of arguments otherwise.
     pub(crate) fn call2<'py>(
         &self,
         what: &Bound<'py, PyAny>,
@@ -83,7 +85,17 @@ impl Place {
             Place::In(context) => context
                 .bind(what.py())
                 .call_method1("run", (what, one, two)),
-            _ => what.call1((one, two)),
+            _ => {
+                // SAFETY: the interpreter is attached, as all three are bound, and they
+                // live until this returns; the list ends in null; the result is a new
+                // reference, or null with an error set.
+                unsafe {
+                    let end = std::ptr::null_mut::<ffi::PyObject>();
+                    let (one, two) = (one.as_ptr(), two.as_ptr());
+                    let given = ffi::PyObject_CallFunctionObjArgs(what.as_ptr(), one, two, end);
+                    Bound::from_owned_ptr_or_err(what.py(), given)
+                }
+            }
         }
     }
 

@@ -18,7 +18,7 @@ from django.urls import path
 
 settings.configure(
     DEBUG=False,
-    SECRET_KEY="for tests only",
+    SECRET_KEY="for tests only",  # noqa: S106
     ALLOWED_HOSTS=["*"],
     ROOT_URLCONF=__name__,
     SESSION_ENGINE="django.contrib.sessions.backends.signed_cookies",
@@ -27,6 +27,12 @@ settings.configure(
         "django.middleware.common.CommonMiddleware",
     ],
     FILE_UPLOAD_MAX_MEMORY_SIZE=1000,
+    LOGGING={
+        "version": 1,
+        "disable_existing_loggers": False,
+        "handlers": {"console": {"class": "logging.StreamHandler"}},
+        "loggers": {"django": {"handlers": ["console"]}},
+    },
 )
 django.setup()
 

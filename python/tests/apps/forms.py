@@ -101,8 +101,8 @@ def reader(environ: Environ, start_response: Start) -> list[bytes]:
 def real_input(environ: Environ, start_response: Start) -> list[bytes]:
     source = environ["wsgi.input"]
     start_response("200 OK", TEXT)
-    assert isinstance(source, io.IOBase)
-    return [io.TextIOWrapper(io.BufferedReader(source), "utf-8").read().upper().encode()]
+    assert isinstance(source, io.BytesIO)
+    return [io.TextIOWrapper(source, "utf-8").read().upper().encode()]
 
 
 def show(environ: Environ, start_response: Start) -> list[bytes]:
