@@ -479,7 +479,8 @@ fn entries(count: usize) -> String {
 }
 
 fn findings(found: &[Found]) -> String {
-    let mut text = String::from("### Findings\n\n");
+    let mut text =
+        String::from("### Findings\n\nWith the numbers of connections in which each was seen.\n\n");
     for finding in found {
         let evidence = match finding.evidence.is_empty() {
             true => String::new(),
@@ -493,8 +494,8 @@ fn findings(found: &[Found]) -> String {
             finding.code,
             markdown(&finding.title),
             finding.severity,
-            cells(finding.cells.len()),
-            some(&finding.cells) + ".",
+            cells(finding.count),
+            some(&finding.places) + ".",
             markdown(&finding.meaning),
         ));
     }

@@ -1,9 +1,51 @@
 //! What a log asks the records of a workload for, beside the figures of a document.
 
 use prony_findings::{Case, client};
-use prony_record::PlannedWorkload;
+use prony_record::{Plan, PlannedWorkload};
 
+use crate::figures::CellFigures;
 use crate::numbers;
+
+/// Subjects of a workload that are named before it is said how many more there are.
+const LABELS_MAX: usize = 6;
+
+/// Cells in words, one text a workload: its title, and in it each subject with its connections.
+pub fn places(plan: &Plan, cells: &[&CellFigures]) -> Vec<String> {
+    let mut workloads: Vec<&str> = cells.iter().map(|cell| cell.workload.as_str()).collect();
+    workloads.sort_unstable();
+    workloads.dedup();
+    let place = |name: &&str| {
+        let own: Vec<&&CellFigures> = cells.iter().filter(|cell| cell.workload == *name).collect();
+        let mut labels: Vec<(&str, Vec<u32>)> = Vec::new();
+        for cell in own {
+            match labels.iter_mut().find(|(label, _)| *label == cell.label) {
+                Some((_, sizes)) => sizes.push(cell.connections),
+                None => labels.push((&cell.label, vec![cell.connections])),
+            }
+        }
+        let more = labels.len().saturating_sub(LABELS_MAX);
+        let mut words: Vec<String> = labels
+            .into_iter()
+            .take(LABELS_MAX)
+            .map(with_sizes)
+            .collect();
+        words.extend((more > 0).then(|| format!("and {more} more")));
+        let planned = plan.workloads.iter().find(|w| w.name == *name);
+        let title = planned.map_or(*name, |workload| workload.heading());
+        format!("{title} ({})", words.join("; "))
+    };
+    workloads.iter().map(place).collect()
+}
+
+/// `granian 1, 5`
+fn with_sizes((label, mut sizes): (&str, Vec<u32>)) -> String {
+    sizes.sort_unstable();
+    sizes.retain(|size| *size > 0);
+    let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+    format!("{label} {}", sizes.join(", "))
+        .trim_end()
+        .to_owned()
+}
 
 /// What was asked, as a line.
 pub fn request(workload: &PlannedWorkload) -> String {
