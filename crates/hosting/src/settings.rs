@@ -71,7 +71,8 @@ pub struct Words {
     /// Add up to so many to that, drawn for each worker, so that not all are replaced at once
     #[arg(long, value_name = "N", default_value_t = 0, requires = "max_requests")]
     pub max_requests_jitter: u64,
-    /// Kill and replace a worker that is stuck for this long; 0: never
+    /// Kill and replace a worker that is stuck for this long, or takes longer to load the
+    /// application; 0: never
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse)]
     pub timeout: Nanos,
     /// How long a worker that is stopped or replaced may take to answer what it has

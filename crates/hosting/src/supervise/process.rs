@@ -51,20 +51,25 @@ impl Process {
         }
         let (channel, theirs) = Channel::pair()?;
         channel.send(Kind::Start, &text, sockets)?;
-        let child = Command::new(program)
+        let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::from(theirs))
             .spawn()?;
-        let mut process = Process {
-            id,
-            watched: Rc::new(watch(&child)?),
-            child,
-            channel: Rc::new(channel),
-            line: start.line,
-        };
-        // Should it be gone already, collecting it says so.
-        let _ = process.child.try_wait();
-        Ok(process)
+        match watch(&child) {
+            Ok(watched) => Ok(Process {
+                id,
+                watched: Rc::new(watched),
+                child,
+                channel: Rc::new(channel),
+                line: start.line,
+            }),
+            Err(error) => {
+                // Nobody would see its end.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error)
+            }
+        }
     }
 
     /// The number of the process.
