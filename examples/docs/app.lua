@@ -17,23 +17,37 @@ local pages = app:pages("content")
 
 app:global("site", { title = settings.title, tagline = settings.tagline })
 
---- What stands around the first place of the words in a page's text.
+--- A page's text as it is read: without marks, and of links what they say.
+local function plain(text)
+  return (text:gsub("%[([^%]]*)%]%([^)]*%)", "%1"):gsub("[%s`#*|>]+", " "))
+end
+
+for _, page in ipairs(pages) do
+  page.plain = plain(page.text)
+end
+
+--- What stands around the first place of the words, from word to word.
 local function excerpt(text, at)
-  local first = math.max(1, at - settings.excerpt.letters / 2)
-  local piece = text:sub(first, first + settings.excerpt.letters)
-  -- Never half a letter at either end.
-  piece = piece:gsub("^[\128-\191]+", ""):gsub("[\192-\255][\128-\191]*$", "")
-  return (piece:gsub("[%s`#*|]+", " "))
+  local last = at + settings.excerpt.letters
+  local before = text:sub(math.max(1, at - 60), at - 1)
+  if at > 60 then
+    before = before:match("%s(.*)$") or ""
+  end
+  local after = text:sub(at, last)
+  if last < #text then
+    after = after:match("^(.*)%s") or after
+  end
+  return (at > 60 and "… " or "") .. before .. after .. (last < #text and " …" or "")
 end
 
 local function search(words)
   local found = {}
   local wanted = words:lower()
   for _, page in ipairs(pages) do
-    local at = page.text:lower():find(wanted, 1, true)
+    local at = page.plain:lower():find(wanted, 1, true)
     local in_title = page.title:lower():find(wanted, 1, true)
     if at or in_title then
-      table.insert(found, { title = page.title, url = page.url, excerpt = excerpt(page.text, at or 1), first = in_title and 0 or 1 })
+      table.insert(found, { title = page.title, url = page.url, excerpt = excerpt(page.plain, at or 1), first = in_title and 0 or 1 })
     end
   end
   table.sort(found, function(a, b)

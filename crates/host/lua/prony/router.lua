@@ -11,6 +11,10 @@ local url = require("prony.url")
 local Router = {}
 Router.__index = Router
 
+--- Longer paths fit no route with parameters. With this, and with what `check_cost` allows in
+--- a route, no path takes long to compare, whoever made it up.
+Router.path_bytes_max = 4096
+
 --- How a parameter looks (`pattern`, without captures), what the handler is given
 --- (`parse`; nil says that this is not one), and how it is written (`format`; nil likewise).
 local converters = {
@@ -76,6 +80,23 @@ local function escape(text)
   return (text:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0"))
 end
 
+--- Each parameter that could end anywhere multiplies the ways in which a path is tried.
+local function check_cost(path, parameters)
+  local anywhere = 0
+  for _, parameter in ipairs(parameters) do
+    anywhere = anywhere + (parameter.kind == "path" and 1 or 0)
+  end
+  if anywhere > 1 then
+    error("route `" .. path .. "`: only one parameter can be a `path`", 5)
+  end
+  for segment in path:gmatch("[^/]+") do
+    local _, count = segment:gsub("{", "")
+    if count > 2 then
+      error("route `" .. path .. "`: between two slashes there can be two parameters, not " .. count, 5)
+    end
+  end
+end
+
 --- Takes a path apart: a Lua pattern, and its parameters.
 local function compile(self, path)
   if path:sub(1, 1) ~= "/" then
@@ -91,6 +112,7 @@ local function compile(self, path)
     literals[#literals + 1] = literal
     pattern = pattern .. escape(literal)
     if not from then
+      check_cost(path, parameters)
       return pattern .. "$", parameters, literals
     end
     local name, kind = inside:match("^([%a_][%w_]*):?([%w_]*)$")
@@ -178,7 +200,7 @@ function Router:find(method, path)
     end
     allowed = note(allowed, route)
   end
-  for _, route in ipairs(self.dynamic) do
+  for _, route in ipairs(#path <= Router.path_bytes_max and self.dynamic or {}) do
     local found = { path:match(route.pattern) }
     if found[1] then
       local values = converted(route, found)

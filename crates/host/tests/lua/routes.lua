@@ -158,6 +158,21 @@ test("converters: numbers that do not fit are none, uuids, and one's own", funct
   test.equal(router:url_for("h", 255), "/h/ff")
 end)
 
+test("no path takes long to compare", function()
+  local router = Router.new()
+  router:add({ path = "/{p:path}/{a}-{b}/{c}-{d}/x", methods = { "GET" } })
+  for _, unit in ipairs({ "-", "/", "a-b/", "a/", "x" }) do
+    local path = "/" .. unit:rep(Router.path_bytes_max):sub(1, Router.path_bytes_max - 1)
+    local began = os.clock()
+    test.equal((router:find("GET", path)), nil)
+    -- A bound against ways without end, not a measurement.
+    test.truthy(os.clock() - began < 5, unit)
+  end
+  router:add({ path = "/l/{a}", methods = { "GET" } })
+  test.truthy(router:find("GET", "/l/" .. ("a"):rep(4093)))
+  test.equal((router:find("GET", "/l/" .. ("a"):rep(4094))), nil)
+end)
+
 test("routes that cannot be are refused where they are written", function()
   local router = Router.new()
   local function add(path, name)
@@ -169,6 +184,8 @@ test("routes that cannot be are refused where they are written", function()
   test.fails(add("/{a:none}"), "no converter `none`")
   test.fails(add("/{1a}"), "is not {name}")
   test.fails(add("/{a:}"), "is not {name}")
+  test.fails(add("/{a:path}/{b:path}"), "only one parameter can be a `path`")
+  test.fails(add("/{a}{b}{c}"), "two parameters, not 3")
   add("/x", "twice")()
   test.fails(add("/y", "twice"), "two routes are named `twice`: /x and /y")
 end)
