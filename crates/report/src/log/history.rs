@@ -204,12 +204,15 @@ fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Un
     })
 }
 
+/// The figure of a cell in each entry, by its id.
+type Sessions<'a> = Vec<(&'a str, f64)>;
+
 /// Where figures changed over the entries that are like the newest one.
 fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
     let Some(newest) = entries.last() else {
         return (Vec::new(), (0, 0));
     };
-    let mut lines: Vec<(String, &CellEntry, Vec<(&str, f64)>)> = Vec::new();
+    let mut lines: Vec<(String, &CellEntry, Sessions<'_>)> = Vec::new();
     for section in &newest.sections {
         for cell in &section.cells {
             let sessions = entries
