@@ -32,8 +32,8 @@ end
 
 --- `body`: a string, or a function that yields strings until nil.
 function Response.new(status, content_type, body, headers)
-  if type(status) ~= "number" or status < 100 or status > 999 or status % 1 ~= 0 then
-    error("a response needs a status from 100 to 999, not `" .. tostring(status) .. "`", 2)
+  if type(status) ~= "number" or status < 200 or status > 999 or status % 1 ~= 0 then
+    error("a response needs a status from 200 to 999, not `" .. tostring(status) .. "`", 2)
   end
   local self = setmetatable({ status = status, headers = {}, body = body }, Response)
   if content_type then
@@ -99,9 +99,8 @@ function Response:delete_cookie(name, options)
   })
 end
 
---- A range of bytes is for whoever sends files; an answer has a length when it is known.
 local function without_body(status)
-  return status < 200 or status == 204 or status == 304
+  return status == 204 or status == 304
 end
 
 --- Gives the answer over WSGI. `head`: the request was HEAD, so that only the length tells
