@@ -27,7 +27,7 @@ pub(crate) struct Application {
 /// Which threads run it.
 enum Way {
     /// The loop's own.
-    Here(Site),
+    Here(Box<Site>),
     Pool(Pool),
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn load(post: &Post) -> Result<Application, LoadError> {
             let found = loading.call_method1("load", (settings.application.as_str(), path))?;
             let site = || Site::new(py, found.clone().unbind(), settings, &own);
             match own.threads {
-                1 => Ok(Way::Here(site()?)),
+                1 => Ok(Way::Here(Box::new(site()?))),
                 threads => {
                     let sites: PyResult<Vec<Site>> = (0..threads).map(|_| site()).collect();
                     Ok(Way::Pool(Pool::start(py, sites?)?))
@@ -66,9 +66,7 @@ pub(crate) fn load(post: &Post) -> Result<Application, LoadError> {
 /// What is said of an application that cannot be loaded.
 fn explained(py: Python<'_>, error: &PyErr) -> String {
     let kind = error.get_type(py);
-    let is_ours = kind
-        .name()
-        .is_ok_and(|name| name.to_string() == "LoadError");
+    let is_ours = kind.name().is_ok_and(|name| name == "LoadError");
     match is_ours {
         true => error.value(py).to_string(),
         false => traceback(py, error),

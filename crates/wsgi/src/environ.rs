@@ -167,7 +167,7 @@ impl Environs {
         Ok(environ)
     }
 
-    fn method<'a, 'py>(&'a self, py: Python<'py>, method: &Method) -> Bound<'py, PyString> {
+    fn method<'py>(&self, py: Python<'py>, method: &Method) -> Bound<'py, PyString> {
         let methods = &self.methods;
         let kept = match method {
             Method::Head => &methods.head,
