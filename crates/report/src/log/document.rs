@@ -83,29 +83,8 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
     let pieces = pieces(document)?;
     let present: BTreeSet<&str> = pieces.iter().filter_map(Piece::id).collect();
     let (known, has_overview) = known(&pieces);
-    let mut seen: Written = Written::default();
     let entries = in_order(regions);
-    let is_present = |entry: &str| {
-        let own = regions.iter().filter(|r| r.entry.as_deref() == Some(entry));
-        own.into_iter()
-            .any(|region| present.contains(region.id.as_str()))
-    };
-    let newest = entries.iter().rposition(|entry| is_present(entry));
-    for (index, entry) in entries.iter().enumerate() {
-        let before = match has_overview {
-            true => known.contains(*entry),
-            false => newest.is_some_and(|newest| index < newest),
-        };
-        if is_present(entry) {
-            continue;
-        }
-        let list = if before {
-            &mut seen.left_out
-        } else {
-            &mut seen.added
-        };
-        list.push((*entry).to_owned());
-    }
+    let mut seen = sorted_out(regions, &entries, &present, has_overview.then_some(&known));
     let listed: BTreeSet<&str> = known
         .iter()
         .copied()
@@ -151,6 +130,38 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
     }
     seen.text = text;
     Ok(seen)
+}
+
+/// Which of `entries` are to be added, and which the author has taken out: those that are not there, and that
+/// `known` lists; where that list was taken out (`None`), those that are older than one that is there.
+fn sorted_out(
+    regions: &[Region],
+    entries: &[&str],
+    present: &BTreeSet<&str>,
+    known: Option<&BTreeSet<&str>>,
+) -> Written {
+    let mut seen = Written::default();
+    let is_present = |entry: &str| {
+        let mut own = regions.iter().filter(|r| r.entry.as_deref() == Some(entry));
+        own.any(|region| present.contains(region.id.as_str()))
+    };
+    let newest = entries.iter().rposition(|entry| is_present(entry));
+    for (index, entry) in entries.iter().enumerate() {
+        let before = match known {
+            Some(known) => known.contains(*entry),
+            None => newest.is_some_and(|newest| index < newest),
+        };
+        if is_present(entry) {
+            continue;
+        }
+        let list = if before {
+            &mut seen.left_out
+        } else {
+            &mut seen.added
+        };
+        list.push((*entry).to_owned());
+    }
+    seen
 }
 
 /// The entries of `regions`, each once.
