@@ -51,7 +51,7 @@ pub fn section(section: &Section) -> String {
             text.push_str(&format!("**{}**\n\n", connection_words(*size)));
         }
         let drawn = match section.kind.as_str() {
-            "client" => of_clients(&own),
+            "client" => of_clients(&own, section),
             kind => of_servers(&own, kind, section),
         };
         text.push_str(&format!("{}\n\n", table(&drawn)));
@@ -214,9 +214,8 @@ fn verdict(cell: &CellEntry) -> String {
     }
 }
 
-fn of_clients(cells: &[&CellEntry]) -> Table {
-    let all: Vec<CellEntry> = cells.iter().map(|cell| (*cell).clone()).collect();
-    let told = Told::of(&all);
+fn of_clients(cells: &[&CellEntry], section: &Section) -> Table {
+    let told = Told::of(&section.cells);
     let mut columns = vec![column("client", false), column("requests/s", true)];
     columns.extend(told.spread.then(|| column("blocks from–to", true)));
     for name in [
