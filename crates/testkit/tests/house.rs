@@ -29,7 +29,7 @@ const IMPURE: [&str; 9] = [
 /// The subject that is built on these crates, and held to their rules.
 const OWN_SUBJECT: &str = "subjects/rust/prony-clicky";
 /// Tests that may sleep, each with the reason; no other does.
-const SLEEPERS: [(&str, &str); 4] = [
+const SLEEPERS: [(&str, &str); 5] = [
     (
         "crates/cli/tests/endings.rs",
         "ends runs at seeded moments, which is what it tests",
@@ -41,6 +41,10 @@ const SLEEPERS: [(&str, &str); 4] = [
     (
         "crates/lab/tests/faults/stage.rs",
         "polls for the end of processes, up to a deadline",
+    ),
+    (
+        "crates/hosting/tests/rehearsal/host.rs",
+        "is an application that takes its time, as it is asked to",
     ),
     (
         "crates/lab/tests/faults/tests.rs",
