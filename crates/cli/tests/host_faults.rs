@@ -195,12 +195,11 @@ fn a_body_over_the_limit_is_refused() {
     let answer = ask(&mut host.connect(), &post("/echo", &whole), false);
     assert_eq!((answer.status, answer.text()), (200, whole));
     let more = post("/echo", &"b".repeat(1025));
-    let chunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned()
-        + &"80\r\n".to_owned()
-        + &"b".repeat(128)
-        + "\r\n"
-        + &("400\r\n".to_owned() + &"b".repeat(1024) + "\r\n")
-        + "0\r\n\r\n";
+    let (first, second) = ("b".repeat(128), "b".repeat(1024));
+    let chunked = format!(
+        "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n\
+         80\r\n{first}\r\n400\r\n{second}\r\n0\r\n\r\n"
+    );
     for request in [more, chunked] {
         let mut stream = host.connect();
         assert_eq!(ask(&mut stream, &request, false).status, 413);
