@@ -9,6 +9,7 @@ use std::task::{Context, Waker};
 
 use prony_engine::Handle;
 use prony_http::{Handler, Header, Method, Request, Response};
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::head::Head;
 use crate::machine::{Failure, Machine, Outcome, Pieces};
@@ -19,6 +20,8 @@ pub struct Application {
     pub(crate) machine: Machine,
     pub(crate) handle: Handle,
     pub(crate) is_development: bool,
+    /// A supervisor replaces this process when it asks for it.
+    pub(crate) is_replaceable: bool,
 }
 
 /// The end of an answer that cannot become whole.
@@ -153,7 +156,7 @@ impl Application {
         let (method, target) = (request.method(), request.target());
         crate::say(&format!("{method} {target}"), &failure.text);
         if failure.is_memory {
-            self.machine.collect();
+            self.give_up();
         }
         if response.is_started() {
             return;
@@ -166,6 +169,16 @@ impl Application {
             response.text(500, "not enough memory\n");
         } else {
             response.text(500, "Internal Server Error\n");
+        }
+    }
+
+    /// Memory was exhausted: what was interrupted may be in any state. A worker asks to be
+    /// replaced, as by SIGTERM, and answers meanwhile as well as it can.
+    fn give_up(&self) {
+        self.machine.collect();
+        if self.is_replaceable {
+            // A signal to this process itself cannot fail.
+            let _ = kill_process(getpid(), Signal::TERM);
         }
     }
 }

@@ -51,6 +51,7 @@ pub fn load(post: &Post) -> Result<Application, LoadError> {
         machine,
         handle: post.handle.clone(),
         is_development: post.settings.development,
+        is_replaceable: post.settings.workers > 0,
     })
 }
 

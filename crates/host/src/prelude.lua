@@ -6,7 +6,7 @@
 
 local host = ...
 local type, tostring, tonumber, select = type, tostring, tonumber, select
-local find, sub = string.find, string.sub
+local find, gsub, sub = string.find, string.gsub, string.sub
 local setmetatable, error, getinfo = setmetatable, error, debug.getinfo
 local traceback = debug.traceback
 
@@ -226,7 +226,10 @@ local function handler(problem)
       text = "(the error is nil)"
     end
   end
-  return traceback(text, 2)
+  -- No tail call: the handler's own frame is what is left out. The last line would be
+  -- the host's.
+  local told = traceback(text, 2)
+  return (gsub(told, "\n\t%[C%]: at 0x%x+$", ""))
 end
 
 -- Where a function was written.

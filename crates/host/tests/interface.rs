@@ -1,0 +1,379 @@
+//! The interface on real sockets: what `docs/host-interface.md` says, from the bytes of a
+//! request to the bytes of its answer.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::thread;
+use std::time::Duration;
+
+use clap::Parser;
+use prony_engine::{Config, ListenOptions, mailbox};
+use prony_host::Own;
+use prony_hosting::{LoadError, Post, Settings, Words};
+use prony_http::{Server, ServerOptions, Source};
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    words: Words,
+}
+
+/// A directory with an application, which is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, text: &str) -> Folder {
+        let dir = std::env::temp_dir().join(format!("prony-host-{name}-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a directory");
+        fs::write(dir.join("site.lua"), text).expect("a file");
+        Folder(dir)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Loads `application` from the module `site` of this text, and lets `client` talk to it.
+fn serve_as<R: Send + 'static>(
+    name: &str,
+    text: &str,
+    application: &str,
+    client: impl FnOnce(SocketAddr) -> R + Send + 'static,
+) -> Result<R, LoadError> {
+    let folder = Folder::new(name, text);
+    let dir = folder.0.to_str().expect("a path of text").to_owned();
+    let line = [
+        "serve",
+        application,
+        "0",
+        "--workers",
+        "0",
+        "--development",
+        "--path",
+        &dir,
+    ];
+    let own = serde_json::to_value(Own {
+        memory_max: 64 << 20,
+    })
+    .expect("settings");
+    let settings = Line::parse_from(line).words.resolve(own).expect("settings");
+    let answered = prony_engine::run(&Config::default(), |handle| async move {
+        let listener = handle
+            .listen(settings.address, &ListenOptions::default())
+            .expect("a port");
+        let address = listener.local_addr();
+        let post = Post {
+            handle: handle.clone(),
+            settings: Rc::new(Settings {
+                address,
+                ..settings
+            }),
+            number: 0,
+        };
+        let application = prony_host::load(&post)?;
+        let server = Server::new(&handle, ServerOptions::default(), application);
+        let _serving = handle.spawn(server.run(Source::Listener(listener), std::future::pending()));
+        let (sender, mut received) = mailbox(1);
+        let asking = thread::spawn(move || {
+            let _ = sender.send(client(address));
+        });
+        let answer = received.recv().await;
+        if let Err(panic) = asking.join() {
+            std::panic::resume_unwind(panic);
+        }
+        Ok(answer.expect("the client's result"))
+    });
+    answered.expect("an event loop")
+}
+
+fn serve<R: Send + 'static>(
+    name: &str,
+    text: &str,
+    client: impl FnOnce(SocketAddr) -> R + Send + 'static,
+) -> R {
+    serve_as(name, text, "site:app", client).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Sends these bytes in writes of so many, and reads until the end; None after a reset.
+fn talk(address: SocketAddr, request: &[u8], write: usize) -> Option<String> {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_nodelay(true).expect("no delay");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .expect("a limit");
+    for part in request.chunks(write) {
+        stream.write_all(part).expect("the server reads");
+    }
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    Some(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn get(address: SocketAddr, path: &str) -> Option<String> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    talk(address, request.as_bytes(), usize::MAX)
+}
+
+fn body(answer: &str) -> &str {
+    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+}
+
+const DUMP: &str = r#"
+local function app(environ, start_response)
+  local lines = {}
+  for key, value in pairs(environ) do
+    if type(value) ~= "table" then lines[#lines + 1] = key .. "=" .. tostring(value) .. "\n" end
+  end
+  table.sort(lines)
+  lines[#lines + 1] = "body=" .. environ["wsgi.input"]:read()
+  start_response("200 OK", {})
+  return lines
+end
+return {app = app}
+"#;
+
+#[test]
+fn an_environ_has_every_key_and_no_other() {
+    let request = "POST /a%20b/%2e%zz?q=%41&r HTTP/1.1\r\nHost: h:1\r\nX-Twice: 1\r\nCookie: a=1\r\n\
+         x-twice: 2\r\nCOOKIE: b=2\r\nX_Under: 3\r\nContent-Type: text/x\r\n\
+         Content-Length: 3\r\nConnection: close\r\n\r\nabc";
+    let (port, answers) = serve("keys", DUMP, move |address| {
+        let answers = [1, 7, usize::MAX]
+            .map(|write| talk(address, request.as_bytes(), write).expect("an answer"));
+        (address.port(), answers)
+    });
+    for answer in answers {
+        let lines = body(&answer).lines().collect::<Vec<_>>();
+        let client = lines.iter().find(|line| line.starts_with("REMOTE_PORT="));
+        let client = client.expect("the client's port");
+        let server = format!("SERVER_PORT={port}");
+        let wanted = [
+            "CONTENT_LENGTH=3",
+            "CONTENT_TYPE=text/x",
+            "HTTP_CONNECTION=close",
+            "HTTP_COOKIE=a=1; b=2",
+            "HTTP_HOST=h:1",
+            "HTTP_X_TWICE=1, 2",
+            "PATH_INFO=/a b/.%zz",
+            "QUERY_STRING=q=%41&r",
+            "REMOTE_ADDR=127.0.0.1",
+            client,
+            "REQUEST_METHOD=POST",
+            "REQUEST_URI=/a%20b/%2e%zz?q=%41&r",
+            "SCRIPT_NAME=",
+            "SERVER_NAME=127.0.0.1",
+            &server,
+            "SERVER_PROTOCOL=HTTP/1.1",
+            "wsgi.multiprocess=false",
+            "wsgi.multithread=false",
+            "wsgi.run_once=false",
+            "wsgi.url_scheme=http",
+            "body=abc",
+        ];
+        assert_eq!(lines, wanted);
+    }
+}
+
+#[test]
+fn more_header_names_than_are_kept_are_all_given() {
+    let answers = serve("names", DUMP, |address| {
+        let ask = |round: usize| {
+            let mut request = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n".to_owned();
+            for number in 0..45 {
+                for value in ["x", "y"] {
+                    request.push_str(&format!("N-{round}-{}: {value}\r\n", number));
+                }
+            }
+            talk(address, (request + "\r\n").as_bytes(), usize::MAX).expect("an answer")
+        };
+        [0, 1, 2, 3, 4, 5, 6, 7].map(ask)
+    });
+    for (round, answer) in answers.iter().enumerate() {
+        assert!(
+            answer.contains(&format!("HTTP_N_{round}_44=x, y\n")),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn bodies_come_whole_however_they_are_framed() {
+    let long = "0123456789abcdef".repeat(65_536);
+    let sent = long.clone();
+    let (empty, chunked, large) = serve("bodies", DUMP, move |address| {
+        let chunks = "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+             3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\n";
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            sent.len()
+        );
+        (
+            get(address, "/").expect("an answer"),
+            talk(address, chunks.as_bytes(), 1).expect("an answer"),
+            talk(address, (head + &sent).as_bytes(), 100_000).expect("an answer"),
+        )
+    });
+    assert!(empty.ends_with("\nbody="));
+    assert!(chunked.ends_with("\nbody=abcdefg") && chunked.contains("\nCONTENT_LENGTH=7\n"));
+    assert!(!chunked.contains("TRANSFER_ENCODING"));
+    assert!(large.ends_with(&format!("\nbody={long}")));
+}
+
+const KINDS: &str = r#"
+local kinds, closed = {}, 0
+kinds["/table"] = function() return {"a", "", "b"} end
+kinds["/text"] = function() return "ab" end
+kinds["/nothing"] = function() return {} end
+kinds["/ipairs"] = function() return ipairs({"a", "b"}) end
+kinds["/wrap"] = function()
+  return coroutine.wrap(function() coroutine.yield("a") coroutine.yield("") coroutine.yield("b") end)
+end
+local Object = {__call = function(self) self.n = self.n + 1 return ({"a", "b"})[self.n] end}
+Object.__index = {close = function() closed = closed + 1 end}
+kinds["/object"] = function() return setmetatable({n = 0}, Object) end
+kinds["/broken"] = function()
+  return setmetatable({n = 0}, {__index = Object.__index, __call = function(self)
+    self.n = self.n + 1
+    if self.n == 2 then error("in the middle") end
+    return "a"
+  end})
+end
+kinds["/listclose"] = function() return {"ab", close = function() closed = closed + 1 end} end
+kinds["/closed"] = function() return {tostring(closed)} end
+kinds["/nil"] = function() return nil end
+kinds["/number"] = function() return {"a", 2} end
+kinds["/error"] = function() error("at once") end
+kinds["/object-error"] = function() error({}) end
+local function app(environ, start_response)
+  local path = environ.PATH_INFO
+  if path == "/crlf" then
+    start_response("200 OK", {{"X-A", "a\r\nX-B: c"}})
+  elseif path == "/hop" then
+    start_response("200 OK", {Connection = "close"})
+  elseif path == "/unstarted" then
+    return {"a"}
+  elseif path == "/twice" then
+    start_response(200, {})
+    start_response(200, {})
+  elseif path == "/replaced" then
+    start_response(200, {["X-A"] = "1"})
+    start_response("404 None", {}, "because")
+    return {"ab"}
+  elseif path == "/write" then
+    local write = start_response(200, {})
+    write("a")
+    return {"b"}
+  elseif path == "/long" or path == "/short" then
+    start_response(200, {["Content-Length"] = path == "/long" and "1" or "3"})
+    return coroutine.wrap(function() coroutine.yield("a") coroutine.yield("b") end)
+  elseif path == "/lie" then
+    start_response(200, {["Content-Length"] = 7})
+    return {"ab"}
+  end
+  start_response("200 OK", {["Set-Cookie"] = {"a=1", "b=2"}})
+  return kinds[path]()
+end
+return {app = app, bad = 3}
+"#;
+
+#[test]
+fn every_kind_of_body_is_sent_as_the_interface_says() {
+    serve("kinds", KINDS, |address| {
+        let ask = |path: &str| get(address, path).unwrap_or_else(|| panic!("{path}: reset"));
+        for path in ["/table", "/text", "/write", "/replaced", "/listclose"] {
+            let answer = ask(path);
+            assert!(answer.contains("content-length: 2\r\n"), "{path}: {answer}");
+            assert_eq!(body(&answer), "ab", "{path}");
+        }
+        assert!(ask("/replaced").starts_with("HTTP/1.1 404 ") && !ask("/replaced").contains("X-A"));
+        assert!(ask("/nothing").contains("content-length: 0\r\n"));
+        let cookies = ask("/table");
+        assert!(
+            cookies.contains("Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n"),
+            "{cookies}"
+        );
+        for path in ["/ipairs", "/wrap", "/object"] {
+            let answer = ask(path);
+            assert!(
+                answer.contains("transfer-encoding: chunked\r\n"),
+                "{path}: {answer}"
+            );
+            assert_eq!(body(&answer), "1\r\na\r\n1\r\nb\r\n0\r\n\r\n", "{path}");
+        }
+        // Twice of /listclose and once of /object; a body that breaks is closed, too.
+        assert_eq!(body(&ask("/closed")), "2");
+        assert_eq!(
+            get(address, "/broken").filter(|answer| answer.ends_with("0\r\n\r\n")),
+            None
+        );
+        assert_eq!(body(&ask("/closed")), "3");
+        let head = "HEAD /table HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+        let head = talk(address, head.as_bytes(), usize::MAX).expect("an answer");
+        assert!(head.contains("content-length: 2\r\n") && body(&head).is_empty());
+        let old = talk(address, b"GET /wrap HTTP/1.0\r\n\r\n", usize::MAX).expect("an answer");
+        assert_eq!(body(&old), "ab");
+    });
+}
+
+#[test]
+fn errors_before_the_head_are_answered_with_file_and_line() {
+    serve("errors", KINDS, |address| {
+        for (path, text) in [
+            ("/nil", "site.lua:26: the application returned nil"),
+            ("/number", "value 2 is a number, not a string"),
+            ("/error", "site.lua:24: at once"),
+            ("/object-error", "(the error is a table without __tostring)"),
+            (
+                "/crlf",
+                "site.lua:29: start_response: the value of the header `X-A`",
+            ),
+            (
+                "/hop",
+                "site.lua:31: start_response: the header `Connection`",
+            ),
+            (
+                "/unstarted",
+                "site.lua:26: the application returned without having called",
+            ),
+            (
+                "/twice",
+                "site.lua:36: start_response was called a second time",
+            ),
+            ("/lie", "announced a body of 7 bytes, and gave 2"),
+        ] {
+            let answer = get(address, path).unwrap_or_else(|| panic!("{path}: reset"));
+            assert!(answer.starts_with("HTTP/1.1 500 "), "{path}: {answer}");
+            assert!(answer.contains(text), "{path}: {answer}");
+        }
+        // These break off after the head: nobody can take them for whole.
+        for path in ["/long", "/short", "/broken"] {
+            assert_eq!(get(address, path), None, "{path}");
+        }
+        assert!(get(address, "/text").is_some_and(|answer| answer.ends_with("ab")));
+    });
+}
+
+#[test]
+fn what_cannot_be_loaded_is_told_with_file_and_line() {
+    for (text, application, wanted) in [
+        (KINDS, "nix:app", "there is no module `nix`"),
+        (KINDS, "site", "names no application"),
+        (
+            KINDS,
+            "site:nope",
+            "site.lua:55: what module `site` returns has no `nope`",
+        ),
+        (KINDS, "site:bad", "site.lua:55: `bad` is the number 3"),
+        ("local x =\n", "site:app", "site.lua:"),
+        ("\nerror('no start')", "site:app", "site.lua:2: no start"),
+    ] {
+        let error = serve_as("load", text, application, |_| ()).expect_err("no application");
+        assert!(error.0.contains(wanted), "{application}: {error}");
+    }
+}
