@@ -5,13 +5,13 @@
 use std::ffi::OsString;
 use std::io::{stderr, stdout};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 use prony_base::Nanos;
 use prony_engine::Handle;
 use prony_hosting::{Ended, LoadError, Post, Words, alone, supervise, work};
 use prony_http::{Handler, Request, Response};
+use rustix::event::{Timespec, poll};
 
 const WORKER: &str = "--worker";
 
@@ -72,6 +72,15 @@ fn load(post: &Post) -> Result<Application, LoadError> {
     }
 }
 
+/// Holds up the whole worker for so many milliseconds.
+fn block(length: u64) {
+    let length = Timespec {
+        tv_sec: (length / 1000) as i64,
+        tv_nsec: (length % 1000 * 1_000_000) as i64,
+    };
+    let _ = poll(&mut [], Some(&length));
+}
+
 fn stick() -> ! {
     loop {
         std::hint::spin_loop();
@@ -101,12 +110,12 @@ impl Handler for Application {
             // As an application does that waits for a database: the whole worker waits.
             "/block" => {
                 let length = request.query().parse().unwrap_or(100);
-                std::thread::sleep(Duration::from_millis(length));
+                block(length);
                 response.text(200, "blocked\n");
             }
             "/mixed" => {
                 if self.mixed.borrow_mut().chance(1, 100) {
-                    std::thread::sleep(Duration::from_millis(100));
+                    block(100);
                 }
                 response.text(200, "hello world");
             }
