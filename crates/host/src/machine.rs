@@ -177,9 +177,9 @@ impl Machine {
             // `stack` is dropped.
             return Ok(whole(&head, unsafe { bytes(self.state, value) }));
         }
-        // SAFETY: of a table the length can be read.
         let count = match kind {
             Kind::Text => 1,
+            // SAFETY: of a table the length can be read.
             _ => unsafe { ffi::lua_objlen(self.state, value) },
         };
         let mut scratch = self.scratch.borrow_mut();
