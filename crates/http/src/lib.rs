@@ -40,6 +40,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "client")]
 pub mod client;
 mod connection;
 mod counters;
