@@ -113,6 +113,8 @@ struct Member {
     beat: u64,
     /// How long the beat has been this.
     quiet: Nanos,
+    /// It cannot go on, and is to be replaced.
+    is_spent: bool,
     /// Why it was killed.
     killed: Option<String>,
 }
@@ -223,6 +225,7 @@ impl Crew {
             stage: Stage::Starting { since: now },
             beat: 0,
             quiet: Nanos::ZERO,
+            is_spent: false,
             killed: None,
         };
         self.members.insert(id, member);
@@ -263,6 +266,7 @@ impl Crew {
             Phase::Serving => self.renewed(id, number, now),
             _ => {}
         }
+        self.replace_spent(now);
     }
 
     fn retire(&mut self, id: Id, now: Instant) {
@@ -276,14 +280,25 @@ impl Crew {
     }
 
     fn spent(&mut self, id: Id, now: Instant) {
-        let Some(member) = self.members.get(&id) else {
+        if let Some(member) = self.members.get_mut(&id) {
+            member.is_spent = true;
+        }
+        self.replace_spent(now);
+    }
+
+    /// Starts another for each that serves, cannot go on, and has none coming: its word
+    /// may have come before all served, or what was coming may have been given up.
+    fn replace_spent(&mut self, now: Instant) {
+        if !matches!(self.phase, Phase::Serving) {
             return;
-        };
-        let number = member.slot;
-        let slot = self.slot(number);
-        let has_none = slot.starting.is_none() && slot.start_due.is_none();
-        if slot.current == Some(id) && has_none && matches!(self.phase, Phase::Serving) {
-            self.start(number, now);
+        }
+        for number in 0..self.rules.workers {
+            let slot = &self.slots[number as usize];
+            let current = slot.current.and_then(|id| self.members.get(&id));
+            let has_none = slot.starting.is_none() && slot.start_due.is_none();
+            if has_none && current.is_some_and(|member| member.is_spent) {
+                self.start(number, now);
+            }
         }
     }
 
@@ -328,7 +343,10 @@ impl Crew {
         };
         match self.phase {
             Phase::Opening => {
-                let why = format!("{what} before it served; nothing was started");
+                let why = match is_current {
+                    true => format!("{what} before all workers served; the host ends"),
+                    false => format!("{what} before it served; nothing was started"),
+                };
                 self.close(Err(Error::Worker(why)), now);
             }
             Phase::Serving if is_starting => self.not_begun(number, &what, now),
@@ -363,6 +381,10 @@ impl Crew {
     }
 
     fn renew(&mut self, now: Instant) {
+        if self.is_first_starting() {
+            // It may have read what was there before, and it may hang: not waited for.
+            return self.begin_renewal(now);
+        }
         match (&mut self.renewal, &self.phase) {
             (Some(renewal), Phase::Opening | Phase::Serving) => renewal.again = true,
             (None, Phase::Serving) => self.begin_renewal(now),
@@ -372,6 +394,12 @@ impl Crew {
             }
             _ => {}
         }
+    }
+
+    /// Whether a renewal still waits for the one that goes first.
+    fn is_first_starting(&self) -> bool {
+        let first = self.renewal.as_ref().map(|renewal| renewal.first);
+        first.is_some() && self.slots.iter().any(|slot| slot.starting == first)
     }
 
     fn begin_renewal(&mut self, now: Instant) {
@@ -432,9 +460,15 @@ impl Crew {
 
     /// What is new does not work: what runs goes on.
     fn abandon(&mut self, why: &str, now: Instant) {
-        self.orders.push(Order::Say(format!(
-            "{why}\nthe workers are not replaced, those that serve go on"
-        )));
+        let replaced = self.slots.iter().filter(|slot| !slot.is_outdated).count();
+        let what = match replaced {
+            0 => "the workers are not replaced, those that serve go on".to_owned(),
+            _ => format!(
+                "{replaced} of {} workers are replaced, the others go on as they are",
+                self.rules.workers
+            ),
+        };
+        self.orders.push(Order::Say(format!("{why}\n{what}")));
         for number in 0..self.rules.workers {
             if self.slot(number).is_outdated {
                 self.give_up_start(number, now);
@@ -446,6 +480,7 @@ impl Crew {
             }
         }
         self.renew_again(now);
+        self.replace_spent(now);
     }
 
     fn stop(&mut self, now: Instant) {
@@ -526,6 +561,11 @@ impl Member {
         }
         let is_still = beat == self.beat;
         self.beat = beat;
+        // It answers for no time in which it was not there.
+        let passed = match self.stage {
+            Stage::Starting { since } | Stage::Serving { since } => passed.min(now.since(since)),
+            Stage::Leaving { .. } => passed,
+        };
         self.quiet = match is_still {
             true => self.quiet + passed,
             false => Nanos::ZERO,
@@ -546,6 +586,8 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use prony_base::random::Random;
 
     use super::*;
@@ -566,6 +608,7 @@ mod tests {
         crew: Crew,
         now: Instant,
         alive: BTreeMap<Id, State>,
+        spent: BTreeSet<Id>,
         beats: BTreeMap<Id, u64>,
         said: Vec<String>,
         announced: u32,
@@ -586,6 +629,7 @@ mod tests {
                 crew: Crew::new(rules(workers)),
                 now: Instant::ZERO + SECOND,
                 alive: BTreeMap::new(),
+                spent: BTreeSet::new(),
                 beats: BTreeMap::new(),
                 said: Vec::new(),
                 announced: 0,
@@ -596,6 +640,9 @@ mod tests {
         }
 
         fn happens(&mut self, event: Event) {
+            if let Event::Spent(id) = event {
+                self.spent.insert(id);
+            }
             let orders = self.crew.on(self.now, event);
             self.follow(orders);
         }
@@ -677,6 +724,10 @@ mod tests {
             let mut random = Random::new(seed);
             let workers = 1 + random.below(4) as u32;
             let mut world = World::new(workers);
+            if random.chance(1, 2) {
+                world.happens(Event::Ready(0));
+                world.happens(Event::Spent(0));
+            }
             world.settle();
             assert_eq!(world.announced, 1);
             for _ in 0..random.below(60) {
@@ -707,6 +758,8 @@ mod tests {
             );
             assert_eq!(ended.alive.len(), workers as usize, "{seed}");
             assert_eq!(ended.announced, 1);
+            let serves_spent = ended.alive.keys().any(|id| ended.spent.contains(id));
+            assert!(!serves_spent, "{seed}");
             ended.happens(Event::Stop);
             assert!(ended.in_state(State::Starting).is_empty());
             if random.chance(1, 2) {
@@ -733,6 +786,92 @@ mod tests {
             "{:?}",
             world.said
         );
+    }
+
+    #[test]
+    fn a_spent_worker_was_forgotten_when_a_renewal_was_abandoned() {
+        let mut world = World::new(2);
+        world.settle();
+        let (first, second) = (
+            world.in_state(State::Serving)[0],
+            world.in_state(State::Serving)[1],
+        );
+        world.happens(Event::Spent(second));
+        world.happens(Event::Renew);
+        let tried = world.in_state(State::Starting);
+        world.happens(Event::Failed(tried[0], "no".into()));
+        assert_eq!(world.in_state(State::Serving), [first, second]);
+        let last = *world.alive.keys().last().unwrap();
+        assert_eq!(
+            world.alive[&last],
+            State::Starting,
+            "another for the second"
+        );
+        world.happens(Event::Ready(last));
+        assert_eq!(world.alive[&second], State::Leaving);
+    }
+
+    #[test]
+    fn a_renewal_whose_first_hung_held_up_the_next() {
+        let mut world = World::new(3);
+        world.settle();
+        world.happens(Event::Renew);
+        let hanging = world.in_state(State::Starting);
+        world.happens(Event::Renew);
+        assert_eq!(world.alive[&hanging[0]], State::Killed);
+        let next = world.in_state(State::Starting);
+        assert_eq!(next.len(), 1);
+        world.settle();
+        let serving = world.in_state(State::Serving);
+        assert!(serving.len() == 3 && serving[0] >= next[0]);
+        assert_eq!(world.said, ["all workers are new"]);
+    }
+
+    #[test]
+    fn an_abandoned_renewal_says_how_many_were_replaced() {
+        let mut world = World::new(3);
+        world.settle();
+        world.happens(Event::Renew);
+        let first = world.in_state(State::Starting)[0];
+        world.happens(Event::Ready(first));
+        let second = world.in_state(State::Starting)[0];
+        world.happens(Event::Failed(second, "no".into()));
+        assert_eq!(
+            world.said,
+            ["no\n1 of 3 workers are replaced, the others go on as they are"]
+        );
+        assert_eq!(world.in_state(State::Serving).len(), 3);
+    }
+
+    #[test]
+    fn a_worker_that_had_served_was_said_to_have_ended_before_it_did() {
+        let ends_with = |text: &str, is_ready: bool| {
+            let mut world = World::new(2);
+            if is_ready {
+                world.happens(Event::Ready(0));
+            }
+            world.ends(0);
+            world.ends(1);
+            let said = world.end.unwrap().unwrap_err().to_string();
+            assert!(said.ends_with(text), "{said}");
+        };
+        ends_with("ended before it served; nothing was started", false);
+        ends_with("ended before all workers served; the host ends", true);
+    }
+
+    #[test]
+    fn a_new_worker_answered_for_the_time_before_it() {
+        let mut crew = Crew::new(rules(1));
+        let begun = Instant::ZERO + SECOND;
+        crew.on(begun, Event::Begin);
+        let mut kills_at = |millis, passed| {
+            let now = begun + Nanos::from_millis(millis);
+            !crew.look(now, Nanos::from_millis(passed), |_| 0).is_empty()
+        };
+        assert!(!kills_at(100, 1000));
+        assert!(!kills_at(1100, 1000));
+        assert!(!kills_at(1900, 800));
+        assert!(kills_at(2000, 100));
     }
 
     #[test]
