@@ -25,9 +25,12 @@ def main():
     if args.workers == 1:
         bjoern.run()
         return
-    children = [fork() for _ in range(args.workers)]
+    # Before the first fork: who is told to end while workers are being made ends those that are there.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    children = []
     try:
+        for _ in range(args.workers):
+            children.append(fork())
         pid, status = os.wait()
         children.remove(pid)
         sys.exit(f"worker {pid} ended with status {os.waitstatus_to_exitcode(status)}")
@@ -41,6 +44,7 @@ def main():
 def fork():
     child = os.fork()
     if child == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         bjoern.run()
         os._exit(0)
     return child
