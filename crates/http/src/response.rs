@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
-use prony_wire::{Framing, Header, Method, RequestHead, Version};
+use prony_wire::{Framing, Header, Method, RequestHead, Status, Version};
 
 use crate::server::{Link, PIECE_BYTES};
 
@@ -89,18 +89,18 @@ impl Response {
     /// Gives the whole answer. To HEAD only its head is sent; a status without
     /// body (204, 304) goes without.
     ///
-    /// `status` is from 200 to 999. `headers` are without Date, Connection,
+    /// `status` is from 200 to 999, with the usual reason or, as a [`Status`], another. `headers` are without Date, Connection,
     /// Content-Length and Transfer-Encoding. An answer that cannot be sent, or a
     /// second one, turns into a 500, or the end of the connection.
     #[inline]
     pub fn send<'h>(
         &mut self,
-        status: u16,
+        status: impl Into<Status<'h>>,
         headers: impl IntoIterator<Item = Header<'h>>,
         body: &[u8],
     ) {
         let framing = Framing::Length(body.len() as u64);
-        if let Some(wanted) = self.start(status, headers, framing) {
+        if let Some(wanted) = self.start(status.into(), headers, framing) {
             if wanted {
                 self.link.out.extend_from_slice(body);
                 self.body_bytes = body.len() as u64;
@@ -124,7 +124,7 @@ impl Response {
     /// with [`BodyWriter::finish`]. Faults as of [`send`](Response::send).
     pub fn stream<'h>(
         &mut self,
-        status: u16,
+        status: impl Into<Status<'h>>,
         headers: impl IntoIterator<Item = Header<'h>>,
         length: Option<u64>,
     ) -> BodyWriter<'_> {
@@ -133,7 +133,7 @@ impl Response {
             (None, Version::Http11) => (Framing::Chunked, Body::Chunked),
             (None, Version::Http10) => (Framing::UntilClose, Body::UntilClose),
         };
-        if let Some(wanted) = self.start(status, headers, framing) {
+        if let Some(wanted) = self.start(status.into(), headers, framing) {
             self.keep_alive &= body != Body::UntilClose;
             let body = if wanted { body } else { Body::Unwanted };
             self.progress = Progress::Streaming(body);
@@ -178,7 +178,7 @@ impl Response {
     #[inline]
     fn start<'h>(
         &mut self,
-        status: u16,
+        status: Status<'h>,
         headers: impl IntoIterator<Item = Header<'h>>,
         framing: Framing,
     ) -> Option<bool> {
@@ -198,13 +198,13 @@ impl Response {
     #[inline]
     fn put_head<'h>(
         &mut self,
-        status: u16,
+        status: Status<'h>,
         headers: impl IntoIterator<Item = Header<'h>>,
         framing: Framing,
     ) -> Result<bool, EncodeError> {
-        let bodiless = matches!(status, 204 | 304);
+        let bodiless = matches!(status.code, 204 | 304);
         let framing = if bodiless { Framing::None } else { framing };
-        if status < 200 {
+        if status.code < 200 {
             return Err(EncodeError::BadStatus);
         }
         self.link.out();
@@ -217,7 +217,7 @@ impl Response {
             .headers(headers)
             .keep_alive(self.keep_alive)
             .finish(framing)?;
-        self.status = status;
+        self.status = status.code;
         Ok(!self.is_head && !bodiless)
     }
 
@@ -226,7 +226,7 @@ impl Response {
     fn fail(&mut self, fault: &EncodeError) {
         let text = format!("the handler's answer cannot be sent: {fault}\n");
         let framing = Framing::Length(text.len() as u64);
-        self.progress = match self.put_head(500, [TEXT], framing) {
+        self.progress = match self.put_head(500.into(), [TEXT], framing) {
             Ok(wanted) => {
                 if wanted {
                     self.link.out.extend_from_slice(text.as_bytes());

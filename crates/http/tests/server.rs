@@ -41,6 +41,11 @@ impl Handler for App {
                 response.text(200, "two");
             }
             "/injected" => response.send(200, [Header::new("x", b"a\r\nb: c")], b""),
+            "/reason" => response.send((200, &b"Fine"[..]), [], b""),
+            "/reasons" => {
+                let body = response.stream((200, &b"Very\r\nfine"[..]), [], None);
+                body.finish().await.expect("a 500 instead");
+            }
             "/interim" => response.send(101, [], b""),
             "/short" => {
                 let mut body = response.stream(200, [], Some(10));
@@ -58,6 +63,12 @@ impl Handler for App {
                 }
             }
             "/ticks" => ticks(&self.handle, response).await,
+            "/slow" => {
+                let mut body = response.stream(200, [], Some(4));
+                let _ = (body.write(b"be").await, body.flush().await);
+                self.handle.sleep(Nanos::from_secs(1)).await;
+                let _ = (body.write(b"ok").await, body.finish().await);
+            }
             "/whom" => {
                 let peer = response.peer_addr().expect("a connection");
                 response.text(200, &peer.ip().to_string());
@@ -369,6 +380,40 @@ fn a_stop_keeps_connections_at_rest_for_a_moment() {
 }
 
 #[test]
+fn a_stop_closed_a_connection_as_soon_as_an_answer_had_ended_that_promised_to_keep_it() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let (asking, silent) = (connect(&handle).await, connect(&handle).await);
+            for stream in [&asking, &silent] {
+                stream.post(get("/slow").into_bytes()).expect("room");
+            }
+            handle.sleep(SLACK).await;
+            stopper.stop();
+            let stopped = handle.now();
+            let mut slow = String::new();
+            while !slow.ends_with("beok") {
+                let more = asking.recv().await.expect("more");
+                slow.push_str(&String::from_utf8_lossy(&more));
+            }
+            handle.sleep(Nanos::from_millis(90)).await;
+            asking.post(HELLO).expect("room");
+            let (next, _) = read_all(&handle, &asking).await;
+            drop(asking);
+            let (_, end) = read_all(&handle, &silent).await;
+            (slow, next, end.since(stopped))
+        },
+    );
+    let (slow, next, after) = told.client;
+    assert!(!slow.contains("connection: close"), "{slow}");
+    assert!(
+        next.contains("connection: close") && next.ends_with("hello"),
+        "{next}"
+    );
+    assert_about(after, Nanos::from_millis(1100));
+}
+
+#[test]
 fn a_stop_ends_what_takes_too_long() {
     let told = tell(
         ServerOptions::default(),
@@ -399,6 +444,10 @@ fn a_handler_that_does_wrong_is_answered_for() {
             "the handler's answer cannot be sent: the header value holds a control byte\n",
         ),
         (
+            "reasons",
+            "the handler's answer cannot be sent: the reason holds a control byte\n",
+        ),
+        (
             "interim",
             "the handler's answer cannot be sent: the status is not between 100 and 999\n",
         ),
@@ -411,6 +460,15 @@ fn a_handler_that_does_wrong_is_answered_for() {
         assert_eq!(status_of(&answer), "500", "{path}");
         assert!(answer.ends_with(expected), "{answer}");
     }
+}
+
+#[test]
+fn a_handler_may_give_a_reason() {
+    let request = HELLO
+        .replace("hello", "reason")
+        .replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    let answer = asked(ServerOptions::default(), &request).client.0;
+    assert!(answer.starts_with("HTTP/1.1 200 Fine\r\n"), "{answer}");
 }
 
 #[test]

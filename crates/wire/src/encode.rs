@@ -23,8 +23,8 @@
 
 use std::fmt;
 
-use crate::headers::{is_token, is_value_byte};
-use crate::{Framing, Header, Method, Version, reason};
+use crate::headers::{is_token, is_value};
+use crate::{Framing, Header, Method, Status, Version, reason};
 
 /// Why something cannot be sent. What was written of it is taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +35,8 @@ pub enum EncodeError {
     BadHeaderValue,
     /// A status under 100 or over 999.
     BadStatus,
+    /// A reason with a control byte.
+    BadReason,
     /// A target that is empty or holds a byte outside visible ASCII.
     BadTarget,
     /// A framing that this message cannot have.
@@ -53,6 +55,7 @@ impl fmt::Display for EncodeError {
             EncodeError::BadHeaderName => "the header name is no token",
             EncodeError::BadHeaderValue => "the header value holds a control byte",
             EncodeError::BadStatus => "the status is not between 100 and 999",
+            EncodeError::BadReason => "the reason holds a control byte",
             EncodeError::BadTarget => "the target is empty or not visible ASCII",
             EncodeError::BadFraming => "this message cannot have a body framed so",
             EncodeError::FramingHeader => {
@@ -84,15 +87,26 @@ pub fn request<'v>(
     head
 }
 
-/// Starts a response head at the end of `out`, with the usual reason.
-pub fn response(out: &mut Vec<u8>, version: Version, status: u16) -> HeadWriter<'_> {
-    let mut head = HeadWriter::new(out, version, Kind::Response(status));
-    if !(100..=999).contains(&status) {
+/// Starts a response head at the end of `out`; `status` is a number, or a [`Status`] with
+/// a reason of its own.
+pub fn response<'v>(
+    out: &'v mut Vec<u8>,
+    version: Version,
+    status: impl Into<Status<'v>>,
+) -> HeadWriter<'v> {
+    let Status { code, reason: own } = status.into();
+    let mut head = HeadWriter::new(out, version, Kind::Response(code));
+    if !(100..=999).contains(&code) {
         head.fail(EncodeError::BadStatus);
     }
+    if own.is_some_and(|reason| !is_value(reason)) {
+        head.fail(EncodeError::BadReason);
+    }
     let mut digits = itoa::Buffer::new();
-    let digits = digits.format(status);
-    head.put(&[version.name(), " ", digits, " ", reason(status), "\r\n"]);
+    head.put(&[version.name(), " ", digits.format(code), " "]);
+    let reason = own.unwrap_or(reason(code).as_bytes());
+    head.out.extend_from_slice(reason);
+    head.put(&["\r\n"]);
     head
 }
 
@@ -291,7 +305,7 @@ fn check_header(header: &Header<'_>) -> Result<(), EncodeError> {
     if header.is("content-length") || header.is("transfer-encoding") {
         return Err(EncodeError::FramingHeader);
     }
-    match header.value.iter().all(|&byte| is_value_byte(byte)) {
+    match is_value(header.value) {
         true => Ok(()),
         false => Err(EncodeError::BadHeaderValue),
     }

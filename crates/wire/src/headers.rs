@@ -106,7 +106,7 @@ impl OwnedHeaders {
     /// Adds a line that came otherwise than in HTTP/1. False, and nothing is added, where
     /// its name is no token or its value holds a control byte.
     pub fn push(&mut self, name: &str, value: &[u8]) -> bool {
-        let is_line = is_token(name.as_bytes()) && value.iter().all(|&byte| is_value_byte(byte));
+        let is_line = is_token(name.as_bytes()) && is_value(value);
         if is_line {
             for part in [name.as_bytes(), b": ", value, b"\r\n"] {
                 self.lines.extend_from_slice(part);
@@ -182,6 +182,11 @@ pub(crate) const fn is_token_byte(byte: u8) -> bool {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9'
         | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+'
         | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
+}
+
+/// Whether a header value, or a reason, may be these bytes.
+pub(crate) fn is_value(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| is_value_byte(byte))
 }
 
 /// Whether a header value may hold this byte.

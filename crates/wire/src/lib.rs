@@ -70,4 +70,4 @@ pub use limits::{HEADERS_CAP, Limits};
 pub use method::{Method, MethodName, Version};
 pub use request::{RequestEvent, RequestHead, RequestReader, WholeRequest};
 pub use response::{EndOfInput, ResponseEvent, ResponseHead, ResponseReader};
-pub use status::reason;
+pub use status::{Status, reason};

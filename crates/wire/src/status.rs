@@ -1,4 +1,29 @@
-//! Reason phrases.
+//! Statuses and their reason phrases.
+
+/// What a status line says: `200.into()`, or with a reason of one's own,
+/// `(200, b"Fine").into()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status<'a> {
+    /// Its three digits.
+    pub code: u16,
+    /// None: the usual one, [`reason`].
+    pub reason: Option<&'a [u8]>,
+}
+
+impl From<u16> for Status<'_> {
+    fn from(code: u16) -> Self {
+        Status { code, reason: None }
+    }
+}
+
+impl<'a> From<(u16, &'a [u8])> for Status<'a> {
+    fn from((code, reason): (u16, &'a [u8])) -> Self {
+        Status {
+            code,
+            reason: Some(reason),
+        }
+    }
+}
 
 /// The usual reason phrase of `status` (RFC 9110 and the IANA registry);
 /// empty for statuses that have none.

@@ -53,6 +53,28 @@ fn framing_and_connection_lines() {
     }
 }
 
+#[test]
+fn a_reason_is_written_as_given_and_cannot_end_its_line() {
+    let line = |reason: &[u8]| {
+        let mut out = Vec::new();
+        encode::response(&mut out, Version::Http11, (404, reason)).finish(Framing::None)?;
+        Ok::<_, EncodeError>(out)
+    };
+    for (reason, expected) in [
+        (
+            &b"Gone Fishing"[..],
+            &b"HTTP/1.1 404 Gone Fishing\r\n\r\n"[..],
+        ),
+        (b"", b"HTTP/1.1 404 \r\n\r\n"),
+        (b"caf\xe9\t", b"HTTP/1.1 404 caf\xe9\t\r\n\r\n"),
+    ] {
+        assert_eq!(line(reason).as_deref(), Ok(expected));
+    }
+    for reason in [&b"a\r\nb: c"[..], b"a\n", b"\r", b"\0", b"\x7f"] {
+        assert_eq!(line(reason), Err(EncodeError::BadReason), "{reason:?}");
+    }
+}
+
 /// The fault of a request with these lines.
 fn request(target: &str, framing: Framing, lines: &[(&str, &[u8])]) -> Result<(), EncodeError> {
     let mut out = Vec::new();
