@@ -4,6 +4,7 @@
 ---     ./prony host --path examples --static examples/docs/static docs.app:app
 
 local prony = require("prony")
+local text = require("prony.text")
 
 local app = prony.application()
 
@@ -18,8 +19,8 @@ local pages = app:pages("content")
 app:global("site", { title = settings.title, tagline = settings.tagline })
 
 --- A page's text as it is read: without marks, and of links what they say.
-local function plain(text)
-  return (text:gsub("%[([^%]]*)%]%([^)]*%)", "%1"):gsub("[%s`#*|>]+", " "))
+local function plain(markdown)
+  return (markdown:gsub("%[([^%]]*)%]%([^)]*%)", "%1"):gsub("[%s`#*|>]+", " "))
 end
 
 for _, page in ipairs(pages) do
@@ -27,17 +28,17 @@ for _, page in ipairs(pages) do
 end
 
 --- What stands around the first place of the words, from word to word.
-local function excerpt(text, at)
+local function excerpt(page, at)
   local last = at + settings.excerpt.letters
-  local before = text:sub(math.max(1, at - 60), at - 1)
+  local before = page:sub(math.max(1, at - 60), at - 1)
   if at > 60 then
     before = before:match("%s(.*)$") or ""
   end
-  local after = text:sub(at, last)
-  if last < #text then
+  local after = page:sub(at, last)
+  if last < #page then
     after = after:match("^(.*)%s") or after
   end
-  return (at > 60 and "… " or "") .. before .. after .. (last < #text and " …" or "")
+  return (at > 60 and "… " or "") .. before .. after .. (last < #page and " …" or "")
 end
 
 local function search(words)
@@ -63,7 +64,7 @@ local function search(words)
 end
 
 app:get("/search", function(request)
-  local words = request:query("q", ""):match("^%s*(.-)%s*$")
+  local words = text.trim(request:query("q", ""))
   return app:render("search.html", {
     words = words,
     results = words ~= "" and search(words) or {},

@@ -6,6 +6,7 @@
 --- file has and the defaults lack is an error, with its line; so is one of another type.
 
 local native = require("prony.native")
+local text_of = require("prony.text")
 
 local config = {}
 
@@ -76,7 +77,7 @@ local readers = {
   table = function(text)
     local list = {}
     for item in text:gmatch("[^,]+") do
-      list[#list + 1] = item:match("^%s*(.-)%s*$")
+      list[#list + 1] = text_of.trim(item)
     end
     return list
   end,

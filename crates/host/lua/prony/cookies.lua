@@ -1,6 +1,7 @@
 --- Cookies: the `Cookie` header read, `Set-Cookie` written.
 --- Not for: keeping them (prony.client does that for tests).
 
+local text = require("prony.text")
 local url = require("prony.url")
 
 local cookies = {}
@@ -13,13 +14,13 @@ cookies.count_max = 300
 function cookies.parse(header)
   local found, count = {}, 0
   for part in (header or ""):gmatch("[^;]+") do
-    local name, value = part:match("^%s*([^=%s]+)%s*=%s*(.-)%s*$")
+    local name, value = part:match("^%s*([^=%s]+)%s*=(.*)$")
     if name and found[name] == nil then
       count = count + 1
       if count > cookies.count_max then
         break
       end
-      found[name] = url.decode((value:gsub('^"(.*)"$', "%1")))
+      found[name] = url.decode((text.trim(value):gsub('^"(.*)"$', "%1")))
     end
   end
   return found
@@ -41,8 +42,8 @@ function cookies.build(name, value, options)
     error("cookie: `" .. name .. "` is no name for one", 3)
   end
   local parts = { name .. "=" .. url.encode(value), "Path=" .. (attribute(options, "path") or "/") }
-  local function add(text)
-    parts[#parts + 1] = text
+  local function add(part)
+    parts[#parts + 1] = part
   end
   local domain, expires = attribute(options, "domain"), attribute(options, "expires")
   if domain then

@@ -2,6 +2,8 @@
 --- as a whole, and written for tests.
 --- Not for: bodies larger than the host's `--body-max`, which never get here.
 
+local text = require("prony.text")
+
 local multipart = {}
 
 --- Parts of a form; more are refused.
@@ -43,24 +45,24 @@ function multipart.boundary(content_type)
   end
 end
 
-local function part_of(text)
+local function part_of(part)
   -- A part without headers begins with the empty line at once.
-  local head, content = "", text:match("^\r\n(.*)$")
+  local head, content = "", part:match("^\r\n(.*)$")
   if not content then
-    local at = text:find("\r\n\r\n", 1, true)
+    local at = part:find("\r\n\r\n", 1, true)
     if not at then
       return nil, "a part has no empty line after its headers"
     end
-    head, content = text:sub(1, at - 1), text:sub(at + 4)
+    head, content = part:sub(1, at - 1), part:sub(at + 4)
   end
   if #head > multipart.head_bytes_max then
     return nil, "the headers of a part have more than " .. multipart.head_bytes_max .. " bytes"
   end
   local headers = {}
   for line in (head .. "\r\n"):gmatch("(.-)\r\n") do
-    local name, value = line:match("^([^%s:]+):%s*(.-)%s*$")
+    local name, value = line:match("^([^%s:]+):(.*)$")
     if name then
-      headers[name:lower()] = value
+      headers[name:lower()] = text.trim(value)
     end
   end
   local disposition = headers["content-disposition"] or ""
@@ -113,8 +115,8 @@ function multipart.parse(body, boundary)
 end
 
 --- A name in quotes, as browsers write it.
-local function quoted(text)
-  return '"' .. text:gsub("[\r\n\"]", { ["\r"] = "%0D", ["\n"] = "%0A", ['"'] = "%22" }) .. '"'
+local function quoted(name)
+  return '"' .. name:gsub("[\r\n\"]", { ["\r"] = "%0D", ["\n"] = "%0A", ['"'] = "%22" }) .. '"'
 end
 
 --- The body for a list of parts, and its `Content-Type`.

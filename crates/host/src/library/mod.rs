@@ -44,6 +44,7 @@ const MODULES: &[(&str, &str)] = &[
     ),
     ("prony.router", include_str!("../../lua/prony/router.lua")),
     ("prony.test", include_str!("../../lua/prony/test.lua")),
+    ("prony.text", include_str!("../../lua/prony/text.lua")),
     ("prony.url", include_str!("../../lua/prony/url.lua")),
 ];
 

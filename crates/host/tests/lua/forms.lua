@@ -145,3 +145,20 @@ test("malformed forms and JSON end with 400, another kind with 415", function()
   test.equal(client:post("/json", { json = { a = { 1, 2 }, b = json.array() } }):json(), { a = { 1, 2 }, b = {} })
   test.equal(client:get("/q?" .. ("a&"):rep(2000)).status, 400)
 end)
+
+test("white space without end in cookies and in headers of parts is passed over in one go", function()
+  -- A pattern that tries each space as the last would never come to the end of these.
+  local spaces = (" "):rep(4000000)
+  local cookies = require("prony.cookies")
+  test.equal(cookies.parse("a=x" .. spaces .. "y; b = 2" .. spaces .. "; c=" .. spaces), {
+    a = "x" .. spaces .. "y",
+    b = "2",
+    c = "",
+  })
+  local multipart = require("prony.multipart")
+  local part = "--b\r\nContent-Disposition: form-data; name=a\r\nX: x" .. (" "):rep(8000) .. "y\r\n\r\n1\r\n"
+  test.equal(#multipart.parse(part:rep(1000) .. "--b--", "b"), 1000)
+  local text = require("prony.text")
+  test.equal(text.trim(spaces), "")
+  test.equal(text.trim(spaces .. "a" .. spaces .. "b" .. spaces), "a" .. spaces .. "b")
+end)
