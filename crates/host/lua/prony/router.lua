@@ -12,8 +12,11 @@ local Router = {}
 Router.__index = Router
 
 --- Longer paths fit no route with parameters. With this, and with what `check_cost` allows in
---- a route, no path takes long to compare, whoever made it up.
+--- a route, no path takes long to compare, whoever made it up: steps grow with its length,
+--- and where a segment holds two parameters with the square of it, at most half a million.
 Router.path_bytes_max = 4096
+--- The same for routes with two parameters in a segment.
+Router.shared_path_bytes_max = 1024
 
 --- How a parameter looks (`pattern`, without captures), what the handler is given
 --- (`parse`; nil says that this is not one), and how it is written (`format`; nil likewise).
@@ -40,7 +43,8 @@ local converters = {
     end,
   },
   number = {
-    pattern = "%-?%d+%.?%d*",
+    -- One run, which ends where it ends: `%d+%.?%d*` could divide figures in many ways.
+    pattern = "%-?%d[%d.]*",
     parse = tonumber,
     format = function(value)
       local text = tonumber(value) and tostring(tonumber(value))
@@ -81,8 +85,9 @@ local function escape(text)
 end
 
 --- Each parameter that could end anywhere multiplies the ways in which a path is tried.
+--- Gives the length of path up to which the rest is cheap.
 local function check_cost(path, parameters)
-  local anywhere = 0
+  local anywhere, shared = 0, 0
   for _, parameter in ipairs(parameters) do
     anywhere = anywhere + (parameter.kind == "path" and 1 or 0)
   end
@@ -94,7 +99,14 @@ local function check_cost(path, parameters)
     if count > 2 then
       error("route `" .. path .. "`: between two slashes there can be two parameters, not " .. count, 5)
     end
+    shared = shared + (count == 2 and 1 or 0)
   end
+  if shared > 1 then
+    error("route `" .. path .. "`: two parameters can be between two slashes only once", 5)
+  elseif shared + anywhere > 1 then
+    error("route `" .. path .. "`: beside a `path` no two parameters can be between two slashes", 5)
+  end
+  return shared > 0 and Router.shared_path_bytes_max or Router.path_bytes_max
 end
 
 --- Takes a path apart: a Lua pattern, and its parameters.
@@ -112,8 +124,7 @@ local function compile(self, path)
     literals[#literals + 1] = literal
     pattern = pattern .. escape(literal)
     if not from then
-      check_cost(path, parameters)
-      return pattern .. "$", parameters, literals
+      return pattern .. "$", parameters, literals, check_cost(path, parameters)
     end
     local name, kind = inside:match("^([%a_][%w_]*):?([%w_]*)$")
     if not name or inside:sub(-1) == ":" then
@@ -136,8 +147,8 @@ end
 
 --- Adds a route: `{path, methods, handler, name, …}`. What else is in it is the caller's.
 function Router:add(route)
-  local pattern, parameters, literals = compile(self, route.path)
-  route.parameters, route.literals = parameters, literals
+  local pattern, parameters, literals, path_bytes_max = compile(self, route.path)
+  route.parameters, route.literals, route.path_bytes_max = parameters, literals, path_bytes_max
   route.allows = {}
   for _, method in ipairs(route.methods) do
     route.allows[method] = true
@@ -201,7 +212,7 @@ function Router:find(method, path)
     allowed = note(allowed, route)
   end
   for _, route in ipairs(#path <= Router.path_bytes_max and self.dynamic or {}) do
-    local found = { path:match(route.pattern) }
+    local found = #path <= route.path_bytes_max and { path:match(route.pattern) } or {}
     if found[1] then
       local values = converted(route, found)
       if values and route.allows[method] then
