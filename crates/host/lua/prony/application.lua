@@ -242,7 +242,11 @@ end
 
 local function run_after(hooks, request, response)
   for _, hook in ipairs(hooks) do
-    response = hook(request, response) or response
+    local other = hook(request, response)
+    if Response.is(other) and other ~= response then
+      other:replace(response)
+    end
+    response = other or response
   end
   return response
 end
@@ -358,7 +362,8 @@ local function answer_error(app, request, thrown)
   local handler = app.error_handlers[thrown.status]
   local response = handler and handler(request, thrown)
   if response == nil then
-    response = plain_page(thrown.status, thrown.message)
+    -- A fault's message is its traceback, which is nobody's business but the author's.
+    response = plain_page(thrown.status, errors.is_http(thrown) and thrown.message or nil)
   else
     if not Response.is(response) then
       response = responses.html(response)
@@ -397,6 +402,10 @@ local function guarded(action, app, request, argument)
   if errors.is_http(result) then
     return answer_error(app, request, result)
   end
+  -- Where memory is exhausted, Lua may have no room for the table that `with_traceback` makes.
+  if type(result) ~= "table" or errors.is_memory(result.fault) then
+    error(type(result) == "table" and result.fault or result, 0)
+  end
   local handler = app.error_handlers[500]
   if not handler then
     -- The host shows it: in the log, and in development to the client.
@@ -416,7 +425,11 @@ function Application:answer(environ, start_response)
   self.script_name = request.script_name
   local response = guarded(attempt, self, request)
   if self.hooks.after[1] then
-    response = guarded(finish, self, request, response)
+    local before = response
+    response = guarded(finish, self, request, before)
+    if response ~= before then
+      response:replace(before)
+    end
   end
   return response:send(start_response, request.method == "HEAD")
 end

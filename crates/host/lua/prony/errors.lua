@@ -19,4 +19,14 @@ function errors.is_http(value)
   return type(value) == "table" and getmetatable(value) == HttpError
 end
 
+--- Whether what was thrown says that memory was exhausted, in Lua or in a function of the
+--- host's. It is the host's business: it replaces the worker.
+function errors.is_memory(value)
+  if type(value) == "userdata" then
+    value = tostring(value):match("^[^\n]*")
+    return value == "memory error: not enough memory"
+  end
+  return value == "not enough memory"
+end
+
 return errors

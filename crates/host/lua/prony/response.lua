@@ -99,6 +99,50 @@ function Response:delete_cookie(name, options)
   })
 end
 
+local function close(body)
+  if type(body) == "table" and body.close then
+    body:close()
+  end
+end
+
+--- Closes what is not going to be sent: for whoever drops an answer.
+function Response:close()
+  if self.closed then
+    return
+  end
+  self.closed = true
+  close(self.body)
+  for _, other in ipairs(self.replaced or {}) do
+    other:close()
+  end
+end
+
+--- Takes the place of another answer, which is closed with this one. At once if this is
+--- whole: pieces may be made of the other's.
+function Response:replace(other)
+  if other.body == self.body then
+    return
+  elseif type(self.body) == "string" then
+    other:close()
+    return
+  end
+  self.replaced = self.replaced or {}
+  table.insert(self.replaced, other)
+end
+
+--- The body of an answer that took others' places.
+local function closing(response)
+  return setmetatable({
+    close = function()
+      response:close()
+    end,
+  }, {
+    __call = function(_, ...)
+      return response.body(...)
+    end,
+  })
+end
+
 local function without_body(status)
   return status == 204 or status == 304
 end
@@ -109,6 +153,7 @@ function Response:send(start_response, head)
   local body = self.body
   if without_body(self.status) then
     self:header("Content-Type", nil)
+    self:close()
     body = ""
   elseif type(body) == "string" and not self:header("Content-Length") then
     self:header("Content-Length", #body)
@@ -118,12 +163,10 @@ function Response:send(start_response, head)
     return { head and "" or body }
   end
   if head then
-    if type(body) == "table" and body.close then
-      body:close()
-    end
+    self:close()
     return { "" }
   end
-  return body
+  return self.replaced and closing(self) or body
 end
 
 -- What handlers call -----------------------------------------------------------------

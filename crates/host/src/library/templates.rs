@@ -17,7 +17,7 @@ use minijinja::value::Rest;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use mlua::{Function, Lua, Table, UserData, UserDataMethods};
 
-use super::values::{Callable, Constant, Rendering, Safe, from_lua};
+use super::values::{Callable, Constant, Exhausted, Rendering, Safe, from_lua};
 
 /// Where components are, below the templates.
 const COMPONENTS: &str = "components";
@@ -34,7 +34,7 @@ pub(super) fn register(lua: &Lua, module: &Table) -> mlua::Result<()> {
     )?;
     module.set(
         "safe",
-        lua.create_function(|_, html: String| Ok(Safe(html)))?,
+        lua.create_function(|_, html: mlua::LuaString| Ok(Safe(html.to_string_lossy())))?,
     )?;
     module.set(
         "is_safe",
@@ -130,6 +130,9 @@ impl Templates {
                         None => error.kind().to_string(),
                     };
                 }
+                None if error.is::<Exhausted>() => {
+                    return mlua::Error::MemoryError(error.to_string());
+                }
                 None => said = error.to_string(),
             }
             next = error.source();
@@ -163,8 +166,8 @@ impl UserData for Templates {
         );
         methods.add_method(
             "render_text",
-            |lua, this, (text, context): (String, mlua::Value)| {
-                this.render_text(lua, &text, &context)
+            |lua, this, (text, context): (mlua::LuaString, mlua::Value)| {
+                this.render_text(lua, &text.to_string_lossy(), &context)
             },
         );
         methods.add_method(

@@ -44,9 +44,16 @@ impl UserData for Safe {
         methods.add_meta_function(
             "__concat",
             |_, (left, right): (mlua::Value, mlua::Value)| {
-                Ok(format!("{}{}", left.to_string()?, right.to_string()?))
+                Ok(format!("{}{}", lossy(&left)?, lossy(&right)?))
             },
         );
+    }
+}
+
+fn lossy(value: &mlua::Value) -> mlua::Result<String> {
+    match value {
+        mlua::Value::String(text) => Ok(text.to_string_lossy()),
+        other => other.to_string(),
     }
 }
 
@@ -151,11 +158,28 @@ impl Drop for Rendering {
     }
 }
 
+/// Lua's memory was exhausted in what a template called: the host has to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Exhausted;
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not enough memory")
+    }
+}
+
+impl std::error::Error for Exhausted {}
+
 fn from_lua_error(error: mlua::Error) -> Error {
-    let text = match error {
-        mlua::Error::CallbackError { cause, .. } => cause.to_string(),
-        other => other.to_string(),
+    let cause = match &error {
+        mlua::Error::CallbackError { cause, .. } => cause,
+        other => other,
     };
+    if matches!(cause, mlua::Error::MemoryError(_)) {
+        let said = Error::new(ErrorKind::InvalidOperation, Exhausted.to_string());
+        return said.with_source(Exhausted);
+    }
+    let text = cause.to_string();
     let said = text.lines().take_while(|line| *line != "stack traceback:");
     Error::new(
         ErrorKind::InvalidOperation,

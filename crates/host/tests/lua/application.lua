@@ -232,3 +232,75 @@ test("statuses without a body have none", function()
   local answer = prony.client(app):get("/")
   test.equal({ answer.status, answer.body, answer:header("Content-Length") }, { 204, "" })
 end)
+
+test("a fault's traceback is not shown by an error handler that gives nothing", function()
+  local app = app_with()
+  local told
+  app:error(500, function(_, thrown) told = thrown.message end)
+  app:get("/", function() error("the secret place") end)
+  app:get("/no", function() prony.abort(500, "said <so>") end)
+  local answer = prony.client(app):get("/")
+  test.equal(answer.status, 500)
+  test.lacks(answer.body, "secret")
+  test.contains(told, "application.lua:")
+  test.contains(told, "stack traceback:")
+  test.contains(answer.errors, "the secret place\nstack traceback:")
+  test.contains(prony.client(app):get("/no").body, "said &lt;so&gt;")
+end)
+
+test("memory exhausted is raised to the host, whoever would answer it", function()
+  local app = app_with()
+  app:error(500, function() return "answered" end)
+  app:get("/lua", function() error("not enough memory", 0) end)
+  app:get("/other", function() error("it has not enough memory", 0) end)
+  local client = prony.client(app)
+  test.equal(test.fails(function() client:get("/lua") end, "not enough memory"), "not enough memory")
+  test.equal(client:get("/other").body, "answered")
+end)
+
+--- A body in pieces that counts its ends.
+local function body_of(counts, ...)
+  local left = { ... }
+  return setmetatable({ close = function() counts.closed = counts.closed + 1 end }, {
+    __call = function() return table.remove(left, 1) end,
+  })
+end
+
+test("bodies that are not sent are closed, those that are used go on", function()
+  local app, counts = app_with(), { closed = 0 }
+  app:get("/{what}", function(request, what)
+    return prony.response(what == "304" and 304 or 200, "text/plain", body_of(counts, "a", "b"))
+  end)
+  app:after(function(request, response)
+    if request.path == "/fault" then
+      error("after")
+    elseif request.path == "/text" then
+      return prony.text("in its place")
+    elseif request.path == "/around" then
+      local inner = response.body
+      return prony.stream(function()
+        local piece = inner()
+        return piece and piece:upper()
+      end)
+    elseif request.path == "/same" then
+      return prony.response(200, "text/x", response.body)
+    end
+  end)
+  app:error(500, function() return "fault" end)
+  local client = prony.client(app)
+  for path, body in pairs({
+    ["/304"] = "",
+    ["/fault"] = "fault",
+    ["/text"] = "in its place",
+    ["/around"] = "AB",
+    ["/same"] = "ab",
+    ["/plain"] = "ab",
+  }) do
+    counts.closed = 0
+    test.equal(client:get(path).body, body, path)
+    test.equal(counts.closed, 1, path)
+  end
+  counts.closed = 0
+  client:head("/plain")
+  test.equal(counts.closed, 1)
+end)
