@@ -4,10 +4,10 @@
 //! What comes from strangers may be given to it: raw HTML is shown as text, and a link may
 //! lead only where [`is_harmless`] says, unless `html = true` is asked for.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use mlua::{Function, Lua, Table};
+use mlua::{Function, Lua, LuaString, Table};
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
 use super::values::Safe;
@@ -36,7 +36,9 @@ struct Heading {
 
 /// `native.markdown(text, {html, link, line})`: HTML that templates take as it is, and the
 /// headings as a list of `{level, id, text}`.
-fn render(lua: &Lua, (text, options): (String, Option<Table>)) -> mlua::Result<(Safe, Table)> {
+fn render(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> mlua::Result<(Safe, Table)> {
+    // Strangers send any bytes: those that are no text are shown as such.
+    let text = text.to_string_lossy();
     let wishes = match options {
         None => Wishes {
             html: false,
@@ -165,7 +167,7 @@ fn is_harmless(url: &str) -> bool {
 /// Gives each heading an id of its own, made of its text unless the author gave one.
 fn name_headings(events: &mut [Event<'_>]) -> Vec<Heading> {
     let mut headings = Vec::new();
-    let mut taken = BTreeSet::new();
+    let mut taken = BTreeMap::new();
     let mut start = None;
     for at in 0..events.len() {
         match &events[at] {
@@ -220,12 +222,48 @@ fn slug(text: &str) -> String {
     }
 }
 
-fn unique(wanted: String, taken: &mut BTreeSet<String>) -> String {
-    let mut name = wanted.clone();
-    let mut number = 1;
-    while !taken.insert(name.clone()) {
-        name = format!("{wanted}-{number}");
+/// `taken` has the number for the next heading of each name, so that strangers' thousand
+/// equal headings are not a million tries.
+fn unique(wanted: String, taken: &mut BTreeMap<String, u32>) -> String {
+    let Some(&first) = taken.get(&wanted) else {
+        taken.insert(wanted.clone(), 1);
+        return wanted;
+    };
+    let mut number = first;
+    let name = loop {
+        let name = format!("{wanted}-{number}");
         number += 1;
-    }
+        if !taken.contains_key(&name) {
+            break name;
+        }
+    };
+    taken.insert(wanted, number);
+    taken.insert(name.clone(), 1);
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_heading_has_a_name_of_its_own_however_many_are_equal() {
+        let mut taken = BTreeMap::new();
+        let mut name = |wanted: &str| unique(wanted.to_owned(), &mut taken);
+        for (wanted, given) in [
+            ("a", "a"),
+            ("a-2", "a-2"),
+            ("a", "a-1"),
+            ("a", "a-3"),
+            ("a-1", "a-1-1"),
+            ("a", "a-4"),
+        ] {
+            assert_eq!(name(wanted), given);
+        }
+        // With a try for each name before it this would be twenty thousand million.
+        for _ in 0..200_000 {
+            name("b");
+        }
+        assert_eq!(name("b"), "b-200000");
+    }
 }
