@@ -5,15 +5,19 @@ use std::future::Future;
 use std::io;
 use std::mem;
 use std::pin::pin;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 
 use prony_engine::Handle;
-use prony_http::{Handler, Header, Method, Request, Response};
+use prony_http::{BodyWriter, Handler, Header, Interruption, Method, Request, Response};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::head::Head;
 use crate::machine::{Failure, Machine, Outcome, Pieces};
 use crate::page;
+
+/// So many pieces in a row may be empty before it is looked whether the client is still
+/// there: looking takes off the connection what it sends next.
+const EMPTY_PIECES_MAX: u32 = 100;
 
 /// An application, loaded.
 pub struct Application {
@@ -104,6 +108,12 @@ fn announce(head: &Head, length: u64, response: &mut Response) {
     let _ = finishing.poll(&mut Context::from_waker(Waker::noop()));
 }
 
+/// Whether the client has closed the connection.
+fn has_left(body: &mut BodyWriter<'_>) -> bool {
+    let seen = body.poll_interrupted(&mut Context::from_waker(Waker::noop()));
+    seen == Poll::Ready(Interruption::Gone)
+}
+
 impl Application {
     /// Sends a body as it comes. The head goes out with the first piece that is not
     /// empty: until then an error can be answered.
@@ -132,8 +142,9 @@ impl Application {
         let length = pieces.head.length;
         let headers = pieces.head.headers.as_headers();
         let mut body = response.stream(pieces.head.status, &headers, length);
-        let mut given = 0;
+        let (mut given, mut empty_pieces) = (0, 0);
         while body.is_wanted() {
+            let given_before = given;
             let written = mem::take(&mut pieces.head.written);
             for piece in [&written, pieces.current()] {
                 given += piece.len() as u64;
@@ -143,8 +154,18 @@ impl Application {
             if is_over {
                 break;
             }
-            // Nothing is held back until more comes (PEP 3333, "Buffering and Streaming").
-            body.flush().await.map_err(|_| Broken::Gone)?;
+            if given == given_before {
+                // Nobody waits for anything here: without this, all others would wait for it.
+                self.handle.yield_now().await;
+                empty_pieces += 1;
+                if empty_pieces >= EMPTY_PIECES_MAX && has_left(&mut body) {
+                    return Err(Broken::Gone);
+                }
+            } else {
+                empty_pieces = 0;
+                // Nothing is held back until more comes (PEP 3333, "Buffering and Streaming").
+                body.flush().await.map_err(|_| Broken::Gone)?;
+            }
             is_over = !pieces.advance()?;
         }
         let finished = body.finish().await;

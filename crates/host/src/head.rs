@@ -4,6 +4,7 @@
 //! Not for: Lua; the values are bytes here.
 
 use std::fmt;
+use std::mem;
 
 use prony_http::OwnedHeaders;
 
@@ -15,10 +16,19 @@ pub(crate) struct Head {
     pub headers: OwnedHeaders,
     /// Content-Length, which is not among the headers.
     pub length: Option<u64>,
+    /// What `start_response` is being given: nothing of it counts before all does.
+    draft: Draft,
     /// What `write` was given and nobody has sent.
     pub written: Vec<u8>,
     /// It is on its way, and cannot be changed.
     pub is_sent: bool,
+}
+
+#[derive(Debug, Default)]
+struct Draft {
+    status: u16,
+    headers: OwnedHeaders,
+    length: Option<u64>,
 }
 
 /// What is wrong with a head.
@@ -42,16 +52,25 @@ pub(crate) enum Fault {
 impl Head {
     /// As before `start_response`.
     pub fn clear(&mut self) {
-        self.begin(0);
+        self.status = 0;
+        self.headers.clear();
+        self.length = None;
         self.written.clear();
         self.is_sent = false;
     }
 
-    /// Takes a status; headers that were given before are forgotten.
+    /// Takes a status, in place of all that was given before: once it is committed.
     pub fn begin(&mut self, status: u16) {
-        self.status = status;
-        self.headers.clear();
-        self.length = None;
+        self.draft.status = status;
+        self.draft.headers.clear();
+        self.draft.length = None;
+    }
+
+    /// From here on what was given since [`begin`](Head::begin) is the head.
+    pub fn commit(&mut self) {
+        self.status = self.draft.status;
+        mem::swap(&mut self.headers, &mut self.draft.headers);
+        self.length = self.draft.length;
     }
 
     /// Whether `start_response` was called.
@@ -68,10 +87,10 @@ impl Head {
             4 if is("date") => return Ok(()),
             14 if is("content-length") => {
                 let length = parse_length(value).ok_or_else(|| Fault::Length(lossy(value)))?;
-                if self.length.is_some_and(|before| before != length) {
+                if self.draft.length.is_some_and(|before| before != length) {
                     return Err(Fault::Length(lossy(value)));
                 }
-                self.length = Some(length);
+                self.draft.length = Some(length);
                 return Ok(());
             }
             2 | 7 | 8 | 10 | 16..=19 if HOP_BY_HOP.iter().any(|other| is(other)) => {
@@ -80,7 +99,7 @@ impl Head {
             _ => {}
         }
         let text = std::str::from_utf8(name).map_err(|_| Fault::Name(lossy(name)))?;
-        if self.headers.push(text, value) {
+        if self.draft.headers.push(text, value) {
             return Ok(());
         }
         let mut probe = OwnedHeaders::default();
@@ -233,14 +252,18 @@ mod tests {
         assert_eq!(head.push(b"", b""), Err(Fault::Name(String::new())));
         let split = head.push(b"x", b"a\r\nb: c");
         assert_eq!(split, Err(Fault::Value("x".into())));
-        assert!(head.headers.as_headers().is_empty());
+        assert!(head.draft.headers.as_headers().is_empty());
+        assert!(!head.is_started());
         assert_eq!(head.push(b"X", b"\xff\t"), Ok(()));
         assert_eq!(head.push(b"date", b"never"), Ok(()));
         assert_eq!(head.push(b"content-LENGTH", b"12"), Ok(()));
-        assert_eq!(head.length, Some(12));
+        assert_eq!(head.draft.length, Some(12));
         for value in ["", "-1", "+1", "1 ", "0x1", "13", "99999999999999999999"] {
             assert!(head.push(b"content-length", value.as_bytes()).is_err());
         }
+        assert_eq!((head.status, head.length), (0, None));
+        head.commit();
+        assert_eq!((head.status, head.length), (200, Some(12)));
         assert_eq!(head.headers.as_headers().len(), 1);
     }
 }

@@ -38,12 +38,18 @@ const SCRATCH_BYTES_MAX: usize = 64 << 10;
 /// A heap this small is collected late: it may grow by so much before.
 const GARBAGE_KIB: i32 = 1536;
 
+/// How Lua, and functions of the host's, say that memory is exhausted, where the error was
+/// caught and raised again. Nothing before it: what a client sent could stand there.
+const EXHAUSTED: [&str; 2] = ["not enough memory", "memory error: not enough memory"];
+
 /// A Lua state with an application in it.
 pub(crate) struct Machine {
     /// INVARIANT: the main thread of `lua`, on which nothing runs between calls.
     state: *mut lua_State,
+    /// Before the desk: dropped first, because finalizers may call what points there.
+    _lua: Lua,
     /// The head of the request whose Lua code is running.
-    /// INVARIANT: stays where it is as long as `lua`, whose C functions point to it.
+    /// INVARIANT: stays where it is as long as `_lua`, whose C functions point to it.
     desk: Rc<RefCell<Head>>,
     refs: Refs,
     names: RefCell<Names>,
@@ -51,8 +57,6 @@ pub(crate) struct Machine {
     scratch: RefCell<Vec<u8>>,
     /// KiB in use above which the collector is set anew.
     tuned_kib: Cell<i32>,
-    /// Last, so that it outlives what points into it.
-    _lua: Lua,
 }
 
 /// What the prelude gives to the bridge.
@@ -96,6 +100,8 @@ impl Machine {
     /// Takes a state and the application in it.
     pub fn new(lua: Lua, app: Value, prelude: Prelude) -> mlua::Result<Machine> {
         let desk = Rc::new(RefCell::new(Head::default()));
+        // After the desk, so that it is dropped before it where this fails.
+        let lua = lua;
         let mut state = std::ptr::null_mut();
         let mut refs = Refs::default();
         let given = (prelude.environ, prelude.handler, prelude.place, app);
@@ -111,13 +117,13 @@ impl Machine {
         }
         let machine = Machine {
             state,
+            _lua: lua,
             desk,
             refs,
             names: RefCell::default(),
             plan: RefCell::default(),
             scratch: RefCell::default(),
             tuned_kib: Cell::new(0),
-            _lua: lua,
         };
         machine.collect();
         Ok(machine)
@@ -446,7 +452,7 @@ impl Stack {
             }
         };
         let first = text.lines().next().unwrap_or_default();
-        let is_memory = status == ffi::LUA_ERRMEM || first.ends_with("not enough memory");
+        let is_memory = status == ffi::LUA_ERRMEM || EXHAUSTED.contains(&first);
         Failure { text, is_memory }
     }
 }
@@ -481,5 +487,72 @@ unsafe fn type_name<'s>(state: *mut lua_State, place: c_int) -> std::borrow::Cow
     unsafe {
         let name = ffi::lua_typename(state, ffi::lua_type(state, place));
         std::ffi::CStr::from_ptr(name).to_string_lossy()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlua::{UserData, Value};
+
+    use super::*;
+
+    /// Notes, when the state ends, whether the desk is still there.
+    struct Probe {
+        desk: std::rc::Weak<RefCell<Head>>,
+        found: Rc<Cell<Option<bool>>>,
+    }
+
+    impl UserData for Probe {}
+
+    impl Drop for Probe {
+        fn drop(&mut self) {
+            self.found.set(Some(self.desk.strong_count() > 0));
+        }
+    }
+
+    fn machine() -> Machine {
+        // SAFETY: the code below loads nothing.
+        let lua = unsafe { Lua::unsafe_new() };
+        let nothing = lua.load("return tostring(...)").into_function();
+        let nothing = nothing.expect("a function");
+        let prelude = Prelude {
+            environ: nothing.clone(),
+            handler: nothing.clone(),
+            place: nothing,
+        };
+        Machine::new(lua, Value::Nil, prelude).expect("a machine")
+    }
+
+    #[test]
+    fn finalizers_that_run_at_the_end_of_the_state_find_the_desk() {
+        let machine = machine();
+        let found = Rc::new(Cell::new(None));
+        let probe = Probe {
+            desk: Rc::downgrade(&machine.desk),
+            found: Rc::clone(&found),
+        };
+        let globals = machine._lua.globals();
+        globals.set("probe", probe).expect("set");
+        drop(globals);
+        drop(machine);
+        assert_eq!(found.get(), Some(true));
+    }
+
+    #[test]
+    fn only_lua_and_the_host_can_say_that_memory_is_exhausted() {
+        let machine = machine();
+        for (text, is_memory) in [
+            ("not enough memory", true),
+            ("not enough memory\nstack traceback:\n\tsite.lua:1", true),
+            ("memory error: not enough memory\nstack traceback:", true),
+            ("site.lua:1: the client says: not enough memory", false),
+            ("too much\nnot enough memory", false),
+        ] {
+            let stack = Stack::new(machine.state);
+            // SAFETY: there is room for a string.
+            unsafe { ffi::lua_pushlstring_(machine.state, text.as_ptr().cast(), text.len()) };
+            let failure = stack.failure(ffi::LUA_ERRRUN);
+            assert_eq!(failure.is_memory, is_memory, "{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser;
 use prony_engine::{Config, ListenOptions, mailbox};
@@ -376,4 +376,140 @@ fn what_cannot_be_loaded_is_told_with_file_and_line() {
         let error = serve_as("load", text, application, |_| ()).expect_err("no application");
         assert!(error.0.contains(wanted), "{application}: {error}");
     }
+}
+
+const ENDS: &str = r#"
+local ffi = require("ffi")
+local closed = {}
+local function count(name) closed[name] = (closed[name] or 0) + 1 end
+local pages = {}
+ffi.cdef("typedef struct { int left; } prony_test_body; typedef struct { int left; } prony_test_bare;")
+local function give(self)
+  self.left = self.left - 1
+  if self.left >= 0 then return "a" end
+end
+local Body = ffi.metatype("prony_test_body", {__call = give, __index = {close = function() count("cdata") end}})
+local Bare = ffi.metatype("prony_test_bare", {__call = give})
+pages["/cdata"] = function() return Body(2) end
+pages["/bare"] = function() return Bare(2) end
+pages["/userdata"] = function()
+  local body, left = newproxy(true), 3
+  getmetatable(body).__call = function()
+    left = left - 1
+    if left > 0 then return "a" end
+  end
+  return body
+end
+local function endless(name, piece)
+  return setmetatable({}, {
+    __index = {close = function() count(name) end},
+    __call = function() return piece() end,
+  })
+end
+pages["/endless"] = function()
+  local text = ("x"):rep(65536)
+  return endless("endless", function() return text end)
+end
+pages["/silent"] = function()
+  local first = "a"
+  return endless("silent", function()
+    local piece = first
+    first = ""
+    return piece
+  end)
+end
+pages["/reraised"] = function(start_response)
+  local step = 0
+  return function()
+    step = step + 1
+    if step == 2 then start_response("500 No", {}, "raised again") end
+    return "a"
+  end
+end
+local function app(environ, start_response)
+  local path = environ.PATH_INFO
+  if path == "/unstarted" then
+    return {"a", close = function() count("unstarted") end}
+  elseif path == "/half" then
+    local fine = pcall(start_response, "200 OK", {{"X-A", "1"}, {"X-B", "a\nb"}})
+    return {tostring(fine)}
+  elseif path == "/kept" then
+    start_response("200 OK", {{"X-A", "1"}})
+    pcall(start_response, "500 No", {{"X-C", "1"}, {"X-B", "a\nb"}}, "trouble")
+    return {"kept"}
+  elseif path == "/memory-text" then
+    error("the client says: not enough memory", 0)
+  elseif path:sub(1, 8) == "/closed/" then
+    start_response(200)
+    return {tostring(closed[path:sub(9)])}
+  end
+  start_response(200)
+  return pages[path](start_response)
+end
+return {app = app}
+"#;
+
+/// Asks until the answer's body is this.
+fn wait_for(address: SocketAddr, path: &str, wanted: &str) {
+    let due = Instant::now() + Duration::from_secs(20);
+    while body(&get(address, path).expect("an answer")) != wanted {
+        assert!(Instant::now() < due, "{path} does not become {wanted}");
+    }
+}
+
+#[test]
+fn every_body_that_has_a_close_is_closed_once() {
+    serve("ends", ENDS, |address| {
+        for path in ["/cdata", "/bare", "/userdata"] {
+            let answer = get(address, path).unwrap_or_else(|| panic!("{path}: reset"));
+            assert_eq!(body(&answer), "1\r\na\r\n1\r\na\r\n0\r\n\r\n", "{path}");
+        }
+        let answer = get(address, "/unstarted").expect("an answer");
+        assert!(answer.contains("without having called start_response"));
+        for name in ["cdata", "unstarted"] {
+            assert_eq!(
+                body(&get(address, &format!("/closed/{name}")).expect("an answer")),
+                "1"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_client_that_goes_away_amid_a_body_closes_it_and_a_silent_one_holds_up_nobody() {
+    serve("gone", ENDS, |address| {
+        for path in ["/endless", "/silent"] {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            write!(stream, "GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").expect("sent");
+            let mut head = [0; 16];
+            stream
+                .read_exact(&mut head)
+                .expect("the start of an answer");
+            let closed = format!("/closed{path}");
+            assert_eq!(body(&get(address, &closed).expect("an answer")), "nil");
+            drop(stream);
+            wait_for(address, &closed, "1");
+        }
+    });
+}
+
+#[test]
+fn a_refused_start_leaves_what_was_before_it() {
+    serve("half", ENDS, |address| {
+        let half = get(address, "/half").expect("an answer");
+        assert!(half.starts_with("HTTP/1.1 500 "), "{half}");
+        assert!(
+            half.contains("without having called start_response"),
+            "{half}"
+        );
+        let kept = get(address, "/kept").expect("an answer");
+        assert!(kept.starts_with("HTTP/1.1 200 OK\r\n"), "{kept}");
+        assert!(
+            kept.contains("X-A: 1\r\n") && !kept.contains("X-C"),
+            "{kept}"
+        );
+        assert_eq!(body(&kept), "kept");
+        assert_eq!(get(address, "/reraised"), None);
+        assert_eq!(body(&get(address, "/kept").expect("an answer")), "kept");
+    });
 }

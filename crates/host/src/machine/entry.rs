@@ -81,6 +81,10 @@ impl Refs {
             let place = keep_top(state);
             let handler = keep_top(state);
             let environ = keep_top(state);
+            // The first to be let go of makes room for the list of those that are free. Later
+            // ones, which nothing protects from errors, need no memory.
+            ffi::lua_pushboolean(state, 1);
+            ffi::luaL_unref(state, ffi::LUA_REGISTRYINDEX, keep_top(state));
             let function = |function: ffi::lua_CFunction| {
                 ffi::lua_pushcclosure(state, function, 0);
                 keep_top(state)
@@ -166,6 +170,13 @@ pub(super) unsafe extern "C-unwind" fn enter(state: *mut lua_State) -> c_int {
         }
         // An iterator may call it with its first piece.
         if kind != Kind::Iterator && !errand.desk.borrow().is_started() {
+            if errand.is_closable.get() {
+                // The error that is told is the one below.
+                ffi::lua_pushcclosure(state, close, 0);
+                ffi::lua_pushvalue(state, 2);
+                ffi::lua_pcall(state, 1, 0, 0);
+                ffi::lua_settop(state, 4);
+            }
             push_place(state, errand.refs);
             ffi::lua_pushfstring(
                 state,
@@ -340,17 +351,31 @@ unsafe extern "C-unwind" fn step(state: *mut lua_State) -> c_int {
 unsafe extern "C-unwind" fn close(state: *mut lua_State) -> c_int {
     // SAFETY: the machine calls this with one value.
     unsafe {
-        let kind = ffi::lua_type(state, 1);
-        if !matches!(kind, ffi::LUA_TTABLE | ffi::LUA_TUSERDATA) {
-            return 0;
+        match ffi::lua_type(state, 1) {
+            ffi::LUA_TTABLE => _ = ffi::lua_getfield(state, 1, c"close".as_ptr()),
+            ffi::LUA_TUSERDATA | LUA_TCDATA => {
+                // Such values raise an error where they have no such field.
+                ffi::lua_pushcclosure(state, close_of, 0);
+                ffi::lua_pushvalue(state, 1);
+                if ffi::lua_pcall(state, 1, 1, 0) != ffi::LUA_OK {
+                    return 0;
+                }
+            }
+            _ => return 0,
         }
-        ffi::lua_getfield(state, 1, c"close".as_ptr());
         if ffi::lua_isnil(state, -1) == 0 {
             ffi::lua_pushvalue(state, 1);
             ffi::lua_call(state, 1, 0);
         }
     }
     0
+}
+
+/// Takes a value and returns its field `close`.
+unsafe extern "C-unwind" fn close_of(state: *mut lua_State) -> c_int {
+    // SAFETY: `close` calls this with one value.
+    unsafe { ffi::lua_getfield(state, 1, c"close".as_ptr()) };
+    1
 }
 
 /// Frees what no one uses; what has a finalizer takes a second round.
@@ -381,7 +406,12 @@ unsafe extern "C-unwind" fn start_response(state: *mut lua_State) -> c_int {
     unsafe {
         let desk = &*ffi::lua_touserdata(state, ffi::lua_upvalueindex(1)).cast::<RefCell<Head>>();
         let has_trouble = ffi::lua_isnoneornil(state, 3) == 0;
-        let refusal = match (desk.borrow().is_started(), desk.borrow().is_sent) {
+        // The borrow ends here: an error may be raised below.
+        let (is_started, is_sent) = {
+            let head = desk.borrow();
+            (head.is_started(), head.is_sent)
+        };
+        let refusal = match (is_started, is_sent) {
             (true, true) if has_trouble => {
                 ffi::lua_settop(state, 3);
                 ffi::lua_error(state);
@@ -423,7 +453,10 @@ unsafe fn begin(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
             Err(fault) => return refuse(state, fault),
         }
         match ffi::lua_type(state, 2) {
-            ffi::LUA_TNIL | ffi::LUA_TNONE => return true,
+            ffi::LUA_TNIL | ffi::LUA_TNONE => {
+                desk.borrow_mut().commit();
+                return true;
+            }
             ffi::LUA_TTABLE => {}
             kind => return refuse(state, head::Fault::Headers(kind_name(state, kind))),
         }
@@ -451,6 +484,7 @@ unsafe fn begin(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
             ffi::lua_settop(state, 3);
         }
     }
+    desk.borrow_mut().commit();
     true
 }
 
