@@ -1321,6 +1321,25 @@ fn a_connection_accepted_by_one_loop_is_served_by_another_of_either_driver() {
     }
 }
 
+/// Others may be about to accept from it, whom nothing else keeps from waiting.
+#[test]
+fn who_took_the_rest_from_a_shared_socket_took_back_its_time_limit() {
+    use rustix::net::sockopt::{Timeout, socket_timeout};
+    on_both(|config| {
+        let shared = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let limit = run(&config, |handle| async move {
+            let copy = shared.try_clone().expect("a copy").into();
+            let listener = handle.listen_on(copy, &ListenOptions::default());
+            let listener = listener.expect("it listens");
+            let client = handle.connect(listener.local_addr()).await;
+            client.expect("the backlog takes it");
+            listener.accept_rest().await.expect("it waits");
+            socket_timeout(&shared, Timeout::Recv).expect("known")
+        });
+        assert!(limit.expect("it runs").is_some());
+    });
+}
+
 #[test]
 fn a_pipe_is_readable_when_it_is() {
     on_both(|config| {

@@ -104,14 +104,14 @@ pub(crate) fn accept_waiting(listener: Socket, blocking: Blocking) -> Option<Soc
     };
     let fd = listener.fd();
     // The socket may be a blocking one, and its flags are shared with other processes:
-    // looking first makes waiting unlikely, and the time-out makes it short.
+    // looking first makes waiting unlikely, and the time-out makes it short. It stays, as
+    // taking it back would take it from another process that is about to accept, too.
+    // Connections inherit it, which does no harm: a loop's receives never block.
     if poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)) != Ok(1) {
         return None;
     }
     sockopt::set_socket_timeout(fd, sockopt::Timeout::Recv, Some(ACCEPT_WAIT)).ok()?;
     let accepted = accept_with(fd, blocking.flags());
-    // Connections inherit it. Those of now do no harm with it: a loop's receives never block.
-    let _ = sockopt::set_socket_timeout(fd, sockopt::Timeout::Recv, None);
     accepted.ok().map(Socket::own)
 }
 
