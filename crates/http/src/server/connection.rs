@@ -26,6 +26,7 @@ pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: S
     let now = shared.now();
     let mut connection = Connection {
         kept_in_stop: now + shared.options.stop_idle_grace,
+        rested_in_stop: None,
         reader: RequestReader::new(shared.options.limits),
         incoming: Incoming::default(),
         phase: Phase::Rest,
@@ -52,6 +53,9 @@ struct Connection {
     /// Until when at least a stop leaves it its time for a first request: it may
     /// have waited in the backlog.
     kept_in_stop: Instant,
+    /// When it came to rest in a stop, after an answer that had promised to keep it: the
+    /// client's next request may be on its way.
+    rested_in_stop: Option<Instant>,
 }
 
 /// What is waited for.
@@ -169,7 +173,9 @@ impl Connection {
             }
             let due = match link.shared.stop() {
                 Some(stop) if self.phase == Phase::Rest => {
-                    self.due.min(stop.idle_due.max(self.kept_in_stop))
+                    let rested = self.rested_in_stop.map(|since| since + stop.idle_grace);
+                    let kept = self.kept_in_stop.max(rested.unwrap_or(Instant::ZERO));
+                    self.due.min(stop.idle_due.max(kept))
                 }
                 _ => self.due,
             };
@@ -187,6 +193,7 @@ impl Connection {
         let before = self.phase;
         let timeout = if self.reader.is_idle() {
             self.phase = Phase::Rest;
+            self.rested_in_stop = shared.stop().map(|_| shared.now());
             options.idle_timeout
         } else if self.incoming.is_open {
             self.phase = Phase::Body;

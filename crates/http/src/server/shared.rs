@@ -40,6 +40,8 @@ pub(crate) struct Shared {
 pub(crate) struct Stop {
     /// Until when a connection at rest may bring another request.
     pub(crate) idle_due: Instant,
+    /// How long one may that comes to rest later.
+    pub(crate) idle_grace: Nanos,
     /// Until when everything is to be over.
     pub(crate) due: Instant,
 }
@@ -101,6 +103,7 @@ impl Shared {
         let now = self.handle.now();
         let stop = Stop {
             idle_due: now + idle_grace,
+            idle_grace,
             due: now + self.options.stop_timeout,
         };
         self.stop.set(Some(stop));
@@ -111,7 +114,12 @@ impl Shared {
     pub(crate) fn hasten(&self, idle_grace: Nanos) {
         if let Some(stop) = self.stop.get() {
             let idle_due = stop.idle_due.min(self.handle.now() + idle_grace);
-            self.stop.set(Some(Stop { idle_due, ..stop }));
+            let idle_grace = stop.idle_grace.min(idle_grace);
+            self.stop.set(Some(Stop {
+                idle_due,
+                idle_grace,
+                ..stop
+            }));
         }
     }
 
