@@ -82,7 +82,7 @@ impl Handler for Application {
 fn send(head: &Head, body: &[u8], method: Method, response: &mut Response) -> Result<(), String> {
     let given = body.len() as u64;
     if let Some(length) = head.length.filter(|&length| length != given) {
-        let is_bodiless = matches!(head.status, 204 | 304);
+        let is_bodiless = matches!(head.code, 204 | 304);
         if method == Method::Head && given == 0 {
             // The length that GET's answer would have.
             announce(head, length, response);
@@ -92,7 +92,7 @@ fn send(head: &Head, body: &[u8], method: Method, response: &mut Response) -> Re
             return Err(lengths(length, given));
         }
     }
-    response.send(head.status, &head.headers.as_headers(), body);
+    response.send(head.status(), &head.headers.as_headers(), body);
     Ok(())
 }
 
@@ -102,7 +102,7 @@ fn lengths(announced: u64, given: u64) -> String {
 
 fn announce(head: &Head, length: u64, response: &mut Response) {
     let headers = head.headers.as_headers();
-    let body = response.stream(head.status, &headers, Some(length));
+    let body = response.stream(head.status(), &headers, Some(length));
     // There is no body, so there is nothing to wait for.
     let finishing = pin!(body.finish());
     let _ = finishing.poll(&mut Context::from_waker(Waker::noop()));
@@ -141,7 +141,7 @@ impl Application {
         pieces.head.is_sent = true;
         let length = pieces.head.length;
         let headers = pieces.head.headers.as_headers();
-        let mut body = response.stream(pieces.head.status, &headers, length);
+        let mut body = response.stream(pieces.head.status(), &headers, length);
         let (mut given, mut empty_pieces) = (0, 0);
         while body.is_wanted() {
             let given_before = given;

@@ -6,13 +6,15 @@
 use std::fmt;
 use std::mem;
 
-use prony_http::OwnedHeaders;
+use prony_http::{OwnedHeaders, Status};
 
 /// What one request's `start_response` and `write` were given.
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// 0 before `start_response` was called.
-    pub status: u16,
+    pub code: u16,
+    /// Empty: the usual one.
+    reason: Vec<u8>,
     pub headers: OwnedHeaders,
     /// Content-Length, which is not among the headers.
     pub length: Option<u64>,
@@ -26,7 +28,8 @@ pub(crate) struct Head {
 
 #[derive(Debug, Default)]
 struct Draft {
-    status: u16,
+    code: u16,
+    reason: Vec<u8>,
     headers: OwnedHeaders,
     length: Option<u64>,
 }
@@ -52,7 +55,7 @@ pub(crate) enum Fault {
 impl Head {
     /// As before `start_response`.
     pub fn clear(&mut self) {
-        self.status = 0;
+        self.code = 0;
         self.headers.clear();
         self.length = None;
         self.written.clear();
@@ -60,22 +63,34 @@ impl Head {
     }
 
     /// Takes a status, in place of all that was given before: once it is committed.
-    pub fn begin(&mut self, status: u16) {
-        self.draft.status = status;
+    pub fn begin(&mut self, status: Status<'_>) {
+        self.draft.code = status.code;
+        self.draft.reason.clear();
+        let reason = status.reason.unwrap_or_default();
+        self.draft.reason.extend_from_slice(reason);
         self.draft.headers.clear();
         self.draft.length = None;
     }
 
     /// From here on what was given since [`begin`](Head::begin) is the head.
     pub fn commit(&mut self) {
-        self.status = self.draft.status;
+        self.code = self.draft.code;
+        mem::swap(&mut self.reason, &mut self.draft.reason);
         mem::swap(&mut self.headers, &mut self.draft.headers);
         self.length = self.draft.length;
     }
 
     /// Whether `start_response` was called.
     pub fn is_started(&self) -> bool {
-        self.status != 0
+        self.code != 0
+    }
+
+    /// Status and reason.
+    pub fn status(&self) -> Status<'_> {
+        Status {
+            code: self.code,
+            reason: Some(self.reason.as_slice()).filter(|reason| !reason.is_empty()),
+        }
     }
 
     /// Takes a header.
@@ -125,7 +140,7 @@ const HOP_BY_HOP: [&str; 10] = [
 ];
 
 /// A status as `start_response` takes it: `200 OK`, or `200`.
-pub(crate) fn parse_status(text: &[u8]) -> Result<u16, Fault> {
+pub(crate) fn parse_status(text: &[u8]) -> Result<Status<'_>, Fault> {
     let wrong = || Fault::Status(format!("{:?}", lossy(text)));
     let (digits, reason) = text.split_at_checked(3).ok_or_else(wrong)?;
     if !digits.iter().all(u8::is_ascii_digit) || !(reason.is_empty() || reason[0] == b' ') {
@@ -134,24 +149,27 @@ pub(crate) fn parse_status(text: &[u8]) -> Result<u16, Fault> {
     if reason.iter().any(|&byte| byte < b' ' || byte == 0x7f) {
         return Err(wrong());
     }
-    let status = digits
+    let code = digits
         .iter()
-        .fold(0, |status, digit| status * 10 + u16::from(digit - b'0'));
-    check_status(status).ok_or_else(wrong)
+        .fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    let code = check_status(code).ok_or_else(wrong)?;
+    let reason = reason.get(1..).filter(|reason| !reason.is_empty());
+    Ok(Status { code, reason })
 }
 
 /// A status that is a number.
-pub(crate) fn number_status(number: f64) -> Result<u16, Fault> {
-    let status = number as u16;
-    let is_whole = f64::from(status) == number;
-    check_status(status)
+pub(crate) fn number_status(number: f64) -> Result<Status<'static>, Fault> {
+    let code = number as u16;
+    let is_whole = f64::from(code) == number;
+    check_status(code)
         .filter(|_| is_whole)
+        .map(Status::from)
         .ok_or_else(|| Fault::Status(number.to_string()))
 }
 
 /// A status that may be an answer's.
-fn check_status(status: u16) -> Option<u16> {
-    (200..=999).contains(&status).then_some(status)
+fn check_status(code: u16) -> Option<u16> {
+    (200..=999).contains(&code).then_some(code)
 }
 
 fn parse_length(value: &[u8]) -> Option<u64> {
@@ -224,8 +242,15 @@ mod tests {
 
     #[test]
     fn statuses() {
-        for (text, status) in [("200 OK", 200), ("404", 404), ("299 ", 299), ("999 x", 999)] {
-            assert_eq!(parse_status(text.as_bytes()), Ok(status), "{text}");
+        for (text, code, reason) in [
+            ("200 OK", 200, Some("OK")),
+            ("404", 404, None),
+            ("299 ", 299, None),
+            ("999 a b", 999, Some("a b")),
+        ] {
+            let reason = reason.map(str::as_bytes);
+            let status = Ok(Status { code, reason });
+            assert_eq!(parse_status(text.as_bytes()), status, "{text}");
         }
         for text in [
             "",
@@ -243,7 +268,7 @@ mod tests {
     #[test]
     fn headers_that_an_application_may_not_give_are_refused_by_name() {
         let mut head = Head::default();
-        head.begin(200);
+        head.begin(200.into());
         for name in HOP_BY_HOP {
             let fault = head.push(name.to_uppercase().as_bytes(), b"x");
             assert_eq!(fault, Err(Fault::HopByHop(name.to_uppercase())));
@@ -261,9 +286,9 @@ mod tests {
         for value in ["", "-1", "+1", "1 ", "0x1", "13", "99999999999999999999"] {
             assert!(head.push(b"content-length", value.as_bytes()).is_err());
         }
-        assert_eq!((head.status, head.length), (0, None));
+        assert_eq!((head.code, head.length), (0, None));
         head.commit();
-        assert_eq!((head.status, head.length), (200, Some(12)));
+        assert_eq!((head.code, head.length), (200, Some(12)));
         assert_eq!(head.headers.as_headers().len(), 1);
     }
 }
