@@ -1,128 +1,13 @@
 //! The interface on real sockets: what `docs/host-interface.md` says, from the bytes of a
 //! request to the bytes of its answer.
 
-use std::fs;
+mod common;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-use prony_engine::{Config, ListenOptions, mailbox};
-use prony_host::Own;
-use prony_hosting::{LoadError, Post, Settings, Words};
-use prony_http::{Server, ServerOptions, Source};
-
-#[derive(Parser)]
-struct Line {
-    #[command(flatten)]
-    words: Words,
-}
-
-/// A directory with an application, which is removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str, text: &str) -> Folder {
-        let dir = std::env::temp_dir().join(format!("prony-host-{name}-{}", std::process::id()));
-        fs::create_dir_all(&dir).expect("a directory");
-        fs::write(dir.join("site.lua"), text).expect("a file");
-        Folder(dir)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Loads `application` from the module `site` of this text, and lets `client` talk to it.
-fn serve_as<R: Send + 'static>(
-    name: &str,
-    text: &str,
-    application: &str,
-    client: impl FnOnce(SocketAddr) -> R + Send + 'static,
-) -> Result<R, LoadError> {
-    let folder = Folder::new(name, text);
-    let dir = folder.0.to_str().expect("a path of text").to_owned();
-    let line = [
-        "serve",
-        application,
-        "0",
-        "--workers",
-        "0",
-        "--development",
-        "--path",
-        &dir,
-    ];
-    let own = serde_json::to_value(Own {
-        memory_max: 64 << 20,
-    })
-    .expect("settings");
-    let settings = Line::parse_from(line).words.resolve(own).expect("settings");
-    let answered = prony_engine::run(&Config::default(), |handle| async move {
-        let listener = handle
-            .listen(settings.address, &ListenOptions::default())
-            .expect("a port");
-        let address = listener.local_addr();
-        let post = Post {
-            handle: handle.clone(),
-            settings: Rc::new(Settings {
-                address,
-                ..settings
-            }),
-            number: 0,
-        };
-        let application = prony_host::load(&post)?;
-        let server = Server::new(&handle, ServerOptions::default(), application);
-        let _serving = handle.spawn(server.run(Source::Listener(listener), std::future::pending()));
-        let (sender, mut received) = mailbox(1);
-        let asking = thread::spawn(move || {
-            let _ = sender.send(client(address));
-        });
-        let answer = received.recv().await;
-        if let Err(panic) = asking.join() {
-            std::panic::resume_unwind(panic);
-        }
-        Ok(answer.expect("the client's result"))
-    });
-    answered.expect("an event loop")
-}
-
-fn serve<R: Send + 'static>(
-    name: &str,
-    text: &str,
-    client: impl FnOnce(SocketAddr) -> R + Send + 'static,
-) -> R {
-    serve_as(name, text, "site:app", client).unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// Sends these bytes in writes of so many, and reads until the end; None after a reset.
-fn talk(address: SocketAddr, request: &[u8], write: usize) -> Option<String> {
-    let mut stream = TcpStream::connect(address).expect("a connection");
-    stream.set_nodelay(true).expect("no delay");
-    stream
-        .set_read_timeout(Some(Duration::from_secs(20)))
-        .expect("a limit");
-    for part in request.chunks(write) {
-        stream.write_all(part).expect("the server reads");
-    }
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    Some(String::from_utf8_lossy(&answer).into_owned())
-}
-
-fn get(address: SocketAddr, path: &str) -> Option<String> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
-    talk(address, request.as_bytes(), usize::MAX)
-}
-
-fn body(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
-}
+use common::{body, get, serve, serve_as, talk};
 
 const DUMP: &str = r#"
 local function app(environ, start_response)
@@ -263,7 +148,7 @@ local function app(environ, start_response)
     start_response(200, {})
   elseif path == "/replaced" then
     start_response(200, {["X-A"] = "1"})
-    start_response("404 None", {}, "because")
+    start_response("404 Not Any More", {}, "because")
     return {"ab"}
   elseif path == "/write" then
     local write = start_response(200, {})
@@ -291,7 +176,10 @@ fn every_kind_of_body_is_sent_as_the_interface_says() {
             assert!(answer.contains("content-length: 2\r\n"), "{path}: {answer}");
             assert_eq!(body(&answer), "ab", "{path}");
         }
-        assert!(ask("/replaced").starts_with("HTTP/1.1 404 ") && !ask("/replaced").contains("X-A"));
+        assert!(
+            ask("/replaced").starts_with("HTTP/1.1 404 Not Any More\r\n")
+                && !ask("/replaced").contains("X-A")
+        );
         assert!(ask("/nothing").contains("content-length: 0\r\n"));
         let cookies = ask("/table");
         assert!(
