@@ -94,6 +94,11 @@ impl<T: Send> Sender<T> {
         }
         Ok(())
     }
+
+    /// Whether the receiver is gone: nothing that is put in will be taken.
+    pub fn is_closed(&self) -> bool {
+        lock(&self.shared).receiver_gone
+    }
 }
 
 impl<T> Clone for Sender<T> {
