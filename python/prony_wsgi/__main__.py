@@ -1,18 +1,17 @@
 """The command `prony-wsgi`."""
 
-import signal
 import sys
+from typing import NoReturn
 
-from prony_wsgi import _prony_wsgi
+from prony_wsgi import _prony_wsgi, processes
 
 
-def main() -> int:
-    """Runs the command; yields its exit code."""
-    # The server looks after this signal, and no KeyboardInterrupt is wanted besides.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def main() -> NoReturn:
+    """Runs the command."""
+    processes.begin()
     worker = [sys.executable, "-m", "prony_wsgi.worker"]
-    return _prony_wsgi.main(["prony-wsgi", *sys.argv[1:]], worker)
+    processes.end(_prony_wsgi.main(["prony-wsgi", *sys.argv[1:]], worker))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

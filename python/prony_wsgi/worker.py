@@ -1,18 +1,18 @@
 """A worker process, started by the supervisor, which tells it all it has to know."""
 
-import signal
 import sys
+from typing import NoReturn
 
-from prony_wsgi import _prony_wsgi
+from prony_wsgi import _prony_wsgi, processes
 
 
-def main() -> int:
-    """Serves until the supervisor says that it is enough; yields the exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+def main() -> NoReturn:
+    """Serves until the supervisor says that it is enough."""
+    processes.begin()
     # What was given to `-m` is not the application's command.
     sys.argv = ["prony-wsgi"]
-    return _prony_wsgi.work()
+    processes.end(_prony_wsgi.work())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -43,6 +43,14 @@ class Answer:
         return value
 
 
+def in_time(is_so: Callable[[], bool]) -> None:
+    """Asks until it is so."""
+    due = time.monotonic() + PATIENCE
+    while not is_so():
+        if time.monotonic() > due:
+            raise LateError("it never was so")
+
+
 class Client:
     """One connection."""
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def test_a_killed_worker_is_replaced(serve: Serve) -> None:
 
 def other_process(server: Server, before: bytes) -> bool:
     """Asks until another process answers."""
-    for _ in range(10_000):
+    due = time.monotonic() + PATIENCE
+    while time.monotonic() < due:
         try:
             with Client(server.port) as client:
                 after = client.ask("/process").body
@@ -147,6 +149,34 @@ def test_a_stop_answers_what_was_begun_and_runs_atexit(
     client.close()
     assert "the application says goodbye" in server.rest()
     assert server.process.returncode == 0
+
+
+def test_two_that_end_the_process_end_it_gracefully(serve: Serve) -> None:
+    server = serve("forms:app", "--workers", "0", "--threads", "1")
+    client = server.connect()
+    client.send(b"GET /contexts HTTP/1.1\r\nHost: a\r\n\r\n")
+    client.read_head()
+    leaving = [server.connect() for _ in range(2)]
+    for each in leaving:
+        each.send(b"GET /leaves HTTP/1.1\r\nHost: a\r\n\r\n")
+    for each in leaving:
+        assert each.read().status == 500
+    assert sum(len(block) for block in client.chunks()) > 64 * 65536
+    client.close()
+    server.rest()
+    assert server.process.returncode == 0
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_thread_that_never_returns_does_not_keep_atexit_from_running(
+    serve: Serve, workers: str
+) -> None:
+    words = ["--workers", workers, "--threads", "2", "--graceful-timeout", "1s"]
+    server = serve("forms:app", *words)
+    server.connect().send(b"GET /hangs HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert server.ask("/plain").body == b"hello world"
+    assert server.stop() == 0
+    assert "the application says goodbye" in server.said
 
 
 def test_sigint_stops_as_sigterm_does(serve: Serve) -> None:

@@ -177,7 +177,7 @@ fn first<'s>(py: Python<'_>, run: Run<'s>, begun: Begun<'_>, response: &mut Resp
 
 /// Sends a whole answer.
 pub(crate) fn send(response: &mut Response, head: &Head, body: &[u8]) {
-    response.send(head.status, &head.headers.as_headers(), body);
+    response.send(head.status_line(), &head.headers.as_headers(), body);
 }
 
 /// Answers 500.
@@ -220,7 +220,7 @@ async fn pour(
     response: &mut Response,
 ) {
     let headers = head.headers.as_headers();
-    let mut writer = response.stream(head.status, &headers, length);
+    let mut writer = response.stream(head.status_line(), &headers, length);
     if !writer.is_wanted() {
         let _ = writer.finish().await;
         return;
@@ -260,7 +260,7 @@ async fn pour(
 /// Sends a part of a file.
 async fn send_file(response: &mut Response, head: &Head, part: Part, asked: &Asked<'_>) {
     let headers = head.headers.as_headers();
-    let mut writer = response.stream(head.status, &headers, Some(part.length));
+    let mut writer = response.stream(head.status_line(), &headers, Some(part.length));
     let file = Rc::new(part.file);
     let mut sent = Ok(());
     if writer.is_wanted() {

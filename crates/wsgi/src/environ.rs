@@ -17,6 +17,34 @@ use crate::file::FileWrapper;
 /// Names of headers, and addresses, whose strings are kept. Clients choose them, so that
 /// there is a limit; what comes after is made anew each time.
 const KEPT_MAX: usize = 256;
+/// Bytes of a header's name that is kept.
+const KEPT_BYTES_MAX: usize = 64;
+/// Names that are kept from the beginning, as they are here and in small letters: no client
+/// can take their places.
+const KNOWN: [&str; 22] = [
+    "Accept",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Authorization",
+    "Cache-Control",
+    "Connection",
+    "Content-Length",
+    "Content-Type",
+    "Cookie",
+    "Host",
+    "If-Modified-Since",
+    "If-None-Match",
+    "Origin",
+    "Pragma",
+    "Range",
+    "Referer",
+    "Transfer-Encoding",
+    "User-Agent",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Requested-With",
+];
 /// Entries that the template once had: with them, its table is one step larger than its
 /// entries need, and has room for 16 headers. Not more: CPython copies a table as a whole
 /// only while two thirds of the entries that it ever had are there, and entry by entry else.
@@ -121,7 +149,7 @@ impl Environs {
             },
             http10: intern("HTTP/1.0"),
             bytes_io: py.import("io")?.getattr("BytesIO")?.unbind(),
-            names: RefCell::default(),
+            names: RefCell::new(known(py)),
             peers: RefCell::default(),
         })
     }
@@ -207,13 +235,13 @@ impl Environs {
         let kept = match names.get(name.as_bytes()) {
             Some(kept) => kept,
             None => {
-                let new = Name::of(py, name);
-                match names.len() < KEPT_MAX {
-                    true => names.entry(name.as_bytes().into()).or_insert(new),
-                    false => {
-                        made = new;
-                        &made
-                    }
+                let is_kept = names.len() < KEPT_MAX && name.len() <= KEPT_BYTES_MAX;
+                let new = Name::of(py, name, is_kept);
+                if is_kept {
+                    names.entry(name.as_bytes().into()).or_insert(new)
+                } else {
+                    made = new;
+                    &made
                 }
             }
         };
@@ -231,7 +259,8 @@ impl Environs {
 }
 
 impl Name {
-    fn of(py: Python<'_>, name: &str) -> Name {
+    /// What is interned may live as long as the process: only what is kept is.
+    fn of(py: Python<'_>, name: &str, is_kept: bool) -> Name {
         let key = match name.to_ascii_lowercase().as_str() {
             "content-length" | "transfer-encoding" => return Name::Dropped,
             name if name.contains('_') => return Name::Dropped,
@@ -242,8 +271,20 @@ impl Name {
             "HTTP_COOKIE" => b"; ",
             _ => b",",
         };
-        Name::Key(PyString::intern(py, &key).unbind(), joint)
+        let key = match is_kept {
+            true => PyString::intern(py, &key),
+            false => PyString::new(py, &key),
+        };
+        Name::Key(key.unbind(), joint)
     }
+}
+
+fn known(py: Python<'_>) -> HashMap<Box<[u8]>, Name> {
+    KNOWN
+        .into_iter()
+        .flat_map(|name| [name.to_owned(), name.to_ascii_lowercase()])
+        .map(|name| (name.as_bytes().into(), Name::of(py, &name, true)))
+        .collect()
 }
 
 /// What all environs of an application have in common.

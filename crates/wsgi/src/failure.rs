@@ -1,5 +1,7 @@
 //! What an application's error comes to: what its author reads, and what the client gets.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 
@@ -28,10 +30,13 @@ impl Failure {
     }
 }
 
+/// Whether this process was told to end: of a second signal it would end at once.
+static IS_HEEDED: AtomicBool = AtomicBool::new(false);
+
 impl Failure {
     /// Ends the process gracefully, where the application meant to end it.
     pub(crate) fn heed(&self) {
-        if self.ends {
+        if self.ends && !IS_HEEDED.swap(true, Ordering::Relaxed) {
             let this = rustix::process::getpid();
             // Nothing forbids a signal to oneself.
             let _ = rustix::process::kill_process(this, rustix::process::Signal::TERM);

@@ -60,21 +60,25 @@ impl FileWrapper {
     /// has to be read in blocks.
     pub(crate) fn part(&self, py: Python<'_>) -> Option<Part> {
         let file = real(self.filelike.bind(py)).ok()??;
-        let number: RawFd = file.call_method0("fileno").ok()?.extract().ok()?;
+        // First: it may ask the kernel, and other threads run meanwhile.
         let offset: u64 = file.call_method0("tell").ok()?.extract().ok()?;
+        let number: RawFd = file.call_method0("fileno").ok()?.extract().ok()?;
         if number < 0 {
             return None;
         }
-        // SAFETY: `file` is open, because it has just told its descriptor and place, and
-        // nobody else closes it while the interpreter is attached: nothing of Python
-        // runs between.
+        // SAFETY: `file` is open, because it has just told its descriptor, which does not
+        // let go of the interpreter, and nobody closes it while that is attached: nothing
+        // of Python runs between.
         let borrowed = unsafe { BorrowedFd::borrow_raw(number) };
         let status = rustix::fs::fstat(borrowed).ok()?;
         if rustix::fs::FileType::from_raw_mode(status.st_mode) != rustix::fs::FileType::RegularFile
         {
             return None;
         }
-        let size = u64::try_from(status.st_size).ok()?;
+        // Files of /proc and /sys say that they are empty, and are not.
+        let size = u64::try_from(status.st_size)
+            .ok()
+            .filter(|&size| size > 0)?;
         Some(Part {
             file: borrowed.try_clone_to_owned().ok()?,
             offset,

@@ -4,9 +4,11 @@
 //! [`Message`]s. A thread gives a block only when the one before is in the kernel's hands:
 //! what a slow client holds in memory is one block.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel as channel;
 use prony_engine::{Sender, mailbox};
@@ -27,9 +29,9 @@ use crate::start::Head;
 const MESSAGES_MAX: usize = 4;
 /// Blocks from this size on are sent from where Python has them.
 const COPIED_BYTES_MAX: usize = 64 << 10;
-/// Seconds that threads may take to notice that the loop has ended. Their requests are
+/// What all threads together may take to notice that the loop has ended. Their requests are
 /// over by then, so that one that does not is stuck.
-const PATIENCE_SECONDS: f64 = 1.0;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The threads.
 pub(crate) struct Pool {
@@ -53,9 +55,10 @@ struct Job {
 /// What a thread has for the loop.
 enum Message {
     Whole(Head, Vec<u8>),
+    /// The answer is a file: no thread waits for the client.
+    WholeFile(Head, Part),
     Head(Head, Option<u64>),
     Data(Block, channel::Sender<Sent>),
-    File(Part, channel::Sender<Sent>),
     /// The answer is whole.
     End(channel::Sender<Sent>),
     Failed(Failure),
@@ -123,16 +126,21 @@ impl Pool {
         }
         let (head, length) = match receiver.recv().await {
             Some(Message::Whole(head, body)) => return send(response, &head, &body),
+            Some(Message::WholeFile(head, part)) => {
+                if let Sent::Wrong(why) = file(response, &head, part).await {
+                    say(asked, &why);
+                }
+                return;
+            }
             Some(Message::Failed(failure)) => return apologize(response, &failure, development),
             Some(Message::Head(head, length)) => (head, length),
             _ => return,
         };
         let headers = head.headers.as_headers();
-        let mut writer = response.stream(head.status, &headers, length);
+        let mut writer = response.stream(head.status_line(), &headers, length);
         while let Some(message) = receiver.recv().await {
             let (sent, told) = match message {
                 Message::Data(block, told) => (data(&mut writer, block).await, told),
-                Message::File(part, told) => (file(&mut writer, part).await, told),
                 Message::End(told) => {
                     let sent = Sent::of(writer.finish().await);
                     let _ = response.flush().await;
@@ -154,9 +162,11 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.jobs = None;
         Python::attach(|py| {
+            let due = Instant::now() + PATIENCE;
             for thread in &self.threads {
+                let left = due.saturating_duration_since(Instant::now());
                 // What is stuck is a daemon, which does not hold up the end.
-                let _ = thread.call_method1(py, "join", (PATIENCE_SECONDS,));
+                let _ = thread.call_method1(py, "join", (left.as_secs_f64(),));
             }
         });
     }
@@ -172,12 +182,25 @@ async fn data(writer: &mut BodyWriter<'_>, block: Block) -> Sent {
     }
 }
 
-async fn file(writer: &mut BodyWriter<'_>, part: Part) -> Sent {
-    if !writer.is_wanted() {
-        return Sent::Unwanted;
+async fn file(response: &mut Response, head: &Head, part: Part) -> Sent {
+    let headers = head.headers.as_headers();
+    let mut writer = response.stream(head.status_line(), &headers, Some(part.length));
+    if writer.is_wanted() {
+        let file = Rc::new(part.file);
+        let sent = writer.write_file(&file, part.offset, part.length).await;
+        if sent.is_err() {
+            return Sent::of(sent);
+        }
     }
-    let file = Rc::new(part.file);
-    Sent::of(writer.write_file(&file, part.offset, part.length).await)
+    Sent::of(writer.finish().await)
+}
+
+/// Tells of what went wrong without waiting for the interpreter.
+#[cold]
+fn say(asked: &Asked<'_>, why: &str) {
+    let told = format!("prony-wsgi: {} failed\n{why}\n", asked.name());
+    // Where stderr is closed, there is nobody to tell.
+    let _ = std::io::stderr().write_all(told.as_bytes());
 }
 
 impl Sent {
@@ -267,6 +290,10 @@ fn carried(body: Body<'_>) -> Block {
 /// One thread's work.
 fn serve(py: Python<'_>, site: &Site, jobs: &channel::Receiver<Job>) {
     while let Ok(job) = py.detach(|| jobs.recv()) {
+        // Its client, or the time for it, is gone.
+        if job.outlet.0.is_closed() {
+            continue;
+        }
         let asked = job.asked();
         if let Err(error) = perform(py, site, &asked, &job.outlet) {
             let failure = Failure::tell(py, &error, &asked.name());
@@ -297,11 +324,8 @@ fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> P
             Sent::Well
         }
         Begun::File { head, part } => {
-            outlet.head(head, Some(part.length))?;
-            match outlet.put_and_wait(py, |told| Message::File(part, told))? {
-                Sent::Well | Sent::Unwanted => outlet.put_and_wait(py, Message::End)?,
-                other => other,
-            }
+            outlet.put(Message::WholeFile(head, part))?;
+            Sent::Well
         }
         Begun::Blocks {
             head,

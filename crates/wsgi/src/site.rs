@@ -21,12 +21,16 @@ use pyo3::exceptions::{PyAssertionError, PyValueError};
 /// Bytes of a list's blocks that are put together and sent as one.
 const JOINED_BYTES_MAX: usize = 64 << 10;
 
+/// As many of a thread's `start_response` wait to be taken again: more are in use only
+/// while so many answers come in blocks at once.
+const SPARES_MAX: usize = 8;
+
 /// An application, on one thread.
 pub(crate) struct Site {
     application: Py<PyAny>,
     environs: Environs,
     pub(crate) places: Places,
-    spare: RefCell<Option<Start>>,
+    spares: RefCell<Vec<Start>>,
 }
 
 /// A `start_response`: the object, and its method as the application sees it.
@@ -94,7 +98,7 @@ impl Site {
             application,
             environs: Environs::new(py, settings, own)?,
             places: Places::new(py)?,
-            spare: RefCell::default(),
+            spares: RefCell::default(),
         })
     }
 
@@ -123,7 +127,7 @@ impl Site {
     }
 
     fn take_start(&self, py: Python<'_>, outlet: Option<Outlet>) -> PyResult<Start> {
-        let spare = self.spare.borrow_mut().take();
+        let spare = self.spares.borrow_mut().pop();
         let start = match spare {
             Some(start) => start,
             None => {
@@ -138,16 +142,24 @@ impl Site {
         Ok(start)
     }
 
-    /// The request is over: its `start_response` is taken again, where nobody else has it.
-    pub(crate) fn give_back(&self, _py: Python<'_>, start: Start) {
-        // SAFETY: the interpreter is attached, by `_py`, and the function alive, because
-        // `start` holds it.
-        let is_free = unsafe { ffi::Py_REFCNT(start.function.as_ptr()) } == 1;
-        start.object.get().end(!is_free);
-        if is_free {
-            *self.spare.borrow_mut() = Some(start);
+    /// The request is over: its `start_response` is taken again, where nobody else has it
+    /// or its `write`. Of another, the cycle through `write` is broken.
+    pub(crate) fn give_back(&self, py: Python<'_>, start: Start) {
+        let object = start.object.get();
+        let is_free = is_only_ours(py, &start.function) && object.has_own_write(py);
+        let is_kept = is_free && self.spares.borrow().len() < SPARES_MAX;
+        object.end(!is_kept);
+        if is_kept {
+            self.spares.borrow_mut().push(start);
         }
     }
+}
+
+/// Whether this is the only reference to an object.
+pub(crate) fn is_only_ours(_py: Python<'_>, object: &Py<PyAny>) -> bool {
+    // SAFETY: the interpreter is attached, by `_py`, and the object alive, because
+    // `object` holds it.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) == 1 }
 }
 
 /// Between an application's return and its first bytes.
@@ -161,8 +173,12 @@ impl<'a> Beginning<'a, '_> {
     fn begin<'py>(self, py: Python<'py>, returned: Bound<'py, PyAny>) -> PyResult<Begun<'py>> {
         let written = self.start.take_written();
         let is_plain = written.is_empty() && !self.start.is_sent();
-        if is_plain && let Some(body) = listed(&returned)? {
-            return self.whole(self.head()?, body, false);
+        if is_plain {
+            match listed(&returned)? {
+                Listed::Whole(body) => return self.whole(self.head()?, body, false),
+                Listed::Long(length) => self.announce(length)?,
+                Listed::Not => {}
+            }
         }
         if is_plain
             && let Ok(wrapper) = returned.cast_exact::<FileWrapper>()
@@ -190,6 +206,14 @@ impl<'a> Beginning<'a, '_> {
                 "the application gave an answer and did not call start_response",
             )
         })
+    }
+
+    /// The body has so many bytes, in blocks that are all there.
+    fn announce(&self, length: u64) -> PyResult<()> {
+        match self.start.announce(length) {
+            Some(announced) => Err(mismatch(announced, length)),
+            None => Ok(()),
+        }
     }
 
     fn whole<'py>(&self, head: Head, body: Body<'py>, has_rest: bool) -> PyResult<Begun<'py>> {
@@ -252,29 +276,42 @@ fn mismatch(announced: u64, given: u64) -> PyErr {
     ))
 }
 
-/// The body in a list or a tuple of few bytes; None for everything else.
-fn listed<'py>(returned: &Bound<'py, PyAny>) -> PyResult<Option<Body<'py>>> {
+/// What there is in a list or a tuple.
+enum Listed<'py> {
+    Whole(Body<'py>),
+    /// So many bytes, which are not to be put together.
+    Long(u64),
+    /// It is something else.
+    Not,
+}
+
+fn listed<'py>(returned: &Bound<'py, PyAny>) -> PyResult<Listed<'py>> {
     if let Ok(list) = returned.cast_exact::<PyList>() {
         match list.len() {
-            0 => Ok(Some(Body::Empty)),
-            1 => Ok(Some(Body::Python(block(list.get_item(0)?)?))),
+            0 => Ok(Listed::Whole(Body::Empty)),
+            1 => Ok(Listed::Whole(Body::Python(block(list.get_item(0)?)?))),
             _ => joined(list.iter()),
         }
     } else if let Ok(tuple) = returned.cast_exact::<PyTuple>() {
         joined(tuple.iter())
     } else {
-        Ok(None)
+        Ok(Listed::Not)
     }
 }
 
-fn joined<'py>(blocks: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Option<Body<'py>>> {
+fn joined<'py>(blocks: impl Iterator<Item = Bound<'py, PyAny>>) -> PyResult<Listed<'py>> {
     let mut whole = Vec::new();
+    let mut length = 0;
     for given in blocks {
         let given = block(given)?;
-        if whole.len() + given.as_bytes().len() > JOINED_BYTES_MAX {
-            return Ok(None);
+        let bytes = given.as_bytes();
+        length += bytes.len();
+        if length <= JOINED_BYTES_MAX {
+            whole.extend_from_slice(bytes);
         }
-        whole.extend_from_slice(given.as_bytes());
     }
-    Ok(Some(Body::Own(whole)))
+    Ok(match length <= JOINED_BYTES_MAX {
+        true => Listed::Whole(Body::Own(whole)),
+        false => Listed::Long(length as u64),
+    })
 }

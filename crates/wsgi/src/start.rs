@@ -3,12 +3,13 @@
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use prony_http::OwnedHeaders;
+use prony_http::{OwnedHeaders, Status};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::pool::Outlet;
+use crate::site::is_only_ours;
 
 /// Lines that are about the connection, which is the server's (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [&str; 9] = [
@@ -27,12 +28,22 @@ const HOP_BY_HOP: [&str; 9] = [
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     pub(crate) status: u16,
+    /// In latin-1; empty for the usual one.
+    reason: Vec<u8>,
     pub(crate) headers: OwnedHeaders,
     /// Its Content-Length.
     pub(crate) length: Option<u64>,
 }
 
 impl Head {
+    /// What the first line is to say.
+    pub(crate) fn status_line(&self) -> Status<'_> {
+        match self.reason.is_empty() {
+            true => self.status.into(),
+            false => (self.status, &self.reason[..]).into(),
+        }
+    }
+
     /// Whether such an answer has a body, whatever was asked.
     pub(crate) fn has_body(&self) -> bool {
         !matches!(self.status, 204 | 304)
@@ -121,6 +132,23 @@ impl StartResponse {
         self.state().head = head;
     }
 
+    /// The answer has so many bytes. Yields what its head announces, if that is another
+    /// number.
+    pub(crate) fn announce(&self, length: u64) -> Option<u64> {
+        let head = &mut self.state().head;
+        let announced = *head.length.get_or_insert(length);
+        (announced != length && head.has_body()).then_some(announced)
+    }
+
+    /// Whether nobody else has the method `write`.
+    pub(crate) fn has_own_write(&self, py: Python<'_>) -> bool {
+        let state = self.state();
+        state
+            .write
+            .as_ref()
+            .is_none_or(|write| is_only_ours(py, write))
+    }
+
     /// What was given to `write` so far.
     pub(crate) fn take_written(&self) -> Vec<u8> {
         mem::take(&mut self.state().written)
@@ -151,13 +179,14 @@ impl StartResponse {
                         "start_response was called before: a second call needs exc_info",
                     ));
                 }
-                (Progress::Nothing, _) | (Progress::Given, Some(_)) => {}
+                // The one before stays where this one is refused.
+                (Progress::Given, Some(_)) => Head::default(),
+                (Progress::Nothing, _) => mem::take(&mut state.head),
             }
-            mem::take(&mut state.head)
         };
         head.headers.clear();
         head.length = None;
-        head.status = status_of(status)?;
+        put_status(&mut head, status)?;
         put_headers(&mut head, headers)?;
         let mut state = this.state();
         state.head = head;
@@ -174,8 +203,14 @@ impl StartResponse {
     /// Sends `data`, or keeps it until the application returns where that has to come first.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         let mut state = self.state();
-        if state.progress == Progress::Over {
-            return Err(over("write"));
+        match state.progress {
+            Progress::Over => return Err(over("write")),
+            Progress::Nothing => {
+                return Err(PyAssertionError::new_err(
+                    "write was called before start_response",
+                ));
+            }
+            Progress::Given | Progress::Sent => {}
         }
         let Some(outlet) = state.outlet.clone() else {
             state.written.extend_from_slice(data.as_bytes());
@@ -210,8 +245,8 @@ fn raised(exc_info: &Bound<'_, PyAny>) -> PyResult<PyErr> {
     Ok(PyErr::from_value(error))
 }
 
-/// The number of `200 OK`.
-fn status_of(status: &Bound<'_, PyAny>) -> PyResult<u16> {
+/// Takes `200 OK` apart.
+fn put_status(head: &mut Head, status: &Bound<'_, PyAny>) -> PyResult<()> {
     let text = status.cast::<PyString>().map_err(|_| {
         PyTypeError::new_err("the status is a str such as \"200 OK\", and this one is not")
     })?;
@@ -222,15 +257,23 @@ fn status_of(status: &Bound<'_, PyAny>) -> PyResult<u16> {
         ))
     };
     let (digits, rest) = text.split_at_checked(3).ok_or_else(wrong)?;
-    let number: u16 = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    head.status = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
         true => digits.parse().map_err(|_| wrong())?,
         false => return Err(wrong()),
     };
-    let is_reason = rest.is_empty() || rest.starts_with(' ');
-    match is_reason && number >= 200 && !rest.contains(['\r', '\n']) {
-        true => Ok(number),
-        false => Err(wrong()),
+    let reason = rest.strip_prefix(' ').unwrap_or(rest);
+    let is_apart = reason.len() < rest.len() || rest.is_empty();
+    if !is_apart || head.status < 200 {
+        return Err(wrong());
     }
+    head.reason.clear();
+    for one in reason.chars() {
+        match u8::try_from(u32::from(one)) {
+            Ok(byte) if byte == b'\t' || !byte.is_ascii_control() => head.reason.push(byte),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(())
 }
 
 fn put_headers(head: &mut Head, headers: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -5,6 +5,7 @@ import contextvars
 import ctypes
 import gc
 import io
+import multiprocessing
 import os
 import sys
 import tempfile
@@ -239,6 +240,14 @@ def file(environ: Environ, start_response: Start) -> Iterable[bytes]:
     return wrapped
 
 
+def big_file(environ: Environ, start_response: Start) -> Iterable[bytes]:
+    source = tempfile.TemporaryFile()  # noqa: SIM115
+    source.truncate(64 << 20)
+    start_response("200 OK", TEXT)
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](source)
+    return wrapped
+
+
 def file_like(environ: Environ, start_response: Start) -> Iterable[bytes]:
     class Source(io.BytesIO):
         def close(self) -> None:
@@ -382,6 +391,76 @@ def late_start(environ: Environ, start_response: Start) -> list[bytes]:
     return [b"kept"]
 
 
+def late_write(environ: Environ, start_response: Start) -> list[bytes]:
+    """Keeps only `write`, which a later request uses."""
+    write = start_response("200 OK", TEXT)
+    kept_writes.append(write)
+    said = []
+    for old in kept_writes[:-1]:
+        try:
+            old(b"of another")
+        except AssertionError as error:
+            said.append(str(error))
+    return ["\n".join(said).encode()]
+
+
+def starts(environ: Environ, start_response: Start) -> list[bytes]:
+    """How many `start_response` there are."""
+    names = [getattr(each, "__name__", "") for each in gc.get_objects() if callable(each)]
+    start_response("200 OK", TEXT)
+    return [str(names.count("start_response")).encode()]
+
+
+def reason(environ: Environ, start_response: Start) -> list[bytes]:
+    start_response("404 Gone fishing, caf\xe9", TEXT)
+    return [b""]
+
+
+def refused(environ: Environ, start_response: Start) -> list[bytes]:
+    """A head that cannot replace the one before."""
+    start_response("203 Kept", [("X-First", "1")])
+    try:
+        raise ValueError("replaces the head")
+    except ValueError:
+        try:
+            start_response("200 OK", [("X A", "")], sys.exc_info())
+        except ValueError:
+            return [b"refused"]
+    return [b"taken"]
+
+
+def long_list(environ: Environ, start_response: Start) -> list[bytes]:
+    start_response("200 OK", TEXT)
+    return [bytes(1000)] * 100
+
+
+def wrong_long(environ: Environ, start_response: Start) -> tuple[bytes, ...]:
+    start_response("200 OK", [("Content-Length", "1")])
+    return (bytes(1000),) * 100
+
+
+def unsized(environ: Environ, start_response: Start) -> Iterable[bytes]:
+    """A file of the kernel's, which says that it is empty."""
+    start_response("200 OK", TEXT)
+    source = open("/proc/self/stat", "rb")  # noqa: SIM115
+    wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](source)
+    return wrapped
+
+
+def square(number: int) -> int:
+    return number * number
+
+
+def forks(environ: Environ, start_response: Start) -> list[bytes]:
+    """Processes that are forked, and ended by SIGTERM."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        squares = pool.map(square, range(4))
+    pool.join()
+    start_response("200 OK", TEXT)
+    return [repr(squares).encode()]
+
+
+kept_writes: list[Callable[[bytes], object]] = []
 kept: Start | None = None
 
 VALIDATED = {
