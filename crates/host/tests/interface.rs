@@ -238,6 +238,12 @@ fn errors_before_the_head_are_answered_with_file_and_line() {
             let answer = get(address, path).unwrap_or_else(|| panic!("{path}: reset"));
             assert!(answer.starts_with("HTTP/1.1 500 "), "{path}: {answer}");
             assert!(answer.contains(text), "{path}: {answer}");
+            let is_in_lua = !matches!(path, "/number" | "/lie");
+            assert_eq!(
+                answer.contains("stack traceback:"),
+                is_in_lua,
+                "{path}: {answer}"
+            );
         }
         // These break off after the head: nobody can take them for whole.
         for path in ["/long", "/short", "/broken"] {
@@ -400,4 +406,26 @@ fn a_refused_start_leaves_what_was_before_it() {
         assert_eq!(get(address, "/reraised"), None);
         assert_eq!(body(&get(address, "/kept").expect("an answer")), "kept");
     });
+}
+
+/// Written as nibiru's documentation has it: headers as names with lists of values, a body
+/// as what `ipairs` returns, and the module's name for whoever looks for its files.
+const NIBIRU: &str = r#"
+local boot_parameters = require("nibiru.boot_parameters")
+local app = {}
+setmetatable(app, {__call = function(self, environ, start_response)
+  local response_headers = {["Content-Type"] = {"text/plain"}, ["X-A"] = {"1", "2"}}
+  start_response("200 OK", response_headers)
+  return ipairs({environ.REQUEST_METHOD, " ", environ.PATH_INFO, " ", boot_parameters.app_module})
+end})
+return {app = app}
+"#;
+
+#[test]
+fn applications_of_nibiru_run_as_they_are() {
+    let answer = serve("nibiru", NIBIRU, |address| {
+        talk(address, b"GET /a?b HTTP/1.0\r\n\r\n", usize::MAX).expect("an answer")
+    });
+    assert!(answer.contains("X-A: 1\r\nX-A: 2\r\n"), "{answer}");
+    assert_eq!(body(&answer), "GET /a site");
 }
