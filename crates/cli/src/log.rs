@@ -47,7 +47,10 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     }
     let mut kept = Kept::open(&path, words.rebuild)?;
     bring_up_to_date(&mut kept, &name, &runs, words.rebuild, streams)?;
-    let entries = kept.entries(&name)?;
+    let (entries, unreadable) = kept.entries(&name)?;
+    for left_out in unreadable {
+        writeln!(streams.err, "prony: left out: {left_out}")?;
+    }
     let history = log::history(&entries);
     if let Some(document) = &words.document {
         write_document(document, &words.experiment, &history, streams)?;
@@ -112,28 +115,62 @@ fn bring_up_to_date(
     rebuild: bool,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    let mut there = Vec::new();
+    let mut there: Vec<(String, String)> = Vec::new();
     for dir in runs {
-        let stamp = history::stamp(dir)?;
-        let dir = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
-        let path = dir.to_string_lossy().into_owned();
-        if rebuild || !kept.has(name, &path, &stamp)? {
-            // One that cannot be read must not keep the others from being logged.
-            match entry(&dir) {
-                Ok(Some(entry)) => kept.put(name, &path, &stamp, &entry)?,
+        // One that cannot be read must not keep the others from being logged.
+        let mut left_out = |why: String| writeln!(streams.err, "prony: left out: {why}");
+        let found = match Found::of(dir) {
+            Ok(found) => found,
+            Err(error) => {
+                left_out(format!("{error:#}"))?;
+                continue;
+            }
+        };
+        let same =
+            |(digest, path): &&(String, String)| *digest == found.digest && *path != found.path;
+        if let Some((_, other)) = there.iter().find(same) {
+            left_out(format!("{} is a copy of {other}", found.path))?;
+            continue;
+        }
+        if rebuild || !kept.has(name, &found.path, &found.stamp)? {
+            match entry(dir, &found) {
+                Ok(Some(entry)) => kept.put(name, &found.path, &found.stamp, &entry)?,
                 Ok(None) => {}
-                Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+                Err(error) => left_out(format!("{error:#}"))?,
             }
         }
-        there.push(path);
+        there.push((found.digest, found.path));
     }
-    kept.mark_gone(name, &there)
+    let paths: Vec<String> = there.into_iter().map(|(_, path)| path).collect();
+    kept.mark_gone(name, &paths)
+}
+
+/// A run directory, before its trials are read.
+struct Found {
+    path: String,
+    digest: String,
+    stamp: String,
+}
+
+impl Found {
+    fn of(dir: &Path) -> anyhow::Result<Found> {
+        let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+        Ok(Found {
+            path: whole.to_string_lossy().into_owned(),
+            digest: history::digest(dir)?,
+            stamp: history::stamp(dir)?,
+        })
+    }
 }
 
 /// The entry of a run; `None` where no trial of it has ended.
-fn entry(dir: &Path) -> anyhow::Result<Option<Entry>> {
+fn entry(dir: &Path, found: &Found) -> anyhow::Result<Option<Entry>> {
     let (run, _) = report::read(dir)?;
-    Ok((!run.trials.is_empty()).then(|| Entry::of(&run, &file_name(dir))))
+    let entry = || Entry {
+        digest: found.digest.clone(),
+        ..Entry::of(&run, &file_name(Path::new(&found.path)))
+    };
+    Ok((!run.trials.is_empty()).then(entry))
 }
 
 fn write_document(

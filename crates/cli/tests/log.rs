@@ -157,6 +157,7 @@ fn the_history_is_made_again(folder: &Path, document: &str) {
         "what is gone stays in the document"
     );
 
+    a_run_that_moved_is_the_same_entry(folder);
     fs::write(
         folder.join("runs/history.sqlite"),
         "no database, but some text of a length",
@@ -167,6 +168,48 @@ fn the_history_is_made_again(folder: &Path, document: &str) {
     done(folder, &["log", "tiny.toml", "--rebuild"]);
     assert_eq!(entries(folder).len(), 2);
     assert!(folder.join("runs/history.sqlite.old").exists());
+}
+
+fn a_run_that_moved_is_the_same_entry(folder: &Path) {
+    let ids = |entries: &[Value]| -> Vec<Value> {
+        entries
+            .iter()
+            .map(|entry| entry["entry"]["id"].clone())
+            .collect()
+    };
+    let before = ids(&entries(folder));
+    fs::rename(folder.join("runs/tiny-003"), folder.join("runs/best")).expect("a name");
+    let now = entries(folder);
+    assert_eq!(ids(&now), before);
+    assert_eq!(
+        (&now[2]["entry"]["run"], &now[2]["entry"]["gone"]),
+        (&"best".into(), &false.into())
+    );
+    let copy = folder.join("runs/copy");
+    fs::create_dir(&copy).expect("a folder");
+    for name in ["plan.json", "environment.json", "trials.jsonl"] {
+        fs::copy(folder.join("runs/best").join(name), copy.join(name)).expect("a copy");
+    }
+    let output = prony(folder, &["log", "tiny.toml"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("runs/copy is a copy of "), "{said}");
+    assert_eq!(ids(&entries(folder)), before);
+    fs::remove_dir_all(&copy).expect("the copy goes");
+    one_that_cannot_be_read_is_left_out(folder);
+}
+
+fn one_that_cannot_be_read_is_left_out(folder: &Path) {
+    let broken = folder.join("runs/broken");
+    fs::create_dir(&broken).expect("a folder");
+    fs::copy(folder.join("runs/best/plan.json"), broken.join("plan.json")).expect("a plan");
+    let output = prony(folder, &["log", "tiny.toml"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("left out: cannot read runs/broken/environment.json"),
+        "{said}"
+    );
+    fs::remove_dir_all(&broken).expect("the folder goes");
 }
 
 #[test]

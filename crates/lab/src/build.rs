@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use prony_base::Nanos;
-use prony_record::NotRun;
+use prony_record::{NotRun, Source};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
@@ -41,7 +41,7 @@ const TAIL_BYTES: u64 = 4 << 10;
 const INPUT_FILES_MAX: usize = 10_000;
 const INPUT_BYTES_MAX: u64 = 256 << 20;
 /// Folders among the inputs that hold what others made of them.
-const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
+const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
 /// How long a tool may take to say its version.
 const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
 /// How often a lock that another Prony holds is tried again.
@@ -115,6 +115,9 @@ pub struct Ready {
     pub dir: String,
     /// Key in the cache; empty where nothing is built.
     pub key: String,
+    /// SHA-256 over the files in its folder where nothing is built; empty where it has none of its own, or they
+    /// cannot be read.
+    pub files: String,
     /// The line that its version command printed; empty where it printed none.
     pub version: String,
     /// Whether an earlier build was used.
@@ -191,6 +194,7 @@ fn build_or_fail(
         return Ok(Ready {
             dir: String::new(),
             key: String::new(),
+            files: job.files().unwrap_or_default(),
             version,
             cached: false,
             hold: None,
@@ -205,6 +209,7 @@ fn build_or_fail(
     Ok(Ready {
         dir: job.dir.display().to_string(),
         key,
+        files: String::new(),
         version,
         cached,
         hold: Some(hold),
@@ -284,11 +289,35 @@ impl Job<'_> {
 
     /// The key of the build, in hexadecimal.
     fn key(&self, plan: &Build) -> Result<String, Failed> {
+        let mut hash = self.hash(&plan.inputs)?;
+        for tool in &self.subject.needs.commands {
+            part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
+        }
+        Ok(format!("{:x}", HexOf(&hash.finalize())))
+    }
+
+    /// The digest of the files in its folder, where it has one of its own.
+    fn files(&self) -> Option<String> {
+        let Source::Folder { dir } = &self.subject.source else {
+            return None;
+        };
+        let names = fs::read_dir(dir).ok()?.map(|entry| {
+            let name = entry.ok()?.file_name().into_string().ok()?;
+            Some((!SKIPPED.contains(&name.as_str())).then_some(name))
+        });
+        let names: Option<Vec<Option<String>>> = names.collect();
+        let names: Vec<String> = names?.into_iter().flatten().collect();
+        let hash = self.hash(&names).ok()?;
+        Some(format!("{:x}", HexOf(&hash.finalize())))
+    }
+
+    /// `subject.toml` and `inputs`, with all that is in those that are folders.
+    fn hash(&self, inputs: &[String]) -> Result<Sha256, Failed> {
         let mut hash = Sha256::new();
         part(&mut hash, "subject.toml", self.subject.text.as_bytes());
         let mut files = Vec::new();
         let mut budget = Budget::default();
-        for input in &plan.inputs {
+        for input in inputs {
             let wrong = |error: io::Error| Failed::new(format!("input `{input}`: {error}"));
             collect(&self.folder(), Path::new(input), &mut files, &mut budget).map_err(wrong)?;
         }
@@ -300,10 +329,7 @@ impl Job<'_> {
             let content = fs::read(self.folder().join(&name)).map_err(wrong)?;
             part(&mut hash, &format!("{mode:o} {}", name.display()), &content);
         }
-        for tool in &self.subject.needs.commands {
-            part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
-        }
-        Ok(format!("{:x}", HexOf(&hash.finalize())))
+        Ok(hash)
     }
 
     /// What a tool says of its version; tools differ in how they are asked.

@@ -380,6 +380,7 @@ fn machine_differences(before: &Environment, now: &Environment) -> Vec<String> {
         ("kernel", before.kernel == now.kernel),
         ("prony_version", before.prony_version == now.prony_version),
         ("prony_commit", before.prony_commit == now.prony_commit),
+        ("prony_sha256", before.prony_sha256 == now.prony_sha256),
     ];
     let different = parts.iter().filter(|(_, same)| !same);
     different.map(|(name, _)| (*name).to_owned()).collect()
@@ -531,6 +532,10 @@ mod tests {
             "{error}"
         );
         other.blocks = 2;
+        let mut changed = environment();
+        changed.prony_sha256 = "aa00".to_owned();
+        let error = Journal::resume(&folder.0, &other, &changed).unwrap_err();
+        assert!(error.to_string().contains("prony_sha256"), "{error}");
         assert!(Journal::resume(&folder.0, &other, &environment()).is_ok());
     }
 

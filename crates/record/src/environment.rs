@@ -11,7 +11,7 @@ pub struct Environment {
     pub started_unix_ms: u64,
     /// Version of Prony.
     pub prony_version: String,
-    /// Commit that it was built from, with `+` where the tree was changed; empty where not known.
+    /// Last commit that touched what it was built from, with `+` where that was changed; empty where not known.
     pub prony_commit: String,
     /// Driver of the generator's event loops, and why if it is not the ring.
     pub driver: String,
@@ -52,7 +52,11 @@ pub struct CodeState {
     pub commit: String,
     /// First line of its message.
     pub subject: String,
-    /// SHA-256, in hexadecimal, of what differs from the commit in files that git follows; empty: nothing does.
+    /// The last commit that touched more than Markdown, in full; empty where it was not recorded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source_commit: String,
+    /// SHA-256, in hexadecimal, of what differs from the commit in files that git follows, Markdown aside; empty:
+    /// nothing does.
     pub changes_sha256: String,
 }
 

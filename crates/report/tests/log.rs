@@ -12,6 +12,7 @@ fn code(commit: &str, subject: &str, changes: &str) -> Option<CodeState> {
     Some(CodeState {
         commit: commit.repeat(10),
         subject: subject.to_owned(),
+        source_commit: String::new(),
         changes_sha256: changes.to_owned(),
     })
 }
@@ -113,4 +114,117 @@ fn an_entry_that_was_kept_as_json_says_the_same() {
         let of_both = [history(&[entry]), history(&[back])].map(|h| regions(&h));
         assert_eq!(of_both[0], of_both[1]);
     }
+}
+
+/// States of the cells of a run, after `change`.
+fn states(change: impl Fn(&mut Run)) -> Vec<String> {
+    let mut run = run(0, "", 40_000.0);
+    run.plan.subjects[0].files_sha256 = "f11e".to_owned();
+    change(&mut run);
+    let entry = Entry::of(&run, "host-000");
+    entry.cells().map(|cell| cell.state.clone()).collect()
+}
+
+#[test]
+fn a_state_is_what_the_cell_is_made_of_and_nothing_else() {
+    let first = states(|_| {});
+    let written = states(|run| run.environment.code = code("99ffee1", "docs: the log", "aa00"));
+    assert_eq!(written, first, "another document is no other code");
+    let beside = states(|run| {
+        let mut other = run.plan.subjects[0].clone();
+        other.id = "redis".to_owned();
+        run.plan.backings.push(other);
+    });
+    assert_eq!(beside, first, "what no cell of these has");
+    let changes: [fn(&mut Run); 4] = [
+        |run| run.plan.subjects[0].files_sha256 = "0ther".to_owned(),
+        |run| run.plan.subjects[0].start.push("--fast".to_owned()),
+        |run| run.environment.prony_commit = "99ffee1".to_owned(),
+        |run| {
+            let mut redis = run.plan.subjects[0].clone();
+            redis.id = "redis".to_owned();
+            run.plan.backings.push(redis);
+            for cell in &mut run.plan.cells {
+                cell.around.backings.push("redis".to_owned());
+            }
+        },
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        assert_ne!(states(change), first, "change {number}");
+    }
+    let of_command = |change: fn(&mut CodeState)| {
+        states(|run| {
+            run.plan.subjects[0].files_sha256 = String::new();
+            let code = run.environment.code.as_mut().expect("code");
+            code.source_commit = "50ce".to_owned();
+            change(code);
+        })
+    };
+    let command = of_command(|_| {});
+    assert_eq!(
+        of_command(|code| code.commit = "99ffee1".to_owned()),
+        command
+    );
+    assert_ne!(
+        of_command(|code| code.source_commit = "99ffee1".to_owned()),
+        command
+    );
+}
+
+#[test]
+fn a_session_without_all_its_blocks_is_compared_with_none() {
+    let mut cut = run(0, "a", 40_000.0);
+    let whole = Entry::of(&cut, "host-000");
+    assert!(whole.cells().all(|cell| cell.session.is_some()));
+    cut.trials.pop();
+    let entry = Entry::of(&cut, "host-000");
+    let without = entry.cells().filter(|cell| cell.session.is_none()).count();
+    assert_eq!(without, 1);
+}
+
+#[test]
+fn no_two_regions_have_the_same_name() {
+    let mut entry = entry(0, "a", 40_000.0);
+    let section = entry.sections[0].clone();
+    let workloads = ["findings", "a/b", "ab", "ab-2", "/", "findings-2"];
+    entry.sections = workloads
+        .map(|name| prony_report::log::Section {
+            workload: name.to_owned(),
+            ..section.clone()
+        })
+        .to_vec();
+    let regions = regions(&history(&[entry]));
+    let ids: std::collections::BTreeSet<&str> = regions.iter().map(|r| r.id.as_str()).collect();
+    assert_eq!(ids.len(), regions.len(), "{ids:?}");
+    assert!(
+        regions
+            .last()
+            .is_some_and(|last| last.id.ends_with("/findings"))
+    );
+    let text = written("", &regions).expect("a document").text;
+    assert_eq!(written(&text, &regions).expect("a document").text, text);
+}
+
+#[test]
+fn figures_without_a_history_are_counted_apart() {
+    let mut entries: Vec<Entry> = (0..7)
+        .map(|day| entry(day, "a", 40_000.0 + day as f64))
+        .collect();
+    entries.push(entry(7, "b", 40_000.0));
+    for entry in &mut entries[..5] {
+        entry.sections[0].cells[1].session = None;
+    }
+    let text = brief(&history(&entries));
+    let said = "no change shown in 1 figure, 1 figure not told apart";
+    assert!(text.contains(said), "{text}");
+    let head = regions(&history(&entries))
+        .into_iter()
+        .rfind(|r| r.id.ends_with("host-007"))
+        .expect("a head");
+    assert!(
+        head.text
+            .contains("no change is shown in 1 figure. 1 figure has too few entries"),
+        "{}",
+        head.text
+    );
 }

@@ -11,6 +11,7 @@ use anyhow::{Context as _, bail};
 use prony_record::layout;
 use prony_report::log::{ENTRY_SCHEMA, Entry};
 use rusqlite::{Connection, OptionalExtension as _, params};
+use sha2::{Digest as _, Sha256};
 
 /// Version of the tables; kept in the file as its `user_version`.
 const SCHEMA: i64 = 1;
@@ -105,7 +106,8 @@ impl Kept {
         Ok(found.is_some())
     }
 
-    /// Keeps an entry in place of the one that it had, wherever its directory was then.
+    /// Keeps an entry in place of the one that its run had, wherever its directory was then, under the id that it
+    /// had.
     pub fn put(
         &mut self,
         experiment: &str,
@@ -114,6 +116,19 @@ impl Kept {
         entry: &Entry,
     ) -> anyhow::Result<()> {
         let started = i64::try_from(entry.started_unix_ms).unwrap_or(i64::MAX);
+        let query = "SELECT id FROM entries WHERE experiment = ? AND started_unix_ms = ?
+                     AND json_extract(entry, '$.digest') = ? ORDER BY id";
+        let known: Option<String> = self
+            .database
+            .query_row(query, params![experiment, started, entry.digest], |row| {
+                row.get(0)
+            })
+            .optional()
+            .with_context(|| self.wrong())?;
+        let entry = &Entry {
+            id: known.unwrap_or_else(|| entry.id.clone()),
+            ..entry.clone()
+        };
         let change = "INSERT OR REPLACE INTO entries (experiment, id, path, stamp, started_unix_ms, gone, entry)
                       VALUES (?, ?, ?, ?, ?, 0, ?)";
         let values = params![
@@ -154,8 +169,8 @@ impl Kept {
         change.commit().with_context(|| wrong)
     }
 
-    /// The entries of an experiment, by date.
-    pub fn entries(&self, experiment: &str) -> anyhow::Result<Vec<Entry>> {
+    /// The entries of an experiment, by date, and of those that cannot be read a line.
+    pub fn entries(&self, experiment: &str) -> anyhow::Result<(Vec<Entry>, Vec<String>)> {
         let query =
             "SELECT id, gone, entry FROM entries WHERE experiment = ? ORDER BY started_unix_ms, id";
         let mut query = self.database.prepare(query).with_context(|| self.wrong())?;
@@ -164,17 +179,32 @@ impl Kept {
             .query_map([experiment], row)
             .and_then(Iterator::collect)
             .with_context(|| self.wrong())?;
-        let entry = |(id, gone, text): (String, bool, String)| -> anyhow::Result<Entry> {
-            let entry: Entry = serde_json::from_str(&text).with_context(|| {
-                format!(
-                    "{}: the entry {id} cannot be read; --rebuild makes it again",
+        let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
+        for (id, gone, text) in rows {
+            // An old one of a run that is gone must not keep the others from being logged.
+            match serde_json::from_str::<Entry>(&text) {
+                Ok(entry) => entries.push(Entry { gone, ..entry }),
+                Err(error) => unreadable.push(format!(
+                    "{}: the entry {id} cannot be read ({error}); --rebuild makes it again where its run directory is there",
                     self.wrong()
-                )
-            })?;
-            Ok(Entry { gone, ..entry })
-        };
-        rows.into_iter().map(entry).collect()
+                )),
+            }
+        }
+        Ok((entries, unreadable))
     }
+}
+
+/// By what a run is known wherever its directory is, and whatever it is called: how it began.
+pub fn digest(dir: &Path) -> anyhow::Result<String> {
+    let mut digest = Sha256::new();
+    for name in [layout::PLAN, layout::ENVIRONMENT] {
+        let path = dir.join(name);
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        digest.update((text.len() as u64).to_le_bytes());
+        digest.update(text);
+    }
+    let digest = digest.finalize();
+    Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// What the files of a run directory are like: another stamp, another entry. The version of this program is part of
@@ -196,4 +226,29 @@ pub fn stamp(dir: &Path) -> anyhow::Result<String> {
         ));
     }
     Ok(stamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_in_another_form_is_left_out() {
+        let mut kept = Kept::open(Path::new(":memory:"), false).expect("a history");
+        let entry = |id: &str| Entry {
+            id: id.to_owned(),
+            digest: id.to_owned(),
+            ..Entry::default()
+        };
+        kept.put("x.toml", "/a", "", &entry("a")).expect("kept");
+        kept.put("x.toml", "/b", "", &entry("b")).expect("kept");
+        let change = "UPDATE entries SET entry = '{\"id\":7}' WHERE id = 'a'";
+        kept.database.execute(change, []).expect("changed");
+        let (entries, unreadable) = kept.entries("x.toml").expect("entries");
+        assert_eq!(entries, [entry("b")]);
+        assert!(
+            unreadable[0].contains("the entry a cannot be read"),
+            "{unreadable:?}"
+        );
+    }
 }

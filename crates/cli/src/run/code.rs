@@ -21,7 +21,12 @@ pub fn around(experiment: &Path) -> Option<CodeState> {
     let mut lines = text.lines();
     let commit = lines.next()?.to_owned();
     let subject = lines.next().unwrap_or_default().to_owned();
-    let changes = git(folder, &["diff", "HEAD", "--no-ext-diff", "--binary"]).unwrap_or_default();
+    // A log that is written between two runs is no other code.
+    let sources = ["--", ":(top)", ":(top,exclude)*.md"];
+    let with_sources = |words: &[&str]| git(folder, &[words, &sources].concat());
+    let source_commit = with_sources(&["log", "-1", "--format=%H"]).unwrap_or_default();
+    let diff = with_sources(&["diff", "HEAD", "--no-ext-diff", "--binary"]);
+    let changes = diff.unwrap_or_default();
     let changes_sha256 = match changes.is_empty() {
         true => String::new(),
         false => digest(&changes),
@@ -29,6 +34,7 @@ pub fn around(experiment: &Path) -> Option<CodeState> {
     Some(CodeState {
         commit,
         subject,
+        source_commit: String::from_utf8_lossy(&source_commit).trim().to_owned(),
         changes_sha256,
     })
 }
@@ -64,6 +70,35 @@ fn digest(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_document_that_is_written_between_two_runs_is_no_other_code() {
+        let folder = env::temp_dir().join(format!("prony-code-{}", std::process::id()));
+        fs::create_dir_all(folder.join("docs")).unwrap();
+        let done = |words: &[&str]| {
+            let who = ["-c", "user.name=a", "-c", "user.email=a@localhost"];
+            git(&folder, &[&who, words].concat()).expect("git")
+        };
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        let state = || {
+            let code = around(&folder.join("docs/x.toml")).expect("a state");
+            (code.source_commit, code.changes_sha256)
+        };
+        done(&["init", "--quiet"]);
+        write("main.rs", "one");
+        write("docs/log.md", "one");
+        done(&["add", "."]);
+        done(&["commit", "--quiet", "-m", "one"]);
+        let first = state();
+        assert_eq!((first.0.len(), first.1.as_str()), (40, ""));
+        write("docs/log.md", "two");
+        assert_eq!(state(), first);
+        done(&["commit", "--quiet", "-a", "-m", "two"]);
+        assert_eq!(state(), first);
+        write("main.rs", "two");
+        assert_eq!((state().0, state().1.len()), (first.0, 64));
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn a_program_of_a_clean_commit_needs_no_digest() {

@@ -127,6 +127,23 @@ impl Stage {
     }
 }
 
+#[test]
+fn what_is_not_built_is_known_by_the_files_in_its_folder() {
+    let stage = Stage::new();
+    let text = "name = 'mine'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
+                [needs]\ncommands = []\n[start]\ncmd = ['true', '{port}']\n[ready]\nport = true\n";
+    let subject = Subject::parse(text, &Origin::new("subject.toml", stage.dir())).unwrap();
+    let files = || stage.ready(&subject).files;
+    let first = files();
+    assert_eq!(first.len(), 64);
+    fs::create_dir_all(stage.dir().join("__pycache__")).unwrap();
+    fs::write(stage.dir().join("__pycache__/app.pyc"), "made").unwrap();
+    assert_eq!(files(), first);
+    fs::write(stage.dir().join("src/deep/main.c"), "two\n").unwrap();
+    assert_ne!(files(), first);
+    assert_eq!(stage.ready(&stage.subject(COPY)).files, "");
+}
+
 const COPY: &str = "cat src/deep/main.c > {build}/out";
 
 #[test]

@@ -489,6 +489,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         variants: subject.variants.clone(),
         build_dir: String::new(),
         build_key: String::new(),
+        files_sha256: String::new(),
         version: String::new(),
         client: client.cmd,
         client_env: client.env,

@@ -334,6 +334,7 @@ fn a_failed_build_leaves_the_plan_with_its_cells() {
     let ready = BuildOutcome::Ready(Ready {
         dir: "/cache/axum".to_owned(),
         key: "abc".to_owned(),
+        files: String::new(),
         version: "axum 1".to_owned(),
         cached: true,
         hold: None,

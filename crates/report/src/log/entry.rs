@@ -52,6 +52,10 @@ pub struct Entry {
     pub id: String,
     /// Name of the run directory.
     pub run: String,
+    /// Digest of the records that a run begins with, by which it is known wherever its directory is; empty
+    /// where it was not kept.
+    #[serde(default)]
+    pub digest: String,
     /// Start, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
     /// The experiment's title.
@@ -128,8 +132,8 @@ pub struct CellEntry {
     pub rate_per_s: Option<f64>,
     /// Its lowest and highest block, or the ends of its interval.
     pub ends: Option<(f64, f64)>,
-    /// The figure of this session: geometric mean of the blocks' rates. `None` where it is not the subject's:
-    /// invalid, or limited by the generator.
+    /// The figure of this session: geometric mean of the blocks' rates. `None` where it is not the subject's
+    /// (invalid, or limited by the generator), or lacks a block.
     pub session: Option<f64>,
     /// Latency; `None` where none is known.
     pub latency: Option<Latency>,
@@ -216,6 +220,7 @@ impl Entry {
             schema: ENTRY_SCHEMA,
             id: id(environment.started_unix_ms, name),
             run: name.to_owned(),
+            digest: String::new(),
             started_unix_ms: environment.started_unix_ms,
             title: run.plan.title.clone(),
             question: run.plan.question.clone(),
@@ -453,7 +458,9 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         blocks: figures.trials.measured.len(),
         rate_per_s: middle(figures.rate_per_s),
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
-        session: (!unusable).then(|| geometric_mean(&rates)).flatten(),
+        session: (!unusable)
+            .then(|| session(&rates, run.plan.blocks))
+            .flatten(),
         latency: latency(run, &case, figures),
         connect_max_ns: case
             .measured()
@@ -475,14 +482,13 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     })
 }
 
-fn geometric_mean(rates: &[f64]) -> Option<f64> {
-    let usable: Vec<f64> = rates
-        .iter()
-        .copied()
-        .filter(|r| r.is_finite() && *r > 0.0)
-        .collect();
-    let logs: f64 = usable.iter().map(|rate| libm::log(*rate)).sum();
-    (!usable.is_empty()).then(|| libm::exp(logs / usable.len() as f64))
+/// Geometric mean of the rates of all `blocks`. A session that lacks one, or in which nothing was answered, is not
+/// like the others.
+fn session(rates: &[f64], blocks: u32) -> Option<f64> {
+    let whole = !rates.is_empty() && rates.len() as u64 == u64::from(blocks);
+    let usable = whole && rates.iter().all(|r| r.is_finite() && *r > 0.0);
+    let logs: f64 = rates.iter().map(|rate| libm::log(*rate)).sum();
+    usable.then(|| libm::exp(logs / rates.len() as f64))
 }
 
 fn counters(case: &Case<'_>) -> (BTreeMap<String, u64>, bool) {
@@ -574,9 +580,35 @@ fn series(run: &Run, case: &Case<'_>) -> String {
     ))
 }
 
-/// Everything that a change of the figure may come from.
+/// What tells a process from another that is called the same.
+fn made_of<'a>(subject: &'a PlannedSubject, e: &'a Environment) -> impl Serialize + 'a {
+    // What has neither a build nor files of its own is told by the code around it alone.
+    let around = match (subject.build_key.as_str(), subject.files_sha256.as_str()) {
+        ("", "") => e.code.as_ref(),
+        _ => None,
+    };
+    let commit = |code: &'a CodeState| match code.source_commit.as_str() {
+        "" => &code.commit,
+        _ => &code.source_commit,
+    };
+    (
+        (&subject.id, &subject.version),
+        (&subject.start, &subject.env),
+        (&subject.program, &subject.program_env),
+        (
+            &subject.client,
+            &subject.client_env,
+            &subject.client_translate,
+        ),
+        (&subject.build_key, &subject.files_sha256),
+        around.map(|code| (commit(code), &code.changes_sha256)),
+    )
+}
+
+/// Everything that a change of the figure may come from: the subject, what stands around it in this cell, Prony.
 fn state(run: &Run, case: &Case<'_>) -> String {
     let e = &run.environment;
+    let plan = &run.plan;
     let set = run
         .plan
         .settings
@@ -585,30 +617,23 @@ fn state(run: &Run, case: &Case<'_>) -> String {
     let set: Vec<_> = set
         .map(|s| (&s.name, &s.env, &s.args, &s.env_of, &s.sysctl))
         .collect();
-    let around = run
-        .plan
-        .peers
+    let around = &case.cell.around;
+    let is_peer = |s: &&PlannedSubject| case.client().is_some_and(|client| client.peer == s.id);
+    let peers = plan.peers.iter().filter(is_peer);
+    let backings = plan
+        .backings
         .iter()
-        .chain(&run.plan.backings)
-        .chain(&run.plan.fronts);
-    let others: Vec<_> = around.map(|s| (&s.id, &s.version, &s.build_key)).collect();
-    let subject = case.subject.map(|s| {
-        // What nothing was built from is told by the code around it alone.
-        let code = if s.build_key.is_empty() {
-            &e.code
-        } else {
-            &None
-        };
-        (
-            &s.start,
-            &s.env,
-            &s.version,
-            &s.build_key,
-            &s.program,
-            &s.client,
-            code,
-        )
-    });
+        .filter(|s| around.backings.contains(&s.id));
+    let fronts = plan
+        .fronts
+        .iter()
+        .filter(|s| around.front.as_ref() == Some(&s.id));
+    let others: Vec<_> = peers
+        .chain(backings)
+        .chain(fronts)
+        .map(|s| made_of(s, e))
+        .collect();
+    let subject = case.subject.map(|s| made_of(s, e));
     json(&(
         &e.prony_version,
         &e.prony_commit,

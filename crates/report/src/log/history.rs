@@ -59,7 +59,7 @@ pub struct Difference {
 /// Why a figure is compared with none before it.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Unlike {
-    /// Not measured, invalid, or limited by the generator.
+    /// Not measured, invalid, limited by the generator, or without all its blocks.
     NoFigure,
     /// No entry before has it.
     First,

@@ -6,7 +6,7 @@ use prony_record::CodeState;
 use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SESSION_DEGREES_MIN};
 
 use super::document::{OVERVIEW, Region};
-use super::entry::{Entry, Found, Pair, digits};
+use super::entry::{Entry, Found, Pair, Section, digits};
 use super::history::{Account, Difference, History, Unlike};
 use super::workload;
 use crate::escape::{markdown, markdown_code};
@@ -15,6 +15,8 @@ use crate::numbers;
 
 /// Cells that a finding names before it says how many more there are.
 const CELLS_MAX: usize = 6;
+/// Name of the region with what was found.
+const FINDINGS: &str = "findings";
 
 /// The regions of a document, in order: the overview, then for each entry, newest last, its head, a region for each
 /// workload, and what was found.
@@ -35,28 +37,30 @@ pub fn regions(history: &History) -> Vec<Region> {
             });
         };
         add("", head(account));
-        for (at, section) in entry.sections.iter().enumerate() {
-            let name: String = section
-                .workload
-                .chars()
-                .filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))
-                .collect();
-            // Two names may be alike in what a marker may hold.
-            let twin = entry.sections[..at]
-                .iter()
-                .any(|other| other.workload == name);
-            let name = if name != section.workload || twin {
-                format!("{name}-{}", at + 1)
-            } else {
-                name
-            };
-            add(&name, workload::section(section));
+        for (name, section) in names(&entry.sections).iter().zip(&entry.sections) {
+            add(name, workload::section(section));
         }
-        if !entry.findings.is_empty() {
-            add("findings", findings(&entry.findings));
-        }
+        // Also where there are none: what a later version finds has its place then.
+        add(FINDINGS, findings(&entry.findings));
     }
     regions
+}
+
+/// What the regions of workloads are named after: no two alike, though names may be in what a marker may hold.
+fn names(sections: &[Section]) -> Vec<String> {
+    let mut taken = vec![FINDINGS.to_owned()];
+    for section in sections {
+        let plain = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
+        let name: String = section.workload.chars().filter(plain).collect();
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let own = (!name.is_empty()).then(|| name.clone());
+        let free = own
+            .into_iter()
+            .chain(numbered)
+            .find(|name| !taken.contains(name));
+        taken.extend(free);
+    }
+    taken.split_off(1)
 }
 
 fn title(entry: &Entry) -> String {
@@ -155,10 +159,25 @@ pub fn since_words(account: &Account) -> String {
         .to_owned();
     }
     let (higher, lower) = counts(account);
+    let known = with_history(account).count();
+    let rest = match compared - known {
+        0 => String::new(),
+        rest => format!(", {} not told apart", figures(rest)),
+    };
     match (higher, lower) {
-        (0, 0) if has_history(account) => format!("no change shown in {compared} figures"),
-        (0, 0) => format!("{compared} figures not told apart"),
-        _ => format!("of {compared} figures {higher} higher, {lower} lower"),
+        (0, 0) if known > 0 => format!("no change shown in {}{rest}", figures(known)),
+        (0, 0) => format!("{} not told apart", figures(compared)),
+        _ => format!(
+            "of {} {higher} higher, {lower} lower{rest}",
+            figures(compared)
+        ),
+    }
+}
+
+fn figures(count: usize) -> String {
+    match count {
+        1 => "1 figure".to_owned(),
+        n => format!("{n} figures"),
     }
 }
 
@@ -167,10 +186,10 @@ fn counts(account: &Account) -> (usize, usize) {
     (account.claimed().count() - lower, lower)
 }
 
-/// Whether any figure has entries enough behind it to be told apart.
-fn has_history(account: &Account) -> bool {
-    let known = |d: &Difference| d.compared.conclusion != Conclusion::NotClaimed;
-    account.differences.iter().any(known)
+/// The figures that have entries enough behind them to be told apart.
+fn with_history(account: &Account) -> impl Iterator<Item = &Difference> {
+    let known = |d: &&Difference| d.compared.conclusion != Conclusion::NotClaimed;
+    account.differences.iter().filter(known)
 }
 
 /// Where figures changed over all entries, or why nothing is said of it.
@@ -187,9 +206,9 @@ pub fn changes_words(history: &History) -> String {
         );
     }
     if history.changes.is_empty() {
-        let figures = if searched == 1 { "figure" } else { "figures" };
         return format!(
-            "Change points: none in {searched} {figures} over {most} entries (5 % for all figures together)."
+            "Change points: none in {} over {most} entries (5 % for all figures together).",
+            figures(searched)
         );
     }
     let line = |change: &super::history::Change| {
@@ -207,7 +226,8 @@ pub fn changes_words(history: &History) -> String {
     };
     let lines: String = history.changes.iter().map(line).collect();
     format!(
-        "Change points over {most} entries, {searched} figures, 5 % for all together:\n\n{lines}"
+        "Change points over {most} entries, {}, 5 % for all together:\n\n{lines}",
+        figures(searched)
     )
 }
 
@@ -328,14 +348,10 @@ fn since(account: &Account) -> String {
         .map(|(_, count)| count)
         .sum();
     if left > 0 {
-        let figures = if left == 1 {
-            "1 figure has"
-        } else {
-            &format!("{left} figures have")
-        };
         text.push_str(&format!(
-            "{figures} nothing to be compared with: not measured, invalid, limited by the generator, or measured before \
-             otherwise or elsewhere.\n"
+            "{} nothing to be compared with: not measured, invalid, limited by the generator, without all blocks, or \
+             measured before otherwise or elsewhere.\n",
+            have(left)
         ));
     }
     let claimed: Vec<&Difference> = account.claimed().collect();
@@ -392,7 +408,8 @@ fn beside(account: &Account) -> String {
         .map(|d| d.compared.degrees)
         .max()
         .unwrap_or(0);
-    if !has_history(account) {
+    let known = with_history(account).count();
+    if known == 0 {
         return format!(
             "{count} {range} of what they were, and not told apart. The runs were not interleaved, and how far runs of \
              one state lie apart is not known: that needs {} entries of one state ({SESSION_DEGREES_MIN} degrees of freedom, \
@@ -402,27 +419,31 @@ fn beside(account: &Account) -> String {
         );
     }
     let (higher, lower) = counts(account);
-    let between: Vec<f64> = account
-        .differences
-        .iter()
-        .filter_map(|d| d.compared.between)
-        .collect();
-    let resolution: Vec<f64> = account
-        .differences
-        .iter()
-        .filter_map(|d| d.compared.resolution)
-        .collect();
+    let without = match ratios.len() - known {
+        0 => String::new(),
+        rest => format!(" {} too few entries to be told apart.", have(rest)),
+    };
     let said = match (higher, lower) {
-        (0, 0) => "no change is shown".to_owned(),
+        (0, 0) => format!("no change is shown in {}", figures(known)),
         _ if higher + lower == ratios.len() => format!("{higher} higher, {lower} lower"),
         _ => format!("{higher} higher, {lower} lower, the rest not told apart"),
     };
+    let of = |get: fn(&Difference) -> Option<f64>| -> Vec<f64> {
+        with_history(account).filter_map(get).collect()
+    };
     format!(
-        "{count} {range} of what they were; {said}. Sessions of one state lie {} apart (standard deviation, {most} degrees \
-         of freedom), so that a change of {} or more would have been told (95 % for all figures together).",
-        spread(&between),
-        spread(&resolution),
+        "{count} {range} of what they were; {said}.{without} Sessions of one state lie {} apart (standard deviation, up to \
+         {most} degrees of freedom): a change of {} would be told in four of five cases (95 % for all figures together).",
+        spread(&of(|d| d.compared.between)),
+        spread(&of(|d| d.compared.resolution)),
     )
+}
+
+fn have(count: usize) -> String {
+    match count {
+        1 => "1 figure has".to_owned(),
+        n => format!("{n} figures have"),
+    }
 }
 
 /// `2.1 %`, or `2.1 % to 4.0 %`.
@@ -479,6 +500,9 @@ fn entries(count: usize) -> String {
 }
 
 fn findings(found: &[Found]) -> String {
+    if found.is_empty() {
+        return "### Findings\n\nNone.\n".to_owned();
+    }
     let mut text =
         String::from("### Findings\n\nWith the numbers of connections in which each was seen.\n\n");
     for finding in found {
