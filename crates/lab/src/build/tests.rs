@@ -131,7 +131,8 @@ impl Stage {
 fn what_is_not_built_is_known_by_the_files_in_its_folder() {
     let stage = Stage::new();
     let text = "name = 'mine'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
-                [needs]\ncommands = []\n[start]\ncmd = ['true', '{port}']\n[ready]\nport = true\n";
+                [needs]\ncommands = []\n[start]\ncmd = ['true', '{port}']\n[ready]\nport = true\n\
+                [version]\ncmd = 'echo 1'\n";
     let subject = Subject::parse(text, &Origin::new("subject.toml", stage.dir())).unwrap();
     let files = || stage.ready(&subject).files;
     let first = files();
