@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,29 @@ def test_two_that_end_the_process_end_it_gracefully(serve: Serve) -> None:
     client.close()
     server.rest()
     assert server.process.returncode == 0
+
+
+def test_requests_whose_time_is_over_are_not_begun(serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("static")
+    words = ["--workers", "0", "--threads", "2", "--graceful-timeout", "100ms"]
+    server = serve("forms:app", *words, "--static", str(tmp_path))
+    with ExitStack() as pipes:
+        for name in ("one", "two"):
+            place = tmp_path / name
+            os.mkfifo(place)
+            asking = server.connect()
+            asking.send(f"GET /sleep?{place} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            # A thread has it open, too.
+            pipes.enter_context(place.open("wb"))
+        for _ in range(4):
+            server.connect().send(b"GET /fails HTTP/1.1\r\nHost: a\r\n\r\n")
+        # The loop has seen those before this one.
+        assert server.ask("/static/a.txt").body == b"static"
+        server.process.send_signal(signal.SIGTERM)
+        for client in server.connections:
+            with pytest.raises((EOFError, ConnectionResetError)):
+                client.read()
+    assert "ZeroDivisionError" not in server.rest()
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])

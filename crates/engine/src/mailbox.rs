@@ -262,6 +262,14 @@ mod tests {
     }
 
     #[test]
+    fn a_sender_sees_that_the_receiver_is_gone() {
+        let (sender, receiver) = mailbox::<u32>(1);
+        assert!(!sender.is_closed());
+        drop(receiver);
+        assert!(sender.is_closed());
+    }
+
+    #[test]
     fn a_receiver_that_goes_lets_its_waker_go() {
         let (sender, mut receiver) = mailbox(1);
         let holder = std::sync::Arc::new(Holds(sender.clone()));

@@ -200,7 +200,8 @@ impl StartResponse {
         Ok(write)
     }
 
-    /// Sends `data`, or keeps it until the application returns where that has to come first.
+    /// Sends `data`, or keeps it until the application returns where the thread that sends
+    /// is the one that runs it.
     fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
         let mut state = self.state();
         match state.progress {
