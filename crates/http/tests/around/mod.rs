@@ -92,7 +92,7 @@ impl App {
     /// `/to?302,http://b/` redirects so.
     fn redirect(&self, query: &str, response: &mut Response) {
         let (status, location) = query.split_once(',').unwrap_or(("302", query));
-        let status = status.parse().expect("a status");
+        let status: u16 = status.parse().expect("a status");
         let header = Header::new("location", location.as_bytes());
         response.send(status, [header], b"elsewhere");
     }
