@@ -17,7 +17,8 @@
 //! one turn of its loop together. Nothing waits for it: where a pipe is full, lines wait,
 //! up to 1 MiB, and then are lost; where a disk is full, they are lost at once. That they
 //! are is said on standard error when it begins, and when it ends with their number.
-//! Requests that the server refuses by itself (400, 408, 413, 431) have no line.
+//! Requests that the server refuses by itself (400, 408, 413, 414, 431) have no line, nor
+//! have those that were still being answered when the time for a graceful end was over.
 //!
 //! To rotate it, rename the file and send the host SIGHUP: new workers open it anew.
 //! Not for: what an application wants to say.
@@ -68,7 +69,7 @@ impl AccessLog {
     /// with this number.
     ///
     /// # Errors
-    /// What the kernel says about the file.
+    /// What the kernel says about the file; a named pipe that nobody reads.
     pub fn open(handle: &Handle, place: &Path, worker: u32) -> io::Result<AccessLog> {
         let (out, name) = match place == "-" {
             true => (
@@ -80,9 +81,15 @@ impl AccessLog {
                     | OFlags::APPEND
                     | OFlags::CREATE
                     | OFlags::NOCTTY
+                    | OFlags::NONBLOCK
                     | OFlags::CLOEXEC;
                 let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP;
-                (open(place, flags, mode)?, place.to_owned())
+                let opened = open(place, flags, mode).map_err(|error| match error {
+                    // Of a pipe; otherwise opening one would wait for a reader.
+                    Errno::NXIO => io::Error::other("nobody reads it: start its reader first"),
+                    error => error.into(),
+                });
+                (opened?, place.to_owned())
             }
         };
         let lines = Rc::new(Lines::new(out, name, worker)?);
@@ -511,6 +518,26 @@ mod tests {
         lines.flush();
         assert_eq!((lines.lost.get(), lines.is_failing.get()), (5, true));
         assert!(lines.waiting.borrow().is_empty());
+    }
+
+    #[test]
+    fn opening_a_named_pipe_waited_for_its_reader() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = &dir.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        prony_engine::run(&Config::default(), |handle| async move {
+            let error = AccessLog::open(&handle, path, 0).unwrap_err();
+            assert_eq!(error.to_string(), "nobody reads it: start its reader first");
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+            let reader = open(path, flags, Mode::empty()).unwrap();
+            let log = AccessLog::open(&handle, path, 0).unwrap();
+            log.lines.add(&entry("/1"));
+            drop(log);
+            let mut line = String::new();
+            File::from(reader).read_to_string(&mut line).unwrap();
+            assert_eq!(line, made(&entry("/1")).replace(" 153 3", " 153 0"));
+        })
+        .unwrap();
     }
 
     #[test]

@@ -11,6 +11,9 @@ use prony_base::typed::{duration, size};
 use prony_engine::DriverChoice;
 use serde::{Deserialize, Serialize};
 
+/// The longest time between two words of a worker that its loop turns.
+const BEAT_MAX: Nanos = Nanos::from_secs(1);
+
 /// How connections reach workers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -132,7 +135,7 @@ pub struct Settings {
     pub development: bool,
     /// Workers are replaced when files change.
     pub reload: bool,
-    /// `auto`, `ring` or `epoll`.
+    /// `auto`, `ring` or `epoll`; for workers never `auto`, so that all have the same.
     pub driver: String,
     /// What one host has and another has not: read by its `load`.
     pub own: serde_json::Value,
@@ -234,5 +237,11 @@ impl Settings {
     /// The way of the event loop.
     pub fn driver(&self) -> DriverChoice {
         DriverChoice::from_str(&self.driver).unwrap_or(DriverChoice::Auto)
+    }
+
+    /// How often a worker says that its loop turns.
+    pub(crate) fn beat_interval(&self) -> Nanos {
+        let of_timeout = self.timeout_ns.map(|timeout| Nanos(timeout / 4));
+        of_timeout.map_or(BEAT_MAX, |interval| interval.min(BEAT_MAX))
     }
 }

@@ -23,8 +23,6 @@ use crate::site::Site;
 
 /// Connections passed to this worker and not yet taken in; more are closed.
 const PASSED_MAX: usize = 4096;
-/// The longest time between two lines on the board.
-const BEAT_MAX: Nanos = Nanos::from_secs(1);
 /// How long a worker that is replaced keeps a connection at rest, for a request that may
 /// be on its way: clients that keep connections mostly use them again within this.
 const RETIRE_GRACE: Nanos = Nanos::from_secs(5);
@@ -73,9 +71,18 @@ fn try_work<H: Handler + 'static>(
         socket,
         start,
     };
-    prony_engine::run(&config, |handle| post.serve(handle, signals, load))
-        .map_err(|error| format!("the event loop cannot run: {error}"))?
-        .map_err(system("serve"))
+    let channel = Rc::clone(&post.channel);
+    match prony_engine::run(&config, |handle| post.serve(handle, signals, load)) {
+        Ok(served) => served.map_err(system("serve")),
+        Err(error @ prony_engine::Error::RingUnavailable { .. }) => {
+            // The supervisor and perhaps others have it. Falling back alone would not do:
+            // whether a shared socket blocks is the same for all who accept from it.
+            let why = format!("a worker's event loop cannot run: {error} (--driver epoll)");
+            tell(&channel, Kind::Failed, &why);
+            Ok(())
+        }
+        Err(error) => Err(format!("the event loop cannot run: {error}")),
+    }
 }
 
 /// Takes the socket to the supervisor from standard input, which from then on is empty:
@@ -164,7 +171,7 @@ impl Place {
             counters: Arc::clone(server.counters()),
             lost: Cell::new(0),
         });
-        status.beat(&handle, settings.timeout_ns);
+        status.beat(&handle, settings.beat_interval());
         if settings.distribution == Distribution::Least {
             status.tell_endings(&handle, &server);
         }
@@ -231,14 +238,15 @@ impl Status {
     }
 
     /// Writes every now and then, which says that the loop turns.
-    fn beat(self: &Rc<Self>, handle: &Handle, timeout_ns: Option<u64>) {
-        let interval = timeout_ns.map_or(BEAT_MAX, |timeout| BEAT_MAX.min(Nanos(timeout / 4)));
+    fn beat(self: &Rc<Self>, handle: &Handle, interval: Nanos) {
         let (status, loop_handle) = (Rc::clone(self), handle.clone());
+        // Before anybody is told that it serves.
+        status.write(handle);
         handle
             .spawn(async move {
                 loop {
-                    status.write(&loop_handle);
                     loop_handle.sleep(interval).await;
+                    status.write(&loop_handle);
                 }
             })
             .detach();
@@ -275,7 +283,11 @@ impl Orders {
         loop {
             match self.channel.receive(&mut buffer) {
                 Received::Message(message) => match message.kind {
-                    Kind::Connections => self.take(&handle, message.text, message.descriptors),
+                    Kind::Connections => {
+                        self.take(&handle, message.text, message.descriptors);
+                        // In a burst the server has to keep up with what is put before it.
+                        handle.yield_now().await;
+                    }
                     Kind::Retire => self.leave(false),
                     Kind::Drain => self.leave(true),
                     // Not the supervisor's to say, or not now.
@@ -313,5 +325,56 @@ impl Orders {
             idle_grace: if is_all { DRAIN_GRACE } else { RETIRE_GRACE },
         });
         self.sender = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_http::{Request, Response, ServerOptions};
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Handler for Nothing {
+        async fn handle(&self, _: &Request<'_>, response: &mut Response) {
+            response.text(404, "");
+        }
+    }
+
+    #[test]
+    fn connections_of_a_burst_were_dropped_where_the_server_had_no_turn_in_it() {
+        const ROOM: usize = 8;
+        let (ours, theirs) = Channel::pair().unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..10 {
+            let connections = [socket.as_fd(); ROOM];
+            let count = [ROOM as u8];
+            ours.send(Kind::Connections, &count, &connections).unwrap();
+        }
+        drop(ours);
+        let taken = prony_engine::run(&Config::default(), |handle| async move {
+            let server = Server::new(&handle, ServerOptions::default(), Nothing);
+            let (sender, mut received) = mailbox(ROOM);
+            let status = Rc::new(Status {
+                board: Rc::new(Board::new().unwrap()),
+                line: 0,
+                counters: Arc::clone(server.counters()),
+                lost: Cell::new(0),
+            });
+            let orders = Orders {
+                channel: Rc::new(Channel::of(theirs)),
+                stopper: server.stopper(),
+                sender: Some(sender),
+                status: Rc::clone(&status),
+            };
+            handle.spawn(orders.obey(handle.clone())).detach();
+            let mut taken = 0;
+            while received.recv().await.is_some() {
+                taken += 1;
+            }
+            (taken, status.lost.get())
+        });
+        assert_eq!(taken.unwrap(), (10 * ROOM, 0));
     }
 }

@@ -12,7 +12,7 @@ use prony_http::{Header, Headers};
 /// What the client's state is compared with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Validators<'v> {
-    /// Strong, with its quotes.
+    /// With its quotes, and `W/` before them where it is weak.
     pub etag: &'v str,
     /// Seconds since the Unix epoch, as Last-Modified says it.
     pub modified: u64,
@@ -77,10 +77,13 @@ enum Comparison {
 
 /// Whether a list of entity tags has this one, or is `*`.
 fn lists(headers: &Headers<'_>, name: &str, etag: &str, comparison: Comparison) -> bool {
+    let ours = etag.strip_prefix("W/");
+    let (ours, ours_is_weak) = (ours.unwrap_or(etag), ours.is_some());
     headers.get_all(name).any(|value| {
         value == b"*"
             || tags(value).any(|(is_weak, tag)| {
-                tag == etag.as_bytes() && (comparison == Comparison::Weak || !is_weak)
+                let is_strong = !is_weak && !ours_is_weak;
+                tag == ours.as_bytes() && (comparison == Comparison::Weak || is_strong)
             })
     })
 }
@@ -108,7 +111,7 @@ fn tags(mut rest: &[u8]) -> impl Iterator<Item = (bool, &[u8])> {
 fn is_same(headers: &Headers<'_>, file: &Validators<'_>) -> bool {
     match headers.get("if-range") {
         None => true,
-        Some(tag) if tag.ends_with(b"\"") => tag == file.etag.as_bytes(),
+        Some(tag) if tag.ends_with(b"\"") => !tag.starts_with(b"W/") && tag == file.etag.as_bytes(),
         Some(_) => date(headers, "if-range") == Some(file.modified),
     }
 }
@@ -173,6 +176,28 @@ mod tests {
             length: 100,
         };
         judge(&headers.as_headers(), method == "GET", &file)
+    }
+
+    #[test]
+    fn a_file_whose_tag_is_weak_has_no_strong_match() {
+        for (name, verdict) in [
+            ("if-none-match", Verdict::NotModified),
+            ("if-match", Verdict::Failed),
+            ("if-range", Verdict::Whole),
+        ] {
+            for tag in ["\"1-a,b\"", "W/\"1-a,b\""] {
+                let mut headers = OwnedHeaders::default();
+                assert!(headers.push(name, tag.as_bytes()));
+                assert!(headers.push("range", b"bytes=0-0"));
+                let file = Validators {
+                    etag: "W/\"1-a,b\"",
+                    modified: 784_111_777,
+                    length: 100,
+                };
+                let judged = judge(&headers.as_headers(), true, &file);
+                assert_eq!(judged, verdict, "{name}: {tag}");
+            }
+        }
     }
 
     /// RFC 9110, sections 13.1 and 13.2.

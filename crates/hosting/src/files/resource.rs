@@ -47,7 +47,9 @@ pub(super) struct Form {
     pub coding: Option<Coding>,
     pub stamp: Stamp,
     /// Made of inode, size and time of modification, so that it changes with each of
-    /// them; strong, because what is sent under it is the same bytes.
+    /// them. Strong where the file has rested: what is sent under it is the same bytes.
+    /// Weak before, when it may change again within one tick of the file system's clock;
+    /// and another than after, so that what a client has from then is asked for anew.
     pub etag: String,
     /// Seconds since the Unix epoch; never in the future.
     pub modified: u64,
@@ -85,10 +87,13 @@ impl Cache {
             }
             self.forget(name);
         }
-        let resource = Rc::new(Resource::load(beneath, name)?);
-        if resource.is_settled(self.settled_after_seconds) {
-            self.keep(name, &resource);
+        let mut resource = Resource::load(beneath, name)?;
+        if !resource.is_settled(self.settled_after_seconds) {
+            resource.weaken();
+            return Ok(Rc::new(resource));
         }
+        let resource = Rc::new(resource);
+        self.keep(name, &resource);
         Ok(resource)
     }
 
@@ -155,6 +160,13 @@ impl Resource {
                 None => there.is_none_or(|there| there.modified < self.forms[0].stamp.modified),
             }
         })
+    }
+
+    /// Marks the tags as weak, which are made as strong ones.
+    fn weaken(&mut self) {
+        for form in &mut self.forms {
+            form.etag = format!("W/\"new-{}", &form.etag[1..]);
+        }
     }
 
     fn is_settled(&self, after_seconds: i64) -> bool {
@@ -285,6 +297,21 @@ mod tests {
         ] {
             assert_eq!(content_type(name.as_bytes()), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_file_that_may_change_within_the_same_tick_had_a_strong_tag() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), "new").unwrap();
+        let beneath = Beneath::open(dir.path()).unwrap();
+        let tag = |settled_after| {
+            let found = Cache::new(settled_after).look(&beneath, b"f").unwrap();
+            found.forms[0].etag.clone()
+        };
+        let (strong, weak) = (tag(0), tag(SETTLED_AFTER_SECONDS + 3600));
+        assert!(strong.starts_with('"'), "{strong}");
+        assert!(weak.starts_with("W/\"") && weak.ends_with('"'), "{weak}");
+        assert_ne!(weak[2..], strong, "it is asked for anew");
     }
 
     #[test]

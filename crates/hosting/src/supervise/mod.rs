@@ -77,8 +77,14 @@ pub fn supervise(
         if let Some(why) = handle.fallback() {
             say(err, &format!("using epoll, not io_uring: {why}"));
         }
+        // Decided once: whether a socket blocks is the same for all who accept from it, and
+        // the drivers want it differently.
+        let settings = Settings {
+            driver: handle.driver().to_string(),
+            ..settings
+        };
         let events = Rc::new(Events::default());
-        let roster = Rc::new(Roster::default());
+        let roster = Rc::new(Roster::new(settings.beat_interval()));
         let board = Rc::new(board);
         let stops = Rc::clone(&events);
         forward(&handle, stop, move || stops.put(Event::Stop));

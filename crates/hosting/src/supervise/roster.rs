@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::rc::Rc;
 
+use prony_base::{Instant, Nanos};
 use rustix::io::Errno;
 
 use super::crew::Id;
@@ -13,9 +14,14 @@ use crate::bell::Bell;
 use crate::board::Board;
 use crate::channel::{Channel, DESCRIPTORS_MAX, Kind};
 
+/// A worker whose last beat is so many intervals old is stuck, or as good as: what it is
+/// given waits, and is lost if it is killed.
+const BEATS_MISSED: u64 = 2;
+
 /// Those who serve.
-#[derive(Default)]
 pub(super) struct Roster {
+    /// The age of a beat from which on its worker is passed over.
+    stale_after: Nanos,
     takers: RefCell<Takers>,
     /// Somebody came.
     pub(super) changed: Bell,
@@ -37,6 +43,8 @@ struct Taker {
     passed: u64,
     /// Connections open, as far as is known in this round.
     open: u64,
+    /// Its loop has not turned for some time.
+    is_stuck: bool,
     /// Takes no more in this round.
     is_full: bool,
     /// Those chosen for it in this round.
@@ -44,6 +52,15 @@ struct Taker {
 }
 
 impl Roster {
+    /// Of workers that beat so often.
+    pub(super) fn new(beat_interval: Nanos) -> Roster {
+        Roster {
+            stale_after: Nanos(BEATS_MISSED * beat_interval.0),
+            takers: RefCell::default(),
+            changed: Bell::default(),
+        }
+    }
+
     pub(super) fn add(&self, id: Id, channel: Rc<Channel>, line: u32) {
         self.takers.borrow_mut().list.push(Taker {
             id,
@@ -51,6 +68,7 @@ impl Roster {
             line,
             passed: 0,
             open: 0,
+            is_stuck: false,
             is_full: false,
             given: Vec::new(),
         });
@@ -61,11 +79,11 @@ impl Roster {
         self.takers.borrow_mut().list.retain(|taker| taker.id != id);
     }
 
-    /// Passes connections on, each to the worker with the fewest; leaves in `batch` those
-    /// that nobody takes now.
-    pub(super) fn pass(&self, batch: &mut Vec<OwnedFd>, board: &Board) {
+    /// Passes connections on, each to the worker with the fewest, and to one that is stuck
+    /// only where nobody else takes it; leaves in `batch` those that nobody takes now.
+    pub(super) fn pass(&self, batch: &mut Vec<OwnedFd>, board: &Board, now: Instant) {
         let mut takers = self.takers.borrow_mut();
-        takers.look(board);
+        takers.look(board, Instant(now.0.saturating_sub(self.stale_after.0)));
         while takers.give(batch) {
             takers.send(batch);
         }
@@ -73,14 +91,17 @@ impl Roster {
 }
 
 impl Takers {
-    /// Finds out who has how many open: one read for all.
-    fn look(&mut self, board: &Board) {
+    /// Finds out who has how many open, and who has not been heard of since `stale`: one
+    /// read for all.
+    fn look(&mut self, board: &Board, stale: Instant) {
         let lines = self.list.iter().map(|taker| taker.line as usize + 1).max();
         let lines = board.read_first(lines.unwrap_or(0), &mut self.lines);
-        let closed: Vec<u64> = lines.map(|line| line.closed).collect();
+        let known: Vec<(u64, u64)> = lines.map(|line| (line.closed, line.beat_ns)).collect();
         for taker in &mut self.list {
-            let closed = closed.get(taker.line as usize).copied().unwrap_or(0);
+            let known = known.get(taker.line as usize).copied();
+            let (closed, beat_ns) = known.unwrap_or_default();
             taker.open = taker.passed.saturating_sub(closed);
+            taker.is_stuck = beat_ns < stale.0;
             taker.is_full = false;
         }
     }
@@ -91,7 +112,7 @@ impl Takers {
         while !batch.is_empty() {
             let open = self.list.iter().map(|taker| {
                 let has_room = !taker.is_full && taker.given.len() < DESCRIPTORS_MAX;
-                has_room.then_some(taker.open)
+                has_room.then_some((taker.is_stuck, taker.open))
             });
             let Some(chosen) = fewest(open, self.turn) else {
                 break;
@@ -135,7 +156,7 @@ impl Taker {
 }
 
 /// Which has the smallest number, the first from `turn` on among equals; None has no part.
-fn fewest(open: impl ExactSizeIterator<Item = Option<u64>>, turn: usize) -> Option<usize> {
+fn fewest<N: Ord>(open: impl ExactSizeIterator<Item = Option<N>>, turn: usize) -> Option<usize> {
     let count = open.len();
     open.enumerate()
         .filter_map(|(place, open)| Some((open?, (place + count - turn % count) % count, place)))
@@ -146,6 +167,7 @@ fn fewest(open: impl ExactSizeIterator<Item = Option<u64>>, turn: usize) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::Line;
 
     #[test]
     fn each_connection_goes_to_the_fewest_and_ties_go_round() {
@@ -158,9 +180,29 @@ mod tests {
         assert_eq!(of(&[], 5), None);
     }
 
-    /// Workers that take up to so many messages, by number, and a batch to pass.
+    const INTERVAL: Nanos = Nanos::from_secs(1);
+    const NOW: Instant = Instant(10_000_000_000);
+
+    /// Workers that were passed so many, by whether they are there, and a batch to pass.
     fn pass(takers: &[(u64, bool)], connections: usize) -> (Vec<usize>, usize) {
-        let (roster, board) = (Roster::default(), Board::new().unwrap());
+        pass_beating(takers, &vec![NOW; takers.len()], connections)
+    }
+
+    /// The same, by when each beat last.
+    fn pass_beating(
+        takers: &[(u64, bool)],
+        beats: &[Instant],
+        connections: usize,
+    ) -> (Vec<usize>, usize) {
+        let (roster, board) = (Roster::new(INTERVAL), Board::new().unwrap());
+        for (place, beat) in beats.iter().enumerate() {
+            let beat_ns = beat.0;
+            let line = Line {
+                beat_ns,
+                ..Line::default()
+            };
+            board.write(place as u32, line);
+        }
         let mut others = Vec::new();
         for (place, &(passed, is_alive)) in takers.iter().enumerate() {
             let (channel, other) = Channel::pair().unwrap();
@@ -170,7 +212,7 @@ mod tests {
         }
         let socket = || OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut batch: Vec<OwnedFd> = (0..connections).map(|_| socket()).collect();
-        roster.pass(&mut batch, &board);
+        roster.pass(&mut batch, &board, NOW);
         let mut taken = vec![0; takers.len()];
         let mut buffer = vec![0; 1024];
         for (place, channel) in &others {
@@ -188,6 +230,23 @@ mod tests {
             pass(&[(5, true), (0, true), (2, true)], 8),
             (vec![0, 5, 3], 0)
         );
+    }
+
+    #[test]
+    fn a_stuck_worker_got_connections_though_others_were_not() {
+        let stuck = Instant(NOW.0 - 2 * INTERVAL.0 - 1);
+        let late = Instant(NOW.0 - 2 * INTERVAL.0);
+        let takers = [(0, true), (90, true), (9, true)];
+        assert_eq!(
+            pass_beating(&takers, &[stuck, NOW, late], 20),
+            (vec![0, 0, 20], 0)
+        );
+        assert_eq!(
+            pass_beating(&takers, &[stuck, stuck, stuck], 20),
+            (vec![14, 0, 6], 0)
+        );
+        let dead = [(0, true), (0, false)];
+        assert_eq!(pass_beating(&dead, &[stuck, NOW], 3), (vec![3, 0], 0));
     }
 
     #[test]

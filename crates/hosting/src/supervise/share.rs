@@ -49,7 +49,7 @@ pub(super) async fn share(
         }
         fill(&listener, &mut batch).await;
         loop {
-            roster.pass(&mut batch, &board);
+            roster.pass(&mut batch, &board, handle.now());
             if batch.is_empty() {
                 break;
             }
@@ -78,7 +78,7 @@ async fn rest(
         let before = batch.len();
         fill(listener, &mut batch).await;
         quiet = if batch.len() > before { 0 } else { quiet + 1 };
-        roster.pass(&mut batch, board);
+        roster.pass(&mut batch, board, handle.now());
         match batch.is_empty() {
             true => handle.yield_now().await,
             false => {

@@ -152,6 +152,11 @@ impl Watch {
             if event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
                 counted = true;
             }
+            if event.events().contains(ReadFlags::IGNORED) {
+                // It is gone, and its number may come again.
+                self.directories.retain(|(number, _)| *number != event.wd());
+                continue;
+            }
             let Some(name) = event.file_name().map(CStr::to_bytes).map(OsStr::from_bytes) else {
                 continue;
             };
@@ -194,6 +199,29 @@ fn counts(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn directories_that_were_gone_were_still_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = dir.path().join("below");
+        let mut watch = Watch {
+            notify: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).unwrap(),
+            directories: Vec::new(),
+        };
+        watch.add(dir.path());
+        for _ in 0..3 {
+            std::fs::create_dir(&below).unwrap();
+            watch.read();
+            assert_eq!(watch.directories.len(), 2);
+            std::fs::remove_dir(&below).unwrap();
+            watch.read();
+            assert_eq!(watch.directories.len(), 1);
+        }
+        std::fs::create_dir(&below).unwrap();
+        watch.read();
+        std::fs::write(below.join("new.lua"), "").unwrap();
+        assert!(watch.read());
+    }
 
     #[test]
     fn files_that_editors_and_interpreters_leave_behind_do_not_count() {

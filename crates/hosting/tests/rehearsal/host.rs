@@ -67,6 +67,7 @@ fn load(post: &Post) -> Result<Application, LoadError> {
             handle: post.handle.clone(),
             version: version.to_owned(),
             number: post.number,
+            driver: post.settings.driver.clone(),
             mixed: std::cell::RefCell::new(prony_base::random::Random::new(u64::from(post.number))),
         }),
     }
@@ -91,6 +92,7 @@ struct Application {
     handle: Handle,
     version: String,
     number: u32,
+    driver: String,
     mixed: std::cell::RefCell<prony_base::random::Random>,
 }
 
@@ -102,6 +104,7 @@ impl Handler for Application {
                 200,
                 &format!("{} {} {}\n", self.number, std::process::id(), self.version),
             ),
+            "/driver" => response.text(200, &self.driver),
             "/wait" => {
                 let length: u64 = request.query().parse().unwrap_or(100);
                 self.handle.sleep(Nanos::from_millis(length)).await;
