@@ -405,10 +405,10 @@ def late_write(environ: Environ, start_response: Start) -> list[bytes]:
 
 
 def starts(environ: Environ, start_response: Start) -> list[bytes]:
-    """How many `start_response` there are."""
-    names = [getattr(each, "__name__", "") for each in gc.get_objects() if callable(each)]
+    """How many bound methods of `start_response` there are."""
+    owners = [type(getattr(each, "__self__", None)).__name__ for each in gc.get_objects()]
     start_response("200 OK", TEXT)
-    return [str(names.count("start_response")).encode()]
+    return [str(owners.count("StartResponse")).encode()]
 
 
 def reason(environ: Environ, start_response: Start) -> list[bytes]:
