@@ -4,11 +4,13 @@
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::server::{Answer, ask, prony};
 
@@ -105,6 +107,15 @@ impl Host {
             }
         }
         said
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it lives");
+    }
+
+    /// Waits for its end.
+    pub fn ends(&mut self) -> ExitStatus {
+        self.process.wait().expect("ours")
     }
 
     /// What it has said by now and nobody has heard.
