@@ -19,7 +19,7 @@ pub(crate) struct Head {
     /// Content-Length, which is not among the headers.
     pub length: Option<u64>,
     /// What `start_response` is being given: nothing of it counts before all does.
-    draft: Draft,
+    draft: Box<Draft>,
     /// What `write` was given and nobody has sent.
     pub written: Vec<u8>,
     /// It is on its way, and cannot be changed.
