@@ -356,14 +356,48 @@ fn an_endless_loop_is_ended_and_others_go_on() {
                     workers.insert(answer.text());
                 }
             }
-            // At first nobody can know that it is stuck: one may be given to it, and ends
-            // with it.
+            // At first nobody can know that it is stuck. One may be given to it, or, of a
+            // shared socket, the kernel may tell it of one; that one ends with it.
             assert!(answered >= 19, "{way}: {answered}");
             let mut answer = Vec::new();
             let ended = stuck.read_to_end(&mut answer);
             assert!(answer.is_empty(), "{ended:?}: {answer:?}");
         }
         assert!(workers.len() >= 2, "{way}: {workers:?}");
+    }
+}
+
+#[test]
+fn a_worker_known_to_be_stuck_was_given_connections_all_the_same() {
+    let folder = folder();
+    let options = ["--workers", "2", "--timeout", "1s"];
+    let host = Host::start(
+        &folder.0,
+        &[&options[..], &["--distribution", "least"]].concat(),
+    );
+    let pid = |stream: &mut TcpStream| {
+        let answer = ask(stream, "GET /pid HTTP/1.1\r\nHost: a\r\n\r\n", false);
+        answer.text()
+    };
+    let mut stuck = host.connect();
+    let will_be_stuck = pid(&mut stuck);
+    let mut others = vec![host.connect()];
+    while pid(others.last_mut().expect("one")) == will_be_stuck {
+        others.push(host.connect());
+    }
+    stuck
+        .write_all(b"GET /loop HTTP/1.1\r\nHost: a\r\n\r\n")
+        .expect("sent");
+    host.says("looping");
+    // Two beats are missed, and then it is known. It is killed after 1 s at the earliest.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(550) {
+        pid(others.last_mut().expect("one"));
+    }
+    let mut streams: Vec<_> = (0..20).map(|_| host.connect()).collect();
+    for stream in &mut streams {
+        let answer = try_ask(stream, "GET /pid HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_ne!(answer.expect("one").text(), will_be_stuck);
     }
 }
 
