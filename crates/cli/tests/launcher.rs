@@ -109,7 +109,10 @@ fn without_rust_and_not_allowed_to_install_it_says_what_is_missing() {
 #[test]
 fn with_rustup_the_pinned_toolchain_is_installed_after_one_line() {
     let rustup = format!("echo \"rustup $*\"\n{INSTALLS_CARGO}");
-    let machine = Machine::new("launcher-rustup", &[("rustup", &rustup), ("cc", "")]);
+    let machine = Machine::new(
+        "launcher-rustup",
+        &[("rustup", &rustup), ("cc", ""), ("make", "")],
+    );
     let output = machine.prony(&["load", "a b"], &[]);
     let (out, err) = said(&output);
     assert_eq!(
@@ -130,7 +133,10 @@ fn with_rustup_the_pinned_toolchain_is_installed_after_one_line() {
 #[test]
 fn without_rustup_it_is_fetched_first() {
     let curl = format!("cat <<'END'\necho \"installer $*\"\n{INSTALLS_CARGO}END\n");
-    let machine = Machine::new("launcher-curl", &[("curl", &curl), ("cc", "")]);
+    let machine = Machine::new(
+        "launcher-curl",
+        &[("curl", &curl), ("cc", ""), ("make", "")],
+    );
     symlink(
         prony_testkit::find("cat").expect("cat"),
         machine.folder.join("bin/cat"),
@@ -145,22 +151,33 @@ fn without_rustup_it_is_fetched_first() {
 }
 
 #[test]
-fn a_machine_without_a_linker_is_told_which_package_has_one() {
+fn a_machine_without_what_compiles_c_is_told_which_package_has_it() {
     let rustup = INSTALLS_CARGO.to_owned();
-    let machine = Machine::new("launcher-linker", &[("rustup", &rustup)]);
-    let output = machine.prony(&["load"], &[]);
-    let (_, err) = said(&output);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        err.ends_with("prony: a C linker is missing; apt-get install -y gcc libc6-dev\n"),
-        "{err}"
-    );
+    for (stubs, missing) in [
+        (
+            vec![("rustup", rustup.as_str())],
+            "a C compiler is missing; apt-get install -y gcc libc6-dev",
+        ),
+        (
+            vec![("rustup", rustup.as_str()), ("cc", "")],
+            "make is missing; apt-get install -y make",
+        ),
+    ] {
+        let machine = Machine::new("launcher-compiler", &stubs);
+        let output = machine.prony(&["load"], &[]);
+        let (_, err) = said(&output);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(err.ends_with(&format!("prony: {missing}\n")), "{err}");
+    }
 }
 
 #[test]
 fn a_binary_that_is_newer_than_its_sources_is_run_as_it_is() {
     let rustup = INSTALLS_CARGO.to_owned();
-    let machine = Machine::new("launcher-fresh", &[("rustup", &rustup), ("cc", "")]);
+    let machine = Machine::new(
+        "launcher-fresh",
+        &[("rustup", &rustup), ("cc", ""), ("make", "")],
+    );
     machine.prony(&["load"], &[]);
     let (out, err) = said(&machine.prony(&["load", "again"], &[]));
     assert_eq!((out.as_str(), err.as_str()), ("built: load again\n", ""));
