@@ -78,7 +78,7 @@ pub struct ServeOptions {
 pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let setting = options.resolve()?;
     let signals = signals()?;
-    raise_descriptor_limit();
+    prony_hosting::raise_descriptor_limit();
     if options.services == "on" {
         return services::run(&setting, &signals, streams);
     }
@@ -360,17 +360,4 @@ fn signals() -> anyhow::Result<UnixStream> {
 async fn stopped(handle: &Handle, signals: &UnixStream) {
     // A pipe that cannot be waited for could only be ignored or obeyed at once.
     let _ = handle.readable(signals).await;
-}
-
-/// As many connections as the machine allows: the soft limit is for programs
-/// that use `select`.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    // Where that is forbidden, accepting waits for free descriptors.
-    let _ = setrlimit(Resource::Nofile, raised);
 }

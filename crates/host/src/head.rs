@@ -6,6 +6,7 @@
 use std::fmt;
 use std::mem;
 
+use prony_hosting::HOP_BY_HOP;
 use prony_http::{OwnedHeaders, Status};
 
 /// What one request's `start_response` and `write` were given.
@@ -124,20 +125,6 @@ impl Head {
         })
     }
 }
-
-/// What concerns a connection and not an answer: the server's business.
-const HOP_BY_HOP: [&str; 10] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "trailers",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// A status as `start_response` takes it: `200 OK`, or `200`.
 pub(crate) fn parse_status(text: &[u8]) -> Result<Status<'_>, Fault> {

@@ -28,7 +28,22 @@ mod supervise;
 mod worker;
 
 pub use ending::{Ended, Error};
-pub use post::{LoadError, Post, alone};
+pub use post::{LoadError, Post, alone, raise_descriptor_limit};
 pub use settings::{Distribution, Settings, Words};
 pub use supervise::supervise;
 pub use worker::work;
+
+/// Lines of a head that are about the connection and so the server's, not an
+/// application's (RFC 9110, section 7.6.1; `Trailers` and `Proxy-Connection` are in use).
+pub const HOP_BY_HOP: [&str; 10] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "trailers",
+    "transfer-encoding",
+    "upgrade",
+];

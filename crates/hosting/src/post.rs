@@ -121,7 +121,7 @@ async fn serve_until<H: Handler + 'static>(
 
 /// As many connections as the machine allows: the soft limit is for programs that use
 /// `select`.
-pub(crate) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,

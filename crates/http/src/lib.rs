@@ -56,7 +56,7 @@ pub use connection::{
 };
 pub use counters::{Count, Counters, Totals};
 pub use options::ServerOptions;
-pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Status, Version};
+pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Range, Status, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Interruption, Response};
 pub use server::{Endings, Handler, Server, Source, Stopper, Stopping, Taker, share_out};

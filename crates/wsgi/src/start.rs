@@ -3,6 +3,7 @@
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use prony_hosting::HOP_BY_HOP;
 use prony_http::{OwnedHeaders, Status};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -10,19 +11,6 @@ use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::pool::Outlet;
 use crate::site::is_only_ours;
-
-/// Lines that are about the connection, which is the server's (RFC 9110, section 7.6.1).
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// The head of an answer, as the application gave it.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use prony_http::{Header, Headers};
+use prony_http::{Header, Headers, Range};
 
 /// What the client's state is compared with.
 #[derive(Clone, Copy, Debug)]
@@ -125,33 +125,11 @@ fn date(headers: &Headers<'_>, name: &str) -> Option<u64> {
 
 /// What one range of bytes asks for; anything else is not heeded.
 fn part(range: &[u8], length: u64) -> Verdict {
-    let Some((first, last)) = one_range(range) else {
-        return Verdict::Whole;
-    };
-    let end = length.saturating_sub(1);
-    match (first, last) {
-        (Some(first), Some(last)) if last < first => Verdict::Whole,
-        (Some(first), _) if first >= length => Verdict::Unsatisfiable,
-        (Some(first), last) => Verdict::Part(first, last.map_or(end, |last| last.min(end))),
-        (None, Some(count)) if count == 0 || length == 0 => Verdict::Unsatisfiable,
-        (None, Some(count)) => Verdict::Part(length.saturating_sub(count), end),
-        (None, None) => Verdict::Whole,
+    match Range::of(range, length) {
+        Range::Whole => Verdict::Whole,
+        Range::Part(part) => Verdict::Part(*part.start(), *part.end()),
+        Range::Unsatisfiable => Verdict::Unsatisfiable,
     }
-}
-
-fn one_range(range: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
-    let (unit, set) = str::from_utf8(range).ok()?.split_once('=')?;
-    let (first, last) = set.trim_matches([' ', '\t']).split_once('-')?;
-    let is_bytes = unit.eq_ignore_ascii_case("bytes");
-    is_bytes.then_some((position(first)?, position(last)?))
-}
-
-/// Digits, or nothing; a number that is too large for any file lies behind every end.
-fn position(digits: &str) -> Option<Option<u64>> {
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    Some((!digits.is_empty()).then(|| digits.parse().unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]
