@@ -6,7 +6,8 @@
 //! again and counts once.
 
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Error, ErrorCode, OptionalExtension as _, Transaction};
 use rusqlite::{TransactionBehavior, params};
@@ -16,6 +17,8 @@ use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 /// How long to wait for another process's transaction.
 const BUSY_MAX: Duration = Duration::from_secs(1);
+/// How long to wait between two trials, where SQLite does not wait itself.
+const BUSY_STEP: Duration = Duration::from_millis(5);
 
 /// Processes whose last batch is remembered. What is forgotten are those that began before
 /// so many others, and were killed.
@@ -54,8 +57,7 @@ impl SqliteStore {
     fn set_up(path: &Path) -> Result<SqliteStore, Error> {
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_MAX)?;
-        let mode = connection
-            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;
+        let mode = write_ahead(&connection)?;
         // Not every file system can have such a log. Without it there is a file whose going
         // away is what keeps a transaction, so that the folder must be synced as well.
         let synchronous = if mode == "wal" { "full" } else { "extra" };
@@ -88,6 +90,24 @@ impl SqliteStore {
         }
         Ok(totals)
     }
+}
+
+/// Asks for a write-ahead log, and says what the database has now. SQLite does not wait for
+/// others when it changes this (two that did would wait for each other), so this does.
+fn write_ahead(connection: &Connection) -> Result<String, Error> {
+    let until = Instant::now() + BUSY_MAX;
+    loop {
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
+        match mode {
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(BUSY_STEP),
+            mode => return mode,
+        }
+    }
+}
+
+fn is_busy(error: &Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn apply(change: &Transaction<'_>, instance: i64, batch: &Batch) -> Result<Committed, Error> {
