@@ -209,6 +209,8 @@ pub struct LoopStats {
     pub polls: u64,
     /// Times that the receive pool was empty when a buffer was wanted.
     pub pool_exhausted: u64,
+    /// Receive buffers that exist; there are never fewer again.
+    pub pool_buffers: u64,
     /// The longest wait for more completions that is in force now; zero where
     /// none was [asked for](crate::Handle::set_coalescing) or the driver has none.
     pub coalescing: Nanos,

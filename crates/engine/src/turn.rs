@@ -218,6 +218,7 @@ impl Core {
             enters: driver.enters,
             polls: self.tasks.polls(),
             pool_exhausted: self.pool.exhausted(),
+            pool_buffers: self.pool.len() as u64,
             coalescing: driver.coalescing,
         }
     }

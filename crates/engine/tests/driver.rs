@@ -105,6 +105,7 @@ cases! {
     posting_after_the_end_of_writing_fails,
     posting_past_the_limit_names_the_limit(Config { post_bytes_max: 1_000, ..Config::default() }),
     an_exhausted_pool_stops_nobody(Config { recv_buffers: 2, recv_buffer_bytes: 64, ..Config::default() }),
+    buffers_that_lack_at_once_double_the_pool_once,
     an_unread_stream_leaves_buffers_to_others(
         Config { recv_buffers: 8, recv_queue_max: 2, recv_buffer_bytes: 64, ..Config::default() }
     ),
@@ -534,6 +535,35 @@ async fn an_exhausted_pool_stops_nobody(handle: Handle) {
     drop(held);
     server.post("and on").expect("posted");
     assert_eq!(recv_exactly(&client, 6).await, b"and on");
+}
+
+/// 200 buffers are wanted at once, several times. They would be 16384 if the pool doubled
+/// for each that was lacking.
+async fn buffers_that_lack_at_once_double_the_pool_once(handle: Handle) {
+    let mut pairs = Vec::new();
+    for _ in 0..200 {
+        pairs.push(pair(&handle).await);
+    }
+    for _ in 0..5 {
+        let mut reading = Vec::new();
+        let mut servers = Vec::new();
+        for (client, server) in pairs.drain(..) {
+            servers.push(server);
+            reading.push(handle.spawn(async move {
+                assert_eq!(recv_exactly(&client, 5).await, b"a few");
+                client
+            }));
+        }
+        handle.yield_now().await;
+        for server in &servers {
+            server.post("a few").expect("posted");
+        }
+        for (server, client) in servers.into_iter().zip(reading) {
+            pairs.push((client.await, server));
+        }
+    }
+    let buffers = handle.stats().pool_buffers;
+    assert!(buffers <= 512, "{buffers} buffers");
 }
 
 async fn an_unread_stream_leaves_buffers_to_others(handle: Handle) {

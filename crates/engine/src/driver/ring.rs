@@ -306,6 +306,7 @@ impl Ring {
     /// Moves what has completed to `done`.
     fn reap(&mut self, done: &mut Completions) {
         let mut waker_ended = false;
+        let mut is_grown = false;
         for entry in self.ring.completion() {
             let Some(token) = Token::unpack(entry.user_data()) else {
                 continue;
@@ -337,7 +338,12 @@ impl Ring {
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
                 self.pool.count_exhausted();
-                self.starved = !self.pool.grow();
+                // Once for all that starved together: they have been told before the kernel
+                // could be given what the first of them brought.
+                if !is_grown {
+                    self.starved = !self.pool.grow();
+                    is_grown = true;
+                }
                 // One that has just had some waits behind those that had none.
                 let is_fed = done.last().is_some_and(|last| last.token == token);
                 let place = if is_fed {
