@@ -15,11 +15,10 @@ use serde::{Deserialize, Serialize};
 const BEAT_MAX: Nanos = Nanos::from_secs(1);
 
 /// How connections reach workers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
     /// All accept from one listening socket.
-    #[default]
     Shared,
     /// Each has a listening socket of its own; the kernel draws one for each connection.
     Reuseport,
@@ -52,9 +51,9 @@ pub struct Words {
     /// Worker processes; 0: serve in this process, which nothing starts again
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub workers: u32,
-    /// How connections reach workers
-    #[arg(long, value_name = "WAY", value_enum, default_value_t)]
-    pub distribution: Distribution,
+    /// How connections reach workers [default: least; shared for one worker]
+    #[arg(long, value_name = "WAY", value_enum)]
+    pub distribution: Option<Distribution>,
     /// Connections that the kernel may hold before they are accepted
     /// (it lowers this to net.core.somaxconn)
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
@@ -165,7 +164,10 @@ impl Words {
             application: self.application.clone(),
             address,
             workers: self.workers,
-            distribution: self.distribution,
+            distribution: self.distribution.unwrap_or(match self.workers {
+                0 | 1 => Distribution::Shared,
+                _ => Distribution::Least,
+            }),
             backlog: self.backlog,
             static_files: self.static_files(&here)?,
             access_log: self.access_log.as_ref().map(|file| match file.as_os_str() {
