@@ -233,7 +233,7 @@ impl Entry {
             settings: settings(&run.plan),
             machine: machine(environment),
             environment: place(environment),
-            command: format!("prony {}", run.plan.command.join(" ")),
+            command: crate::sections::repeat(run).command,
             sections: sections(run, &records, &reckoned),
             findings: found(&reckoned, &records),
             not_run: reckoned
