@@ -30,7 +30,15 @@ fn each_way_of_distribution_serves_and_ends_when_it_is_told_to() {
 /// A socket is a blocking one for all who accept from it, or for none.
 #[test]
 fn workers_on_one_socket_chose_their_driver_each_for_itself() {
-    let host = Host::start(&["--workers", "2", "--driver", "auto"]);
+    let options = [
+        "--workers",
+        "2",
+        "--distribution",
+        "shared",
+        "--driver",
+        "auto",
+    ];
+    let host = Host::start(&options);
     let mut stream = host.connect();
     ask(&mut stream, "/driver");
     let (_, driver) = answer(&mut stream).expect("an answer");
@@ -38,8 +46,8 @@ fn workers_on_one_socket_chose_their_driver_each_for_itself() {
 }
 
 #[test]
-fn of_few_connections_each_worker_has_as_many_where_the_fewest_are_looked_for() {
-    let host = Host::start(&["--workers", "4", "--distribution", "least"]);
+fn of_few_connections_each_of_several_workers_has_as_many_unless_told_otherwise() {
+    let host = Host::start(&["--workers", "4"]);
     let mut streams: Vec<_> = (0..12).map(|_| host.connect()).collect();
     let mut count = BTreeMap::new();
     for stream in &mut streams {
