@@ -216,6 +216,43 @@ fn services_share_a_database() {
     assert_eq!(kept(&backend), both);
 }
 
+/// How often this process has a file open.
+fn times_open(path: &Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd").expect("descriptors");
+    open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
+        .filter(|target| target == path)
+        .count()
+}
+
+/// The change to a write-ahead log is the one thing for which SQLite itself does not wait.
+/// Ten times, because the writer may be done before the other asks for it.
+#[test]
+fn a_service_that_opens_a_new_database_waits_for_who_writes_in_it() {
+    for _ in 0..10 {
+        open_while_somebody_writes();
+    }
+}
+
+fn open_while_somebody_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("clicks.sqlite");
+    let writer = rusqlite::Connection::open(&path).expect("it opens");
+    writer
+        .execute_batch("BEGIN IMMEDIATE; CREATE TABLE other (number INTEGER);")
+        .expect("nobody else writes");
+    let before = times_open(&path);
+    let backend = Backend::Sqlite { path: path.clone() };
+    std::thread::scope(|scope| {
+        let opener = scope.spawn(|| Tally::open(&quiet(backend.clone()).0).map(drop));
+        while times_open(&path) <= before && !opener.is_finished() {
+            std::thread::yield_now();
+        }
+        writer.execute_batch("COMMIT").expect("it is kept");
+        let opened = opener.join().expect("it ends");
+        assert!(opened.is_ok(), "{opened:?}");
+    });
+}
+
 #[test]
 fn the_original_services_file_is_taken_over_once() {
     let folder = tempfile::tempdir().expect("a folder");

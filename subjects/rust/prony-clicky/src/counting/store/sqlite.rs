@@ -17,6 +17,8 @@ use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 /// How long to wait for another process's transaction.
 const BUSY_MAX: Duration = Duration::from_secs(1);
+/// The same while it is opened, when nobody waits for an answer yet.
+const OPENING_MAX: Duration = Duration::from_secs(10);
 /// How long to wait between two trials, where SQLite does not wait itself.
 const BUSY_STEP: Duration = Duration::from_millis(5);
 
@@ -56,7 +58,7 @@ impl SqliteStore {
 
     fn set_up(path: &Path) -> Result<SqliteStore, Error> {
         let mut connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY_MAX)?;
+        connection.busy_timeout(OPENING_MAX)?;
         let mode = write_ahead(&connection)?;
         // Not every file system can have such a log. Without it there is a file whose going
         // away is what keeps a transaction, so that the folder must be synced as well.
@@ -69,6 +71,7 @@ impl SqliteStore {
         let forgotten = instance.saturating_sub(INSTANCES_MAX);
         change.execute("DELETE FROM instance WHERE number <= ?1", [forgotten])?;
         change.commit()?;
+        connection.busy_timeout(BUSY_MAX)?;
         Ok(SqliteStore {
             connection,
             instance,
@@ -95,7 +98,7 @@ impl SqliteStore {
 /// Asks for a write-ahead log, and says what the database has now. SQLite does not wait for
 /// others when it changes this (two that did would wait for each other), so this does.
 fn write_ahead(connection: &Connection) -> Result<String, Error> {
-    let until = Instant::now() + BUSY_MAX;
+    let until = Instant::now() + OPENING_MAX;
     loop {
         let mode = connection
             .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
