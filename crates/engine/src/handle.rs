@@ -281,12 +281,13 @@ impl Sleep {
 
     /// Polls without looking at the clock first.
     fn wait(&mut self, cx: &Context<'_>) -> Poll<()> {
+        let _before;
         let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut timers = self.core.timers.borrow_mut();
         match self.timer {
             None => self.timer = Some(timers.add(self.due, Alarm::Wake(waiter))),
             Some(timer) => match timers.get_mut(timer) {
-                Some(alarm) => *alarm = Alarm::Wake(waiter),
+                Some(alarm) => _before = std::mem::replace(alarm, Alarm::Wake(waiter)),
                 None => return Poll::Ready(()),
             },
         }
@@ -333,6 +334,8 @@ impl Readable {
     }
 
     fn poll(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(slot) = net.readables.get_mut(self.key) else {
             return Poll::Pending;
@@ -340,7 +343,7 @@ impl Readable {
         match slot.result {
             Some(result) => Poll::Ready(result.map_err(io::Error::from)),
             None => {
-                slot.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+                _before = slot.waiter.replace(waiter);
                 Poll::Pending
             }
         }
@@ -349,6 +352,7 @@ impl Readable {
 
 impl Drop for Readable {
     fn drop(&mut self) {
-        self.core.net.borrow_mut().forget_readable(self.key);
+        let left = self.core.net.borrow_mut().forget_readable(self.key);
+        drop(left);
     }
 }

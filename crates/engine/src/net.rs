@@ -180,14 +180,16 @@ impl Net {
         }
     }
 
-    /// Lets a listener go: what it accepted and nobody took is reset.
-    pub fn close_listener(&mut self, key: Key) {
+    /// Lets a listener go: what it accepted and nobody took is reset. Yields who waited for
+    /// it, to be dropped when nothing is borrowed.
+    pub fn close_listener(&mut self, key: Key) -> Waiter {
         let Some(listener) = self.listeners.get_mut(key) else {
-            return;
+            return Waiter::Nobody;
         };
         if std::mem::replace(&mut listener.owner_gone, true) {
-            return;
+            return Waiter::Nobody;
         }
+        let left = std::mem::take(&mut listener.waiter);
         let token = Token::new(Role::Accept, key);
         for socket in listener.accepted.drain(..) {
             self.ops.push((Op::Close(socket, Closing::Reset), token));
@@ -200,6 +202,7 @@ impl Net {
         if !listener.accepting {
             self.listeners.remove(key);
         }
+        left
     }
 
     fn readable(&mut self, completion: Completion) {
@@ -209,27 +212,34 @@ impl Net {
         }
     }
 
-    /// Stops waiting for a descriptor.
-    pub fn forget_readable(&mut self, key: Key) {
-        if let Some(slot) = self.readables.remove(key)
-            && slot.result.is_none()
-        {
+    /// Stops waiting for a descriptor. Yields who waited for it, to be dropped when nothing
+    /// is borrowed.
+    pub fn forget_readable(&mut self, key: Key) -> Waiter {
+        let Some(slot) = self.readables.remove(key) else {
+            return Waiter::Nobody;
+        };
+        if slot.result.is_none() {
             let token = Token::new(Role::Readable, key);
             self.want(Op::Cancel(Socket(slot.fd), token), token);
         }
+        slot.waiter
     }
 
-    /// Drops every stream's owner, as the end of the loop does.
-    pub fn close_all(&mut self) {
+    /// Drops every stream's owner, as the end of the loop does. Yields who waited for any of
+    /// them, to be dropped when nothing is borrowed.
+    #[must_use = "dropping it may run any code"]
+    pub fn close_all(&mut self) -> Vec<Waiter> {
+        let mut left = Vec::new();
         for key in self.streams.keys() {
-            self.drop_stream(key);
+            left.extend(self.drop_stream(key));
         }
         for key in self.listeners.keys() {
-            self.close_listener(key);
+            left.push(self.close_listener(key));
         }
         for key in self.readables.keys() {
-            self.forget_readable(key);
+            left.push(self.forget_readable(key));
         }
+        left
     }
 
     /// Resets every stream that is left.

@@ -97,6 +97,8 @@ impl Stream {
 
     /// [`recv`](Stream::recv), for hand-written futures.
     pub fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<io::Result<Received>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(stream) = net.streams.get_mut(self.key) else {
             return Poll::Ready(Err(Errno::CONNRESET.into()));
@@ -112,7 +114,7 @@ impl Stream {
             }
             (None, _) => {}
         }
-        receive.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        _before = receive.waiter.replace(waiter);
         if receive.wish != Wish::Receive {
             net.wish(self.key, Wish::Receive, 0);
         }
@@ -134,6 +136,8 @@ impl Stream {
 
     /// [`discard`](Stream::discard), for hand-written futures.
     pub fn poll_discard(&self, cx: &mut Context<'_>, count: u64) -> Poll<io::Result<u64>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(stream) = net.streams.get_mut(self.key) else {
             return Poll::Ready(Err(Errno::CONNRESET.into()));
@@ -150,7 +154,7 @@ impl Stream {
             }
             (None, _) => {}
         }
-        receive.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        _before = receive.waiter.replace(waiter);
         net.wish(self.key, Wish::Discard, count);
         Poll::Pending
     }
@@ -227,6 +231,8 @@ impl Stream {
 
     /// [`flush`](Stream::flush), for hand-written futures.
     pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(stream) = net.streams.get_mut(self.key) else {
             return Poll::Ready(Err(Errno::CONNRESET.into()));
@@ -237,7 +243,7 @@ impl Stream {
         if stream.send.queue.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        stream.send.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        _before = stream.send.waiter.replace(waiter);
         Poll::Pending
     }
 
@@ -293,7 +299,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.core.net.borrow_mut().drop_stream(self.key);
+        let left = self.core.net.borrow_mut().drop_stream(self.key);
+        drop(left);
     }
 }
 
@@ -313,22 +320,21 @@ pub(crate) async fn connect_on(
         .net
         .borrow_mut()
         .want(Op::Connect(socket, address), token);
-    poll_fn(|cx| {
-        let mut net = stream.core.net.borrow_mut();
-        poll_connected(&mut net, &stream, cx)
-    })
-    .await?;
+    poll_fn(|cx| poll_connected(&stream, cx)).await?;
     Ok(stream)
 }
 
-fn poll_connected(net: &mut Net, stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
+fn poll_connected(stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
+    let _before;
+    let waiter = Waiter::of(cx, stream.core.tasks.loop_id);
+    let mut net = stream.core.net.borrow_mut();
     let Some(slot) = net.streams.get_mut(stream.key) else {
         return Poll::Ready(Err(Errno::CONNABORTED.into()));
     };
     match slot.connected {
         Some(result) => Poll::Ready(result.map_err(io::Error::from)),
         None => {
-            slot.connect_waiter = Waiter::of(cx, stream.core.tasks.loop_id);
+            _before = slot.connect_waiter.replace(waiter);
             Poll::Pending
         }
     }
@@ -464,6 +470,8 @@ impl Listener {
     }
 
     fn poll_rest(&self, cx: &Context<'_>) -> Poll<Option<Socket>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(listener) = net.listeners.get_mut(self.key) else {
             return Poll::Ready(None);
@@ -474,7 +482,7 @@ impl Listener {
         if !listener.accepting {
             return Poll::Ready(None);
         }
-        listener.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        _before = listener.waiter.replace(waiter);
         if !std::mem::replace(&mut listener.stopping, true) {
             let token = Token::new(Role::Accept, self.key);
             let op = Op::Cancel(listener.socket, token);
@@ -484,6 +492,8 @@ impl Listener {
     }
 
     fn poll_accepted(&self, cx: &Context<'_>) -> Poll<io::Result<Socket>> {
+        let _before;
+        let waiter = Waiter::of(cx, self.core.tasks.loop_id);
         let mut net = self.core.net.borrow_mut();
         let Some(listener) = net.listeners.get_mut(self.key) else {
             return Poll::Pending;
@@ -494,7 +504,7 @@ impl Listener {
         if let Some(errno) = listener.error.take() {
             return Poll::Ready(Err(errno.into()));
         }
-        listener.waiter = Waiter::of(cx, self.core.tasks.loop_id);
+        _before = listener.waiter.replace(waiter);
         if !listener.accepting {
             listener.accepting = true;
             let op = Op::Accept(listener.socket);
@@ -511,6 +521,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.core.net.borrow_mut().close_listener(self.key);
+        let left = self.core.net.borrow_mut().close_listener(self.key);
+        drop(left);
     }
 }

@@ -523,6 +523,11 @@ impl<T> Drop for Task<T> {
 
 /// Who waits for an operation of this loop: nobody, one of its tasks (a number,
 /// the common case), or a waker that a combinator made.
+///
+/// A stranger's waker may run any code when it is cloned or dropped, which may come back to
+/// the loop. So neither happens while anything of the loop is borrowed: it is made before
+/// the borrow, and who was there before is [given back](Waiter::replace) to be dropped
+/// after it.
 #[derive(Default)]
 pub(crate) enum Waiter {
     #[default]
@@ -537,6 +542,13 @@ impl Waiter {
             Some((of_loop, task)) if of_loop == loop_id => Waiter::Task(task),
             _ => Waiter::Stranger(cx.waker().clone()),
         }
+    }
+
+    /// Lets another wait; who waited is to be dropped when nothing is borrowed any more.
+    #[inline]
+    #[must_use = "dropping it may run any code"]
+    pub fn replace(&mut self, other: Waiter) -> Waiter {
+        std::mem::replace(self, other)
     }
 
     pub fn is_somebody(&self) -> bool {

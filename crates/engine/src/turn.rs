@@ -237,9 +237,9 @@ impl Core {
     /// posted bytes may go out.
     pub fn begin_finish(&self) -> Instant {
         self.drop_tasks();
-        let mut net = self.net.borrow_mut();
-        net.close_all();
-        self.now() + net.limits.linger
+        let left = self.net.borrow_mut().close_all();
+        drop(left);
+        self.now() + self.net.borrow().limits.linger
     }
 
     /// A turn that does not wait; true when nothing is left to close.
@@ -287,12 +287,13 @@ impl Core {
     /// Closes what is left and takes all memory back from the kernel. False where
     /// that failed.
     fn let_go(&self) -> bool {
+        let _left;
         let (Ok(mut net), Ok(mut driver)) =
             (self.net.try_borrow_mut(), self.driver.try_borrow_mut())
         else {
             return false;
         };
-        net.close_all();
+        _left = net.close_all();
         net.reset_all();
         let mut done = Completions::new();
         // Twice, because cancelling what is outstanding comes before closing.

@@ -118,6 +118,7 @@ cases! {
     sent_buffers_come_back,
     a_burst_of_connects_passes_a_small_accept_queue,
     strangers_wakers_work,
+    a_strangers_waker_that_is_dropped_may_use_the_loop,
     few_large_buffers_serve_many_streams_evenly(
         Config { recv_buffers: 3, recv_buffer_bytes: 65_536, ..Config::default() }
     ),
@@ -762,6 +763,68 @@ async fn strangers_wakers_work(handle: Handle) {
     .await;
     assert_eq!(&got.expect("the connection stands")[..], b"x");
     assert!(flag.0.load(std::sync::atomic::Ordering::SeqCst));
+}
+
+thread_local! {
+    /// What a [`Holder`] does when it is cloned or dropped, and how often one was dropped.
+    static WHEN_DROPPED: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
+    static DROPPED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Wakes nobody. It stands for the waker of a combinator that holds what belongs to the loop.
+struct Holder;
+
+impl std::task::Wake for Holder {
+    fn wake(self: std::sync::Arc<Holder>) {}
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        DROPPED.set(DROPPED.get() + 1);
+        let work = WHEN_DROPPED.with_borrow(|work| work.clone());
+        work.expect("set by the test")();
+    }
+}
+
+/// Polls `work` with a holder's waker, and again with another's, so that the first is dropped.
+fn poll_as_two_strangers<T>(work: impl Future<Output = T>) {
+    let mut work = pin!(work);
+    for _ in 0..2 {
+        let waker = std::task::Waker::from(std::sync::Arc::new(Holder));
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(work.as_mut().poll(&mut cx).is_pending());
+    }
+}
+
+async fn a_strangers_waker_that_is_dropped_may_use_the_loop(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    let listener = listen(&handle);
+    let (watched, loop_of) = (Rc::new(client), handle.clone());
+    let used = watched.clone();
+    let uses = move || {
+        assert_eq!(used.posted_bytes(), 0);
+        poll_as_nobody(loop_of.sleep(Nanos::from_secs(1)));
+        poll_as_nobody(loop_of.connect(localhost()));
+    };
+    WHEN_DROPPED.set(Some(Rc::new(uses)));
+    DROPPED.set(0);
+    poll_as_two_strangers(watched.recv());
+    poll_as_two_strangers(watched.discard(5));
+    poll_as_two_strangers(handle.sleep(Nanos::from_secs(1)));
+    poll_as_two_strangers(handle.connect(listener.local_addr()));
+    poll_as_two_strangers(listener.accept());
+    server.post(vec![1; 1 << 20]).expect("posted");
+    poll_as_two_strangers(server.flush());
+    assert!(DROPPED.get() >= 6, "{}", DROPPED.get());
+    let before = DROPPED.get();
+    drop((server, listener));
+    assert_eq!(DROPPED.get(), before + 2);
+    WHEN_DROPPED.set(Some(Rc::new(|| ())));
+}
+
+fn poll_as_nobody<T>(work: impl Future<Output = T>) {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let _ = pin!(work).poll(&mut cx);
 }
 
 async fn few_large_buffers_serve_many_streams_evenly_by_one_shots(handle: Handle) {

@@ -420,17 +420,21 @@ impl Net {
         self.touch(key);
     }
 
-    /// The owner has gone: posted bytes still go out, within the linger time.
-    pub fn drop_stream(&mut self, key: Key) {
+    /// The owner has gone: posted bytes still go out, within the linger time. Yields who
+    /// waited for it, to be dropped when nothing is borrowed.
+    pub fn drop_stream(&mut self, key: Key) -> [Waiter; 3] {
+        let mut left = <[Waiter; 3]>::default();
         let Some(stream) = self.streams.get_mut(key) else {
-            return;
+            return left;
         };
         if stream.closing.is_none() {
             stream.closing = Some(Closing::Orderly);
             stream.receive.queue.clear();
-            stream.receive.waiter = Waiter::Nobody;
-            stream.send.waiter = Waiter::Nobody;
-            stream.connect_waiter = Waiter::Nobody;
+            left = [
+                std::mem::take(&mut stream.receive.waiter),
+                std::mem::take(&mut stream.send.waiter),
+                std::mem::take(&mut stream.connect_waiter),
+            ];
             if stream.connecting {
                 // Nothing can be posted before the connection is there.
                 stream.closing = Some(Closing::Reset);
@@ -439,6 +443,7 @@ impl Net {
             }
         }
         self.touch(key);
+        left
     }
 
     /// Closes at once, dropping what is unsent, and tells the peer so.
