@@ -546,6 +546,7 @@ fn what_is_too_long_is_refused_by_name() {
         collected_bytes_max: 10,
         limits: Limits {
             head_bytes_max: 500,
+            interim_responses_max: 16,
             ..Limits::for_responses()
         },
         ..Settings::default()

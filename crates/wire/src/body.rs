@@ -292,7 +292,11 @@ fn trailers<'a>(
 
 fn parse_trailers<'a>(section: &'a [u8], limits: &Limits) -> Result<Headers<'a>, Error> {
     let mut table = [httparse::EMPTY_HEADER; HEADERS_CAP];
-    let table = &mut table[..limits.headers_max.min(HEADERS_CAP)];
+    let limits = &Limits {
+        headers_max: limits.headers_max.min(HEADERS_CAP),
+        ..*limits
+    };
+    let table = &mut table[..limits.headers_max];
     match httparse::parse_headers(section, table) {
         Ok(httparse::Status::Complete((used, headers))) if used == section.len() => {
             Ok(Headers::checked(section, headers.len()))

@@ -22,6 +22,16 @@ pub(crate) enum Gathered<'a> {
     TooLong { first_line: bool },
 }
 
+/// As [`Gathered`], of what [`Gather::whole`] gives.
+pub(crate) enum Found {
+    /// Everything up to and including the empty line.
+    Whole,
+    /// All input is used and kept; more is needed.
+    Part,
+    /// The limit is reached; whether that was within the first line.
+    TooLong { first_line: bool },
+}
+
 /// Where the first empty line of `bytes` ends; `None` if there is none, or a
 /// bare LF before it.
 #[inline]
@@ -39,6 +49,11 @@ pub(crate) fn end_of_head(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+#[inline]
+fn starts_with_space(line: &[u8]) -> bool {
+    matches!(line, [b' ' | b'\t', ..])
+}
+
 /// The search for an empty line, and the bytes of earlier chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Gather {
@@ -50,6 +65,8 @@ pub(crate) struct Gather {
     line_start: usize,
     /// The last answer was `Whole`: start afresh.
     delivered: bool,
+    /// A line begins with white space: it goes on with the one before.
+    folded: bool,
     /// Bytes that were searched or copied, in all.
     examined: u64,
 }
@@ -73,31 +90,89 @@ impl Gather {
         input: &'a [u8],
         bytes_max: usize,
     ) -> Result<(usize, Gathered<'a>), Error> {
+        let (used, found) = self.find(input, bytes_max)?;
+        let gathered = match found {
+            Found::Whole => Gathered::Whole(self.whole(input, used)),
+            Found::Part => Gathered::Part,
+            Found::TooLong { first_line } => Gathered::TooLong { first_line },
+        };
+        Ok((used, gathered))
+    }
+
+    /// As [`take`](Gather::take), with nothing borrowed.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        input: &[u8],
+        bytes_max: usize,
+    ) -> Result<(usize, Found), Error> {
         self.start_afresh_if_delivered();
         if !self.carry.is_empty() {
-            return self.take_more(input, bytes_max);
+            return self.find_more(input, bytes_max);
         }
         let window = &input[..input.len().min(bytes_max)];
         match self.search(window)? {
             Some(end) => {
                 self.delivered = true;
-                Ok((end, Gathered::Whole(&input[..end])))
+                Ok((end, Found::Whole))
             }
             None if window.len() == bytes_max => Ok((0, self.too_long())),
             None => {
                 self.keep(input);
-                Ok((input.len(), Gathered::Part))
+                Ok((input.len(), Found::Part))
             }
         }
     }
 
-    /// As `take`, with a part in `carry`.
+    /// What [`Found::Whole`] was, of the same `input`, of which `used` bytes were used.
+    #[inline]
+    pub(crate) fn whole<'a>(&'a self, input: &'a [u8], used: usize) -> &'a [u8] {
+        match self.carry.is_empty() {
+            true => &input[..used],
+            false => &self.carry[..self.searched],
+        }
+    }
+
+    /// Whether a line of it begins with white space.
+    #[inline]
+    pub(crate) fn is_folded(&self) -> bool {
+        self.folded
+    }
+
+    /// Joins header lines that are folded over several to one each, as RFC 9112
+    /// (section 5.2) allows a client to: what folds is one space. Of what
+    /// [`Found::Whole`] was. White space before the first header line belongs to none, and
+    /// stays.
     #[cold]
-    fn take_more<'a>(
-        &'a mut self,
-        input: &'a [u8],
+    pub(crate) fn unfold(&mut self, input: &[u8], used: usize) {
+        let whole = self.whole(input, used);
+        let mut joined = Vec::with_capacity(whole.len());
+        for (place, line) in whole.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            let mut line = line;
+            if place > 1 && starts_with_space(line) {
+                while joined
+                    .pop_if(|last| matches!(last, b' ' | b'\t' | b'\r' | b'\n'))
+                    .is_some()
+                {}
+                joined.push(b' ');
+                while starts_with_space(line) {
+                    line = &line[1..];
+                }
+            }
+            joined.extend_from_slice(line);
+        }
+        self.examined += whole.len() as u64;
+        self.searched = joined.len();
+        self.carry = joined;
+    }
+
+    /// As `find`, with a part in `carry`.
+    #[cold]
+    fn find_more(
+        &mut self,
+        input: &[u8],
         bytes_max: usize,
-    ) -> Result<(usize, Gathered<'a>), Error> {
+    ) -> Result<(usize, Found), Error> {
         let before = self.carry.len();
         self.keep(&input[..input.len().min(bytes_max - before)]);
         let carry = std::mem::take(&mut self.carry);
@@ -106,15 +181,15 @@ impl Gather {
         match found? {
             Some(end) => {
                 self.delivered = true;
-                Ok((end - before, Gathered::Whole(&self.carry[..end])))
+                Ok((end - before, Found::Whole))
             }
             None if self.carry.len() == bytes_max => Ok((0, self.too_long())),
-            None => Ok((input.len(), Gathered::Part)),
+            None => Ok((input.len(), Found::Part)),
         }
     }
 
-    fn too_long(&self) -> Gathered<'static> {
-        Gathered::TooLong {
+    fn too_long(&self) -> Found {
+        Found::TooLong {
             first_line: self.line_start == 0,
         }
     }
@@ -124,8 +199,9 @@ impl Gather {
         self.carry.extend_from_slice(bytes);
     }
 
+    /// Forgets what was delivered, and gives back what it took where that is much.
     #[inline]
-    fn start_afresh_if_delivered(&mut self) {
+    pub(crate) fn start_afresh_if_delivered(&mut self) {
         if !self.delivered {
             return;
         }
@@ -136,6 +212,7 @@ impl Gather {
         self.searched = 0;
         self.line_start = 0;
         self.delivered = false;
+        self.folded = false;
     }
 
     /// Goes on searching `bytes`, of which `self.searched` were searched
@@ -153,6 +230,7 @@ impl Gather {
                 self.examined += (self.searched - before) as u64;
                 return Ok(Some(feed + 1));
             }
+            self.folded |= starts_with_space(&bytes[self.line_start..]);
             self.line_start = feed + 1;
         }
         self.searched = bytes.len();

@@ -97,6 +97,11 @@ impl OwnedHeaders {
         self.len = headers.len;
     }
 
+    /// Bytes of memory that are held for lines, be there any or not.
+    pub fn memory_bytes(&self) -> usize {
+        self.lines.capacity()
+    }
+
     /// Removes all lines and keeps the memory.
     pub fn clear(&mut self) {
         self.lines.clear();

@@ -1,7 +1,8 @@
 //! How much of everything a reader takes before it refuses.
 
-/// The most headers that any configuration can allow, because the parser's
-/// table of headers is on the stack.
+/// The most header lines that any configuration can allow in a request or a trailer section,
+/// because the parser's table of headers is on the stack. A response with more has its table
+/// on the heap.
 pub const HEADERS_CAP: usize = 128;
 
 /// The limits of one reader. Reaching one is [`crate::Error::Limit`].
@@ -9,7 +10,8 @@ pub const HEADERS_CAP: usize = 128;
 pub struct Limits {
     /// Bytes of a head, from its first line to its empty line.
     pub head_bytes_max: usize,
-    /// Header lines of a head or trailer section; at most [`HEADERS_CAP`].
+    /// Header lines of a head or trailer section; but in a response's head, at most
+    /// [`HEADERS_CAP`].
     pub headers_max: usize,
     /// Bytes of a request target.
     pub target_bytes_max: usize,
@@ -43,10 +45,15 @@ impl Limits {
         }
     }
 
-    /// What a client allows by default: as a server, but bodies of any length,
-    /// because readers hand bodies through and keep nothing of them.
+    /// What a client allows by default: heads of 300 KiB and 5,000 lines, as curl does; 1,000
+    /// interim responses; and bodies of any length, because readers hand bodies through and
+    /// keep nothing of them. A head that is longer than what was received at once is kept
+    /// only until it is read.
     pub const fn for_responses() -> Limits {
         Limits {
+            head_bytes_max: 300 * 1024,
+            headers_max: 5_000,
+            interim_responses_max: 1_000,
             body_bytes_max: u64::MAX,
             ..Limits::for_requests()
         }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
-use crate::gather::{Gather, Gathered};
+use crate::gather::{Found, Gather};
 use crate::{End, Error, Framing, HEADERS_CAP, Headers, Limit, Limits, Method, Version};
 
 /// The head of a response.
@@ -68,12 +68,13 @@ pub enum EndOfInput {
 ///
 /// Bytes while no request is outstanding, empty lines before a status line
 /// (which would be accepted or not depending on when they come), a CR or LF
-/// alone, folded lines, space before a colon, control bytes, statuses under
+/// alone, space before a colon or the first header line, control bytes, statuses under
 /// 100, lengths that are not digits or differ, codings besides `chunked`.
 ///
 /// # Forgiven, as browsers do
 ///
-/// A missing reason; Content-Length repeated with the same value; white space
+/// Header lines folded over several, which are joined by one space (not in trailers); a
+/// missing reason; Content-Length repeated with the same value; white space
 /// after a chunk size; `Transfer-Encoding: identity`, which says nothing.
 /// With both Content-Length and Transfer-Encoding, or with Transfer-Encoding
 /// in HTTP/1.0, `chunked` decides and the connection is not used again.
@@ -214,6 +215,8 @@ fn step<'a>(
         State::Head { .. } | State::Closed if input.is_empty() => Ok((0, None)),
         State::Head { .. } => head(state, outstanding, gather, limits, input),
         State::Body { body, keep_alive } => {
+            // The head was seen: what it was kept in goes now, not with the next one.
+            gather.start_afresh_if_delivered();
             let (used, step) = body.next(input, gather, limits)?;
             let event = match step {
                 Step::More => None,
@@ -250,12 +253,15 @@ fn head<'a>(
     if gather.is_empty() && input[0] != b'H' {
         return Err(Error::BadStatusLine);
     }
-    let (used, bytes) = match gather.take(input, limits.head_bytes_max)? {
-        (used, Gathered::Part) => return Ok((used, None)),
-        (_, Gathered::TooLong { .. }) => return Err(Limit::Head.reached(limits)),
-        (used, Gathered::Whole(bytes)) => (used, bytes),
+    let used = match gather.find(input, limits.head_bytes_max)? {
+        (used, Found::Part) => return Ok((used, None)),
+        (_, Found::TooLong { .. }) => return Err(Limit::Head.reached(limits)),
+        (used, Found::Whole) => used,
     };
-    let head = parse(bytes, expected, limits)?;
+    if gather.is_folded() {
+        gather.unfold(input, used);
+    }
+    let head = parse(gather.whole(input, used), expected, limits)?;
     if let (State::Head { interim }, 100 | 102..=199) = (&mut *state, head.status) {
         *interim += 1;
         return match *interim > limits.interim_responses_max {
@@ -271,7 +277,8 @@ fn head<'a>(
     Ok((used, Some(ResponseEvent::Head(head))))
 }
 
-/// Parses a whole head, which ends in an empty line and holds no bare LF.
+/// Parses a whole head, which ends in an empty line and holds no bare LF. Folded lines are
+/// refused: who reads them unfolds them before.
 pub(crate) fn parse<'a>(
     bytes: &'a [u8],
     expected: Expected,
@@ -284,8 +291,40 @@ pub(crate) fn parse<'a>(
     match config.parse_response_with_uninit_headers(&mut parsed, bytes, table) {
         Ok(httparse::Status::Complete(used)) if used == bytes.len() => {}
         Ok(_) => return Err(Error::BadStatusLine),
+        Err(httparse::Error::TooManyHeaders) if limits.headers_max > HEADERS_CAP => {
+            return parse_many(bytes, expected, limits);
+        }
         Err(error) => return Err(name_fault(split_first_line(bytes), error, limits)),
     }
+    understood(&parsed, bytes, expected, limits)
+}
+
+/// As [`parse`], for more lines than there is room for on the stack.
+#[cold]
+fn parse_many<'a>(
+    bytes: &'a [u8],
+    expected: Expected,
+    limits: &Limits,
+) -> Result<ResponseHead<'a>, Error> {
+    let lines = memchr::memchr_iter(b'\n', bytes).count();
+    let mut table = vec![httparse::EMPTY_HEADER; lines.min(limits.headers_max)];
+    let mut parsed = httparse::Response::new(&mut table);
+    match parsed.parse(bytes) {
+        Ok(httparse::Status::Complete(used)) if used == bytes.len() => {
+            understood(&parsed, bytes, expected, limits)
+        }
+        Ok(_) => Err(Error::BadStatusLine),
+        Err(error) => Err(name_fault(split_first_line(bytes), error, limits)),
+    }
+}
+
+#[inline]
+fn understood<'a>(
+    parsed: &httparse::Response<'_, 'a>,
+    bytes: &'a [u8],
+    expected: Expected,
+    limits: &Limits,
+) -> Result<ResponseHead<'a>, Error> {
     let status = parsed.code.unwrap_or_default();
     if status < 100 {
         return Err(Error::BadStatusLine);

@@ -1,7 +1,7 @@
 //! The work for a head does not grow with the number of its pieces, counted in
 //! bytes looked at, not in time; and memory stays where the limits say.
 
-use prony_wire::{Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseReader};
+use prony_wire::{Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseEvent, ResponseReader};
 
 /// A head of `bytes` bytes in lines of about `line` bytes.
 fn head(bytes: usize, line: usize) -> Vec<u8> {
@@ -82,6 +82,92 @@ fn the_limit_is_met_at_its_byte_and_the_fault_stays() {
     assert_eq!((error, fed), (Some(limit), 100));
     assert_eq!(reader.next(b"GET / HTTP/1.0\r\n\r\n"), Err(limit));
     assert_eq!(reader.end_of_input(), Err(limit));
+}
+
+/// A response's head with lines enough for this many bytes, every third one folded.
+fn long_response(lines: usize, line_bytes: usize) -> Vec<u8> {
+    let mut bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".to_vec();
+    for place in 0..lines {
+        let value = "v".repeat(line_bytes - 10);
+        bytes.extend_from_slice(format!("x-{place:04}: {value}\r\n").as_bytes());
+        if place % 3 == 2 {
+            bytes.extend_from_slice(b"  folded\r\n");
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
+}
+
+#[test]
+fn answers_with_long_heads_are_read_as_curl_reads_them() {
+    for (lines, line_bytes) in [(101, 40), (129, 40), (4_900, 40), (30, 9_000), (280, 1_000)] {
+        let bytes = long_response(lines, line_bytes);
+        for piece in [bytes.len(), 1_000, 16_384] {
+            let mut reader = ResponseReader::new(Limits::for_responses());
+            reader.expect(&Method::Get).expect("room for one");
+            let (mut found, mut ends) = (0, 0);
+            for mut rest in bytes.chunks(piece) {
+                while let (used, Some(event)) = reader.next(rest).expect("a fine head") {
+                    rest = &rest[used..];
+                    match event {
+                        ResponseEvent::Head(head) => {
+                            found = head.headers.len();
+                            let last = head.headers.iter().nth(3).map(|line| line.value);
+                            assert!(last.is_some_and(|value| value.ends_with(b"v folded")));
+                        }
+                        _ => ends += 1,
+                    }
+                    if rest.is_empty() && ends > 0 {
+                        break;
+                    }
+                }
+            }
+            assert_eq!((found, ends), (lines + 1, 1), "{lines} in {piece}");
+            assert!(reader.bytes_examined() <= 3 * bytes.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn an_answers_limits_are_met_and_named() {
+    let refused = |bytes: &[u8]| {
+        let mut reader = ResponseReader::new(Limits::for_responses());
+        reader.expect(&Method::Get).expect("room for one");
+        let mut rest = bytes;
+        loop {
+            match reader.next(rest) {
+                Ok((used, Some(_))) => rest = &rest[used..],
+                other => return other.map(|_| "taken").map_err(|error| error.to_string()),
+            }
+        }
+    };
+    let interim = |count: usize| b"HTTP/1.1 103 X\r\n\r\n".repeat(count);
+    assert_eq!(refused(&interim(1_000)), Ok("taken"));
+    for (bytes, why) in [
+        (
+            long_response(5_000, 40),
+            "there are more header lines than headers_max allows (5000)",
+        ),
+        (
+            long_response(310, 1_000),
+            "the head has more bytes than head_bytes_max allows (307200)",
+        ),
+        (
+            interim(1_001),
+            "more interim responses came than interim_responses_max allows (1000)",
+        ),
+        (
+            [
+                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n".to_vec(),
+                b"a: b\r\n".repeat(129),
+                b"\r\n".to_vec(),
+            ]
+            .concat(),
+            "there are more header lines than headers_max allows (128)",
+        ),
+    ] {
+        assert_eq!(refused(&bytes), Err(why.to_owned()));
+    }
 }
 
 #[test]

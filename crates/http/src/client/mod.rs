@@ -58,6 +58,8 @@ pub const SENDING_BYTES_MAX: usize = 256 << 10;
 
 /// Header lines of answers that are kept to be filled again.
 const SPARE_HEADERS_MAX: usize = 64;
+/// Bytes of memory of each of these: those of a longer head go with its answer.
+const SPARE_HEADERS_BYTES_MAX: usize = 16 << 10;
 
 /// A client, bound to one loop. Cheap to clone; clones share connections and counts.
 /// When the last clone and the last answer are gone, its connections are closed.
@@ -314,7 +316,7 @@ impl Client {
 
     fn give_back(&self, headers: OwnedHeaders) {
         let mut spare = self.0.spare_headers.borrow_mut();
-        if spare.len() < SPARE_HEADERS_MAX {
+        if spare.len() < SPARE_HEADERS_MAX && headers.memory_bytes() <= SPARE_HEADERS_BYTES_MAX {
             spare.push(headers);
         }
     }
