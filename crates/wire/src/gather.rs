@@ -101,11 +101,7 @@ impl Gather {
 
     /// As [`take`](Gather::take), with nothing borrowed.
     #[inline]
-    pub(crate) fn find(
-        &mut self,
-        input: &[u8],
-        bytes_max: usize,
-    ) -> Result<(usize, Found), Error> {
+    pub(crate) fn find(&mut self, input: &[u8], bytes_max: usize) -> Result<(usize, Found), Error> {
         self.start_afresh_if_delivered();
         if !self.carry.is_empty() {
             return self.find_more(input, bytes_max);
@@ -168,11 +164,7 @@ impl Gather {
 
     /// As `find`, with a part in `carry`.
     #[cold]
-    fn find_more(
-        &mut self,
-        input: &[u8],
-        bytes_max: usize,
-    ) -> Result<(usize, Found), Error> {
+    fn find_more(&mut self, input: &[u8], bytes_max: usize) -> Result<(usize, Found), Error> {
         let before = self.carry.len();
         self.keep(&input[..input.len().min(bytes_max - before)]);
         let carry = std::mem::take(&mut self.carry);

@@ -1,7 +1,9 @@
 //! The work for a head does not grow with the number of its pieces, counted in
 //! bytes looked at, not in time; and memory stays where the limits say.
 
-use prony_wire::{Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseEvent, ResponseReader};
+use prony_wire::{
+    Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseEvent, ResponseReader,
+};
 
 /// A head of `bytes` bytes in lines of about `line` bytes.
 fn head(bytes: usize, line: usize) -> Vec<u8> {
