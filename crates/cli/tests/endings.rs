@@ -18,6 +18,8 @@ use prony_base::Random;
 
 const MARK: &str = "PRONY_TEST_ENDING_MARK";
 const MOMENTS: u64 = 6;
+/// And in the long tier.
+const MOMENTS_LONG: u64 = 50;
 const SEED: u64 = 42;
 /// A run of the experiment below takes about this long.
 const RUN_MS: u64 = 4_000;
@@ -137,10 +139,7 @@ fn end_at(folder: &Path, moment: u64, after: Duration, signal: &str) {
 fn nothing_is_left_however_a_run_ends() {
     let folder = common::folder("endings");
     fs::write(folder.join("endings.toml"), EXPERIMENT).expect("an experiment");
-    let moments = std::env::var("PRONY_ENDINGS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(MOMENTS);
+    let moments = prony_testkit::repeats("PRONY_ENDINGS", MOMENTS, MOMENTS_LONG);
     let mut random = Random::of(SEED, "endings");
     for moment in 0..moments {
         let after = Duration::from_millis(random.below(RUN_MS));

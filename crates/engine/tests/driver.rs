@@ -18,7 +18,6 @@ use prony_engine::{
     Handle, ListenOptions, Listener, PostLimit, Receive, Stream, mailbox, run,
 };
 
-const SEEDS: u64 = 25;
 const LIMIT: Nanos = Nanos::from_secs(600);
 
 macro_rules! cases {
@@ -73,7 +72,7 @@ fn coalesce(handle: &Handle) {
 }
 
 fn on_sim<F: Future<Output = ()> + 'static>(config: Config, case: fn(Handle) -> F) {
-    for seed in 0..SEEDS {
+    for seed in 0..prony_testkit::seeds(25, 500) {
         let mut world = World::new(seed, SimOptions::default());
         let done = world.spawn_loop(&config, case);
         world

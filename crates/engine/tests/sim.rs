@@ -112,7 +112,7 @@ fn a_seed_reproduces_a_run_exactly_and_another_seed_does_not() {
 
 #[test]
 fn without_faults_every_message_is_answered() {
-    for seed in 0..100 {
+    for seed in 0..prony_testkit::seeds(100, 5_000) {
         let ended = client_against_server(seed, &SimOptions::default());
         assert_eq!(ended.answered, [12, 12, 12], "seed {seed}");
     }
@@ -126,7 +126,8 @@ fn resets_and_refusals_happen_and_lose_no_more_than_they_must() {
         ..SimOptions::default()
     };
     let (mut whole, mut cut, mut refused) = (0, 0, 0);
-    for seed in 0..200 {
+    let seeds = prony_testkit::seeds(200, 5_000);
+    for seed in 0..seeds {
         for answered in client_against_server(seed, &options).answered {
             match answered {
                 0 => refused += 1,

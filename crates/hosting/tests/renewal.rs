@@ -1,7 +1,7 @@
 //! No request is lost when all workers are replaced, and connections at rest hold up
 //! nobody.
 //!
-//! `PRONY_HUP_REQUESTS` sets how many requests are sent (20,000 by default).
+//! `PRONY_HUP_REQUESTS` sets how many requests are sent (20,000, or 200,000 in the long tier).
 
 mod common;
 
@@ -94,8 +94,7 @@ fn load(address: SocketAddr, requests: u64) -> (u64, BTreeMap<String, u64>) {
 }
 
 fn requests() -> u64 {
-    let wanted = std::env::var("PRONY_HUP_REQUESTS").ok();
-    wanted.map_or(20_000, |count| count.parse().expect("a number"))
+    prony_testkit::repeats("PRONY_HUP_REQUESTS", 20_000, 200_000)
 }
 
 /// Replaces all workers again and again under load.

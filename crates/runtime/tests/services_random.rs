@@ -427,7 +427,7 @@ fn play(seed: u64, steps: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: prony_testkit::seeds(200, 5_000) as u32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_happens_nobody_runs_without_what_it_requires(seed: u64, steps in 1_usize..120) {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
+        #![proptest_config(ProptestConfig::with_cases(prony_testkit::seeds(24, 400) as u32))]
         #[test]
         fn changes_rise_and_any_figures_are_searched_without_panic(
             figures in prop::collection::vec(any::<f64>(), 0..24), family in 0_usize..4, seed in any::<u64>(),

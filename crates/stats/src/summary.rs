@@ -219,7 +219,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(prony_testkit::seeds(48, 1_000) as u32))]
         #[test]
         fn the_median_lies_within_the_spread_and_order_does_not_matter(
             mut values in prop::collection::vec(-1e300_f64..1e300, 1..14), seed in any::<u64>(),

@@ -3,6 +3,9 @@
 //! A test that needs a program asks [`need`] for it. Where the machine lacks
 //! it the test ends early and its name goes onto the list that `./test`
 //! prints; in CI, where `PRONY_SKIP_NOTHING=1`, that is a failure.
+//!
+//! A test that plays seeds or rounds asks [`seeds`] how many: few in `./test`, which people wait
+//! for, and many in the long tier, where `PRONY_LONG=1`.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -54,6 +57,46 @@ pub fn skip(reason: &str) {
     written.expect("the list of skipped tests can be written");
 }
 
+/// Most seeds that a test may play in the ordinary tier.
+pub const SEEDS_MAX: u64 = 1_000;
+
+/// Whether the long tier runs: `PRONY_LONG` is set, and neither empty nor 0.
+pub fn long() -> bool {
+    is_long(env::var("PRONY_LONG").ok().as_deref())
+}
+
+fn is_long(variable: Option<&str>) -> bool {
+    !matches!(variable, None | Some("" | "0"))
+}
+
+/// How many seeds, rounds or cases a test plays: `many` in the long tier, else `few`.
+///
+/// # Panics
+/// Where `few` is above [`SEEDS_MAX`] or `many` below `few`.
+pub fn seeds(few: u64, many: u64) -> u64 {
+    assert!(
+        few <= SEEDS_MAX,
+        "{few} seeds belong into the long tier: at most {SEEDS_MAX} here"
+    );
+    assert!(few <= many, "the long tier would play fewer: {many}");
+    if long() { many } else { few }
+}
+
+/// How many of what a test repeats, as the environment's `variable` says, else `many` in the long tier and `few`
+/// elsewhere.
+///
+/// # Panics
+/// Where the variable is set to something that is no number.
+pub fn repeats(variable: &str, few: u64, many: u64) -> u64 {
+    match env::var(variable) {
+        Ok(word) => word
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is `{word}`, which is no number")),
+        Err(_) if long() => many,
+        Err(_) => few,
+    }
+}
+
 /// The root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -61,4 +104,30 @@ pub fn root() -> PathBuf {
         .nth(2)
         .expect("crates/testkit is two below the root")
         .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_long_tier_is_asked_for_by_name() {
+        let asked = [None, Some(""), Some("0"), Some("1"), Some("yes")].map(is_long);
+        assert_eq!(asked, [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn the_long_tier_plays_more_seeds() {
+        assert_eq!(seeds(20, 400), if long() { 400 } else { 20 });
+        assert_eq!(
+            repeats("PRONY_TEST_UNHEARD_OF", 8, 50),
+            if long() { 50 } else { 8 }
+        );
+    }
+
+    #[test]
+    #[should_panic = "long tier"]
+    fn more_than_a_thousand_seeds_are_refused_in_the_ordinary_tier() {
+        seeds(SEEDS_MAX + 1, 100_000);
+    }
 }

@@ -11,8 +11,6 @@ use prony_base::Random;
 use super::{Main, Outcome, Task, TaskId, Tasks};
 use crate::remote;
 
-/// Seeds; Miri takes a thousand times as long.
-const SEEDS: u64 = if cfg!(miri) { 6 } else { 400 };
 const STEPS: usize = 60;
 
 /// Counts what is alive, and finds what is dropped twice.
@@ -160,5 +158,11 @@ fn in_every_order_each_task_ends_once_and_nothing_is_left() {
             print(info);
         }
     }));
-    (0..SEEDS).for_each(play);
+    // Miri takes a thousand times as long.
+    let seeds = if cfg!(miri) {
+        6
+    } else {
+        prony_testkit::seeds(400, 20_000)
+    };
+    (0..seeds).for_each(play);
 }

@@ -720,7 +720,7 @@ mod tests {
     /// and after a stop nobody is left and nothing is started.
     #[test]
     fn after_any_events_all_slots_serve_and_after_a_stop_none() {
-        for seed in 0..2000 {
+        for seed in 0..prony_testkit::seeds(500, 50_000) {
             let mut random = Random::new(seed);
             let workers = 1 + random.below(4) as u32;
             let mut world = World::new(workers);

@@ -32,12 +32,9 @@ const VICTIMS: [Victim; 4] = [
     Victim::Supervisor,
 ];
 
-/// `PRONY_KILLS` kills, else 8; one trial each.
+/// `PRONY_KILLS` kills, else 8, or 50 in the long tier; one trial each.
 pub fn any_process(isolation: Isolation) {
-    let kills = std::env::var("PRONY_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(8_u32);
+    let kills = prony_testkit::repeats("PRONY_KILLS", 8, 50);
     let mut random = Random::of(11, "victims");
     let mut hits = 0;
     for kill in 0..kills {
@@ -63,13 +60,10 @@ pub fn any_process(isolation: Isolation) {
     assert!(hits > 0, "nobody was there to be killed in {kills} tries");
 }
 
-/// Of a trial with services, `PRONY_KILLS` processes, else 6; one trial each. Whichever it is,
+/// Of a trial with services, `PRONY_KILLS` processes, else 6, or 50 in the long tier; one trial each. Whichever it is,
 /// there is a result, and it says so.
 pub fn any_of_services(isolation: Isolation) {
-    let kills = std::env::var("PRONY_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(6_u32);
+    let kills = prony_testkit::repeats("PRONY_KILLS", 6, 50);
     let mut random = Random::of(12, "services");
     let mut hits = 0;
     let servers = ["/store/server.py", "/front/server.py", "/tally/server.py"];

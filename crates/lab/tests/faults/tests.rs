@@ -578,13 +578,10 @@ fn an_interrupt_is_heeded_before_readiness(isolation: Isolation) {
     assert!(asked, "{exit:?}");
 }
 
-/// Kills the main process at seeded moments (`PRONY_KILLS` of them, else 8) of one run
+/// Kills the main process at seeded moments (`PRONY_KILLS` of them, else 8, or 50 in the long tier) of one run
 /// that is resumed each time.
 fn killed_at_any_moment(isolation: Isolation) {
-    let kills = std::env::var("PRONY_KILLS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(8_u32);
+    let kills = prony_testkit::repeats("PRONY_KILLS", 8, 50) as u32;
     let stage = Stage::new(isolation);
     let plan = plan(
         vec![good(), subject("leaks-children", &[])],

@@ -5,7 +5,7 @@
 //! and coroutines are spawned, cancelled and panic (`life`). At the end the counts add
 //! up, every event, task and service is gone, and the heap is where it was.
 //!
-//! `PRONY_SOAK_EVENTS` says how many events (200,000); `PRONY_SOAK_SEED` which.
+//! `PRONY_SOAK_EVENTS` says how many events (200,000; ten million in the long tier); `PRONY_SOAK_SEED` which.
 //! One test, because the heap is everybody's.
 
 mod events;
@@ -14,13 +14,10 @@ mod life;
 use events::soak;
 use life::have_seen_everything;
 use prony_runtime::events::WhenFull;
+use prony_testkit::repeats;
 
 #[global_allocator]
 static HEAP: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |word| word.parse().expect("a number"))
-}
 
 fn heap_bytes() -> i64 {
     let stats = HEAP.stats();
@@ -30,8 +27,8 @@ fn heap_bytes() -> i64 {
 #[test]
 fn a_long_random_life_loses_doubles_and_leaks_nothing() {
     let (count, seed) = (
-        number("PRONY_SOAK_EVENTS", 200_000),
-        number("PRONY_SOAK_SEED", 7),
+        repeats("PRONY_SOAK_EVENTS", 200_000, 10_000_000),
+        repeats("PRONY_SOAK_SEED", 7, 7),
     );
     // Once each, so that what is set up once is there before the heap is looked at.
     soak(20_000, seed, WhenFull::Refuse);

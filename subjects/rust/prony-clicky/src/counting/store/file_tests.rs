@@ -159,7 +159,7 @@ fn live(fake: &Fake, store: &mut FileStore<Fake>, seed: u64) -> (u64, u64) {
 }
 
 fn crashes(only_syncs: bool, fails: u64) {
-    for seed in 0..3_000 {
+    for seed in 0..prony_testkit::seeds(1_000, 30_000) {
         let fake = Fake::default();
         let mut bytes = None;
         fake.platter().random = Some(Random::new(seed));
