@@ -23,6 +23,9 @@ use crate::stream::{Accepted, Listener, Stream, connect_on};
 use crate::tasks::{Task, TaskCounts, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
+/// How long to wait between two trials to listen.
+const LISTEN_AGAIN: Nanos = Nanos::from_millis(2);
+
 /// A loop, as its tasks see it. Cheap to clone; stays on its thread.
 #[derive(Clone)]
 pub struct Handle {
@@ -158,6 +161,30 @@ impl Handle {
     pub fn listen(&self, address: SocketAddr, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, local) = self.core.driver.borrow_mut().listen(address, options)?;
         Ok(Listener::new(self.core.clone(), socket, local, options))
+    }
+
+    /// [`listen`](Handle::listen), which tries again for up to `patience` while the address is
+    /// in use. A program that was killed while its loop accepted by io_uring listens on until
+    /// the kernel has taken the ring apart, some time after it has reported the program's
+    /// end: whoever is started in its place must wait for that.
+    ///
+    /// # Errors
+    /// What the kernel says; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
+    pub async fn listen_within(
+        &self,
+        address: SocketAddr,
+        options: &ListenOptions,
+        patience: Nanos,
+    ) -> io::Result<Listener> {
+        let until = self.now() + patience;
+        loop {
+            match self.listen(address, options) {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.now() < until => {
+                    self.sleep(LISTEN_AGAIN).await;
+                }
+                listened => return listened,
+            }
+        }
     }
 
     /// Accepts on a socket that listens already, such as one that another process

@@ -96,6 +96,7 @@ cases! {
     ),
     connecting_where_nobody_listens_is_refused,
     an_address_in_use_is_an_error,
+    an_address_that_is_about_to_be_let_go_was_not_waited_for,
     a_dropped_recv_loses_nothing,
     a_dropped_accept_loses_nothing,
     a_dropped_connect_leaves_nothing,
@@ -404,6 +405,25 @@ async fn an_address_in_use_is_an_error(handle: Handle) {
     let first = handle.listen(localhost(), &shared).expect("a free port");
     let second = handle.listen(first.local_addr(), &shared);
     assert!(second.is_ok());
+}
+
+async fn an_address_that_is_about_to_be_let_go_was_not_waited_for(handle: Handle) {
+    let options = ListenOptions::default();
+    let held = listen(&handle);
+    let address = held.local_addr();
+    let begun = handle.now();
+    let patience = Nanos::from_millis(10);
+    let refused = handle.listen_within(address, &options, patience).await;
+    assert_eq!(refused.expect_err("in use").kind(), ErrorKind::AddrInUse);
+    assert!(handle.now().since(begun) >= patience);
+    let waiting = handle.spawn({
+        let handle = handle.clone();
+        async move { handle.listen_within(address, &options, LIMIT).await }
+    });
+    handle.yield_now().await;
+    drop(held);
+    let listener = waiting.await.expect("it is free");
+    assert_eq!(listener.local_addr(), address);
 }
 
 async fn a_dropped_recv_loses_nothing(handle: Handle) {
