@@ -21,6 +21,9 @@ const THREADS_MAX: u32 = 1024;
 /// The shortest and the longest interval between two syncs.
 const SYNC_MIN: Nanos = Nanos::from_millis(1);
 const SYNC_MAX: Nanos = Nanos::from_secs(3_600);
+/// A tenth of the places that there are. It holds for loopback as well, as a proxy there may
+/// bring anybody.
+const LISTENERS_PER_ADDRESS: Option<u32> = Some(1_000);
 /// The counter's file of the original, and the database beside it.
 const COUNTER_FILE: &str = "clicky.txt";
 const SQLITE_FILE: &str = "clicky.sqlite";
@@ -45,6 +48,9 @@ pub struct Settings {
     /// Requests that an address may make in a second; None: any number.
     /// `CLICKY_RATE_LIMIT`.
     pub rate_limit: Option<u32>,
+    /// Listeners for events that an address may have at once; None: any number.
+    /// `CLICKY_LISTENERS_PER_ADDRESS`.
+    pub listeners_per_address: Option<u32>,
 }
 
 /// What is wrong with one variable.
@@ -78,7 +84,9 @@ impl Settings {
             driver: read.driver(),
             log: read.log(),
             counting: read.counting(),
-            rate_limit: read.rate_limit(),
+            rate_limit: read.limit("CLICKY_RATE_LIMIT", None),
+            listeners_per_address: read
+                .limit("CLICKY_LISTENERS_PER_ADDRESS", LISTENERS_PER_ADDRESS),
         };
         match read.problems.is_empty() {
             true => Ok(settings),
@@ -155,11 +163,13 @@ impl<L: Fn(&str) -> Option<OsString>> Reading<L> {
         driver.unwrap_or_default()
     }
 
-    fn rate_limit(&mut self) -> Option<u32> {
-        if self.raw("CLICKY_RATE_LIMIT")? == "off" {
-            return None;
+    /// A limit that can be `off`.
+    fn limit(&mut self, variable: &'static str, otherwise: Option<u32>) -> Option<u32> {
+        match self.raw(variable) {
+            None => otherwise,
+            Some(value) if value == "off" => None,
+            Some(_) => self.number(variable, 1, 1_000_000_000),
         }
-        self.number("CLICKY_RATE_LIMIT", 1, 1_000_000_000)
     }
 
     fn log(&mut self) -> LogSetting {
@@ -306,6 +316,7 @@ mod tests {
         assert_eq!(settings.counting.ack, Ack::Memory);
         assert_eq!(settings.counting.sync, Nanos::from_secs(1));
         assert_eq!(settings.rate_limit, None);
+        assert_eq!(settings.listeners_per_address, Some(1_000));
         // As a shell sets what it has nothing for.
         assert!(read(&[("CLICKY_THREADS", "")]).is_ok());
     }
@@ -325,6 +336,7 @@ mod tests {
             ("CLICKY_ACK", "synced"),
             ("CLICKY_PENDING_MAX", "7"),
             ("CLICKY_RATE_LIMIT", "100"),
+            ("CLICKY_LISTENERS_PER_ADDRESS", "off"),
         ]);
         let settings = settings.unwrap();
         assert_eq!(settings.address.to_string(), "[::1]:0");
@@ -338,6 +350,7 @@ mod tests {
         assert_eq!(counting.sync, Nanos::from_millis(250));
         assert_eq!((counting.ack, counting.pending_max), (Ack::Synced, 7));
         assert_eq!(settings.rate_limit, Some(100));
+        assert_eq!(settings.listeners_per_address, None);
     }
 
     #[test]
@@ -355,9 +368,10 @@ mod tests {
             ("CLICKY_ACK", "maybe"),
             ("CLICKY_PENDING_MAX", "-1"),
             ("CLICKY_RATE_LIMIT", "some"),
+            ("CLICKY_LISTENERS_PER_ADDRESS", "0"),
         ]);
         let problems = problems.unwrap_err();
-        assert_eq!(problems.len(), 12, "{problems:#?}");
+        assert_eq!(problems.len(), 13, "{problems:#?}");
         assert!(problems.contains(&"CLICKY_THREADS is `0`: write a number from 1 to 1024".into()));
         assert!(problems.contains(
             &"CLICKY_SYNC_FREQUENCY is `0s`: write a time from 1ms to 60m, such as 500ms, 1s or 2m"

@@ -137,3 +137,29 @@ fn stopped_under_load_it_has_every_click() {
         assert_eq!(lost, 0, "{ack}");
     }
 }
+
+/// On io_uring the kernel holds the address for some milliseconds after the end.
+#[test]
+fn started_right_after_a_kill_it_found_its_address_in_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("log");
+    let mut settings = vec![
+        ("CLICKY_BACKEND", "file"),
+        ("CLICKY_ACK", "synced"),
+        ("CLICKY_COUNTER_FILE", log.to_str().expect("a path")),
+    ];
+    let mut service = start(&settings);
+    let address = service.address.to_string();
+    settings.push(("SERVER_ADDRESS", &address));
+    for kills in 0..40 {
+        assert_eq!(service.ask(&post("/", "1")).body, (kills + 1).to_string());
+        service.signal(Signal::KILL);
+        if kills < 20 {
+            service.ended();
+            service = start(&settings);
+        } else {
+            // Nor is its end waited for: it may still have its log.
+            service = start(&settings);
+        }
+    }
+}

@@ -193,6 +193,52 @@ fn a_second_service_is_refused_the_same_log() {
 }
 
 #[test]
+fn a_lock_that_was_deleted_let_a_second_service_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let (setting, _) = quiet(Backend::file(&path));
+    let first = Tally::open(&setting).expect("it opens");
+    let mut deleted = 0;
+    for entry in fs::read_dir(folder.path()).expect("a folder").flatten() {
+        if entry.path() != path {
+            fs::remove_file(entry.path()).expect("a file");
+            deleted += 1;
+        }
+    }
+    let second = Tally::open(&setting).map(drop);
+    assert!(
+        matches!(second, Err(OpenError::Held { .. })),
+        "{second:?}, after {deleted} files were deleted beside the log"
+    );
+    drop(first);
+}
+
+/// Nothing can keep a second service from a log that is gone, but no click is lost in silence.
+#[test]
+fn a_service_whose_log_was_deleted_and_made_anew_by_another_says_what_it_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let (mut setting, _) = quiet(Backend::file(&path));
+    setting.close_max = Nanos::from_millis(20);
+    let first = Tally::open(&setting).expect("it opens");
+    fs::remove_file(&path).expect("it is there");
+    let second = Tally::open(&setting).expect("there is nothing");
+    at_desk(&second, async |_, desk| {
+        assert_eq!(desk.add_synced(&Name::ROOT, 5).await, Ok(5));
+    });
+    at_desk(&first, async |_, desk| {
+        let refused = desk.add_synced(&Name::ROOT, 3).await;
+        assert!(refused.is_err(), "{refused:?}");
+        assert_eq!(desk.add(&Name::ROOT, 2), Ok(2));
+    });
+    let error = first.close().expect_err("two clicks are kept nowhere");
+    assert_eq!(error.clicks, 2);
+    assert!(error.why.contains("another file"), "{error}");
+    second.close().expect("all is kept");
+    assert_eq!(kept(&Backend::file(&path)), 5);
+}
+
+#[test]
 fn services_share_a_database() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("clicks.sqlite");

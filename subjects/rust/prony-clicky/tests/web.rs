@@ -69,6 +69,8 @@ fn other_paths_and_methods_are_refused_by_name() {
         "/c/a/b",
         "/c/%41",
         "/c/a%2fb",
+        "/c/.",
+        "/c/..",
         "/index.html",
     ] {
         assert_eq!(request("GET", path).status, 404, "{path}");
@@ -337,6 +339,35 @@ fn a_listener_that_goes_is_forgotten() {
     drop(listener);
     until("nobody listens", || {
         service.metric("clicky_listeners ") < 0.5
+    });
+}
+
+#[test]
+fn one_address_took_the_listeners_places_of_all() {
+    let service = start(&[
+        ("CLICKY_LISTENERS_PER_ADDRESS", "2"),
+        ("CLICKY_THREADS", "2"),
+    ]);
+    let listen = |mut listener: Client| {
+        listener.send(get("/events").as_bytes());
+        let head = listener.head();
+        (listener, head)
+    };
+    let (first, head) = listen(service.connect());
+    let (second, also) = listen(service.connect());
+    assert_eq!((head.status, also.status), (200, 200));
+    let (_, refused) = listen(service.connect());
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let (_other, head) = listen(service.connect_from([127, 0, 0, 2]));
+    assert_eq!(head.status, 200, "another address has places of its own");
+    let limited = "clicky_refusals_total{reason=\"listeners_per_address\"}";
+    assert!((service.metric(limited) - 1.0).abs() < f64::EPSILON);
+    // Counting is not listening.
+    assert_eq!(service.ask(&post("/", "1")).status, 200);
+    drop((first, second));
+    until("a place is free", || {
+        listen(service.connect()).1.status == 200
     });
 }
 

@@ -7,8 +7,8 @@ use std::hash::{Hash, Hasher};
 pub const NAME_BYTES_MAX: usize = 64;
 
 /// A name that was checked: the [root](Name::ROOT) counter's, or 1 to [`NAME_BYTES_MAX`]
-/// letters, digits, dots, underscores and hyphens of ASCII. It lies where it stands, so
-/// that naming a counter allocates nothing.
+/// letters, digits, dots, underscores and hyphens of ASCII, but not `.` or `..`. It lies
+/// where it stands, so that naming a counter allocates nothing.
 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Name {
     bytes: [u8; NAME_BYTES_MAX],
@@ -24,6 +24,9 @@ pub enum BadName {
     TooLong,
     /// A byte that names do not have.
     Byte(u8),
+    /// It is `.` or `..`, which in a path name a folder: clients and proxies take them out
+    /// before they ask.
+    Folder,
 }
 
 impl Name {
@@ -38,6 +41,14 @@ impl Name {
     /// # Errors
     /// [`BadName`]: what is wrong with it.
     pub fn new(text: &str) -> Result<Name, BadName> {
+        if text == "." || text == ".." {
+            return Err(BadName::Folder);
+        }
+        Name::of(text)
+    }
+
+    /// The same where a name may also be a folder's.
+    fn of(text: &str) -> Result<Name, BadName> {
         if text.is_empty() {
             return Err(BadName::Empty);
         }
@@ -54,14 +65,15 @@ impl Name {
         Ok(name)
     }
 
-    /// A name as stores write it: the root counter's is empty there.
+    /// A name as stores write it: the root counter's is empty there, and `.` and `..` may
+    /// be counters from when they were names.
     ///
     /// # Errors
     /// [`BadName`].
     pub(super) fn stored(bytes: &[u8]) -> Result<Name, BadName> {
         match std::str::from_utf8(bytes) {
             Ok("") => Ok(Name::ROOT),
-            Ok(text) => Name::new(text),
+            Ok(text) => Name::of(text),
             Err(error) => Err(BadName::Byte(bytes[error.valid_up_to()])),
         }
     }
@@ -101,6 +113,7 @@ impl fmt::Display for BadName {
             BadName::TooLong => {
                 write!(f, "a counter's name has at most {NAME_BYTES_MAX} letters")
             }
+            BadName::Folder => f.write_str("a counter's name is not '.' or '..'"),
             BadName::Byte(byte) => write!(
                 f,
                 "a counter's name has letters, digits, '.', '_' and '-', not '{}'",
@@ -125,6 +138,17 @@ mod tests {
         assert_eq!(Name::new("\u{e9}"), Err(BadName::Byte(0xc3)));
         assert!(Name::new(&"x".repeat(64)).is_ok());
         assert_eq!(Name::new(&"x".repeat(65)), Err(BadName::TooLong));
+        assert!(Name::new("...").is_ok());
+    }
+
+    #[test]
+    fn what_names_a_folder_in_a_path_was_a_counter() {
+        for name in [".", ".."] {
+            assert_eq!(Name::new(name), Err(BadName::Folder));
+            // A store that has one from then can still be read.
+            let stored = Name::stored(name.as_bytes());
+            assert_eq!(stored.as_ref().map(Name::as_str), Ok(name));
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub enum Backend {
     None,
     /// In a log of checked records.
     File {
-        /// Its path. `PATH.lock` and `PATH.new` stand beside it.
+        /// Its path. While it is written anew, `PATH.new` stands beside it.
         path: PathBuf,
         /// Bytes of the log at which it is written anew, with one record for each counter.
         log_bytes_max: u64,
@@ -79,7 +79,8 @@ impl Tell {
         Tell(Arc::new(take))
     }
 
-    pub(super) fn say(&self, line: &str) {
+    /// Says a line.
+    pub fn say(&self, line: &str) {
         (self.0)(line);
     }
 }

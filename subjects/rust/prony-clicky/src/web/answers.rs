@@ -11,7 +11,7 @@ use prony_http::{Handler, Header, Method, Request, Response};
 use prony_wire::json;
 
 use super::clicks::{self, Digits};
-use super::events::{Listeners, Telling};
+use super::events::{Listeners, NoPlace, Telling};
 use super::limiter::Limiter;
 use super::log::{Level, Log};
 use super::metrics::{Board, Counts, Process, Told};
@@ -215,9 +215,10 @@ impl Answers {
     }
 
     async fn tell(&self, name: &Name, response: &mut Response) {
-        let Some(place) = self.common.listeners.enter() else {
-            let why = b"there are as many listeners as there may be\n";
-            return response.send(503, [TEXT, SECOND, EXPOSE], why);
+        let address = response.peer_addr().map(|peer| peer.ip());
+        let place = match self.common.listeners.enter(address) {
+            Ok(place) => place,
+            Err(none) => return self.no_place(none, response),
         };
         let telling = Telling {
             handle: &self.handle,
@@ -226,6 +227,24 @@ impl Answers {
             sent: &self.counts.events,
         };
         telling.run(response, place).await;
+    }
+
+    #[cold]
+    fn no_place(&self, none: NoPlace, response: &mut Response) {
+        let (count, status, why): (_, _, &[u8]) = match none {
+            NoPlace::Full => (
+                &self.counts.listeners_full,
+                503,
+                b"there are as many listeners as there may be\n",
+            ),
+            NoPlace::OfAddress => (
+                &self.counts.listeners_of_address,
+                429,
+                b"this address has as many listeners as it may have\n",
+            ),
+        };
+        count.add(1);
+        response.send(status, [TEXT, SECOND, EXPOSE], why);
     }
 
     fn health(&self, response: &mut Response) {
@@ -324,6 +343,10 @@ mod tests {
             "/c",
             "/c/",
             "/c//events",
+            "/c/.",
+            "/c/..",
+            "/c/./events",
+            "/c/../events",
             "/c/a/",
             "/c/a/b",
             "/c/%41",

@@ -6,11 +6,12 @@
 //! nothing for the server's `write_timeout` is cut off. Proxies and clients see by a
 //! comment every 15 s that the connection lives.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use prony_base::{Instant, Nanos};
@@ -18,6 +19,7 @@ use prony_engine::Handle;
 use prony_http::{BodyWriter, Count, Header, Interruption, Response};
 
 use super::clicks::Digits;
+use super::limiter::network;
 use crate::counting::{Desk, Name};
 
 /// The shortest time between two events for a listener.
@@ -32,31 +34,89 @@ const NO_STORE: Header<'_> = Header::new("cache-control", b"no-store");
 /// nginx would otherwise collect events.
 const UNBUFFERED: Header<'_> = Header::new("x-accel-buffering", b"no");
 
-/// How many listen, on all loops.
-#[derive(Debug, Default)]
-pub struct Listeners(AtomicU64);
+/// Who listens, on all loops.
+pub struct Listeners {
+    /// Of one address; None: as many as there may be in all.
+    per_address_max: Option<u64>,
+    places: Mutex<Places>,
+}
+
+/// Places that are taken. Looked at when a listener comes and goes.
+#[derive(Default)]
+struct Places {
+    all: u64,
+    by_address: HashMap<IpAddr, u64>,
+}
+
+/// Why there is no place for a listener.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum NoPlace {
+    /// There are [`LISTENERS_MAX`].
+    Full,
+    /// Its address has as many as one may have.
+    OfAddress,
+}
 
 impl Listeners {
-    /// How many there are.
-    pub fn now(&self) -> u64 {
-        self.0.load(Relaxed)
+    /// None yet; so many at most of one address.
+    pub fn new(per_address_max: Option<u32>) -> Listeners {
+        Listeners {
+            per_address_max: per_address_max.map(u64::from),
+            places: Mutex::default(),
+        }
     }
 
-    /// A place for one more, if there is one.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<Place> {
-        let entered = self.0.fetch_update(Relaxed, Relaxed, |count| {
-            (count < LISTENERS_MAX).then_some(count + 1)
-        });
-        entered.ok().map(|_| Place(self.clone()))
+    /// How many there are.
+    pub fn now(&self) -> u64 {
+        self.places().all
+    }
+
+    /// A place for one more of an address, which is not known of every peer.
+    pub(super) fn enter(self: &Arc<Self>, address: Option<IpAddr>) -> Result<Place, NoPlace> {
+        let address = address.map(network);
+        let mut places = self.places();
+        if places.all >= LISTENERS_MAX {
+            return Err(NoPlace::Full);
+        }
+        if let Some(address) = address {
+            let own = places.by_address.get(&address).copied().unwrap_or(0);
+            if self.per_address_max.is_some_and(|max| own >= max) {
+                return Err(NoPlace::OfAddress);
+            }
+            places.by_address.insert(address, own + 1);
+        }
+        places.all += 1;
+        Ok(Place {
+            listeners: self.clone(),
+            address,
+        })
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A listener's place, until it is dropped.
-pub(super) struct Place(Arc<Listeners>);
+pub(super) struct Place {
+    listeners: Arc<Listeners>,
+    address: Option<IpAddr>,
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Relaxed);
+        let mut places = self.listeners.places();
+        places.all -= 1;
+        let Some(address) = self.address else {
+            return;
+        };
+        // An address that nobody listens at takes no room.
+        if let Some(own) = places.by_address.get_mut(&address) {
+            *own -= 1;
+            if *own == 0 {
+                places.by_address.remove(&address);
+            }
+        }
     }
 }
 
@@ -137,16 +197,42 @@ impl Telling<'_> {
 mod tests {
     use super::*;
 
+    fn address(number: u32) -> Option<IpAddr> {
+        Some(IpAddr::V4(number.into()))
+    }
+
     #[test]
     fn there_is_a_place_for_each_of_so_many_and_again_when_one_goes() {
-        let listeners = Arc::new(Listeners::default());
+        let listeners = Arc::new(Listeners::new(None));
         let places: Vec<_> = (0..LISTENERS_MAX)
-            .map_while(|_| listeners.enter())
+            .map_while(|_| listeners.enter(address(1)).ok())
             .collect();
         assert_eq!(places.len() as u64, LISTENERS_MAX);
-        assert!(listeners.enter().is_none());
+        assert_eq!(listeners.enter(address(2)).err(), Some(NoPlace::Full));
+        assert_eq!(listeners.enter(None).err(), Some(NoPlace::Full));
         drop(places);
         assert_eq!(listeners.now(), 0);
-        assert!(listeners.enter().is_some());
+        assert!(listeners.enter(address(1)).is_ok());
+    }
+
+    #[test]
+    fn one_address_took_all_places() {
+        let listeners = Arc::new(Listeners::new(Some(3)));
+        let mut own: Vec<_> = (0..5).map(|_| listeners.enter(address(1))).collect();
+        assert_eq!(own.iter().filter(|place| place.is_ok()).count(), 3);
+        let refused = own.pop().and_then(Result::err);
+        assert_eq!(refused, Some(NoPlace::OfAddress));
+        assert!(listeners.enter(address(2)).is_ok(), "another has its own");
+        // Of IPv6 it is the network.
+        let in_network = |text: &str| Some(text.parse().unwrap());
+        let network: Vec<_> = (1..=4)
+            .map(|host| listeners.enter(in_network(&format!("2001:db8::{host}"))))
+            .collect();
+        assert_eq!(network.iter().filter(|place| place.is_ok()).count(), 3);
+        own.remove(0).expect("a place");
+        assert!(listeners.enter(address(1)).is_ok(), "one has gone");
+        drop((own, network));
+        let places = listeners.places();
+        assert_eq!((places.all, places.by_address.len()), (0, 0));
     }
 }

@@ -78,7 +78,7 @@ impl Limiter {
 }
 
 /// What counts as one address: of IPv6 the 64 bits that a network gives to one customer.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let bits = address.to_bits() & !u128::from(u64::MAX);

@@ -21,6 +21,10 @@ pub struct Counts {
     refusals: [Count; REASONS.len()],
     /// Requests over the limit of their address.
     pub limited: Count,
+    /// Listeners beyond those that there may be.
+    pub listeners_full: Count,
+    /// Listeners beyond those that their address may have.
+    pub listeners_of_address: Count,
     /// Events sent to listeners.
     pub events: Count,
     /// Lines of the log that could not be written.
@@ -82,7 +86,13 @@ impl Board {
             for (reason, count) in REASONS.into_iter().zip(&counts.refusals) {
                 *web.refusals.entry(reason).or_default() += count.get();
             }
-            *web.refusals.entry("rate_limit").or_default() += counts.limited.get();
+            for (reason, count) in [
+                ("rate_limit", &counts.limited),
+                ("listeners", &counts.listeners_full),
+                ("listeners_per_address", &counts.listeners_of_address),
+            ] {
+                *web.refusals.entry(reason).or_default() += count.get();
+            }
             web.events += counts.events.get();
             web.log_lost += counts.log_lost.get();
         }

@@ -7,25 +7,34 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use prony_base::clock;
+use prony_base::{Nanos, clock};
 use prony_engine::{Accepted, Config, Handle, ListenOptions, Listener, Receiver, Sender, mailbox};
 use prony_http::{Counters, Source, Taker, share_out};
 use prony_runtime::services::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::answers::Common;
+use super::events::Listeners;
 use super::limiter::Limiter;
 use super::log::{Level, Log};
 use super::services;
-use crate::counting::{CountingSetting, Tally, Tell};
+use crate::counting::{CountingSetting, OpenError, Tally, Tell};
 use crate::settings::Settings;
 
 /// Connections on their way to one loop; more are closed at once.
 const HANDED_OVER_MAX: usize = 65_536;
 /// Sizes the kernel's queues; not a limit.
 const CONNECTIONS_HINT: u32 = 16_384;
+/// How long to wait for an address or a log that another process has. Who was killed lets go
+/// of its log when the kernel has ended it, and of its address some milliseconds later.
+const IN_USE_MAX: Nanos = Nanos::from_secs(2);
+/// How long to wait between two looks at a log.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// A wait for it that is told.
+const WAIT_SHORTEST: Nanos = Nanos::from_millis(2);
 /// The exit status of a second signal.
 const IMPATIENT: i32 = 130;
 
@@ -42,16 +51,18 @@ pub fn serve(settings: &Settings, out: &mut dyn Write) -> anyhow::Result<()> {
         tell: told.clone().tell(),
         ..settings.counting.clone()
     };
-    let tally = Tally::open(&counting).inspect_err(|_| told.announced())?;
+    let tell = counting.tell.clone();
+    let tally = open(&counting).inspect_err(|_| told.announced())?;
     let common = Arc::new(Common {
         tally: tally.clone(),
         board: Default::default(),
-        listeners: Default::default(),
+        listeners: Arc::new(Listeners::new(settings.listeners_per_address)),
         limiter: settings.rate_limit.map(Limiter::new),
     });
     let crew = Crew {
         settings: Arc::new(settings.clone()),
         common,
+        tell,
     };
     let served = crew.serve(&signals, |address| {
         writeln!(out, "listening on http://{address}")?;
@@ -63,6 +74,18 @@ pub fn serve(settings: &Settings, out: &mut dyn Write) -> anyhow::Result<()> {
     let closed = tally.close();
     served?;
     Ok(closed?)
+}
+
+/// Opens the counters, and waits for a log that another process has.
+fn open(setting: &CountingSetting) -> anyhow::Result<Tally> {
+    let until = clock::monotonic() + IN_USE_MAX;
+    loop {
+        match Tally::open(setting) {
+            Err(OpenError::Held { .. }) if clock::monotonic() < until => thread::sleep(LOOK_AGAIN),
+            Err(error @ OpenError::Held { .. }) => bail!("{error}, for 2 s now"),
+            opened => return Ok(opened?),
+        }
+    }
 }
 
 /// What the keeper tells, which has a thread of its own. Until it is said where the service
@@ -108,6 +131,8 @@ fn write(log: &Log, line: &str) {
 struct Crew {
     settings: Arc<Settings>,
     common: Arc<Common>,
+    /// Where what is found at the start is said.
+    tell: Tell,
 }
 
 type Hired = JoinHandle<anyhow::Result<()>>;
@@ -136,7 +161,10 @@ impl Crew {
             takers.push((sender, counters));
         }
         let served = prony_engine::run(&self.config(), |handle| async move {
-            let listener = self.listen(&handle)?;
+            if let Some(why) = handle.fallback() {
+                self.tell.say(why);
+            }
+            let listener = self.listen(&handle).await?;
             let address = listener.local_addr();
             let stop = stopped(&handle, signals);
             let ready = || announce(address);
@@ -234,20 +262,30 @@ impl Crew {
         }
     }
 
-    fn listen(&self, handle: &Handle) -> anyhow::Result<Listener> {
+    async fn listen(&self, handle: &Handle) -> anyhow::Result<Listener> {
         let address = self.settings.address;
-        let listener = handle.listen(address, &ListenOptions::default());
-        listener.map_err(|error| {
+        let options = ListenOptions::default();
+        let begun = handle.now();
+        let listener = handle.listen_within(address, &options, IN_USE_MAX).await;
+        let waited = handle.now().since(begun);
+        let listener = listener.map_err(|error| {
             let advice = match error.kind() {
                 io::ErrorKind::AddrInUse => {
-                    "; SERVER_ADDRESS names another port, and port 0 takes a free one"
+                    ", for 2 s now; SERVER_ADDRESS names another port, and port 0 takes a free one"
                 }
                 io::ErrorKind::PermissionDenied => "; ports under 1024 are root's",
                 io::ErrorKind::AddrNotAvailable => "; this machine has no such address",
                 _ => "",
             };
             anyhow!("cannot listen on {address}: {error}{advice}")
-        })
+        })?;
+        if waited >= WAIT_SHORTEST {
+            self.tell.say(&format!(
+                "{address} was in use, and let go after {:.0} ms",
+                waited.as_secs_f64() * 1_000.0
+            ));
+        }
+        Ok(listener)
     }
 }
 

@@ -125,7 +125,21 @@ impl Service {
 
     /// A connection.
     pub fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.address).expect("it listens");
+        Service::client(TcpStream::connect(self.address).expect("it listens"))
+    }
+
+    /// A connection from another address of this machine, such as 127.0.0.2.
+    pub fn connect_from(&self, source: [u8; 4]) -> Client {
+        use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+        let made = socket(AddressFamily::INET, SocketType::STREAM, None);
+        let socket = made.expect("a socket");
+        let source = SocketAddr::from((source, 0));
+        bind(&socket, &source).expect("an address of this machine");
+        connect(&socket, &self.address).expect("it listens");
+        Service::client(TcpStream::from(socket))
+    }
+
+    fn client(stream: TcpStream) -> Client {
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.set_write_timeout(Some(PATIENCE)).expect("a socket");

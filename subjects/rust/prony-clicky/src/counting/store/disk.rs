@@ -2,8 +2,8 @@
 //! the disk that there is. Not for: what the bytes mean (`log`).
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
@@ -22,6 +22,12 @@ pub trait Disk: Send {
     /// # Errors
     /// What the system says.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Whether what is written is there for who comes next: false where it was deleted.
+    ///
+    /// # Errors
+    /// What the system says, or that there is another file now.
+    fn is_there(&mut self) -> io::Result<bool>;
 
     /// Takes away what is after byte `length`.
     ///
@@ -46,146 +52,217 @@ pub enum ReplaceError {
 }
 
 /// The file of a file system, held by this process alone.
+///
+/// INVARIANT: `file` is locked. The lock is the file's own (its inode's) and not its name's:
+/// nobody can take it away by deleting something, and whoever comes by another name meets it
+/// as well. What replaces the file is locked before it has its name, so that the name never
+/// stands for a file that anybody could lock.
 pub struct Folder {
+    /// Where `file` was found, without links.
     path: PathBuf,
     /// Path of what is to replace it.
     new: PathBuf,
     folder: File,
-    /// None before there is one.
-    file: Option<File>,
-    /// Held as long as this is; the kernel lets go of it whatever ends the process.
-    _lock: File,
+    file: File,
 }
 
-/// `path` with something after it.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+/// What is at the path of a file that is held.
+enum Found {
+    Itself,
+    Nothing,
+    Another,
 }
+
+/// Times that a file may be replaced by another while it is opened.
+const REPLACED_MAX: u32 = 100;
 
 impl Folder {
-    /// Takes hold of the file at `path`; its bytes, if there is one, of which there may be
-    /// `bytes_max`.
+    /// Takes hold of the file at `path`, which is made where there is none; its bytes, of
+    /// which there may be `bytes_max`.
     ///
     /// # Errors
     /// [`OpenError::Held`] when another process has it; [`OpenError::Damaged`] when it is
-    /// longer than that; [`OpenError::Io`].
-    pub fn open(path: &Path, bytes_max: u64) -> Result<(Folder, Option<Vec<u8>>), OpenError> {
+    /// longer than that; [`OpenError::Setting`] when it is no file or has several names;
+    /// [`OpenError::Io`].
+    pub fn open(path: &Path, bytes_max: u64) -> Result<(Folder, Vec<u8>), OpenError> {
         let named = |what: &str| OpenError::io(format!("{what} {}", path.display()));
-        // A link stays one: what it leads to is replaced.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
+        // A link stays one, also where it led to nothing: what it leads to is replaced.
+        drop(open_or_make(path).map_err(named("opening"))?);
+        let path = fs::canonicalize(path).map_err(named("finding"))?;
+        let file = hold(&path)?;
+        only_name(&file, &path)?;
+        let folder = path.parent().unwrap_or(Path::new("/"));
         let folder = File::open(folder).map_err(named("opening the folder of"))?;
-        let lock = lock(&path)?;
-        let file = OpenOptions::new().read(true).write(true).open(&path);
-        let (file, bytes) = match file {
-            Ok(file) => {
-                let mut bytes = Vec::new();
-                let mut limited = (&file).take(bytes_max + 1);
-                limited.read_to_end(&mut bytes).map_err(named("reading"))?;
-                if bytes.len() as u64 > bytes_max {
-                    return Err(OpenError::Damaged {
-                        path,
-                        offset: bytes_max,
-                        why: "longer than can be read".to_owned(),
-                    });
-                }
-                // Whoever wrote it may have been killed before it was durable, or its name.
-                file.sync_all().map_err(named("syncing"))?;
-                let synced = folder.sync_all();
-                synced.map_err(named("syncing the folder of"))?;
-                (Some(file), Some(bytes))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => (None, None),
-            Err(error) => return Err(named("opening")(error)),
-        };
+        let mut bytes = Vec::new();
+        let mut limited = (&file).take(bytes_max + 1);
+        limited.read_to_end(&mut bytes).map_err(named("reading"))?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(OpenError::Damaged {
+                path,
+                offset: bytes_max,
+                why: "longer than can be read".to_owned(),
+            });
+        }
+        // Whoever wrote it may have been killed before it was durable, or its name.
+        file.sync_all().map_err(named("syncing"))?;
+        let synced = folder.sync_all();
+        synced.map_err(named("syncing the folder of"))?;
+        let mut new = path.clone().into_os_string();
+        new.push(".new");
         let disk = Folder {
-            new: beside(&path, ".new"),
+            new: new.into(),
             path,
             folder,
             file,
-            _lock: lock,
         };
         Ok((disk, bytes))
     }
 
-    fn file(&self) -> io::Result<&File> {
-        let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no file yet");
-        self.file.as_ref().ok_or_else(missing)
+    fn found(&self) -> io::Result<Found> {
+        found(&self.file, &self.path)
     }
 
     fn write_new(&self, bytes: &[u8]) -> io::Result<File> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&self.new)?;
-        if let Some(old) = &self.file {
-            // Whoever may read the old one may read the new one, and nobody else.
-            file.set_permissions(old.metadata()?.permissions())?;
-        }
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&self.new, &self.path)?;
+        // Before the name of the new one is touched: it may be the other's as well.
+        self.replaces_nobody()?;
+        let file = hold(&self.new).map_err(io::Error::other)?;
+        let written = self.fill(&file, bytes);
+        // What there is of it only takes room, which may be what is missing.
+        written.inspect_err(|_| drop(fs::remove_file(&self.new)))?;
         Ok(file)
+    }
+
+    fn fill(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        file.set_len(0)?;
+        // Whoever may read the old one may read the new one, and nobody else.
+        file.set_permissions(self.file.metadata()?.permissions())?;
+        file.write_all_at(bytes, 0)?;
+        file.sync_all()?;
+        // Who comes between this question and the renaming, into a place that was deleted
+        // in the same moment, finds out with the first batch and keeps nothing.
+        self.replaces_nobody()?;
+        fs::rename(&self.new, &self.path)
+    }
+
+    fn replaces_nobody(&self) -> io::Result<()> {
+        match self.found()? {
+            Found::Another => Err(another()),
+            Found::Itself | Found::Nothing => Ok(()),
+        }
     }
 }
 
-/// Takes the lock of the file at `path`, and writes there who has it.
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let beside = beside(path, ".lock");
-    let named = || OpenError::io(format!("locking {}", beside.display()));
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&beside)
-        .map_err(named())?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::Error(error)) => return Err(named()(error)),
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // Who it is helps, and is not needed.
-            let _ = (&file).take(20).read_to_string(&mut text);
-            return Err(OpenError::Held {
-                path: path.to_owned(),
-                pid: text.trim().parse().ok(),
-            });
+fn open_or_make(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(path)
+}
+
+/// The file at `path`, which is made where there is none, locked.
+fn hold(path: &Path) -> Result<File, OpenError> {
+    let named = |what: &str| OpenError::io(format!("{what} {}", path.display()));
+    for _ in 0..REPLACED_MAX {
+        let file = open_or_make(path).map_err(named("opening"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(named("locking")(error)),
+            Err(TryLockError::WouldBlock) => {
+                return Err(OpenError::Held {
+                    path: path.to_owned(),
+                    pid: holder(&file),
+                });
+            }
+        }
+        // Who had it may have put another into its place before the lock was free.
+        if let Found::Itself = found(&file, path).map_err(named("looking at"))? {
+            return Ok(file);
         }
     }
-    // Likewise: on a full disk the lock holds, only without a name.
-    let _ = file.set_len(0);
-    let _ = writeln!(file, "{}", std::process::id());
-    Ok(file)
+    Err(OpenError::Held {
+        path: path.to_owned(),
+        pid: None,
+    })
+}
+
+/// What is at `path`, where `file` was opened.
+fn found(file: &File, path: &Path) -> io::Result<Found> {
+    let there = match fs::metadata(path) {
+        Ok(there) => there,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(error),
+    };
+    let held = file.metadata()?;
+    match (there.dev(), there.ino()) == (held.dev(), held.ino()) {
+        true => Ok(Found::Itself),
+        false => Ok(Found::Another),
+    }
+}
+
+fn another() -> io::Error {
+    io::Error::other("another file was put in its place, which is left alone")
+}
+
+/// Refuses what could not be replaced: what is no file, and a file with several names, as
+/// only one of them would stand for the new one. The others would keep the old totals, for
+/// another to count on from there.
+fn only_name(file: &File, path: &Path) -> Result<(), OpenError> {
+    let named = |what: &str| OpenError::io(format!("{what} {}", path.display()));
+    let metadata = file.metadata().map_err(named("looking at"))?;
+    let refused = |why: String| Err(OpenError::Setting(format!("{}: {why}", path.display())));
+    match metadata.nlink() {
+        _ if !metadata.is_file() => refused("this is no file".to_owned()),
+        0 | 1 => Ok(()),
+        names => refused(format!(
+            "this file has {names} names (hard links), and the log is replaced under one of \
+             them; make the others symbolic links or copies"
+        )),
+    }
+}
+
+/// The process that has locked a file. Helps whoever is refused, and is not needed.
+fn holder(file: &File) -> Option<u32> {
+    let metadata = file.metadata().ok()?;
+    let device = metadata.dev();
+    let file = format!(
+        "{:02x}:{:02x}:{}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device),
+        metadata.ino()
+    );
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    // `1: FLOCK  ADVISORY  WRITE 4711 fe:00:123456 0 EOF`
+    locks.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let is_ours = words.next()? == "FLOCK" && words.nth(1)? == "WRITE";
+        let pid = words.next()?;
+        (is_ours && words.next()? == file).then(|| pid.parse().ok())?
+    })
 }
 
 impl Disk for Folder {
     fn write(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file()?.write_all_at(bytes, at)
+        self.file.write_all_at(bytes, at)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.file()?.sync_data()
+        self.file.sync_data()
+    }
+
+    fn is_there(&mut self) -> io::Result<bool> {
+        match self.found()? {
+            Found::Itself => Ok(true),
+            Found::Nothing => Ok(false),
+            Found::Another => Err(another()),
+        }
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
-        self.file()?.set_len(length)
+        self.file.set_len(length)
     }
 
     fn replace(&mut self, bytes: &[u8]) -> Result<(), ReplaceError> {
-        let written = self.write_new(bytes);
-        if written.is_err() {
-            // What there is of it only takes room, which may be what is missing.
-            let _ = fs::remove_file(&self.new);
-        }
-        self.file = Some(written.map_err(ReplaceError::Before)?);
+        // The old file is let go only when the new one is in its place.
+        self.file = self.write_new(bytes).map_err(ReplaceError::Before)?;
         self.folder.sync_all().map_err(ReplaceError::After)
     }
 }

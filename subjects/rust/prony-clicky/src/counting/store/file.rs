@@ -8,6 +8,9 @@
 //!   nothing either, because the kernel may have dropped what it could not write. So the
 //!   file is given up: a new one is written from the totals in memory and takes its place,
 //!   and as long as that fails nothing is acknowledged.
+//! - a log that is *deleted* while it is in use is written anew from the totals in memory;
+//!   where there is another file in its place, that is left alone and nothing is
+//!   acknowledged, as nobody would find it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +24,9 @@ use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
 /// Bytes of a log that can be read: more than one that could not be written anew for long
 /// will ever have.
 const LOG_BYTES_LIMIT: u64 = 1 << 30;
+
+/// A number that is too high is shown up to so many digits, as many as `u64` has.
+const DIGITS_SHOWN_MAX: usize = 20;
 
 /// A log on a disk.
 pub struct FileStore<D> {
@@ -44,7 +50,7 @@ impl FileStore<Folder> {
     /// [`OpenError`]: another process has it, it is damaged, or the system refuses.
     pub fn open(path: &Path, log_bytes_max: u64, tell: &Tell) -> Result<Self, OpenError> {
         let (disk, bytes) = Folder::open(path, LOG_BYTES_LIMIT)?;
-        FileStore::on(disk, bytes.as_deref(), path, log_bytes_max, tell)
+        FileStore::on(disk, Some(&bytes), path, log_bytes_max, tell)
     }
 }
 
@@ -162,9 +168,9 @@ impl<D: Disk> FileStore<D> {
             self.is_broken = self.disk.cut(end).is_err();
             return Err(CommitError::NotKept(format!("writing the log: {error}")));
         }
-        if let Err(error) = self.disk.sync() {
+        if let Some(why) = self.doubt() {
             self.is_broken = true;
-            return self.after_failed_sync(changed, &error.to_string());
+            return self.begin_again(changed, why);
         }
         self.contents.number = number;
         self.contents.whole += self.record.len();
@@ -172,7 +178,21 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    fn after_failed_sync(&mut self, changed: &[(Name, u64)], why: &str) -> Result<(), CommitError> {
+    /// Syncs what was written; why it may not be kept all the same.
+    fn doubt(&mut self) -> Option<String> {
+        if let Err(error) = self.disk.sync() {
+            return Some(format!("syncing the log: {error}"));
+        }
+        // Only after that: what was there before may be gone since.
+        match self.disk.is_there() {
+            Ok(true) => None,
+            Ok(false) => Some("the log was deleted".to_owned()),
+            Err(error) => Some(format!("looking for the log: {error}")),
+        }
+    }
+
+    /// Gives up a log that was written to in vain.
+    fn begin_again(&mut self, changed: &[(Name, u64)], why: String) -> Result<(), CommitError> {
         match self.write_anew(self.with(changed)) {
             Ok(()) => return Ok(()),
             // So that a crash does not find the record, if the disk still does that much.
@@ -182,7 +202,7 @@ impl<D: Disk> FileStore<D> {
             // What is there now is the new log.
             Err(ReplaceError::After(_)) => {}
         }
-        Err(CommitError::Unknown(format!("syncing the log: {why}")))
+        Err(CommitError::Unknown(why))
     }
 
     fn keep(&mut self, changed: &[(Name, u64)]) -> Result<(), CommitError> {
@@ -243,18 +263,28 @@ impl<D: Disk> Store for FileStore<D> {
 
 /// The number in a file of the original service; an empty file is zero.
 fn decimal(bytes: &[u8], path: &Path) -> Result<u64, OpenError> {
-    let number = match bytes.trim_ascii() {
-        b"" => Some(0),
-        digits if digits.iter().all(u8::is_ascii_digit) => std::str::from_utf8(digits)
-            .ok()
-            .and_then(|digits| digits.parse().ok())
-            .filter(|&number| number <= TOTAL_MAX),
-        _ => None,
+    let digits = bytes.trim_ascii();
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(OpenError::Damaged {
+            path: path.to_owned(),
+            offset: 0,
+            why: "neither a log of counters nor a number in decimal".to_owned(),
+        });
+    }
+    let zeros = digits.iter().take_while(|&&digit| digit == b'0').count();
+    let digits = String::from_utf8_lossy(&digits[zeros..]);
+    let number = if digits.is_empty() {
+        Some(0)
+    } else {
+        digits.parse().ok()
     };
-    number.ok_or_else(|| OpenError::Damaged {
+    let number = number.filter(|&number| number <= TOTAL_MAX);
+    number.ok_or_else(|| OpenError::TooHigh {
         path: path.to_owned(),
-        offset: 0,
-        why: "neither a log of counters nor a number in decimal".to_owned(),
+        number: match digits.len() {
+            ..=DIGITS_SHOWN_MAX => digits.into_owned(),
+            length => format!("a number of {length} digits"),
+        },
     })
 }
 

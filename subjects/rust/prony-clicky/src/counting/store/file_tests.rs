@@ -86,6 +86,10 @@ impl Disk for Fake {
         Ok(())
     }
 
+    fn is_there(&mut self) -> io::Result<bool> {
+        Ok(true)
+    }
+
     fn cut(&mut self, length: u64) -> io::Result<()> {
         let mut platter = self.platter();
         if platter.fails(false) {
@@ -255,13 +259,7 @@ fn a_number_in_decimal_is_taken_over_and_anything_else_left_alone() {
         total(&mut open(&Fake::default(), Some(b"")).expect("empty")),
         0
     );
-    for strange in [
-        &b"12a"[..],
-        b"-3",
-        b"99999999999999999999",
-        b"CLICKLO",
-        b"\0\0",
-    ] {
+    for strange in [&b"12a"[..], b"-3", b"CLICKLO", b"\0\0"] {
         let refused = open(&Fake::default(), Some(strange)).map(drop);
         assert!(
             matches!(refused, Err(OpenError::Damaged { offset: 0, .. })),
@@ -328,4 +326,169 @@ fn a_log_that_is_written_anew_may_be_read_by_whom_the_old_one_was() {
     drop(FileStore::open(&path, 200, &quiet()).expect("it is taken over"));
     let now = std::fs::metadata(&path).expect("a log").permissions();
     assert_eq!(now.mode() & 0o777, 0o606);
+}
+
+#[test]
+fn a_number_that_is_too_high_was_called_no_number() {
+    let open = |text: &str| open(&Fake::default(), Some(text.as_bytes()));
+    for (text, total) in [
+        ("4611686018427387904", TOTAL_MAX),
+        ("0000000000000000000012", 12),
+    ] {
+        let mut store = open(text).expect("as high as a counter may be");
+        assert_eq!(self::total(&mut store), total);
+    }
+    for (text, named) in [
+        ("4611686018427387905", "4611686018427387905"),
+        ("18446744073709551616\n", "18446744073709551616"),
+        (&"9".repeat(1_000), "a number of 1000 digits"),
+    ] {
+        let error = open(text).map(drop).expect_err("too high");
+        let expected = format!(
+            "made up: {named} is more than the 4611686018427387904 that a counter can have; \
+             nothing was changed"
+        );
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+/// A log in a folder, written anew with every second batch or so.
+fn small(path: &Path) -> Result<FileStore<Folder>, OpenError> {
+    FileStore::open(path, 50, &quiet())
+}
+
+fn clicks_in(path: &Path) -> u64 {
+    let contents = log::read(&std::fs::read(path).expect("a file")).expect("a log");
+    contents.totals.get(&Name::ROOT).copied().unwrap_or(0)
+}
+
+#[test]
+fn a_log_that_is_written_anew_is_never_without_its_lock() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let mut store = small(&path).expect("a new log");
+    let tries = std::sync::Barrier::new(2);
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            tries.wait();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let opened = small(&path).map(drop);
+                assert!(matches!(opened, Err(OpenError::Held { .. })), "{opened:?}");
+            }
+        });
+        tries.wait();
+        for sequence in 1..=300 {
+            store.commit(&batch(sequence, 1)).expect("kept");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        other.join().expect("nobody was let in");
+    });
+    assert_eq!(clicks_in(&path), 300);
+}
+
+#[test]
+fn a_log_that_is_deleted_is_written_anew_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    let mut store = FileStore::open(&path, 1_000, &quiet()).expect("a new log");
+    for sequence in 1..=4 {
+        store.commit(&batch(sequence, 1)).expect("kept");
+        assert_eq!(clicks_in(&path), sequence);
+        std::fs::remove_file(&path).expect("it is there");
+    }
+    store.commit(&batch(5, 1)).expect("kept");
+    let second = small(&path).map(drop);
+    assert!(matches!(second, Err(OpenError::Held { .. })), "{second:?}");
+    drop(store);
+    assert_eq!(clicks_in(&path), 5);
+}
+
+#[test]
+fn a_file_that_was_put_in_the_place_of_a_log_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, away) = (folder.path().join("log"), folder.path().join("away"));
+    let mut store = FileStore::open(&path, 1_000, &quiet()).expect("a new log");
+    for sequence in 1..=2 {
+        store.commit(&batch(sequence, 1)).expect("kept");
+    }
+    std::fs::rename(&path, &away).expect("moved");
+    // Whoever comes now finds nothing, and counts from there.
+    let mut other = small(&path).expect("nobody has this one");
+    other.commit(&batch(1, 100)).expect("kept");
+    let lost = store.commit(&batch(3, 1));
+    assert!(matches!(lost, Err(CommitError::Unknown(_))), "{lost:?}");
+    for refused in [store.commit(&batch(3, 1)).map(drop), store.probe()] {
+        let Err(CommitError::NotKept(why)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(why.contains("another file was put in its place"), "{why}");
+    }
+    for sequence in 2..=9 {
+        other.commit(&batch(sequence, 100)).expect("kept");
+    }
+    assert_eq!((clicks_in(&path), clicks_in(&away)), (900, 2));
+    // It is well again when it has its place again.
+    drop(other);
+    std::fs::rename(&away, &path).expect("moved back");
+    store.commit(&batch(4, 1)).expect("kept");
+    assert_eq!(clicks_in(&path), 3);
+}
+
+#[test]
+fn hard_links_to_one_log_were_two_counters() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, link) = (folder.path().join("log"), folder.path().join("link"));
+    let mut store = FileStore::open(&path, 1_000, &quiet()).expect("a new log");
+    store.commit(&batch(1, 1)).expect("kept");
+    std::fs::hard_link(&path, &link).expect("a link");
+    let second = small(&link).map(drop);
+    assert!(matches!(second, Err(OpenError::Held { .. })), "{second:?}");
+    drop(store);
+    // Either would be replaced, and leave the other behind.
+    for name in [&path, &link] {
+        let error = small(name).map(drop).expect_err("it has two names");
+        assert!(
+            error.to_string().contains("2 names (hard links)"),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(&path).expect("it is there");
+    let mut store = small(&link).expect("it has one name");
+    store.commit(&batch(1, 1)).expect("kept");
+    assert_eq!(clicks_in(&link), 2);
+}
+
+#[test]
+fn a_link_to_a_log_that_is_not_there_yet_was_replaced_by_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, link) = (folder.path().join("log"), folder.path().join("link"));
+    std::os::unix::fs::symlink("log", &link).expect("a link");
+    let mut store = small(&link).expect("a new log");
+    for sequence in 1..=5 {
+        store.commit(&batch(sequence, 1)).expect("kept");
+    }
+    assert_eq!(
+        std::fs::read_link(&link).expect("a link still"),
+        Path::new("log")
+    );
+    assert_eq!(clicks_in(&path), 5);
+    // Where the system makes no file, it says why.
+    let nowhere = folder.path().join("nowhere");
+    std::os::unix::fs::symlink("no/folder", &nowhere).expect("a link");
+    let error = small(&nowhere).map(drop).expect_err("no folder");
+    assert!(error.to_string().contains("No such file"), "{error}");
+}
+
+#[test]
+fn what_is_no_file_is_not_replaced_by_one() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
+    let error = small(&path).map(drop).expect_err("a pipe");
+    assert!(
+        error.to_string().ends_with("pipe: this is no file"),
+        "{error}"
+    );
 }

@@ -16,7 +16,7 @@ pub use self::file::FileStore;
 pub use self::redis::RedisStore;
 pub use self::sqlite::SqliteStore;
 use super::name::Name;
-use super::setting::{Backend, CountingSetting};
+use super::setting::{Backend, CountingSetting, TOTAL_MAX};
 
 /// Totals by counter.
 pub type Totals = Vec<(Name, u64)>;
@@ -120,6 +120,13 @@ pub enum OpenError {
         /// What is wrong there.
         why: String,
     },
+    /// A number is kept that is higher than a counter's may be.
+    TooHigh {
+        /// The file.
+        path: PathBuf,
+        /// The number, or what is to be said of it.
+        number: String,
+    },
     /// The system refused something.
     Io {
         /// What was done to which file.
@@ -153,6 +160,12 @@ impl fmt::Display for OpenError {
                     "{path}: damaged at byte {offset}: {why}; nothing was changed"
                 )
             }
+            OpenError::TooHigh { path, number } => write!(
+                f,
+                "{}: {number} is more than the {TOTAL_MAX} that a counter can have; nothing was \
+                 changed",
+                path.display()
+            ),
             OpenError::Io { what, source } => write!(f, "{what}: {source}"),
         }
     }
