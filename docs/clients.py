@@ -7,7 +7,7 @@ says of the ended process (wait4). Needs two cores, curl, and what the subjects 
     ./docs/clients.py                the page docs/clients.md
     ./docs/clients.py --rounds 3 --only requests --out -
 
-Other programs that run meanwhile spoil it: it says how busy the machine was.
+Other programs that run meanwhile spoil it: where the machine does not become idle it measures nothing (fit.py).
 """
 
 import argparse
@@ -22,6 +22,9 @@ import sys
 import time
 import tomllib
 import urllib.request
+
+sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
+import fit  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -231,12 +234,12 @@ def fetch(prony, rounds):
 def main():
     words = options()
     prony = build_prony()
-    load = os.getloadavg()[0]
+    load = fit.load_before(words.out)
     parts = {"requests": lambda: requests(prony, words.rounds, words.seconds), "downloads": lambda: downloads(prony, words.rounds),
              "fetch": lambda: fetch(prony, words.rounds)}
     chosen = [words.only] if words.only else list(parts)
     page = "# Speed of the client, of downloads and of `prony fetch`\n\n"
-    page += (f"Written by `docs/clients.py`: {words.rounds} rounds in turn, medians; client and server on a core each of"
+    page += (f"Made by [clients.py](clients.py): {words.rounds} rounds in turn, medians; client and server on a core each of"
              f" {os.cpu_count()}, loopback, Linux {platform.release()}, {platform.machine()}. The load average before it was"
              f" {load:.2f}. The server is `prony serve`. Every ratio is one of pairs that ran one after the other.\n\n")
     page += "\n".join(parts[name]() for name in chosen)

@@ -7,7 +7,7 @@ Needs wrk, nginx, a C compiler, and an environment of Python with the hosts:
     /tmp/hosts/bin/pip install ./python bjoern==3.2.2 granian==2.8.7 gunicorn==27.0.1 flask==3.1.3
     ./docs/hosts.py --venv /tmp/hosts
 
-Other programs that run meanwhile spoil it.
+Other programs that run meanwhile spoil it: where the machine does not become idle it measures nothing (fit.py).
 """
 
 import argparse
@@ -23,6 +23,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
+import fit  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -301,9 +304,7 @@ def options():
 def main():
     chosen = options()
     prony, venv = built(), os.path.abspath(chosen.venv)
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"other programs run here (load average {load:.2f}): the figures are not fit to be kept", file=sys.stderr)
+    load = fit.load_before(chosen.out)
     lines = head(chosen, load)
 
     def chapter(title, rows, *before):

@@ -8,7 +8,7 @@ measured from outside and in the same way for both. Needs nginx, wrk and two cor
     ./docs/performance.py                  the table of docs/performance.md
     ./docs/performance.py --rounds 3 --seconds 2 --connections 100 --out -
 
-Other programs that run meanwhile spoil it: it says so when the machine is not idle.
+Other programs that run meanwhile spoil it: where the machine does not become idle it measures nothing (fit.py).
 """
 
 import argparse
@@ -26,6 +26,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
+import fit  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Each run has the next of these to itself: the kernel keeps a closed connection's port for a minute,
@@ -181,9 +184,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     binary = chosen.prony or built()
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        print(f"other programs run here (load average {load:.2f}): the figures are not fit to be kept", file=sys.stderr)
+    load = fit.load_before(chosen.out)
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         os.chmod(folder, 0o755)

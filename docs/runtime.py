@@ -8,7 +8,7 @@ another thread and back are those of the example `event_ping`. Needs two cores.
     ./docs/runtime.py                the page docs/runtime.md
     ./docs/runtime.py --rounds 3 --out -
 
-Other programs that run meanwhile spoil it: it says how busy the machine was.
+Other programs that run meanwhile spoil it: where the machine does not become idle it measures nothing (fit.py).
 """
 
 import argparse
@@ -19,6 +19,9 @@ import platform
 import statistics
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
+import fit  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -178,7 +181,7 @@ def document(rounds, load, made):
 def main():
     chosen = options()
     prony, example = build()
-    load = os.getloadavg()[0]
+    load = fit.load_before(chosen.out)
     made = (list(works(prony, chosen.rounds)), growth(prony, max(3, chosen.rounds // 2)),
             list(two(prony, chosen.rounds)), pinged(example, []), pinged(example, ["spin"]))
     text = document(chosen.rounds, load, made)
