@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,37 @@ PATIENCE = 30.0
 
 class LateError(Exception):
     """Something did not come in its time."""
+
+
+def listed(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Puts what is skipped onto the list of `./test`; makes it a failure where nothing may be."""
+    if not report.skipped:
+        return
+    told = report.longrepr
+    said = told[2].removeprefix("Skipped: ") if isinstance(told, tuple) else ""
+    # A failure that is expected is one more way to leave a test out.
+    reason = str(getattr(report, "wasxfail", said)) or "no reason given"
+    if os.environ.get("PRONY_SKIP_NOTHING", "") not in ("", "0"):
+        report.outcome = "failed"
+        vars(report).pop("wasxfail", None)
+        report.longrepr = f"{report.nodeid}: {reason}, and nothing may be skipped"
+    elif path := os.environ.get("PRONY_SKIPPED"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{report.nodeid}: {reason}\n")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    listed(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    listed(report)
+    return report
 
 
 @dataclass

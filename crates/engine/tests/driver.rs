@@ -62,7 +62,7 @@ fn on_kernel<F: Future<Output = ()>>(
 ) {
     let config = Config { driver, ..config };
     match run(&config, case) {
-        Err(error @ Error::RingUnavailable { .. }) => eprintln!("skipped: {error}"),
+        Err(error @ Error::RingUnavailable { .. }) => prony_testkit::skip(&error.to_string()),
         result => result.expect("the loop runs"),
     }
 }
@@ -1285,7 +1285,7 @@ fn on_both(case: impl Fn(Config)) {
             ..Config::default()
         };
         match run(&config, |_| async {}) {
-            Err(error @ Error::RingUnavailable { .. }) => eprintln!("skipped: {error}"),
+            Err(error @ Error::RingUnavailable { .. }) => prony_testkit::skip(&error.to_string()),
             _ => case(config),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! A test that needs a program asks [`need`] for it. Where the machine lacks
 //! it the test ends early and its name goes onto the list that `./test`
-//! prints; in CI, where `PRONY_SKIP_NOTHING=1`, that is a failure.
+//! prints; in CI, where `PRONY_SKIP_NOTHING=1`, that is a failure. No test is
+//! left out by any other way (`tests/house` looks for them), and what may be
+//! missing even in CI stands in [`EXCEPTIONS`], each with its reason.
 //!
 //! A test that plays seeds or rounds asks [`seeds`] how many: few in `./test`, which people wait
 //! for, and many in the long tier, where `PRONY_LONG=1`.
@@ -35,16 +37,52 @@ pub fn find(command: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
+/// What may be missing even where nothing may be skipped: a line each, `WHAT: REASON`.
+pub const EXCEPTIONS: &str = include_str!("../exceptions");
+
 /// Records that the calling test could not run, and why.
 ///
 /// # Panics
 /// Under `PRONY_SKIP_NOTHING=1`.
 pub fn skip(reason: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    skip_test(&calling_test(), reason);
+}
+
+/// The same for a test whose thread does not have its name.
+///
+/// # Panics
+/// Under `PRONY_SKIP_NOTHING=1`.
+pub fn skip_test(test: &str, reason: &str) {
     assert!(
-        env::var_os("PRONY_SKIP_NOTHING").is_none(),
+        env::var_os("PRONY_SKIP_NOTHING").is_none_or(|value| value.is_empty() || value == "0"),
         "{test}: {reason}, and nothing may be skipped"
     );
+    record(test, reason);
+}
+
+/// The same where `what` is missing, which is no failure if it is one of the [`EXCEPTIONS`].
+///
+/// # Panics
+/// Under `PRONY_SKIP_NOTHING=1`, unless `what` is excepted.
+pub fn skip_without(what: &str, reason: &str) {
+    match exception(what) {
+        Some(why) => record(&calling_test(), &format!("{reason} (excepted: {why})")),
+        None => skip(reason),
+    }
+}
+
+/// Why `what` may be missing everywhere; `None`: it may not.
+pub fn exception(what: &str) -> Option<&'static str> {
+    let mut lines = EXCEPTIONS.lines().filter_map(|line| line.split_once(": "));
+    lines.find(|(name, _)| *name == what).map(|(_, why)| why)
+}
+
+fn calling_test() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
+}
+
+/// Writes a line of the list that `./test` prints.
+fn record(test: &str, reason: &str) {
     eprintln!("skipped {test}: {reason}");
     let Some(list) = env::var_os("PRONY_SKIPPED") else {
         return;
@@ -53,7 +91,7 @@ pub fn skip(reason: &str) {
         .append(true)
         .create(true)
         .open(list)
-        .and_then(|mut file| writeln!(file, "{test}: {reason}"));
+        .and_then(|mut file| file.write_all(format!("{test}: {reason}\n").as_bytes()));
     written.expect("the list of skipped tests can be written");
 }
 

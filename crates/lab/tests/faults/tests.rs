@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use libtest_mimic::{Arguments, Failed, Trial as Test};
+use libtest_mimic::{Arguments, Completion, Trial as Test};
 use prony_base::{Nanos, Random};
 use prony_lab::build::{CommandSpec, Finished, Launcher};
 use prony_lab::launch::Wanted;
@@ -23,14 +23,7 @@ pub fn all() -> ExitCode {
         let missing = missing(isolation);
         let mut add = |name: &str, test: fn(Isolation)| {
             let name = format!("{kind}::{name}");
-            if let Some(why) = &missing {
-                skipped(&name, why);
-            }
-            let run = move || -> Result<(), Failed> {
-                test(isolation);
-                Ok(())
-            };
-            tests.push(Test::test(name, run).with_ignored_flag(missing.is_some()));
+            tests.push(unless(missing.clone(), &name, move || test(isolation)));
         };
         add(
             "a_good_subject_is_measured_whole",
@@ -83,28 +76,22 @@ pub fn all() -> ExitCode {
         }
     }
     add_networks(&mut tests);
-    let missing_wrk =
-        (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
-    if let Some(why) = &missing_wrk {
-        skipped("wrk_checks_the_reference", why);
-    }
-    let wrk = || -> Result<(), Failed> {
-        wrk_checks_the_reference();
-        Ok(())
-    };
-    tests
-        .push(Test::test("wrk_checks_the_reference", wrk).with_ignored_flag(missing_wrk.is_some()));
-    let missing = missing_user();
-    if let Some(why) = &missing {
-        skipped("an_ordinary_user_can_measure", why);
-    }
-    let user = || -> Result<(), Failed> {
-        an_ordinary_user_can_measure();
-        Ok(())
-    };
-    tests.push(
-        Test::test("an_ordinary_user_can_measure", user).with_ignored_flag(missing.is_some()),
-    );
+    let wrk = (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
+    tests.push(unless(
+        wrk,
+        "wrk_checks_the_reference",
+        wrk_checks_the_reference,
+    ));
+    tests.push(unless(
+        missing_user(),
+        "an_ordinary_user_can_measure",
+        an_ordinary_user_can_measure,
+    ));
+    tests.push(unless(
+        None,
+        "what_a_machine_lacks_took_tests_away_without_a_word",
+        what_a_machine_lacks_took_tests_away_without_a_word,
+    ));
     let mut arguments = Arguments::from_args();
     // Trials share the two cores that they are pinned to.
     arguments.test_threads = Some(1);
@@ -116,44 +103,62 @@ fn add_networks(tests: &mut Vec<Test>) {
     let without = missing(NAMESPACES).or_else(networks::missing);
     for (name, test) in networks::TESTS {
         let name = format!("namespaces::{name}");
-        add_unless(tests, &name, without.clone(), move || test(NAMESPACES));
+        tests.push(unless(without.clone(), &name, move || test(NAMESPACES)));
     }
     let name = "an_ordinary_user_has_networks_too";
     let without = without.or_else(missing_user);
-    add_unless(tests, name, without, || {
+    tests.push(unless(without, name, || {
         networks::an_ordinary_user_has_networks_too(&stage_of_user());
-    });
+    }));
     let name = "fallback::a_network_without_namespaces_is_refused";
-    add_unless(tests, name, missing(FALLBACK), || {
+    tests.push(unless(missing(FALLBACK), name, || {
         networks::a_network_without_namespaces_is_refused(FALLBACK);
-    });
+    }));
 }
 
-/// Adds a test that is skipped where something is missing.
-fn add_unless(
-    tests: &mut Vec<Test>,
-    name: &str,
-    missing: Option<String>,
-    test: impl FnOnce() + Send + 'static,
-) {
-    if let Some(why) = &missing {
-        skipped(name, why);
-    }
-    let run = move || -> Result<(), Failed> {
-        test();
-        Ok(())
+/// A test that is skipped where something is missing, once its turn comes: one that was not
+/// asked for is not named.
+fn unless(missing: Option<String>, name: &str, test: impl FnOnce() + Send + 'static) -> Test {
+    let own = name.to_owned();
+    Test::ignorable_test(name, move || match missing {
+        Some(why) => {
+            prony_testkit::skip_test(&own, &why);
+            Ok(Completion::ignored_with(why))
+        }
+        None => {
+            test();
+            Ok(Completion::Completed)
+        }
+    })
+}
+
+/// This program again, on a machine without a single command.
+fn what_a_machine_lacks_took_tests_away_without_a_word() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let list = folder.path().join("list");
+    let lacking = [
+        "namespaces::a_good_subject_is_measured_whole",
+        "fallback::a_good_subject_is_measured_whole",
+        "namespaces::a_network_limits_what_passes_and_is_told",
+        "wrk_checks_the_reference",
+    ];
+    let without_commands = |name: &str, nothing: &str| {
+        let mut command = Command::new(std::env::current_exe().expect("this binary"));
+        command.args(["--exact", name]);
+        command.env("PATH", "/nowhere").env("PRONY_SKIPPED", &list);
+        let output = command.env("PRONY_SKIP_NOTHING", nothing).output();
+        let output = output.expect("it starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), said)
     };
-    tests.push(Test::test(name, run).with_ignored_flag(missing.is_some()));
-}
-
-/// Adds a line to the list that `./test` shows at its end.
-fn skipped(name: &str, why: &str) {
-    use std::io::Write;
-    eprintln!("skipped: {name}: {why}");
-    if let Some(list) = std::env::var_os("PRONY_SKIPPED")
-        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).open(list)
-    {
-        let _ = writeln!(file, "lab faults {name}: {why}");
+    for name in lacking {
+        let (passed, said) = without_commands(name, "0");
+        assert!(passed && said.contains(" 1 ignored;"), "{name}: {said}");
+        let listed = std::fs::read_to_string(&list).expect("what was skipped");
+        let last = listed.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("{name}: ")), "{listed}");
+        let (passed, said) = without_commands(name, "1");
+        assert!(!passed && said.contains(" 1 failed;"), "{name}: {said}");
     }
 }
 

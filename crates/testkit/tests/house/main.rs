@@ -1,12 +1,16 @@
 //! The rules of the house (ARCHITECTURE.md, STYLE.md), as far as a program can
 //! check them. Each failure names file and line.
 
+mod early;
+mod source;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use source::{Source, sources, walk};
 
 /// Crates that do no I/O and read no clock.
-const PURE: [&str; 4] = ["wire", "stats", "findings", "report"];
+const PURE: [&str; 5] = ["wire", "record", "stats", "findings", "report"];
 /// Crates in which `unsafe` is allowed, and in which files of them.
 const UNSAFE: [(&str, &str); 4] = [
     ("engine", ""),
@@ -26,8 +30,6 @@ const IMPURE: [&str; 9] = [
     "clock::",
     "println!",
 ];
-/// The subject that is built on these crates, and held to their rules.
-const OWN_SUBJECT: &str = "subjects/rust/prony-clicky";
 /// Tests that may sleep, each with the reason; no other does.
 const SLEEPERS: [(&str, &str); 5] = [
     (
@@ -94,91 +96,6 @@ fn arrows() -> BTreeMap<&'static str, &'static [&'static str]> {
         ),
         ("testkit", &["base"]),
     ])
-}
-
-struct Source {
-    /// Path from the root of the repository.
-    path: String,
-    krate: String,
-    lines: Vec<String>,
-}
-
-impl Source {
-    /// Whether the file holds tests only.
-    fn is_test(&self) -> bool {
-        ["/tests/", "/benches/", "/examples/", "/fuzz/"]
-            .iter()
-            .any(|part| self.path.contains(part))
-            || self.path.ends_with("tests.rs")
-    }
-
-    /// Number of lines before the module of tests.
-    fn length(&self) -> usize {
-        if self.is_test() {
-            return 0;
-        }
-        self.lines
-            .iter()
-            .position(|line| line.trim() == "#[cfg(test)]")
-            .unwrap_or(self.lines.len())
-    }
-
-    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let lines = self.lines.iter().take(self.length()).enumerate();
-        lines
-            .map(|(index, line)| (index + 1, line.as_str()))
-            .filter(|(_, line)| !line.trim_start().starts_with("//"))
-    }
-}
-
-fn walk(folder: &Path, visit: &mut dyn FnMut(PathBuf)) {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return;
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
-    for path in paths {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if path.is_dir()
-            && !["target", "node_modules", ".git", "subjects", "corpus"].contains(&name.as_str())
-        {
-            walk(&path, visit);
-        } else if path.is_file() {
-            visit(path);
-        }
-    }
-}
-
-fn sources() -> Vec<Source> {
-    let root = prony_testkit::root();
-    let mut found = Vec::new();
-    let mut visit = |path: PathBuf| {
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            let relative = path
-                .strip_prefix(&root)
-                .expect("below the root")
-                .to_string_lossy()
-                .into_owned();
-            let krate = match relative.starts_with("crates/") {
-                true => relative.split('/').nth(1).unwrap_or_default().to_owned(),
-                false => OWN_SUBJECT.to_owned(),
-            };
-            let text = fs::read_to_string(&path).expect("a source file is text");
-            found.push(Source {
-                path: relative,
-                krate,
-                lines: text.lines().map(str::to_owned).collect(),
-            });
-        }
-    };
-    walk(&root.join("crates"), &mut visit);
-    walk(&root.join(OWN_SUBJECT), &mut visit);
-    assert!(found.len() > 20, "the sources were found");
-    found
 }
 
 /// Fails with one line for each breach.
@@ -252,13 +169,8 @@ fn unsafe_stays_where_it_is_allowed_and_says_why() {
             .iter()
             .any(|&(krate, file)| source.krate == krate && (file.is_empty() || file == name))
             || source.is_test();
-        for (line, text) in source.code() {
-            let is_unsafe = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern"]
-                .iter()
-                .any(|form| text.contains(form));
-            if is_unsafe && !allowed {
-                breaches.push(format!("{}:{line}: unsafe outside {UNSAFE:?}", source.path));
-            }
+        for line in source.unsafe_code().filter(|_| !allowed) {
+            breaches.push(format!("{}:{line}: unsafe outside {UNSAFE:?}", source.path));
         }
     }
     for (krate, _) in arrows() {
@@ -300,70 +212,200 @@ fn nothing_is_left_for_later() {
 #[test]
 fn no_test_sleeps() {
     let mut breaches = Vec::new();
-    let sleeps = |source: &Source| SLEEPERS.iter().any(|&(path, _)| source.path == path);
-    for source in sources().into_iter().filter(|source| !sleeps(source)) {
-        let tests = if source.is_test() { 0 } else { source.length() };
-        for (index, text) in source.lines.iter().enumerate().skip(tests) {
+    let sleeps = |source: &&Source| SLEEPERS.iter().any(|&(path, _)| source.path == path);
+    for source in sources().iter().filter(|source| !sleeps(source)) {
+        for (line, text) in source.test_code() {
             if text.contains(concat!("thread::sl", "eep")) {
-                breaches.push(format!("{}:{}: a test that sleeps", source.path, index + 1));
+                breaches.push(format!("{}:{line}: a test that sleeps", source.path));
             }
         }
     }
     assert_none(&breaches);
 }
 
-/// Where a function begins, its indentation and its name.
-fn function_start(line: &str) -> Option<(usize, &str)> {
-    let trimmed = line.trim_start();
-    let mut words = trimmed.split_whitespace();
-    let qualifiers = [
-        "pub",
-        "pub(crate)",
-        "pub(super)",
-        "const",
-        "async",
-        "unsafe",
-    ];
-    let first = words.find(|word| !qualifiers.contains(word))?;
-    let name = words.next()?;
-    (first == "fn" && !line.trim_end().ends_with(';')).then(|| (line.len() - trimmed.len(), name))
-}
-
 #[test]
 fn functions_fit_on_a_screen_and_files_in_a_head() {
     let mut breaches = Vec::new();
     for source in sources() {
-        if source.length() > FILE_LINES_MAX {
+        let length = source.length();
+        if length > FILE_LINES_MAX {
             breaches.push(format!(
-                "{}: {} lines without tests, more than {FILE_LINES_MAX}",
-                source.path,
-                source.length()
+                "{}: {length} lines without tests, more than {FILE_LINES_MAX}",
+                source.path
             ));
         }
-        let mut open: Option<(usize, usize, String)> = None;
-        for (index, line) in source.lines.iter().enumerate() {
-            if let Some((indent, name)) = function_start(line) {
-                open = Some((index, indent, name.to_owned()));
-            }
-            let Some((start, indent, name)) = &open else {
-                continue;
+        for function in &source.functions {
+            let lines_max = match source.is_test() {
+                true => TEST_LINES_MAX,
+                false => FUNCTION_LINES_MAX,
             };
-            if line.len() == indent + 1 && line.ends_with('}') && line[..*indent].trim().is_empty()
+            let (name, lines) = (&function.name, function.last - function.first + 1);
+            if lines > lines_max {
+                breaches.push(format!(
+                    "{}:{}: {name} has {lines} lines",
+                    source.path, function.first
+                ));
+            }
+        }
+    }
+    assert_none(&breaches);
+}
+
+/// Text before and after an item that is only there in tests, which once hid all that follows.
+const EARLY_ITEM: &str = "fn before() {
+    unsafe { a() }
+}
+#[cfg(test)]
+use a::{b, c};
+struct S;
+impl S {
+    #[cfg(test)]
+    fn only_in_tests() {
+        unsafe { b() }
+    }
+}
+fn after() {
+    unsafe { c() }
+}
+macro_rules! m {
+    () => {
+        fn in_a_macro() {
+            unsafe { d() }
+        }
+    };
+}
+#[cfg(all(test, not(loom)))]
+mod tests {
+    fn helper() { unsafe { e() } }
+}
+";
+
+#[test]
+fn what_stands_behind_an_early_item_of_tests_was_not_looked_at() {
+    let source = Source::of("crates/base/src/some.rs", EARLY_ITEM);
+    assert_eq!(source.unsafe_code().collect::<Vec<_>>(), [2, 14, 19]);
+    let names: Vec<&str> = source.functions.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(
+        names,
+        ["before", "only_in_tests", "after", "in_a_macro", "helper"]
+    );
+    assert_eq!(source.length(), EARLY_ITEM.lines().count() - 2 - 4 - 4);
+    assert!(source.code().any(|(_, text)| text == "fn after() {"));
+    let odd = "fn f() {\n    #[cfg(test)]\n    g();\n}\n";
+    assert_eq!(Source::of("crates/base/src/odd.rs", odd).unplaced, [2]);
+}
+
+#[test]
+fn each_mark_of_a_test_is_on_an_item_that_this_program_knows() {
+    let mut breaches = Vec::new();
+    for source in sources() {
+        let lines = source.unplaced.iter();
+        breaches.extend(lines.map(|line| {
+            format!(
+                "{}:{line}: cfg(test) on what tests/house/source.rs cannot place",
+                source.path
+            )
+        }));
+    }
+    assert_none(&breaches);
+}
+
+/// Names that stand where a test is left out, in a function that must then say so.
+const LEAVING_OUT: [&str; 4] = [
+    "RingUnavailable",
+    "ignored_with",
+    "with_ignored_flag",
+    "ignorable_test",
+];
+/// What is compiled or not may hang on this in tests: Miri is an exception, and loom is a step
+/// of its own.
+const CONDITIONS: [&str; 5] = ["test", "miri", "loom", "all", "not"];
+
+#[test]
+fn what_a_machine_cannot_run_could_vanish_without_a_word() {
+    let mut breaches = Vec::new();
+    for source in sources() {
+        let functions = source.functions.iter().filter(|function| {
+            // In code that is measured these have their ordinary meaning.
+            source.is_test_line(function.first)
+        });
+        for function in functions {
+            let named = |name: &&&str| function.names.iter().any(|own| own == **name);
+            if let Some(name) = LEAVING_OUT.iter().find(named)
+                && !early::says_so(&function.names)
             {
-                let lines_max = if source.is_test() {
-                    TEST_LINES_MAX
-                } else {
-                    FUNCTION_LINES_MAX
-                };
-                if index - start + 1 > lines_max {
-                    breaches.push(format!(
-                        "{}:{}: {name} has {} lines",
-                        source.path,
-                        start + 1,
-                        index - start + 1
-                    ));
-                }
-                open = None;
+                breaches.push(format!(
+                    "{}:{}: {} has {name} without prony_testkit::skip",
+                    source.path, function.first, function.name
+                ));
+            }
+        }
+        for condition in source.conditions.iter().filter(|condition| {
+            let known = |word: &String| CONDITIONS.contains(&word.as_str());
+            source.is_test_line(condition.line) && !condition.words.iter().all(known)
+        }) {
+            breaches.push(format!(
+                "{}:{}: a test hangs on cfg({})",
+                source.path,
+                condition.line,
+                condition.words.join(" ")
+            ));
+        }
+    }
+    assert_none(&breaches);
+}
+
+/// Tests that may return early without a word, each with the reason.
+const RETURNING: [(&str, &str, &str); 5] = [
+    (
+        "crates/http/tests/client_faults.rs",
+        "no_descriptor_is_left",
+        "is the process without descriptors, whose words the rest of the test reads",
+    ),
+    (
+        "crates/http/tests/sim.rs",
+        "a_thousand_worlds",
+        "plays the one world that PRONY_SEED names, for whoever looks into it",
+    ),
+    (
+        "crates/testkit/tests/skips.rs",
+        "plays_a_part",
+        "is the process that the tests beside it start",
+    ),
+    (
+        "subjects/rust/prony-clicky/tests/disk.rs",
+        "on_the_disk_durable_clicks",
+        "is the process on a small disk, whose words the test beside it reads",
+    ),
+    (
+        "subjects/rust/prony-clicky/tests/disk.rs",
+        "on_the_disk_clicks_in_memory",
+        "is the process on a small disk, whose words the test beside it reads",
+    ),
+];
+
+#[test]
+fn no_test_ends_early_without_a_word() {
+    let mut breaches = Vec::new();
+    let mut programs: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+    for source in sources() {
+        programs.entry(source.program()).or_default().push(source);
+    }
+    for program in programs.values() {
+        let known = early::saying_so(program);
+        for source in program {
+            let tests = source.tests.iter().filter(|test| {
+                let mut may = RETURNING.iter();
+                !may.any(|&(path, name, _)| source.path == path && test.name == name)
+            });
+            for test in tests {
+                let silent = test.returns.iter().filter(|way| !way.is_said(&known));
+                breaches.extend(silent.map(|way| {
+                    format!(
+                        "{}:{}: {} ends here without prony_testkit::skip",
+                        source.path, way.line, test.name
+                    )
+                }));
             }
         }
     }
@@ -379,6 +421,63 @@ fn the_program_is_a_library_call() {
         "main.rs has {} lines",
         main.lines().count()
     );
+}
+
+/// What a page says of how busy the machine was before it was measured.
+fn load_average(page: &str) -> Option<f64> {
+    let (_, rest) = page.split_once("oad average before ")?;
+    let number = |word: &str| word.trim_end_matches(['.', ';']).parse().ok();
+    rest.split_whitespace().find_map(number)
+}
+
+#[test]
+fn figures_were_kept_that_their_own_script_calls_unfit() {
+    let docs = prony_testkit::root().join("docs");
+    let fit = fs::read_to_string(docs.join("fit.py")).expect("docs/fit.py");
+    let limit = fit
+        .lines()
+        .find_map(|line| line.strip_prefix("LOAD_MAX = "));
+    let limit: f64 = limit.and_then(|text| text.parse().ok()).expect("its limit");
+    let (mut breaches, mut scripts) = (Vec::new(), 0);
+    for entry in fs::read_dir(&docs).expect("docs").flatten() {
+        let path = entry.path();
+        let is_script = path.extension().is_some_and(|extension| extension == "py");
+        if !is_script || path.ends_with("fit.py") {
+            continue;
+        }
+        scripts += 1;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let script = fs::read_to_string(&path).expect("a script");
+        if !script.contains("fit.load_before(") {
+            breaches.push(format!(
+                "docs/{name}: does not ask fit.py whether the machine is idle"
+            ));
+        }
+        let page = fs::read_to_string(path.with_extension("md")).expect("its page");
+        let has_figures = page.lines().any(|line| line.starts_with('|'));
+        match load_average(&page) {
+            _ if page.contains("**Withdrawn**") && !has_figures => {}
+            Some(load) if load <= limit => {}
+            load => breaches.push(format!(
+                "the page of docs/{name} keeps figures of a load average of {load:?}, more than {limit}"
+            )),
+        }
+    }
+    assert!(scripts >= 4, "the scripts were found");
+    assert_none(&breaches);
+}
+
+#[test]
+fn a_load_average_is_read_as_the_scripts_write_it() {
+    assert_eq!(
+        load_average("Linux; load average before it began: 1.54.\n\n| a"),
+        Some(1.54)
+    );
+    assert_eq!(
+        load_average("The load average before it was 0.61. The server"),
+        Some(0.61)
+    );
+    assert_eq!(load_average("| no | average |"), None);
 }
 
 #[test]

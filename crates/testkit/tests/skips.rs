@@ -1,0 +1,91 @@
+//! A test that cannot run is listed, and is a failure where nothing may be skipped: each
+//! case is played by this program as a process of its own.
+
+use std::fs;
+use std::process::Command;
+
+/// What the process that is started does: the name of one of [`PARTS`].
+const PART: &str = "PRONY_TESTKIT_PART";
+const PARTS: [(&str, fn()); 4] = [
+    ("reason", || prony_testkit::skip("the moon is full")),
+    ("command", || {
+        assert_eq!(prony_testkit::need("no-such-command"), None);
+    }),
+    ("excepted", || {
+        prony_testkit::skip_without("cpp/drogon", "no Drogon");
+    }),
+    ("not excepted", || {
+        prony_testkit::skip_without("c/nginx", "no nginx");
+    }),
+];
+
+#[test]
+fn plays_a_part() {
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
+    let (_, play) = PARTS.iter().find(|(name, _)| *name == part).expect("one");
+    play();
+}
+
+/// Whether the test passed, and the list of what was skipped.
+fn played(part: &str, nothing: Option<&str>) -> (bool, String) {
+    let list = std::env::temp_dir().join(format!(
+        "prony-skips-{}-{part}-{}",
+        std::process::id(),
+        nothing.unwrap_or("unset")
+    ));
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--exact", "plays_a_part"]).env(PART, part);
+    command.env("PRONY_SKIPPED", &list);
+    match nothing {
+        Some(value) => command.env("PRONY_SKIP_NOTHING", value),
+        None => command.env_remove("PRONY_SKIP_NOTHING"),
+    };
+    let passed = command.output().expect("it starts").status.success();
+    let said = fs::read_to_string(&list).unwrap_or_default();
+    let _ = fs::remove_file(list);
+    (passed, said)
+}
+
+#[test]
+fn what_is_skipped_is_listed_with_its_reason() {
+    for nothing in [None, Some("0"), Some("")] {
+        let (passed, said) = played("reason", nothing);
+        assert!(passed);
+        assert!(said.ends_with(": the moon is full\n"), "{said}");
+    }
+    let (passed, said) = played("command", None);
+    assert!(passed);
+    assert!(said.ends_with(": no-such-command is not on this machine\n"));
+}
+
+#[test]
+fn where_nothing_may_be_skipped_it_is_a_failure() {
+    for part in ["reason", "command", "not excepted"] {
+        assert_eq!(played(part, Some("1")), (false, String::new()), "{part}");
+    }
+}
+
+#[test]
+fn an_exception_is_no_failure_and_is_listed_all_the_same() {
+    for nothing in [None, Some("1")] {
+        let (passed, said) = played("excepted", nothing);
+        assert!(passed);
+        let told = "no Drogon (excepted: Debian 12 has no package of Drogon)\n";
+        assert!(said.ends_with(told), "{said}");
+    }
+}
+
+#[test]
+fn each_exception_has_a_name_and_a_reason_and_is_of_something_that_is_there() {
+    let root = prony_testkit::root();
+    assert!(!prony_testkit::EXCEPTIONS.is_empty());
+    for line in prony_testkit::EXCEPTIONS.lines() {
+        let (what, why) = line.split_once(": ").expect("`WHAT: REASON`");
+        assert!(why.len() > 10, "{line}");
+        let subject = root.join("subjects").join(what).join("subject.toml");
+        assert!(what == "miri" || subject.is_file(), "{line}");
+        assert_eq!(prony_testkit::exception(what), Some(why));
+    }
+}
