@@ -587,7 +587,6 @@ def prepare(name, folder, build_folder, prony):
     expect(subject["name"] == folder.name, f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
     values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
-    build_folder.mkdir(parents=True, exist_ok=True)
     build(subject, folder, values)
     [command] = fill([subject["version"]["cmd"]], values)
     version = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60).stdout.strip()
@@ -705,7 +704,7 @@ def all_folders():
 def main():
     parser = argparse.ArgumentParser(description="Check the click counters, backing services and fronts.")
     parser.add_argument("subjects", nargs="*", metavar="LANGUAGE/NAME", help="default: all")
-    parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
+    parser.add_argument("--build", metavar="DIR", help="keep what is built here, for the next time (default: a directory that is removed)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary")
     parser.add_argument("--seed", type=int, default=1, help="chooses the moments at which they are ended (default: 1)")
     args = parser.parse_args()

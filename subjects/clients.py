@@ -337,7 +337,6 @@ def prepare(name, folder, build_folder, prony):
     values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
     if any("{prony}" in word for word in subject["client"]["cmd"]) and shutil.which(prony) is None:
         raise NotRun(f"there is no {prony}: give its path with --prony")
-    build_folder.mkdir(parents=True, exist_ok=True)
     build(subject, folder, values)
     [command] = fill([subject["version"]["cmd"]], values)
     version = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60).stdout.strip()
@@ -382,7 +381,7 @@ def all_clients():
 def main():
     parser = argparse.ArgumentParser(description="Check the subjects that are clients.")
     parser.add_argument("subjects", nargs="*", metavar="LANGUAGE/NAME", help="default: all")
-    parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
+    parser.add_argument("--build", metavar="DIR", help="keep what is built here, for the next time (default: a directory that is removed)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary")
     parser.add_argument("--measure", action="store_true", help="print rates and CPU times, and check nothing")
     args = parser.parse_args()

@@ -20,6 +20,9 @@ import sys
 import tempfile
 import tomllib
 
+sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import building  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 TIMEOUT_S = 120
 COUNTS = [1, 2, 7, 1000]
@@ -167,12 +170,10 @@ def check_needs(needs):
 
 
 def build(subject, folder, values):
-    if "build" not in subject:
-        return
-    quoted = {name: shlex.quote(value) for name, value in values.items()}
-    [command] = fill([subject["build"]["cmd"]], quoted)
-    done = subprocess.run(["sh", "-c", command], cwd=folder, timeout=subject["build"]["timeout_s"])
-    expect(done.returncode == 0, f"build ended with {done.returncode}")
+    try:
+        print(f"build: {folder.parent.name}/{folder.name} {building.build(subject, folder, values)}", flush=True)
+    except building.Failed as reason:
+        raise Wrong(str(reason)) from None
 
 
 def variants(subject):
@@ -199,7 +200,6 @@ def check(folder, build_folder, prony):
     values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
     if any("{prony}" in word for word in subject["program"]["cmd"]) and shutil.which(prony) is None:
         raise NotRun(f"there is no {prony}: give its path with --prony")
-    build_folder.mkdir(parents=True, exist_ok=True)
     build(subject, folder, values)
     version = subprocess.run(
         ["sh", "-c", *fill([subject["version"]["cmd"]], values)], cwd=folder, capture_output=True, text=True, timeout=60
@@ -220,7 +220,7 @@ def all_programs():
 def main():
     parser = argparse.ArgumentParser(description="Check the subjects that are programs.")
     parser.add_argument("subjects", nargs="*", metavar="LANGUAGE/NAME", help="default: all")
-    parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
+    parser.add_argument("--build", metavar="DIR", help="keep what is built here, for the next time (default: a directory that is removed)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
     args = parser.parse_args()
     folders = [HERE / name for name in args.subjects] or all_programs()
@@ -230,10 +230,12 @@ def main():
     worst = 0
     with tempfile.TemporaryDirectory(prefix="prony-programs-") as scratch:
         root = pathlib.Path(args.build).resolve() if args.build else pathlib.Path(scratch)
+        # For one subject alone the folder is its own.
+        own = len(folders) == 1 and args.build
         for folder in folders:
             name = f"{folder.parent.name}/{folder.name}"
             try:
-                check(folder, root / name, args.prony)
+                check(folder, root if own else root / name, args.prony)
             except NotRun as reason:
                 print(f"programs: {name} not run: {reason}")
                 worst = worst or 3

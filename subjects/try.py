@@ -27,6 +27,7 @@ import urllib.error
 import urllib.request
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import building  # noqa: E402
 import conformance  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -63,16 +64,6 @@ def check_needs(needs):
         remedy = packages.get("debian") or packages.get("any") or "nothing known"
         when = f" ({packages['when']})" if "when" in packages else ""
         raise NotRun(f"missing: {', '.join(missing)}; to change it: {remedy}{when}")
-
-
-def build(subject, values, folder):
-    if "build" not in subject:
-        return
-    started = time.monotonic()
-    done = shell(subject["build"]["cmd"], values, folder, subject["build"]["timeout_s"])
-    if done.returncode != 0:
-        raise Wrong(f"build ended with status {done.returncode}")
-    print(f"try: built in {time.monotonic() - started:.1f} s")
 
 
 def answers(url):
@@ -216,10 +207,10 @@ def check_counts(counts, values):
         raise Wrong(f"one request raised its counts by {rise - own}")
 
 
-def exercise_by(script, args):
+def exercise_by(script, args, build_folder):
     """Clients are held against what their peers count, and click counters to what they keep, by scripts of their own."""
-    script = [sys.executable, str(HERE / script), args.subject, "--prony", args.prony]
-    status = subprocess.run(script + (["--build", args.build] if args.build else [])).returncode
+    script = [sys.executable, str(HERE / script), args.subject, "--prony", args.prony, "--build", str(build_folder)]
+    status = subprocess.run(script).returncode
     if status == 3:
         raise NotRun("see above")
     if status != 0:
@@ -309,9 +300,8 @@ def trial(args, folder, scratch):
         raise Wrong(f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
     build_folder = pathlib.Path(args.build).resolve() if args.build else scratch / "build"
-    build_folder.mkdir(parents=True, exist_ok=True)
     values = {"dir": str(folder), "build": str(build_folder), "prony": args.prony}
-    build(subject, values, folder)
+    print(f"try: {building.build(subject, folder, values)}", flush=True)
     version = shell(subject["version"]["cmd"], values, folder, 60, capture_output=True, text=True).stdout.strip()
     print(f"try: {version}")
     if not version or "\n" in version:
@@ -319,9 +309,9 @@ def trial(args, folder, scratch):
     if "program" in subject:
         exercise_program(subject, values, args.count, args.threads)
     if "client" in subject:
-        exercise_by("clients.py", args)
+        exercise_by("clients.py", args, build_folder)
     if subject["role"] in ("backing", "front") or subject["name"].endswith("clicky"):
-        exercise_by("clicky.py", args)
+        exercise_by("clicky.py", args, build_folder)
         print(f"try: {args.subject} ok")
         return
     if subject["role"] in ("program", "client"):
@@ -339,7 +329,7 @@ def trial(args, folder, scratch):
 def main():
     parser = argparse.ArgumentParser(description="Build, start, check and stop one subject.")
     parser.add_argument("subject", help="LANGUAGE/NAME, or the path of a folder with a subject.toml")
-    parser.add_argument("--build", metavar="DIR", help="keep what is built here (default: a directory that is removed)")
+    parser.add_argument("--build", metavar="DIR", help="keep what is built here, for the next time (default: a directory that is removed)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--count", type=int, default=1000, help="size of a program's works (default: 1000)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
@@ -354,7 +344,7 @@ def main():
         except NotRun as reason:
             print(f"try: {args.subject} not run: {reason}")
             return 3
-        except (Wrong, conformance.Failed, OSError, subprocess.TimeoutExpired) as reason:
+        except (Wrong, building.Failed, conformance.Failed, OSError, subprocess.TimeoutExpired) as reason:
             print(f"try: {args.subject} FAIL: {reason}")
             return 1
     return 0

@@ -8,37 +8,54 @@ mod common;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
+use std::time::Instant;
 
 /// Exit status of the scripts for a subject that this machine lacks something for.
 const NOT_RUN: i32 = 3;
 
 /// What is built here is asked what it does, not how fast: Rust's subjects are built in a
 /// fraction of the time. (Each program, where it is measured, is built as its file says.)
-const FAST_TO_BUILD: [(&str, &str); 3] = [
+const FAST_TO_BUILD: [(&str, &str); 4] = [
     ("CARGO_PROFILE_RELEASE_LTO", "off"),
     ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
-    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0"),
+    ("PIP_NO_COMPILE", "1"),
 ];
 
-/// What a script in `subjects` says of one of them, whose builds are kept in `builds`.
-fn holds(script: &str, subject: &str, builds: &str) {
+/// What builds of subjects get here beside what their files say. What lies between Rust's sources and
+/// its programs has one folder, so that a crate of one version is compiled once for all subjects.
+fn build_environment() -> Vec<(&'static str, String)> {
+    let between = prony_testkit::root().join(".prony/test-subjects/cargo");
+    let mut all: Vec<(&str, String)> = FAST_TO_BUILD
+        .map(|(name, value)| (name, value.to_owned()))
+        .into();
+    all.push(("CARGO_BUILD_BUILD_DIR", between.display().to_string()));
+    let names: Vec<&str> = all.iter().map(|&(name, _)| name).collect();
+    all.push(("PRONY_PASS_ENV", names.join(",")));
+    all
+}
+
+/// What a script in `subjects` says of one of them. Its build is kept, and used by all scripts.
+/// What it took is seen with `-- --show-output`.
+fn holds(script: &str, subject: &str) {
     let Some(python) = prony_testkit::need("python3") else {
         return;
     };
     let root = prony_testkit::root();
     let build = root
-        .join(".prony")
-        .join(builds)
+        .join(".prony/test-subjects")
         .join(subject.replace('/', "-"));
+    let began = Instant::now();
     let output = Command::new(python)
         .arg(root.join("subjects").join(script))
         .args([subject, "--prony", common::PRONY, "--build"])
         .arg(build)
-        .envs(FAST_TO_BUILD)
+        .envs(build_environment())
         .output()
         .expect("the script runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
+    eprintln!("{subject}: {:.1?} in all\n{text}", began.elapsed());
     match output.status.code() {
         Some(0) => {}
         Some(NOT_RUN) => {
@@ -49,13 +66,13 @@ fn holds(script: &str, subject: &str, builds: &str) {
 }
 
 fn holds_to_the_contract(subject: &str) {
-    holds("try.py", subject, "test-subjects");
+    holds("try.py", subject);
 }
 
 /// Each work at several counts, on one thread and on two, in every build: the counts, the
 /// bytes and the checksums; and what it must refuse.
 fn does_its_works_as_agreed(subject: &str) {
-    holds("programs.py", subject, "test-programs");
+    holds("programs.py", subject);
 }
 
 macro_rules! subjects {
@@ -116,7 +133,7 @@ programs! {
 fn counts_as_its_peer_does(subject: &str) {
     // Without nginx they are held against a smaller server: still, but that is said.
     let _nginx = prony_testkit::need("nginx");
-    holds("clients.py", subject, "test-clients");
+    holds("clients.py", subject);
 }
 
 macro_rules! clients {
@@ -136,16 +153,29 @@ clients! {
     go_net_http_client: "go/net-http-client",
     node_undici: "node/undici",
     python_httpx: "python/httpx",
-    rust_oha: "rust/oha",
     rust_prony_client: "rust/prony-client",
     rust_prony_io: "rust/prony-io",
     rust_prony_load: "rust/prony-load",
     rust_reqwest: "rust/reqwest",
 }
 
+/// Tools of others, whose builds take minutes: only in the long tier. They are clients.
+const FOREIGN: [&str; 1] = ["rust/oha"];
+
+#[test]
+fn foreign_tools_count_as_their_peer_does() {
+    if !prony_testkit::long() {
+        eprintln!("this belongs to the long tier: ./test long");
+        return;
+    }
+    for subject in FOREIGN {
+        counts_as_its_peer_does(subject);
+    }
+}
+
 /// What a click counter answers and keeps, with every backend; and what stands around one.
 fn keeps_what_it_counts(subject: &str) {
-    holds("clicky.py", subject, "test-clicky");
+    holds("clicky.py", subject);
 }
 
 macro_rules! clicky {
@@ -210,6 +240,54 @@ fn no_subject_is_left_out_here() {
     };
     assert_eq!(found, tested(SUBJECTS));
     assert_eq!(programs, tested(PROGRAMS));
-    assert_eq!(clients, tested(CLIENTS));
+    assert_eq!(clients, tested(&[CLIENTS, &FOREIGN].concat()));
     assert_eq!(clicky, tested(CLICKY));
+}
+
+/// A subject whose build writes a line each time, of what it was built of.
+const COUNTS_BUILDS: &str = r#"
+name = "subject"
+language = "any"
+role = "program"
+summary = "Knows how often it was built"
+[needs]
+commands = []
+[build]
+cmd = "echo \"$FLAVOUR\" | cat source - >> {build}/builds"
+inputs = ["source"]
+timeout_s = 20
+[program]
+cmd = ["echo", '{"measure": "m", "threads": {threads}, "count": {count}, "elapsed_ns": 1}']
+works = ["m"]
+[version]
+cmd = "echo 1"
+"#;
+
+#[test]
+fn what_is_built_is_not_built_again_of_the_same() {
+    let Some(python) = prony_testkit::need("python3") else {
+        return;
+    };
+    let root = common::folder("counts-builds");
+    let (subject, build) = (root.join("subject"), root.join("build"));
+    fs::create_dir_all(&subject).expect("a folder");
+    fs::write(subject.join("subject.toml"), COUNTS_BUILDS).expect("a file");
+    let builds = |source: &str, flavour: &str| {
+        fs::write(subject.join("source"), source).expect("a file");
+        let output = Command::new(&python)
+            .arg(prony_testkit::root().join("subjects/try.py"))
+            .arg(&subject)
+            .arg("--build")
+            .arg(&build)
+            .envs([("FLAVOUR", flavour), ("PRONY_PASS_ENV", "FLAVOUR")])
+            .output()
+            .expect("the script runs");
+        assert!(output.status.success(), "{output:?}");
+        let lines = fs::read_to_string(build.join("builds")).expect("it was built");
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(builds("one ", "a"), ["one a"]);
+    assert_eq!(builds("one ", "a"), ["one a"]);
+    assert_eq!(builds("two ", "a"), ["one a", "two a"]);
+    assert_eq!(builds("two ", "b"), ["one a", "two a", "two b"]);
 }
