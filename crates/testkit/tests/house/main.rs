@@ -3,6 +3,7 @@
 
 mod early;
 mod source;
+mod version;
 
 use std::collections::BTreeMap;
 use std::fs;
