@@ -1,6 +1,6 @@
 //! What every other crate may lean on, and nothing that leans on another:
 //! units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
-//! machine ([`clock`]) and random numbers that a seed reproduces ([`random`]).
+//! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and words after numbers ([`words`]).
 //!
 //! Not for: anything that knows a protocol, a file or a socket.
 #![forbid(unsafe_code)]
@@ -9,6 +9,8 @@ pub mod clock;
 pub mod random;
 pub mod typed;
 pub mod units;
+pub mod words;
 
 pub use random::Random;
 pub use units::{Instant, Nanos};
+pub use words::{counted, plural};

@@ -503,10 +503,41 @@ fn p010_a_trial_failed() {
     let json = serde_json::to_string(&finding.evidence).expect("JSON");
     assert_eq!(
         json,
-        r#"[{"what":"phase","value":{"kind":"text","text":"checking its answers"}},"#.to_owned()
+        r#"[{"what":"blocks measured","value":{"kind":"text","text":"1 of 2"}},"#.to_owned()
+            + r#"{"what":"phase","value":{"kind":"text","text":"checking its answers"}},"#
             + r#"{"what":"reason","value":{"kind":"text","text":"the body differs"}},"#
             + r#"{"what":"last lines of its output","value":{"kind":"lines","lines":["oh"]}}]"#
     );
+}
+
+/// Findings on cell `a` in six blocks, the first `count` of which failed in `phase`.
+fn six_blocks(count: u32, phase: Phase) -> Vec<Finding> {
+    let mut trials: Vec<Trial> = (0..6)
+        .flat_map(|n| [good("a ping", n), good("b ping", n)])
+        .collect();
+    let failing = |t: &&mut Trial| t.cell == "a ping" && t.block < count;
+    for trial in trials.iter_mut().filter(failing) {
+        trial.outcome = Outcome::Failed {
+            phase,
+            reason: "it ended by signal 9".to_owned(),
+        };
+    }
+    findings(&Records::new(&plan(), &trials))
+}
+
+#[test]
+fn p010_one_failed_block_of_six_made_the_whole_cell_invalid() {
+    for count in [1, 2] {
+        let seen = six_blocks(count, Phase::Measure);
+        let finding = only(Code::P010, Severity::Suspect, &seen);
+        assert!(finding.meaning.contains("the other blocks"));
+        assert_eq!(verdict(&seen), Verdict::Suspect);
+    }
+    // Half of the blocks: what is left speaks of the good days.
+    let seen = six_blocks(3, Phase::Measure);
+    only(Code::P010, Severity::Invalid, &seen);
+    // A wrong answer is no chance.
+    only(Code::P010, Severity::Invalid, &six_blocks(1, Phase::Verify));
 }
 
 #[test]

@@ -116,12 +116,13 @@ pub struct TallyReport {
 }
 
 impl TallyReport {
-    /// Acknowledged and not counted, by the number after the load.
+    /// Acknowledged by the load and not counted, by the number after it.
     pub fn uncounted(&self) -> Option<u64> {
         self.after.map(|after| self.missing(after))
     }
 
-    /// Acknowledged and not there any more when the subject was started anew.
+    /// Acknowledged by the load and not there any more when the subject was started anew. What it had counted
+    /// before the load (the checks of its answers) is no part of this, even where that is gone, too.
     pub fn lost(&self) -> Option<u64> {
         self.kept.map(|kept| self.missing(kept))
     }
@@ -135,8 +136,8 @@ impl TallyReport {
     }
 
     fn missing(&self, seen: u64) -> u64 {
-        let due = self.before.saturating_add(self.acknowledged);
-        due.saturating_sub(seen)
+        let of_load = seen.saturating_sub(self.before);
+        self.acknowledged.saturating_sub(of_load)
     }
 }
 
@@ -158,5 +159,19 @@ mod tests {
         assert_eq!(tally.invented(), 0);
         let after = Some(531);
         assert_eq!(TallyReport { after, ..tally }.invented(), 1);
+    }
+
+    #[test]
+    fn more_was_lost_than_had_been_acknowledged() {
+        // A subject that keeps nothing: the clicks of the checks before the load are gone as well.
+        let tally = TallyReport {
+            before: 7,
+            acknowledged: 500,
+            unanswered: 0,
+            after: Some(3),
+            kept: Some(0),
+        };
+        assert_eq!(tally.lost(), Some(500));
+        assert_eq!(tally.uncounted(), Some(500));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_findings::{Code, Verdict};
 use prony_stats::{BLOCKS_INTERVAL_MIN, median};
 use serde::Serialize;
@@ -13,6 +14,7 @@ use crate::numbers;
 use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
 use crate::rows;
+use crate::table;
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 12;
@@ -125,8 +127,7 @@ fn nothing(run: &Run, cells: &[CellFigures]) -> String {
 fn cells_word(count: usize) -> String {
     match count {
         0 => "no cell".to_owned(),
-        1 => "1 cell".to_owned(),
-        _ => format!("{count} cells"),
+        _ => counted(count, "cell"),
     }
 }
 
@@ -138,22 +139,11 @@ fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
         .max()
         .unwrap_or(0);
     let done = format!(
-        "{} of {} measured, in {} of {} each.",
-        if measured.len() == 1 {
-            "1".to_owned()
-        } else {
-            measured.len().to_string()
-        },
-        if cells == 1 {
-            "1 cell was".to_owned()
-        } else {
-            format!("{cells} cells were")
-        },
-        if blocks == 1 {
-            "1 block".to_owned()
-        } else {
-            format!("{blocks} blocks")
-        },
+        "{} of {} {} measured, in {} of {} each.",
+        measured.len(),
+        counted(cells, "cell"),
+        if cells == 1 { "was" } else { "were" },
+        counted(blocks, "block"),
         numbers::duration(run.plan.duration_ns),
     );
     let quick = if run.plan.quick {
@@ -233,10 +223,7 @@ fn of_group(workload: &str, connections: u32, cells: &[&CellFigures]) -> Option<
 }
 
 fn connections_word(connections: u32) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{} connections", numbers::count(u64::from(n))),
-    }
+    numbers::counted(u64::from(connections), "connection")
 }
 
 /// `a, b and c`, or `a, b and 7 more`.
@@ -323,7 +310,12 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
             listed(&saturated)
         ));
     }
-    let failed = with(Code::P010);
+    let failed = cells.iter().filter(|c| c.findings.contains(&Code::P010));
+    let named = |c: &CellFigures| match table::blocks_of(c) {
+        Some(blocks) => format!("{} (figures of {blocks})", c.cell),
+        None => c.cell.clone(),
+    };
+    let failed: Vec<String> = failed.map(named).collect();
     if !failed.is_empty() {
         said.push(format!("Trials failed in {}.", listed(&failed)));
     }

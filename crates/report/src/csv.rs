@@ -35,18 +35,20 @@ acknowledged,unanswered,counted,uncounted,kept,lost,blocks_asked,blocks_lost,inv
 /// All cells.
 pub fn csv(cells: &[CellFigures]) -> String {
     let programs = cells.iter().any(|cell| cell.program.is_some());
-    let mut text = String::from(CSV_HEAD);
+    let mut head = String::from(CSV_HEAD);
     let clients = cells.iter().any(|cell| cell.client.is_some());
     if programs {
-        text.push_str(CSV_HEAD_PROGRAMS);
+        head.push_str(CSV_HEAD_PROGRAMS);
     }
     if clients {
-        text.push_str(CSV_HEAD_CLIENTS);
+        head.push_str(CSV_HEAD_CLIENTS);
     }
     let services = cells.iter().any(|cell| cell.service.is_some());
     if services {
-        text.push_str(CSV_HEAD_SERVICES);
+        head.push_str(CSV_HEAD_SERVICES);
     }
+    let columns = Columns::of(&head);
+    let mut text = columns.names.join(",");
     text.push('\n');
     for cell in cells {
         let mut fields = csv_fields(cell);
@@ -59,11 +61,47 @@ pub fn csv(cells: &[CellFigures]) -> String {
         if services {
             fields.extend(csv_service_fields(cell));
         }
+        let fields = columns.merged(fields);
         let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
         text.push_str(&fields.join(","));
         text.push('\n');
     }
     text
+}
+
+/// The columns of a file: one that two kinds of cells have is there once, with what the cell's own kind says.
+struct Columns<'a> {
+    names: Vec<&'a str>,
+    /// Of each field of a cell, the column that it belongs to.
+    places: Vec<usize>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(head: &'a str) -> Columns<'a> {
+        let mut columns = Columns {
+            names: Vec::new(),
+            places: Vec::new(),
+        };
+        for name in head.split(',') {
+            let known = columns.names.iter().position(|known| *known == name);
+            columns.places.push(known.unwrap_or(columns.names.len()));
+            if known.is_none() {
+                columns.names.push(name);
+            }
+        }
+        columns
+    }
+
+    /// A cell is of one kind, so that at most one of the fields of a column says something.
+    fn merged(&self, fields: Vec<String>) -> Vec<String> {
+        let mut merged = vec![String::new(); self.names.len()];
+        for (field, &place) in fields.into_iter().zip(&self.places) {
+            if merged[place].is_empty() {
+                merged[place] = field;
+            }
+        }
+        merged
+    }
 }
 
 fn number(value: Option<f64>) -> String {

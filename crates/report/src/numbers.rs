@@ -1,5 +1,7 @@
 //! Numbers as a reader wants them: three significant digits and a unit that fits.
 
+use prony_base::plural;
+
 /// A value that cannot be given.
 pub const NOTHING: &str = "–";
 
@@ -199,6 +201,11 @@ pub fn duration(ns: u64) -> String {
         (hours, 0, _) => format!("{hours} h"),
         (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
+}
+
+/// A number with its noun: `1 connection`, `1,000 connections`.
+pub fn counted(number: u64, one: &str) -> String {
+    format!("{} {}", count(number), plural(number, one))
 }
 
 /// A moment in UTC: `2026-03-01 14:05 UTC`. (Civil date from days: Howard Hinnant,

@@ -3,6 +3,7 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
+use prony_base::counted;
 use serde::Serialize;
 
 use crate::figures::CellFigures;
@@ -43,7 +44,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
             best = Some((
                 measured,
                 own,
-                format!("{workload}, {connections} connections"),
+                format!("{workload}, {}", counted(connections, "connection")),
             ));
         }
     }

@@ -1,6 +1,7 @@
 //! The parts of the document around its tables: machine, method, what was not run, how to
 //! repeat it, limits.
 
+use prony_base::counted;
 use prony_record::{Plan, Source};
 use serde::Serialize;
 
@@ -83,13 +84,39 @@ pub fn environment(run: &Run) -> Vec<Fact> {
     }
     add("started", started);
     let told = |fact: &&prony_record::Fact| network || !fact.name.starts_with("net.");
-    for fact in e.facts.iter().filter(told) {
+    for fact in settings(&e.facts).iter().filter(told) {
         add(&fact.name, fact.value.clone());
     }
     for tool in &e.software {
         add(&tool.name, tool.version.clone());
     }
     facts
+}
+
+/// What the name of a setting ends with where its value is that of the trials' own network.
+const IN_TRIALS: &str = " in trials";
+
+/// Each setting once. One that the trials' own network has, too, has the value that was in force there, and the
+/// host's beside it where that is another.
+fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
+    let mut each: Vec<(&str, Vec<&str>)> = Vec::new();
+    for fact in facts {
+        let name = fact.name.strip_suffix(IN_TRIALS).unwrap_or(&fact.name);
+        match each.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => values.push(&fact.value),
+            None => each.push((name, vec![&fact.value])),
+        }
+    }
+    let told = |(name, values): (&str, Vec<&str>)| {
+        let (first, last) = (values[0], values[values.len() - 1]);
+        let value = match first == last {
+            true => last.to_owned(),
+            false => format!("{last} in trials, {first} on the host"),
+        };
+        let name = name.to_owned();
+        prony_record::Fact { name, value }
+    };
+    each.into_iter().map(told).collect()
 }
 
 fn cores(cores: &[u32]) -> String {
@@ -192,15 +219,13 @@ fn in_turn(plan: &Plan) -> String {
     let blocks = plan.blocks;
     format!(
         "{} of every cell, interleaved: {} of all cells, each in an order that seed {} balances.",
-        if blocks == 1 {
-            "One trial".to_owned()
-        } else {
-            format!("{blocks} trials")
+        match blocks {
+            1 => "One trial".to_owned(),
+            _ => counted(blocks, "trial"),
         },
-        if blocks == 1 {
-            "one block".to_owned()
-        } else {
-            format!("{blocks} blocks")
+        match blocks {
+            1 => "one block".to_owned(),
+            _ => counted(blocks, "block"),
         },
         plan.seed
     )
@@ -274,11 +299,7 @@ pub fn not_run(run: &Run, cells: &[CellFigures]) -> Vec<NotRunRow> {
         .fold(0, usize::saturating_add);
     if left > 0 {
         rows.push(NotRunRow {
-            what: if left == 1 {
-                "1 trial".to_owned()
-            } else {
-                format!("{left} trials")
-            },
+            what: counted(left, "trial"),
             reason: "the run ended before them".to_owned(),
             remedy: "prony run … --resume with this run's directory".to_owned(),
         });

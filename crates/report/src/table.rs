@@ -94,7 +94,7 @@ impl Entry {
 
 /// Columns, each with the codes of the findings that are footnotes on it.
 const COLUMNS: [(&str, &[Code]); 13] = [
-    ("subject", &[Code::P010, Code::P011, Code::P012]),
+    ("subject", &[Code::P010, Code::P011, Code::P012, Code::P027]),
     (
         "requests/s",
         &[Code::P001, Code::P003, Code::P005, Code::P008, Code::P009],
@@ -106,7 +106,7 @@ const COLUMNS: [(&str, &[Code]); 13] = [
     ("p99", &[]),
     ("p99.9", &[]),
     ("max", &[]),
-    ("CPU subject", &[Code::P007]),
+    ("CPU subject", &[Code::P007, Code::P026]),
     ("CPU generator", &[]),
     ("memory", &[]),
     ("errors", &[Code::P002, Code::P004, Code::P006]),
@@ -230,20 +230,26 @@ fn unmeasured(cell: &CellFigures) -> Vec<Entry> {
 fn name(cell: &CellFigures) -> Entry {
     Entry {
         text: cell.label.clone(),
-        below: standing(cell).to_owned(),
+        below: standing(cell),
         ..Entry::default()
     }
 }
 
-/// What a subject is beside the others.
-pub fn standing(cell: &CellFigures) -> &'static str {
-    if cell.is_reference {
-        "reference"
-    } else if cell.is_copy {
-        "copy of the reference"
-    } else {
-        ""
-    }
+/// What a subject is beside the others, and of how many blocks its figures are where some failed.
+pub fn standing(cell: &CellFigures) -> String {
+    let role = match (cell.is_reference, cell.is_copy) {
+        (true, _) => Some("reference".to_owned()),
+        (false, true) => Some("copy of the reference".to_owned()),
+        (false, false) => None,
+    };
+    let said: Vec<String> = role.into_iter().chain(blocks_of(cell)).collect();
+    said.join(", ")
+}
+
+/// `5 of 6 blocks`, where some were measured and others failed.
+pub fn blocks_of(cell: &CellFigures) -> Option<String> {
+    let (measured, failed) = (cell.trials.measured.len(), cell.trials.failed.len());
+    (measured > 0 && failed > 0).then(|| format!("{measured} of {} blocks", measured + failed))
 }
 
 fn measured(cell: &CellFigures) -> Vec<Entry> {

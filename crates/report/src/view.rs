@@ -157,12 +157,11 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
         .map(|(at, (workload, connections))| {
             let own = answer::group(cells, &workload, connections);
             let id = format!("g{}", at + 1);
-            let plural = if connections == 1 { "" } else { "s" };
             Group {
                 title: format!(
-                    "{}, {} connection{plural}",
+                    "{}, {}",
                     programs::title(&run.plan, &workload),
-                    numbers::count(u64::from(connections))
+                    numbers::counted(u64::from(connections), "connection")
                 ),
                 request: request(run, &workload),
                 table: table::of_cells(&own, run.plan.reference.as_deref(), notes),

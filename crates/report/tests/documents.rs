@@ -134,3 +134,128 @@ fn all_combinations_with_what_is_around_them() {
     let (figures, _) = seen.document_md.split_once("## Machine").expect("it");
     insta::assert_snapshot!("combined.md", figures);
 }
+
+/// Every kind of run that there is a fixture of.
+fn all_kinds() -> Vec<(&'static str, Run)> {
+    let rows = |blocks, ended| fixture::services::rows(blocks, ended, &[64, 256]);
+    vec![
+        ("full", fixture::full()),
+        ("failures", fixture::failures()),
+        ("programs", fixture::programs::faults()),
+        ("realtime", fixture::programs::realtime(2)),
+        ("clients", fixture::clients::faults()),
+        ("downloads", fixture::clients::downloads(6)),
+        ("rows", rows(7, Some(Ended::Killed))),
+        ("row faults", fixture::services::faults()),
+        ("combined", fixture::services::combined()),
+    ]
+}
+
+#[test]
+fn a_finding_had_a_footnote_and_no_table_had_its_mark() {
+    let mut seen = 0;
+    for (name, run) in all_kinds() {
+        let document = render(&run).document_md;
+        let Some((tables, notes)) = document.split_once("\n[^1]: ") else {
+            assert!(!document.contains("[^"), "{name}");
+            continue;
+        };
+        let (before_codes, _) = tables.split_once("| note").expect("the list of codes");
+        let defined = 1 + notes.matches("\n[^").count();
+        for number in 1..=defined {
+            let mark = format!("[^{number}]");
+            let marked = before_codes
+                .lines()
+                .any(|line| line.starts_with('|') && line.contains(&mark));
+            assert!(marked, "{name}: note {number} is on no figure");
+        }
+        seen += defined;
+    }
+    assert!(seen > 20, "{seen} notes in all");
+}
+
+#[test]
+fn a_setting_of_the_kernel_was_listed_twice_with_other_values() {
+    let mut run = fixture::quick();
+    let fact = |name: &str, value: &str| prony_record::Fact {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    run.environment.facts = vec![
+        fact("net.core.somaxconn", "4096"),
+        fact("net.ipv4.tcp_tw_reuse", "2"),
+        fact("net.core.somaxconn in trials", "65535"),
+        fact("net.ipv4.tcp_tw_reuse in trials", "2"),
+        fact("net.ipv4.tcp_fin_timeout in trials", "60"),
+    ];
+    let document = render(&run).document_md;
+    let lines = |name: &str| -> Vec<&str> {
+        let of_setting = |line: &&str| line.starts_with("| net.") && line.contains(name);
+        document.lines().filter(of_setting).collect()
+    };
+    let one = |name: &str| {
+        let lines = lines(name);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines[0]
+    };
+    assert!(one("somaxconn").contains("| 65535 in trials, 4096 on the host "));
+    assert!(one("tw\\_reuse").contains("| 2 "));
+    assert!(one("fin\\_timeout").contains("| 60 "));
+}
+
+#[test]
+fn a_column_of_the_csv_stood_there_twice() {
+    let mut run = fixture::clients::requests(2);
+    let service = fixture::services::rows(2, None, &[64]);
+    run.plan.cells.extend(service.plan.cells);
+    run.plan.subjects.extend(service.plan.subjects);
+    run.plan.workloads.extend(service.plan.workloads);
+    run.plan.settings.extend(service.plan.settings);
+    run.plan.backings.extend(service.plan.backings);
+    run.plan.fronts.extend(service.plan.fronts);
+    run.trials.extend(service.trials);
+    let csv = render(&run).summary_csv;
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().expect("a head").split(',').collect();
+    let once: std::collections::BTreeSet<&str> = head.iter().copied().collect();
+    assert_eq!(once.len(), head.len(), "{head:?}");
+    let limit = head.iter().position(|name| *name == "limit").expect("it");
+    for kind in ["rust/prony-clicky", "client"] {
+        let row = csv.lines().find(|line| line.contains(kind)).expect("a row");
+        assert!(row.split(',').count() >= head.len(), "{row}");
+        let said = row.split(',').nth(limit).unwrap_or_default();
+        assert!(!said.is_empty() || row.contains('"'), "{row}");
+    }
+}
+
+#[test]
+fn one_of_a_thing_was_said_in_the_plural() {
+    let one = [fixture::subject("rust/axum", "axum", 142_000.0)];
+    let mut run = fixture::run(&one, &[1], 1);
+    let mut runs = vec![run.clone()];
+    run.trials.clear();
+    runs.push(run);
+    for run in runs {
+        let seen = render(&run);
+        let svg = plot_svg(&run, Plot::Rate);
+        for text in [&seen.document_md, &seen.index_html, &svg] {
+            let words: Vec<&str> = text.split([' ', '\n', '>', '<', '|']).collect();
+            for pair in words.windows(2) {
+                let noun = pair[1].trim_end_matches(['.', ',', ':', ';']);
+                let many = [
+                    "trials",
+                    "blocks",
+                    "cells",
+                    "connections",
+                    "subjects",
+                    "requests",
+                    "cores",
+                ];
+                assert!(
+                    !(["1", "one"].contains(&pair[0]) && many.contains(&noun)),
+                    "{pair:?}"
+                );
+            }
+        }
+    }
+}

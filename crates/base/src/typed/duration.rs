@@ -33,9 +33,29 @@ pub fn parse_positive(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// A length of time as [`parse`] reads it back, to the nanosecond: `1500ms`.
+pub fn typed(length: Nanos) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let whole = units.iter().find(|(ns, _)| length.0.is_multiple_of(*ns));
+    let (ns, unit) = whole.copied().unwrap_or((1, "ns"));
+    format!("{}{unit}", length.0 / ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_is_read_back_as_it_was() {
+        for (length, text) in [
+            (Nanos::from_secs(90), "90s"),
+            (Nanos::from_millis(1_500), "1500ms"),
+            (Nanos(1_001), "1001ns"),
+        ] {
+            assert_eq!(typed(length), text);
+            assert_eq!(parse(text), Ok(length));
+        }
+    }
 
     #[test]
     fn lengths_are_read_as_wrk_reads_them_and_finer() {

@@ -164,8 +164,42 @@ const NOT_MEASURED: (&str, &str) = (
     "Read the subject's whole log in the run directory's logs folder; mend the cause, then run again.",
 );
 
-/// P010: a trial failed.
+const OTHERS_MEASURED: &str =
+    "A trial failed and is in no figure: the figures are those of the other blocks.";
+
+/// P010: a trial failed. Where fewer than half of the blocks did, and none by a wrong answer, the others stand.
 pub(super) fn not_measured(case: &Case<'_>) -> Vec<Finding> {
+    let mut found = failures(case);
+    let ended = case.trials().iter();
+    let ended = ended.filter(|trial| trial.outcome != Outcome::Interrupted);
+    let (ended, wrong) = (ended.count(), case.trials().iter().any(|t| is_wrong(t)));
+    for finding in &mut found {
+        let failed = finding.blocks.len();
+        if !wrong && (failed as f64) < limits::FAILED_BLOCKS_SHARE * ended as f64 {
+            finding.severity = Severity::Suspect;
+            finding.meaning = OTHERS_MEASURED;
+        }
+        if failed < ended {
+            let measured = format!("{} of {ended}", ended - failed);
+            let measured = Evidence::text("blocks measured", measured);
+            finding.evidence.insert(0, measured);
+        }
+    }
+    found
+}
+
+/// Whether a trial failed because an answer was not what it must be.
+fn is_wrong(trial: &Trial) -> bool {
+    matches!(
+        trial.outcome,
+        Outcome::Failed {
+            phase: prony_record::Phase::Verify,
+            ..
+        }
+    )
+}
+
+fn failures(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P010, case.trials().iter().copied(), |trial| {
         let Outcome::Failed { phase, reason } = &trial.outcome else {
             return None;

@@ -46,6 +46,8 @@ pub mod limits {
     pub const WAIT_SHARE: f64 = 0.01;
     /// P009: the same, from which the figures are suspect.
     pub const WAIT_SHARE_SUSPECT: f64 = 0.05;
+    /// P010: part of the blocks that failed, from which the others do not stand for the cell.
+    pub const FAILED_BLOCKS_SHARE: f64 = 0.5;
     /// P012: bytes an answer over those of the reference, or the other way round.
     pub const BYTES_RATIO: f64 = 1.20;
     /// P013: a run shorter than this is mostly the start of a process and of its clock.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_findings::{Code, Verdict};
 use prony_record::DOWNLOADS;
 
@@ -237,7 +238,11 @@ fn limits(measured: &[&CellFigures]) -> Option<Point> {
     };
     Some(Point {
         head: "Who was the limit".to_owned(),
-        text: format!("of {} cells, {}.{rest}", measured.len(), listed(&said)),
+        text: format!(
+            "of {}, {}.{rest}",
+            counted(measured.len(), "cell"),
+            listed(&said)
+        ),
     })
 }
 
@@ -257,11 +262,14 @@ fn counts(measured: &[&CellFigures]) -> Option<Point> {
     );
     let text = match (compared, names.is_empty()) {
         (0, _) => return None,
+        (1, true) => "client and peer counted the same in the one trial.".to_owned(),
         (_, true) => format!("client and peer counted the same in all {compared} trials."),
         _ => format!(
-            "client and peer counted the same in {agree} of {compared} trials. They differ in {}, which are \
+            "client and peer counted the same in {agree} of {}. They differ in {}, which {} \
              compared with nothing.",
-            listed(&names)
+            counted(compared, "trial"),
+            listed(&names),
+            if names.len() == 1 { "is" } else { "are" }
         ),
     };
     Some(Point {

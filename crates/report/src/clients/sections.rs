@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::plural;
 use prony_record::{DOWNLOADS, NotRun, PlannedClient, PlannedWorkload};
 
 use super::figures::OFF;
@@ -57,23 +58,13 @@ impl RowKey<'_> {
 
     /// `10 connections, 1 client thread, 2 server threads`.
     pub fn words(&self) -> String {
-        let of = |n: &str, one: &str, many: &str| match n {
-            "1" => format!("1 {one}"),
-            n => format!("{n} {many}"),
-        };
+        // A number of threads may be the value of a setting, which need not be one.
+        let of = |n: &str, one: &str| format!("{n} {}", plural(n.parse().unwrap_or(0_u64), one));
         format!(
             "{}, {}, {}",
-            of(
-                &numbers::count(self.connections.into()),
-                "connection",
-                "connections"
-            ),
-            of(&self.threads, "client thread", "client threads"),
-            of(
-                &self.peer_threads.to_string(),
-                "server thread",
-                "server threads"
-            )
+            numbers::counted(self.connections.into(), "connection"),
+            of(&self.threads, "client thread"),
+            of(&self.peer_threads.to_string(), "server thread"),
         )
     }
 }

@@ -1,5 +1,6 @@
 //! The parts of a document around its tables, as far as they tell of clients.
 
+use prony_base::counted;
 use prony_record::{ClientReport, Plan};
 
 use super::figures::Counts;
@@ -106,18 +107,15 @@ fn crowded(plan: &Plan, section: &Section<'_>) -> Option<String> {
         .filter(over)
         .map(|r| r.short())
         .collect();
-    let cores = |n: usize| match n {
-        1 => "1 core".to_owned(),
-        n => format!("{n} cores"),
-    };
+    let cores = |n: usize| counted(n, "core");
     (!rows.is_empty()).then(|| {
         format!(
-            "The clients have {} and the peer {}: in {} of the {} rows there are more threads than that, which \
+            "The clients have {} and the peer {}: in {} of {} there are more threads than that, which \
              then take turns (connections / client threads / server threads: {}).",
             cores(own),
             cores(peer),
             rows.len(),
-            section.rows.len(),
+            counted(section.rows.len(), "row"),
             rows.join(", ")
         )
     })

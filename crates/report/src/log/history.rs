@@ -109,14 +109,29 @@ impl Account {
 
 /// Compares `entries`, in whichever order they come.
 pub fn history(entries: &[Entry]) -> History {
-    let mut sorted: Vec<&Entry> = entries.iter().collect();
-    sorted.sort_by_key(|entry| (entry.started_unix_ms, &entry.id));
+    let mut entries: Vec<Entry> = entries.to_vec();
+    entries.sort_by(|a, b| (a.started_unix_ms, &a.id).cmp(&(b.started_unix_ms, &b.id)));
+    told_apart(&mut entries);
+    let sorted: Vec<&Entry> = entries.iter().collect();
     let accounts = (0..sorted.len()).map(|at| account(&sorted[..at], sorted[at]));
     let (changes, searched) = changes(&sorted);
     History {
         accounts: accounts.collect(),
         changes,
         searched,
+    }
+}
+
+/// A name that several runs have (a directory was removed and made again, or lies elsewhere) has a number after it
+/// from the second on: `ping-001 (2)`.
+fn told_apart(entries: &mut [Entry]) {
+    let mut names: BTreeMap<String, u32> = BTreeMap::new();
+    for entry in entries {
+        let number = names.entry(entry.run.clone()).or_default();
+        *number += 1;
+        if *number > 1 {
+            entry.run = format!("{} ({number})", entry.run);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not for: the tables of one workload (`workload`), where regions stand (`document`).
 
+use prony_base::{counted, plural};
 use prony_record::CodeState;
 use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SESSION_DEGREES_MIN};
 
@@ -116,8 +117,8 @@ fn measured_briefly(entry: &Entry) -> String {
         found.map_or("", |pair| pair.value.as_str())
     };
     let blocks = of("blocks");
-    let plural = if blocks == "1" { "" } else { "s" };
-    format!("{blocks} block{plural} of {}", of("measured window"))
+    let word = plural(blocks.parse().unwrap_or(0_u64), "block");
+    format!("{blocks} {word} of {}", of("measured window"))
 }
 
 /// `3128add0c0ff`, with what was changed and not committed.
@@ -175,10 +176,7 @@ pub fn since_words(account: &Account) -> String {
 }
 
 fn figures(count: usize) -> String {
-    match count {
-        1 => "1 figure".to_owned(),
-        n => format!("{n} figures"),
-    }
+    counted(count, "figure")
 }
 
 fn counts(account: &Account) -> (usize, usize) {
@@ -234,10 +232,9 @@ pub fn changes_words(history: &History) -> String {
 fn cell_words(workload: &str, label: &str, connections: u32) -> String {
     match connections {
         0 => format!("{workload}: {label}"),
-        1 => format!("{workload}: {label}, 1 connection"),
         n => format!(
-            "{workload}: {label}, {} connections",
-            numbers::count(u64::from(n))
+            "{workload}: {label}, {}",
+            numbers::counted(u64::from(n), "connection")
         ),
     }
 }
@@ -493,10 +490,7 @@ fn claims(claimed: &[&Difference]) -> String {
 }
 
 fn entries(count: usize) -> String {
-    match count {
-        1 => "1 entry".to_owned(),
-        n => format!("{n} entries"),
-    }
+    counted(count, "entry")
 }
 
 fn findings(found: &[Found]) -> String {
@@ -527,8 +521,5 @@ fn findings(found: &[Found]) -> String {
 }
 
 fn cells(count: usize) -> String {
-    match count {
-        1 => "1 cell".to_owned(),
-        n => format!("{n} cells"),
-    }
+    counted(count, "cell")
 }

@@ -75,10 +75,7 @@ fn connections(cells: &[CellEntry]) -> Vec<u32> {
 }
 
 fn connection_words(connections: u32) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{} connections", numbers::count(u64::from(n))),
-    }
+    numbers::counted(u64::from(connections), "connection")
 }
 
 fn column(title: &str, numeric: bool) -> Column {
@@ -348,14 +345,11 @@ fn distribution(cell: &CellEntry) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let blocks = match cell.blocks {
-        1 => "1 block".to_owned(),
-        n => format!("{n} blocks"),
-    };
+    let blocks = prony_base::counted(cell.blocks, "block");
     let mut lines = vec![format!(
-        "{}: {} requests in {blocks}, from {} to {}",
+        "{}: {} in {blocks}, from {} to {}",
         connection_words(cell.connections),
-        numbers::count(bars.total()),
+        numbers::counted(bars.total(), "request"),
         numbers::time(bars.min_ns as f64),
         numbers::time(bars.max_ns as f64),
     )];

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use prony_findings::{Code, Verdict};
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
@@ -59,15 +60,12 @@ pub fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures], sweep
         .map(|c| c.trials.measured.len())
         .max()
         .unwrap_or(0);
-    let of = |n: usize, one: &str, many: &str| match n {
-        1 => format!("1 {one}"),
-        n => format!("{n} {many}"),
-    };
     let done = format!(
-        "{} of {} measured, each by {} of fresh processes.",
+        "{} of {} {} measured, each by {} of fresh processes.",
         measured.len(),
-        of(cells.len(), "cell was", "cells were"),
-        of(blocks, "run", "runs")
+        counted(cells.len(), "cell"),
+        if cells.len() == 1 { "was" } else { "were" },
+        counted(blocks, "run")
     );
     let quick = if run.plan.quick {
         "This was a quick run. "

@@ -21,6 +21,7 @@ mod works;
 
 use std::collections::BTreeMap;
 
+use prony_base::plural;
 use prony_record::{NotRun, Plan};
 
 use crate::Run;
@@ -328,8 +329,12 @@ fn heading(title: &str, count: Option<u64>) -> String {
 /// `1 thread`, `2 threads`, or the value where it is no number.
 fn threads_word(value: &str) -> String {
     match value {
-        "1" => "1 thread".to_owned(),
-        number if number.parse::<u32>().is_ok() => format!("{number} threads"),
+        number if number.parse::<u32>().is_ok() => {
+            format!(
+                "{number} {}",
+                plural(number.parse().unwrap_or(0_u64), "thread")
+            )
+        }
         other => format!("threads: {other}"),
     }
 }

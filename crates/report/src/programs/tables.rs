@@ -119,7 +119,7 @@ impl<'a> Context<'a> {
     pub(super) fn row_head(&self, cell: &CellFigures, varying: &[&str]) -> Vec<Entry> {
         let name = Entry {
             text: cell.subject.clone(),
-            below: table::standing(cell).to_owned(),
+            below: table::standing(cell),
             marks: self.notes.marks(&cell.cell, ON_SUBJECT),
             ..Entry::default()
         };

@@ -78,6 +78,7 @@ impl<'a> Context<'a> {
                 };
             };
             head.marks = self.notes.marks(&cell.cell, marks);
+            head.below = table::blocks_of(cell).unwrap_or_default();
             if cell.trials.measured.is_empty() {
                 let all = crate::part::unmeasured(cell, vec![head], width, verdict);
                 return table::row_of(cell, all);
