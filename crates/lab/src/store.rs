@@ -29,9 +29,17 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// What is wrong with a run directory.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// A file cannot be read or written.
+    /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file cannot be written: what is wrong is the machine, not what the user said.
+    #[error("cannot write {}: {source}", path.display())]
+    Unwritten {
         /// The file.
         path: PathBuf,
         /// The system's reason.
@@ -48,7 +56,7 @@ pub enum StoreError {
         reason: String,
     },
     /// It was written by another version.
-    #[error("{}: schema {found}, this Prony reads schema {SCHEMA}", path.display())]
+    #[error("{}: {}", path.display(), other_schema(*found))]
     Schema {
         /// The file.
         path: PathBuf,
@@ -90,9 +98,26 @@ pub enum StoreError {
     },
 }
 
+/// What is to be done with records of another schema than this program writes.
+fn other_schema(found: u64) -> String {
+    match found > u64::from(SCHEMA) {
+        true => format!(
+            "it has schema {found}, and this Prony reads schema {SCHEMA}: a newer Prony wrote it, which reads it"
+        ),
+        false => format!(
+            "it has schema {found}, and this Prony reads schema {SCHEMA}; docs/formats.md says which ones are read"
+        ),
+    }
+}
+
 fn at(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { path, source }
+}
+
+fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Unwritten { path, source }
 }
 
 /// A run directory as values.
@@ -251,7 +276,7 @@ impl Journal {
         }
         for folder in [layout::HISTOGRAMS, layout::LOGS] {
             let path = dir.join(folder);
-            std::fs::create_dir_all(&path).map_err(at(&path))?;
+            std::fs::create_dir_all(&path).map_err(unwritten(&path))?;
         }
         let journal = Journal::open(dir, Vec::new(), 0)?;
         write_json(&dir.join(layout::ENVIRONMENT), environment, true)?;
@@ -295,13 +320,13 @@ impl Journal {
             .create(true)
             .append(true)
             .open(&path)
-            .map_err(at(&path))?;
+            .map_err(unwritten(&path))?;
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Err(StoreError::Busy {
                 path: dir.to_owned(),
             });
         }
-        file.set_len(whole).map_err(at(&path))?;
+        file.set_len(whole).map_err(unwritten(&path))?;
         Ok(Journal {
             dir: dir.to_owned(),
             file,
@@ -329,10 +354,11 @@ impl Journal {
             trial.histogram = Some(name);
         }
         let path = self.dir.join(layout::TRIALS);
-        let mut line = serde_json::to_vec(&trial).map_err(|error| at(&path)(error.into()))?;
+        let mut line =
+            serde_json::to_vec(&trial).map_err(|error| unwritten(&path)(error.into()))?;
         line.push(b'\n');
-        self.file.write_all(&line).map_err(at(&path))?;
-        self.file.sync_data().map_err(at(&path))?;
+        self.file.write_all(&line).map_err(unwritten(&path))?;
+        self.file.sync_data().map_err(unwritten(&path))?;
         self.trials.push(trial);
         Ok(())
     }
@@ -346,18 +372,18 @@ fn write_json(path: &Path, value: &impl Serialize, pretty: bool) -> Result<(), S
     } else {
         serde_json::to_vec(value)
     };
-    let mut text = text.map_err(|error| at(path)(error.into()))?;
+    let mut text = text.map_err(|error| unwritten(path)(error.into()))?;
     text.push(b'\n');
-    let mut file = File::create(&new).map_err(at(&new))?;
-    file.write_all(&text).map_err(at(&new))?;
-    file.sync_data().map_err(at(&new))?;
-    std::fs::rename(&new, path).map_err(at(path))
+    let mut file = File::create(&new).map_err(unwritten(&new))?;
+    file.write_all(&text).map_err(unwritten(&new))?;
+    file.sync_data().map_err(unwritten(&new))?;
+    std::fs::rename(&new, path).map_err(unwritten(path))
 }
 
 fn sync_folder(path: &Path) -> Result<(), StoreError> {
     File::open(path)
         .and_then(|folder| folder.sync_all())
-        .map_err(at(path))
+        .map_err(unwritten(path))
 }
 
 /// The parts of two plans that differ, by name. How the command was called may.
@@ -509,7 +535,9 @@ mod tests {
         .unwrap();
         let error = read(&folder.0).unwrap_err().to_string();
         assert!(
-            error.ends_with("plan.json: schema 99, this Prony reads schema 1"),
+            error.ends_with(
+                "plan.json: it has schema 99, and this Prony reads schema 1: a newer Prony wrote it, which reads it"
+            ),
             "{error}"
         );
     }

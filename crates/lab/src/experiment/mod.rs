@@ -28,6 +28,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 
 pub use client::{ClientWork, Network};
 pub use names::{check_names, check_peers, check_settings};
+pub use read::{BLOCKS, DURATION};
 pub(crate) use read::{HexOf, command, document};
 pub use rows::{Beside, Row};
 pub use service::{AroundOf, GENERATORS, INSTANCES, Tally};

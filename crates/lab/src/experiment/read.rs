@@ -37,10 +37,12 @@ const UNSUPPORTED_WORKLOAD: [(&str, &str); 4] = [
 const CLOSED_ONLY: &str = "so far arrival is \"closed\": each connection sends its next request \
                            as soon as the last one is answered";
 
-const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
+/// Measured windows that an experiment, or `--duration`, may ask for.
+pub const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
 const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
-const BLOCKS: RangeInclusive<u64> = 1..=1_000;
+/// Blocks that an experiment, or `--blocks`, may ask for.
+pub const BLOCKS: RangeInclusive<u64> = 1..=1_000;
 pub(super) const THREADS: RangeInclusive<u64> = 1..=4_096;
 pub(super) const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 

@@ -5,6 +5,7 @@
 //! cell's value, or when its name stands in braces in what the cell's subject or its settings
 //! say: who asks for an address needs somebody there.
 
+use prony_base::counted;
 use prony_record::{Around, Cell, NotRun, PlannedSubject};
 
 use super::cells::Written;
@@ -175,13 +176,10 @@ pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
             false if direct => (around.instances, "instances"),
             false => return None,
         };
-        let connections = cell.connections;
-        let plural = if connections == 1 { "" } else { "s" };
+        let connections = counted(cell.connections, "connection");
         Some(NotRun {
             what: cell.id.clone(),
-            reason: format!(
-                "{processes} {what} cannot share {connections} connection{plural}: each needs one"
-            ),
+            reason: format!("{processes} {what} cannot share {connections}: each needs one"),
             remedy: String::new(),
         })
     };

@@ -1,7 +1,7 @@
 //! The part of a plan that is about clients: against which peers, over which networks, and
 //! what they cannot do. Pure.
 
-use prony_base::Nanos;
+use prony_base::{Nanos, counted};
 use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
 use super::facts::Facts;
@@ -167,8 +167,8 @@ fn too_many_threads(
         .or_else(|| {
             (cell.connections < threads).then(|| {
                 let connections = cell.connections;
-                let plural = if connections == 1 { "" } else { "s" };
-            format!("{threads} threads cannot share {connections} connection{plural}: each needs one")
+                let connections = counted(connections, "connection");
+                format!("{threads} threads cannot share {connections}: each needs one")
             })
         })?;
     Some((reason, String::new()))

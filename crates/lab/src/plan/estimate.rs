@@ -2,7 +2,7 @@
 //!
 //! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
 
-use prony_base::Nanos;
+use prony_base::{Nanos, counted};
 use prony_record::{Cell, Plan};
 
 use super::client;
@@ -51,15 +51,14 @@ pub fn estimate_line(plan: &Plan, per_trial: Nanos) -> String {
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     };
     let (cells, blocks) = (plan.cells.len(), u64::from(plan.blocks));
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
     let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
         true => " if a program runs for a second",
         false => "",
     };
     format!(
-        "{cells} cell{} in {blocks} block{}: {} trials, about {about}{guess}",
-        plural(cells as u64),
-        plural(blocks),
-        cells as u64 * blocks
+        "{} in {}: {}, about {about}{guess}",
+        counted(cells, "cell"),
+        counted(blocks, "block"),
+        counted(cells as u64 * blocks, "trial")
     )
 }

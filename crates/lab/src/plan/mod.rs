@@ -39,10 +39,11 @@ mod program;
 mod rows;
 mod select;
 mod settle;
+mod threads;
 
 use std::fmt;
 
-use prony_base::Nanos;
+use prony_base::{Nanos, counted};
 use prony_record::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
     PlannedTally, PlannedWorkload, SCHEMA,
@@ -71,6 +72,8 @@ pub struct Options {
     pub only: Vec<String>,
     /// `--blocks`.
     pub blocks: Option<u32>,
+    /// `--duration`.
+    pub duration: Option<Nanos>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -96,6 +99,8 @@ pub enum PlanError {
     NoCells,
     /// More than [`CELLS_MAX`].
     TooManyCells,
+    /// `--duration`, and nothing lasts for a given time.
+    NoWindow,
 }
 
 /// Ids that a message lists at the most.
@@ -106,7 +111,7 @@ impl fmt::Display for PlanError {
         match self {
             PlanError::NothingSelected { only, cells } => {
                 let only = crate::diagnosis::quoted(only);
-                writeln!(f, "--only {only} selects none of the {} cells:", cells.len())?;
+                writeln!(f, "--only {only} selects none of the {}:", counted(cells.len(), "cell"))?;
                 for cell in cells.iter().take(LISTED_MAX) {
                     writeln!(f, "  {cell}")?;
                 }
@@ -129,6 +134,10 @@ impl fmt::Display for PlanError {
             PlanError::NoCells => f.write_str(
                 "the experiment has no cell: no subject answers the path or does the work of a workload, or all are excluded",
             ),
+            PlanError::NoWindow => f.write_str(
+                "--duration means nothing here: no workload of the experiment lasts for a given time, its programs \
+                 and downloads run to their end",
+            ),
             PlanError::TooManyCells => write!(
                 f,
                 "the experiment has more than {CELLS_MAX} cells; give fewer connections, settings or subjects",
@@ -147,6 +156,9 @@ pub fn plan(
     facts: &Facts,
     options: &Options,
 ) -> Result<Plan, PlanError> {
+    if options.duration.is_some() && !client::has_window(experiment) {
+        return Err(PlanError::NoWindow);
+    }
     let parts = experiment.split(all);
     let frame = frame(experiment, facts);
     let (cells, not_run) = choose(experiment, &parts, facts, &frame, options)?;
@@ -189,6 +201,8 @@ pub fn plan(
         cells,
         not_run,
     };
+    let crowds = threads::notes(experiment, &plan);
+    plan.notes.extend(crowds);
     settle::finish(&mut plan);
     Ok(plan)
 }
@@ -288,7 +302,7 @@ struct Times {
     warmup: Nanos,
 }
 
-/// `[run]`, what `--quick` makes of it, and `--blocks`.
+/// `[run]`, what `--quick` makes of it, `--blocks` and `--duration`.
 fn run_of(experiment: &Experiment, options: &Options) -> Times {
     let (run, quick) = (&experiment.run, &experiment.quick);
     let mut times = Times {
@@ -305,6 +319,7 @@ fn run_of(experiment: &Experiment, options: &Options) -> Times {
             .warmup
             .unwrap_or(run.warmup.min(Nanos::from_millis(300)));
     }
+    times.duration = options.duration.unwrap_or(times.duration);
     if !client::has_window(experiment) {
         times.duration = Nanos::ZERO;
     }
@@ -623,9 +638,9 @@ fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Ve
             .filter(|&&(count, number)| asked(count).min(most) > number)
         {
             notes.push(format!(
-                "{}: {} connections cut to {number} ({})",
+                "{}: {} cut to {number} ({})",
                 workload.name.get_ref(),
-                asked(*count),
+                counted(asked(*count), "connection"),
                 cap.limited_by
             ));
         }

@@ -380,6 +380,8 @@ fn an_estimate_is_trials_times_their_length() {
     );
     plan.cells.truncate(1);
     assert_eq!(line(&plan), "1 cell in 6 blocks: 6 trials, about 42 s");
+    plan.blocks = 1;
+    assert_eq!(line(&plan), "1 cell in 1 block: 1 trial, about 7 s");
     plan.blocks = 1_000;
     assert_eq!(
         line(&plan),
@@ -390,6 +392,65 @@ fn an_estimate_is_trials_times_their_length() {
         line(&plan),
         "2 cells in 1000 blocks: 2000 trials, about 3 h 53 min"
     );
+}
+
+#[test]
+fn sixty_four_threads_on_two_cores_were_accepted_without_a_word() {
+    let planned = |run: &str, subject: &str, more: &str| {
+        let text = format!(
+            "[run]\n{run}\n[[subject]]\nname = 's'\ncmd = 's {{port}} {{threads}}'\n{subject}\n\
+             [[workload]]\nrequest = {{ path = '/' }}\nconnections = [100]\n{more}"
+        );
+        let (experiment, subjects) = own(&text);
+        plan(
+            &experiment,
+            &subjects,
+            &machine(&subjects),
+            &Options::default(),
+        )
+        .unwrap()
+    };
+    assert_eq!(planned("", "", "").notes, Vec::<String>::new());
+    assert_eq!(
+        planned("threads = 1", "threads = 1", "").notes,
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        planned("threads = 64", "", "").notes,
+        [
+            "[run] asks for 64 processors of the subject, and it has 1: the machine has 2, of which one core at \
+          the least is the generator's"
+        ]
+    );
+    let told = planned("", "threads = 64", "");
+    assert_eq!(told.notes, ["64 threads on 1 processor take turns: s"]);
+    assert_eq!(told.subjects[0].threads, 64, "and it is told so");
+    let set = "[[setting]]\nname = 'threads'\nvalues = [1, 64]";
+    assert_eq!(
+        planned("", "", set).notes,
+        ["64 threads on 1 processor take turns: s"]
+    );
+    let set = "[[setting]]\nname = 'generators'\nvalues = [1, 64]";
+    assert_eq!(
+        planned("", "", set).notes,
+        [
+            "64 threads of the generator on 1 processor take turns: they may be the limit, and add to latency"
+        ]
+    );
+}
+
+#[test]
+fn a_duration_on_the_command_line_goes_before_the_file_and_quick() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let options = Options {
+        duration: Some(Nanos::from_millis(700)),
+        ..quick()
+    };
+    let short = plan(&experiment, &subjects, &machine(&subjects), &options).unwrap();
+    assert_eq!(short.duration_ns, Nanos::from_millis(700).0);
+    let (experiment, subjects) = shipped("realtime.toml");
+    let none = plan(&experiment, &subjects, &machine(&subjects), &options);
+    assert_eq!(none, Err(PlanError::NoWindow));
 }
 
 proptest! {

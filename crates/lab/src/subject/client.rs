@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use prony_base::counted;
 use toml::Spanned;
 
 use super::check_placeholders;
@@ -49,10 +50,10 @@ impl Client {
             ));
         }
         let most = self.threads_max.filter(|&most| threads > most)?;
-        let plural = if most == 1 { "" } else { "s" };
+        let threads = counted(most, "thread");
         Some(match self.threads_max_reason.as_str() {
-            "" => format!("has at most {most} thread{plural}"),
-            reason => format!("has at most {most} thread{plural}: {reason}"),
+            "" => format!("has at most {threads}"),
+            reason => format!("has at most {threads}: {reason}"),
         })
     }
 

@@ -130,7 +130,8 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
       test/clicky backends c=256 backend=redis generators=2 instances=2
       test/other backends c=256
       test/other backends c=256 instances=2 logging=info proxy=nginx
-    not run: test/clicky backends c=1 backend=redis generators=2 instances=2: 2 threads of the generator cannot share 1 connection: each needs one;
+    not run: test/clicky backends c=1 backend=redis generators=2 instances=2: 2 threads of the generator cannot share 1 connection: each needs one; 
+    note: 2 threads of the generator on 1 processor take turns: they may be the limit, and add to latency
     "#);
     let ids = |all: &[prony_record::PlannedSubject]| -> Vec<String> {
         all.iter().map(|service| service.id.clone()).collect()
@@ -268,6 +269,7 @@ fn a_row_without_what_it_stands_beside_has_no_ratio_and_the_plan_says_so() {
     assert_eq!((rows[0].title.as_str(), &rows[0].beside), ("File", &None));
     assert_eq!(rows[1].beside.as_deref(), Some("File"));
     insta::assert_snapshot!(plan.notes.join("\n"), @r#"
+    2 threads of the generator on 1 processor take turns: they may be the limit, and add to latency
     backends: `No backend` is not run, so that what stands beside it has no ratio: `File`, `Redis`, `Other, logged, by nginx`
     "#);
     // Settled once more, as before the trials, it says no more.
