@@ -53,12 +53,7 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
     let peak_bytes =
         prony_bench::peak_bytes().context("the peak memory of this process cannot be read")?;
     if words.json {
-        let line = Line {
-            line: &done.line,
-            peak_bytes,
-        };
-        serde_json::to_writer(&mut *streams.out, &line)?;
-        writeln!(streams.out)?;
+        write_line(&done.line, Some(peak_bytes), streams)?;
     } else {
         streams
             .out
@@ -67,11 +62,32 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
     Ok(Ending::Done)
 }
 
+/// Version of the line that `--json` prints.
+const SCHEMA: u32 = 1;
+
 #[derive(Serialize)]
 struct Line<'a> {
+    schema: u32,
     #[serde(flatten)]
     line: &'a ProgramLine,
-    peak_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_bytes: Option<u64>,
+}
+
+/// What `--json` prints of any work.
+fn write_line(
+    line: &ProgramLine,
+    peak_bytes: Option<u64>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let line = Line {
+        schema: SCHEMA,
+        line,
+        peak_bytes,
+    };
+    serde_json::to_writer(&mut *streams.out, &line)?;
+    writeln!(streams.out)?;
+    Ok(())
 }
 
 fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod cause;
 mod driver;
 mod explain;
 mod fetch;
@@ -34,7 +35,7 @@ use crate::words::{Command, Words};
 pub enum Ending {
     /// Done, and valid.
     Done,
-    /// A threshold, a regression or a check failed.
+    /// A threshold, a regression or a check failed, or the machine could not do what was asked ([`cause`]).
     Failed,
     /// Wrong usage, or a bad file.
     Usage,
@@ -84,7 +85,7 @@ pub fn run(
         Err(error) => {
             // A failing standard error leaves nowhere to say so.
             let _ = writeln!(streams.err, "prony: {error:#}");
-            Ending::Usage.into()
+            cause::ending(&error).into()
         }
     }
 }

@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use prony_base::{Instant, Nanos, clock};
+use prony_base::{Instant, Nanos, clock, counted};
 use prony_load::prepare::{RequestParts, Url, prepare};
 use prony_load::{LoadSpec, Observer, Outcome};
 use prony_stats::{log, whole_seconds};
 
+use crate::cause::CannotWrite;
 use crate::signals::interruption;
 use crate::words::LoadWords;
 use crate::{Ending, Streams};
@@ -68,7 +69,7 @@ fn write_json(file: &Path, outcome: &Outcome, streams: &mut Streams<'_>) -> anyh
         streams.out.write_all(text.as_bytes())?;
         return Ok(());
     }
-    fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
+    fs::write(file, text).with_context(CannotWrite::at(file))
 }
 
 /// Writes the log of the run's whole seconds that `prony stats` reads.
@@ -88,19 +89,20 @@ fn write_seconds(
     // When a request failed is not recorded: a second's own failures are known only where there are none.
     let failed = report.counts.failed.total();
     let header = format!(
-        "{} @ {}: requests by second, {} connections, {failed} failed in all",
-        report.generator, spec.target.url, spec.connections
+        "{} @ {}: requests by second, {}, {failed} failed in all",
+        report.generator,
+        spec.target.url,
+        counted(spec.connections, "connection")
     );
-    fs::write(file, log(&header, &counts, failed == 0))
-        .with_context(|| format!("cannot write {}", file.display()))
+    fs::write(file, log(&header, &counts, failed == 0)).with_context(CannotWrite::at(file))
 }
 
 /// The words, checked, with nothing left to default.
 fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
     if words.connections < words.threads {
         bail!(
-            "{} connections cannot be shared out over {} threads: give at least as many connections (-c) as threads (-t)",
-            words.connections,
+            "{} cannot be shared out over {} threads: give at least as many connections (-c) as threads (-t)",
+            counted(words.connections, "connection"),
             words.threads
         );
     }

@@ -13,6 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use prony_base::counted;
 use prony_record::{Plan, layout};
 use prony_report::log::{self, Entry, History};
 
@@ -192,20 +193,13 @@ fn write_document(
     }
     writeln!(
         streams.err,
-        "{}: {} added, {} regions written again, {} left out as you did",
+        "{}: {} added, {} written again, {} left out as you did",
         path.display(),
-        entries(written.added.len()),
-        written.replaced.len(),
-        entries(written.left_out.len()),
+        counted(written.added.len(), "entry"),
+        counted(written.replaced.len(), "region"),
+        counted(written.left_out.len(), "entry"),
     )?;
     Ok(())
-}
-
-fn entries(count: usize) -> String {
-    match count {
-        1 => "1 entry".to_owned(),
-        n => format!("{n} entries"),
-    }
 }
 
 /// How a document begins that is not there yet: from then on it is its author's.

@@ -10,6 +10,7 @@ use prony_lab::store;
 use prony_record::layout;
 use prony_report::{Plot, Run};
 
+use crate::cause::CannotWrite;
 use crate::words::{Picture, ReportWords};
 use crate::{Ending, Streams};
 
@@ -92,7 +93,7 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
         (layout::TABLE, &rendered.summary_csv),
     ] {
         let path = dir.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, text).with_context(CannotWrite::at(&path))?;
     }
     Ok(Rendering {
         summary_json: rendered.summary_json,

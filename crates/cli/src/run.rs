@@ -4,6 +4,7 @@
 //! read ──> plan ──> build ──> settle ──> trials ──> document
 //! ```
 
+mod again;
 mod builds;
 mod code;
 mod folder;
@@ -21,18 +22,19 @@ use prony_base::Nanos;
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
 use prony_lab::network;
-use prony_lab::plan::{self, Facts};
+use prony_lab::plan::{self, Facts, PlanError};
 use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer};
 use prony_lab::target::{self, Target};
-use prony_record::{Environment, Plan, Source, layout};
+use prony_record::{Environment, NotRun, Plan, Source, layout};
+use serde_json::json;
 
 use crate::home::Home;
 use crate::report::{self, Rendering};
 use crate::signals::interruption;
-use crate::words::RunWords;
+use crate::words::{OWNED, RunWords};
 use crate::{Ending, Streams};
 use builds::Built;
 use progress::Bar;
@@ -40,6 +42,8 @@ use progress::Bar;
 /// What a trial costs beside warm-up and window, for the estimate before a run:
 /// starting, verifying, stopping. During the run the estimate is of measured lengths.
 const PER_TRIAL: Nanos = Nanos::from_millis(1_200);
+/// Version of what `--dry-run --json` prints.
+const DRY_SCHEMA: u32 = 1;
 
 /// Runs `prony run`.
 pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -50,15 +54,27 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     check_targets(&subjects, words.yes_i_own_this_host)?;
     let interrupted = interruption()?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let Some(planned) = plan(words, &experiment, &subjects, &home, &offer, streams)? else {
-        return Ok(Ending::Usage);
+    let planned = match plan(words, &experiment, &subjects, &home, &offer)? {
+        Ok(planned) => planned,
+        Err(wrong) => {
+            writeln!(streams.err, "prony: {wrong}")?;
+            return Ok(without_plan(&wrong));
+        }
     };
+    if words.dry_run {
+        return dry(words, &planned, &subjects, streams);
+    }
+    writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
     let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
+        writeln!(
+            streams.err,
+            "prony: interrupted while building: nothing was measured"
+        )?;
         return Ok(Ending::Interrupted);
     };
     if plan.cells.is_empty() {
-        say_not_run(plan, streams)?;
+        writeln!(streams.err, "{}", not_run(plan).join("\n"))?;
         writeln!(streams.err, "prony: nothing is left to measure")?;
         return Ok(Ending::Invalid);
     }
@@ -76,11 +92,23 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     )?;
     let rendering = report::render_into(&dir)?;
     say_done(words, &dir, &rendering, streams)?;
-    Ok(if measured {
-        rendering.ending()
-    } else {
-        Ending::Interrupted
-    })
+    if measured {
+        return Ok(rendering.ending());
+    }
+    let again = again::resuming(words, &dir);
+    writeln!(
+        streams.err,
+        "prony: interrupted; to go on with it:\n  {again}"
+    )?;
+    Ok(Ending::Interrupted)
+}
+
+/// Nothing that can run here is no mistake in the words or the file.
+fn without_plan(wrong: &PlanError) -> Ending {
+    match wrong {
+        PlanError::NothingRuns { .. } => Ending::Invalid,
+        _ => Ending::Usage,
+    }
 }
 
 /// Reads the experiment and its subjects; what is wrong with them is printed.
@@ -89,6 +117,13 @@ fn read(
     home: &Home,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
+    if let Some(url) = path.to_str().filter(|path| is_url(path)) {
+        bail!(
+            "`{url}` is a URL, and `prony run` takes an experiment's file; to drive a URL: prony load {}; to \
+             measure it beside others, name it in an experiment: [[subject]] with url = \"http://HOST:PORT\"",
+            again::quoted(url)
+        );
+    }
     let experiment = match Experiment::load(path) {
         Ok(experiment) => experiment,
         Err(wrong) => {
@@ -105,6 +140,12 @@ fn read(
             Ok(None)
         }
     }
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
 }
 
 /// Colour only on a terminal, and not where `NO_COLOR` is set.
@@ -126,15 +167,14 @@ fn check_targets(subjects: &[Subject], owned: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Plans and says what is going to happen, and for how long.
+/// What is to be done, or why there is nothing.
 fn plan(
     words: &RunWords,
     experiment: &Experiment,
     subjects: &[Subject],
     home: &Home,
     offer: &Offer,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<Option<Plan>> {
+) -> anyhow::Result<Result<Plan, PlanError>> {
     let path = env::var("PATH").unwrap_or_default();
     let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace)
         .with_kernel(experiment)
@@ -145,24 +185,70 @@ fn plan(
         quick: words.quick,
         only: words.only.clone(),
         blocks: words.blocks,
+        duration: words.duration,
         seed: words.seed,
         command: words.command(),
     };
-    let planned = match &words.resume {
+    Ok(match &words.resume {
         Some(dir) => Ok(resumed(dir, experiment, &options)?),
         None => plan::plan(experiment, subjects, &facts, &options),
+    })
+}
+
+/// What is said of a plan before anything is done: how much it is, for how long, what a reader must know of
+/// it, what is not run.
+fn said_before(plan: &Plan) -> Vec<String> {
+    let mut lines = vec![
+        plan.title.clone(),
+        format!("  {}", plan::estimate_line(plan, PER_TRIAL)),
+    ];
+    lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
+    lines.extend(not_run(plan));
+    lines
+}
+
+/// `--dry-run`: the plan, and nothing else.
+fn dry(
+    words: &RunWords,
+    plan: &Plan,
+    subjects: &[Subject],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let built = |s: &&prony_record::PlannedSubject| {
+        let mut known = subjects.iter().filter(|known| known.id == s.id);
+        known.any(|known| known.build.is_some())
     };
-    let plan = match planned {
-        Ok(plan) => plan,
-        Err(wrong) => {
-            writeln!(streams.err, "prony: {wrong}")?;
-            return Ok(None);
-        }
-    };
-    writeln!(streams.err, "{}", plan.title)?;
-    writeln!(streams.err, "  {}", plan::estimate_line(&plan, PER_TRIAL))?;
-    say_not_run(&plan, streams)?;
-    Ok(Some(plan))
+    let built: Vec<&str> = plan::processes(plan)
+        .filter(built)
+        .map(|subject| subject.id.as_str())
+        .collect();
+    if words.json {
+        let value = json!({
+            "schema": DRY_SCHEMA,
+            "trials": plan.cells.len() as u64 * u64::from(plan.blocks),
+            "estimate_ns": plan::estimate(plan, PER_TRIAL).0,
+            "built_first": built,
+            "plan": plan,
+        });
+        writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
+        return Ok(Ending::Done);
+    }
+    let mut lines = said_before(plan);
+    let (window, warmup) = (Nanos(plan.duration_ns), Nanos(plan.warmup_ns));
+    lines.push(format!(
+        "  windows of {window} after {warmup} of warm-up; seed {}; reference: {}",
+        plan.seed,
+        plan.reference.as_deref().unwrap_or("none")
+    ));
+    lines.extend(plan.cells.iter().map(|cell| format!("  cell: {}", cell.id)));
+    if !built.is_empty() {
+        lines.push(format!(
+            "  built first, unless it has been, which the time above leaves out: {}",
+            built.join(", ")
+        ));
+    }
+    writeln!(streams.out, "{}", lines.join("\n"))?;
+    Ok(Ending::Done)
 }
 
 /// The plan of the run in `dir`, which must be of this experiment and these options.
@@ -175,30 +261,36 @@ fn resumed(dir: &Path, experiment: &Experiment, options: &plan::Options) -> anyh
             dir.display()
         );
     }
-    if plan.command != options.command {
+    // A run of before this word was kept is resumed with it, too.
+    let same = |words: &[String]| -> Vec<String> {
+        let kept = words.iter().filter(|word| *word != OWNED);
+        kept.cloned().collect()
+    };
+    if same(&plan.command) != same(&options.command) {
         bail!(
             "{} holds the run of `prony {}`; resume it with the same words",
             dir.display(),
-            plan.command.join(" ")
+            words_of(&plan.command)
         );
     }
     Ok(plan)
 }
 
-fn say_not_run(plan: &Plan, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    for missing in &plan.not_run {
-        let remedy = if missing.remedy.is_empty() {
-            String::new()
-        } else {
-            format!("; to change it: {}", missing.remedy)
+fn words_of(command: &[String]) -> String {
+    let quoted: Vec<String> = command.iter().map(|word| again::quoted(word)).collect();
+    quoted.join(" ")
+}
+
+/// A line for each that is not run here, with what would change it.
+fn not_run(plan: &Plan) -> Vec<String> {
+    let line = |missing: &NotRun| {
+        let remedy = match missing.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("; to change it: {remedy}"),
         };
-        writeln!(
-            streams.err,
-            "  not run: {}: {}{remedy}",
-            missing.what, missing.reason
-        )?;
-    }
-    Ok(())
+        format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
+    };
+    plan.not_run.iter().map(line).collect()
 }
 
 fn machine(

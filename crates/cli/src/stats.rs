@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use prony_base::counted;
 use prony_stats::{MeanInterval, Reading, Seconds, combined, readings, seconds};
 use serde::Serialize;
 
@@ -15,6 +16,8 @@ use crate::{Ending, Streams};
 
 /// A larger file is not a log with a line a second: 64 MiB are two weeks of them and more.
 const LOG_BYTES_MAX: u64 = 64 << 20;
+/// Version of what `--json` prints.
+const SCHEMA: u32 = 1;
 /// A value that there is not.
 const NOTHING: &str = "–";
 
@@ -65,18 +68,11 @@ impl Log {
             bail!(
                 "{name} has {} after its header, and a warm-up of {warmup} leaves none: give a smaller \
                  --warmup or a longer log",
-                lines(readings.len())
+                counted(readings.len(), "line")
             );
         }
         readings.drain(..warmup);
         Ok(Log { name, readings })
-    }
-}
-
-fn lines(count: usize) -> String {
-    match count {
-        1 => "1 line".to_owned(),
-        n => format!("{n} lines"),
     }
 }
 
@@ -134,10 +130,12 @@ impl Row {
 fn json(rows: &[Row], warmup: usize) -> anyhow::Result<String> {
     #[derive(Serialize)]
     struct Document<'a> {
+        schema: u32,
         warmup_seconds: usize,
         rows: &'a [Row],
     }
     let document = Document {
+        schema: SCHEMA,
         warmup_seconds: warmup,
         rows,
     };
@@ -203,9 +201,10 @@ fn notes(row: &Row) -> Vec<String> {
             row.serial_correlation.unwrap_or(0.0)
         )),
         Some(_) => notes.push(format!(
-            "{}: no interval, since {} seconds are too few to see whether they go together (10 are needed).",
+            "{}: no interval, since {} {} too few to see whether they go together (10 are needed).",
             row.name(),
-            row.seconds
+            counted(row.seconds, "second"),
+            if row.seconds == 1 { "is" } else { "are" }
         )),
         None => {}
     }
@@ -213,7 +212,7 @@ fn notes(row: &Row) -> Vec<String> {
         notes.push(format!(
             "{}: {} that not all of the logs have left out.",
             row.name(),
-            lines(row.left_out_lines)
+            counted(row.left_out_lines, "line")
         ));
     }
     notes

@@ -15,18 +15,14 @@ use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
 use prony_base::typed::duration;
 use prony_base::typed::size;
+use prony_lab::experiment::{BLOCKS, DURATION};
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
+#[command(name = "prony", version, max_term_width = 100)]
 #[command(
-    name = "prony",
-    version,
-    max_term_width = 100,
-    disable_help_subcommand = true
-)]
-#[command(
-    after_help = "Exit codes: 0 done and valid; 1 a check failed; 2 wrong usage or a bad file; \
-3 a measurement that the answer rests on is invalid; 130 interrupted."
+    after_help = "Exit codes: 0 done and valid; 1 a check failed, or the machine could not do it (a full disk); \
+2 wrong usage or a bad file; 3 a measurement that the answer rests on is invalid; 130 interrupted."
 )]
 pub struct Words {
     /// What to do.
@@ -145,6 +141,9 @@ pub struct StatsWords {
     pub json: bool,
 }
 
+/// The word of who owns what load goes to.
+pub const OWNED: &str = "--yes-i-own-this-host";
+
 /// `prony run`
 #[derive(Debug, Args)]
 #[command(
@@ -161,8 +160,11 @@ pub struct RunWords {
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
     /// Interleaved rounds over all cells, instead of the experiment's
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = blocks())]
     pub blocks: Option<u32>,
+    /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
+    #[arg(long, value_name = "T", value_parser = window)]
+    pub duration: Option<Nanos>,
     /// Seed of everything random in the run, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -172,12 +174,34 @@ pub struct RunWords {
     /// Go on with the run in this directory; trials that have ended are kept
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Print the figures as JSON instead of the paths of the documents
+    /// Say what would be run, for how long, and what is missing here; build, start and write nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Print the figures as JSON instead of the paths of the documents; with --dry-run, the plan
     #[arg(long)]
     pub json: bool,
     /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+}
+
+/// As many blocks as an experiment's file may ask for.
+fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
+    let (least, most) = (*BLOCKS.start() as i64, *BLOCKS.end() as i64);
+    clap::value_parser!(u32).range(least..=most)
+}
+
+/// A window that an experiment's file may ask for.
+fn window(text: &str) -> Result<Nanos, String> {
+    let length = duration::parse(text)?;
+    match DURATION.contains(&length) {
+        true => Ok(length),
+        false => Err(format!(
+            "`{text}` is no window: it may be from {} to {}",
+            duration::typed(*DURATION.start()),
+            duration::typed(*DURATION.end())
+        )),
+    }
 }
 
 impl RunWords {
@@ -191,9 +215,13 @@ impl RunWords {
         if let Some(blocks) = self.blocks {
             words.extend(["--blocks".to_owned(), blocks.to_string()]);
         }
+        if let Some(length) = self.duration {
+            words.extend(["--duration".to_owned(), duration::typed(length)]);
+        }
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);
         }
+        words.extend(self.yes_i_own_this_host.then(|| OWNED.to_owned()));
         words
     }
 }

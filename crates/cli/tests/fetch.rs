@@ -73,6 +73,7 @@ fn an_object_tells_all_of_a_url() {
             "resumed_from",
             "retries",
             "reused",
+            "schema",
             "sha256",
             "status",
             "timing",

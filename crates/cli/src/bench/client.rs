@@ -26,8 +26,7 @@ pub fn run(words: &ClientWords, streams: &mut Streams<'_>) -> anyhow::Result<End
         }
     };
     if words.json {
-        serde_json::to_writer(&mut *streams.out, &done.line)?;
-        writeln!(streams.out)?;
+        super::write_line(&done.line, None, streams)?;
     } else {
         write!(streams.out, "{}", for_people(&order, &done))?;
     }

@@ -69,8 +69,7 @@ pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending>
 
 fn say(words: &IoWords, done: &IoDone, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     if words.json {
-        serde_json::to_writer(&mut *streams.out, &done.line)?;
-        writeln!(streams.out)?;
+        super::write_line(&done.line, None, streams)?;
     } else {
         write!(streams.out, "{}", table::rest(done))?;
     }

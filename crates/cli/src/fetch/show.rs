@@ -201,9 +201,13 @@ fn phases(told: &Told, timing: &Timing) -> String {
     text
 }
 
+/// Version of what `--json` prints.
+const SCHEMA: u32 = 1;
+
 /// What `--json` prints of a URL. Times in ns since the start of the last exchange.
 #[derive(Serialize)]
 struct Object<'a> {
+    schema: u32,
     url: &'a str,
     final_url: Option<&'a str>,
     status: Option<u16>,
@@ -252,6 +256,7 @@ fn object<'a>(job: &'a Job, live: &Live, told: &'a Told) -> Object<'a> {
     };
     let ns = |at: Option<Nanos>| at.map(|at| at.0);
     Object {
+        schema: SCHEMA,
         url: &job.shown,
         final_url: told.final_url.as_deref(),
         status: told.status,

@@ -3,28 +3,24 @@
 
 use std::fmt::Write as _;
 
-use prony_base::Nanos;
+use prony_base::{Nanos, counted};
 use prony_load::{LoadReport, LoadSpec, Outcome};
 use prony_record::LatencyNs;
 
 /// The two lines before a run.
 pub fn heading(spec: &LoadSpec) -> String {
     let what = match spec.requests_max {
-        Some(requests) => format!("{requests} requests"),
+        Some(requests) => counted(requests, "request"),
         None => format!("{} test", Nanos(spec.duration_ns)),
     };
     let (threads, connections) = (
-        plural(spec.threads, "thread"),
-        plural(spec.connections, "connection"),
+        counted(spec.threads, "thread"),
+        counted(spec.connections, "connection"),
     );
     format!(
         "Running {what} @ {}\n  {threads} and {connections}\n",
         spec.target.url
     )
-}
-
-fn plural(count: u32, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 /// The lines after a run.
@@ -73,8 +69,8 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let seconds = Nanos(report.window_ns).as_secs_f64();
     writeln!(
         text,
-        "  {} requests in {seconds:.2}s, {} read",
-        report.completed,
+        "  {} in {seconds:.2}s, {} read",
+        counted(report.completed, "request"),
         bytes(report.received_bytes as f64)
     )?;
     if report.counts.unexpected_status > 0 {
@@ -102,8 +98,8 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if report.connections_closed_by_server > 0 {
         writeln!(
             text,
-            "  The server closed {} connections after an answer",
-            report.connections_closed_by_server
+            "  The server closed {} after an answer",
+            counted(report.connections_closed_by_server, "connection")
         )?;
     }
     let transfer = if seconds > 0.0 {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::cause::CannotWrite;
+
 /// Largest document that is read.
 const DOCUMENT_BYTES_MAX: u64 = 64 << 20;
 
@@ -42,14 +44,14 @@ pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
         _ => PathBuf::from("."),
     };
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let fresh = folder.join(format!(".{name}.{}", std::process::id()));
     let outcome = write_new(&fresh, &place, text).and_then(|()| {
         if read(&place)?.as_deref() != before {
             bail!("{} was changed meanwhile; write it again", path.display());
         }
-        fs::rename(&fresh, &place).with_context(|| format!("cannot write {}", path.display()))
+        fs::rename(&fresh, &place).with_context(CannotWrite::at(path))
     });
     if outcome.is_err() {
         let _ = fs::remove_file(&fresh);
@@ -58,12 +60,12 @@ pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<
 }
 
 fn write_new(fresh: &Path, place: &Path, text: &str) -> anyhow::Result<()> {
-    let wrong = || format!("cannot write {}", fresh.display());
-    let mut file = File::create(fresh).with_context(wrong)?;
+    let wrong = CannotWrite::at(fresh);
+    let mut file = File::create(fresh).with_context(&wrong)?;
     if let Ok(about) = fs::metadata(place) {
         file.set_permissions(about.permissions())
-            .with_context(wrong)?;
+            .with_context(&wrong)?;
     }
-    file.write_all(text.as_bytes()).with_context(wrong)?;
-    file.sync_all().with_context(wrong)
+    file.write_all(text.as_bytes()).with_context(&wrong)?;
+    file.sync_all().with_context(&wrong)
 }

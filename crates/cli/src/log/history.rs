@@ -13,6 +13,8 @@ use prony_report::log::{ENTRY_SCHEMA, Entry};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
+use crate::cause::CannotWrite;
+
 /// Version of the tables; kept in the file as its `user_version`.
 const SCHEMA: i64 = 1;
 const TABLES: &str = "
@@ -53,8 +55,7 @@ impl Kept {
 
     fn open_as_it_is(path: &Path) -> anyhow::Result<Kept> {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make {}", folder.display()))?;
+            fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
         }
         let wrong = || path.display().to_string();
         let mut database = Connection::open(path).with_context(wrong)?;
@@ -125,8 +126,12 @@ impl Kept {
             })
             .optional()
             .with_context(|| self.wrong())?;
+        let id = match known {
+            Some(known) => known,
+            None => self.free_id(experiment, &entry.id)?,
+        };
         let entry = &Entry {
-            id: known.unwrap_or_else(|| entry.id.clone()),
+            id,
             ..entry.clone()
         };
         let change = "INSERT OR REPLACE INTO entries (experiment, id, path, stamp, started_unix_ms, gone, entry)
@@ -143,6 +148,24 @@ impl Kept {
             .execute(change, values)
             .with_context(|| self.wrong())?;
         Ok(())
+    }
+
+    /// `id`, or with a number after it where another run has it: two began in one minute in directories of one name.
+    fn free_id(&self, experiment: &str, id: &str) -> anyhow::Result<String> {
+        let query = "SELECT 1 FROM entries WHERE experiment = ? AND id = ?";
+        let mut free = id.to_owned();
+        for number in 2_u32.. {
+            let taken = self
+                .database
+                .query_row(query, params![experiment, free], |_| Ok(()))
+                .optional()
+                .with_context(|| self.wrong())?;
+            if taken.is_none() {
+                break;
+            }
+            free = format!("{id}-{number}");
+        }
+        Ok(free)
     }
 
     /// Marks the entries of which there is no run directory any more, neither among `there` nor where it was.
@@ -231,6 +254,36 @@ pub fn stamp(dir: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_took_the_place_of_another_of_its_name_and_minute() {
+        let mut kept = Kept::open(Path::new(":memory:"), false).expect("a history");
+        let entry = |digest: &str| Entry {
+            id: "2026-11-22-0301-tiny-001".to_owned(),
+            run: "tiny-001".to_owned(),
+            digest: digest.to_owned(),
+            ..Entry::default()
+        };
+        for (path, digest) in [
+            ("/a/tiny-001", "a"),
+            ("/b/tiny-001", "b"),
+            ("/a/tiny-001", "a"),
+        ] {
+            kept.put("x.toml", path, "", &entry(digest)).expect("kept");
+        }
+        let (entries, _) = kept.entries("x.toml").expect("entries");
+        let ids: Vec<(&str, &str)> = entries
+            .iter()
+            .map(|entry| (entry.id.as_str(), entry.digest.as_str()))
+            .collect();
+        assert_eq!(
+            ids,
+            [
+                ("2026-11-22-0301-tiny-001", "a"),
+                ("2026-11-22-0301-tiny-001-2", "b")
+            ]
+        );
+    }
 
     #[test]
     fn an_entry_in_another_form_is_left_out() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::cause::CannotWrite;
 use crate::words::RunWords;
 
 /// Numbers that are tried before giving up.
@@ -17,7 +18,7 @@ pub fn choose(words: &RunWords) -> anyhow::Result<PathBuf> {
         return Ok(dir.clone());
     }
     if let Some(dir) = &words.out {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(CannotWrite::at(dir))?;
         return Ok(dir.clone());
     }
     let stem = words
@@ -30,14 +31,14 @@ pub fn choose(words: &RunWords) -> anyhow::Result<PathBuf> {
 
 /// Makes the first of `STEM-001`, `STEM-002`, … that is free in `folder`.
 fn next_free(folder: &Path, stem: &str) -> anyhow::Result<PathBuf> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
     for number in 1..=NUMBER_MAX {
         let dir = folder.join(format!("{stem}-{number:03}"));
         match fs::create_dir(&dir) {
             Ok(()) => return Ok(dir),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => {
-                return Err(error).with_context(|| format!("cannot make {}", dir.display()));
+                return Err(error).with_context(CannotWrite::at(&dir));
             }
         }
     }
