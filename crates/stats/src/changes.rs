@@ -168,6 +168,68 @@ mod tests {
         let figures: Vec<f64> = (0..36).map(|i| noisy(&mut random, level(i))).collect();
         let at: Vec<usize> = change_points(&figures, 1, 7).iter().map(|c| c.at).collect();
         assert_eq!(at, [12, 24]);
+        // Each against the medians of its neighbours.
+        let ratios: Vec<f64> = change_points(&figures, 1, 7)
+            .iter()
+            .map(|c| c.ratio.0)
+            .collect();
+        assert!((ratios[0] - 1.3).abs() < 0.03, "{ratios:?}");
+        assert!((ratios[1] - 70.0 / 130.0).abs() < 0.03, "{ratios:?}");
+    }
+
+    /// Of the 70 orders of eight values in two groups, two are a perfect step.
+    #[test]
+    fn the_chance_is_the_share_of_orders_with_as_clean_a_step() {
+        let perfect = [1.0, 1.1, 1.2, 1.3, 9.0, 9.1, 9.2, 9.3];
+        let found = change_points(&perfect, 1, 7);
+        // Four standard errors of a share of 20,000.
+        assert!((found[0].chance - 1.0 / 35.0).abs() < 0.0048, "{found:?}");
+        assert_eq!(change_points(&perfect, 0, 7), found);
+        assert_eq!(change_points(&perfect, 2, 7), []);
+        let falling: Vec<f64> = perfect.iter().map(|figure| 10.0 - figure).collect();
+        assert_eq!(change_points(&falling, 1, 7)[0].chance, found[0].chance);
+    }
+
+    /// What is no change by itself, at 1 in 35, is none beside another one either: each side has a quarter
+    /// of the level.
+    #[test]
+    fn a_side_of_a_change_must_be_clearer_than_a_whole_history() {
+        let mut random = Random::new(8);
+        let mut figures = vec![1.0, 1.1, 1.2, 1.3, 9.0, 9.1, 9.2, 9.3];
+        figures.extend((0..24).map(|_| noisy(&mut random, 1_000.0)));
+        let at = |figures: &[f64]| -> Vec<usize> {
+            change_points(figures, 1, 7).iter().map(|c| c.at).collect()
+        };
+        assert_eq!(at(&figures), [8]);
+        figures.reverse();
+        assert_eq!(at(&figures), [24]);
+    }
+
+    #[test]
+    fn a_history_with_a_figure_that_is_none_is_not_searched() {
+        let perfect = [1.0, 1.1, 1.2, 1.3, 1.4, 9.0, 9.1, 9.2, 9.3];
+        for nothing in [f64::NAN, f64::INFINITY] {
+            let mut figures = perfect;
+            figures[8] = nothing;
+            assert_eq!(change_points(&figures, 1, 7), []);
+        }
+    }
+
+    #[test]
+    fn every_order_is_drawn_as_often() {
+        let mut random = Random::new(9);
+        let mut times = std::collections::BTreeMap::new();
+        for _ in 0..6_000 {
+            let mut values = [1, 2, 3];
+            shuffle(&mut values, &mut random);
+            *times.entry(values).or_insert(0) += 1;
+        }
+        assert_eq!(times.len(), 6);
+        // Four standard errors of a count of 1,000 in 6,000.
+        assert!(
+            times.values().all(|n| (885..=1_115).contains(n)),
+            "{times:?}"
+        );
     }
 
     #[test]
@@ -194,6 +256,21 @@ mod tests {
             figures.push(50.0);
             assert_eq!(place(&figures), 10, "{figures:?}");
         }
+    }
+
+    #[test]
+    fn an_eighth_at_each_end_is_moved_in_and_no_more() {
+        let step = |low: usize, high: usize| [vec![100.0; low], vec![120.0; high]].concat();
+        // Five of 23 are more than an eighth, and stay a side.
+        assert_eq!(place(&step(18, 5)), 18);
+        assert_eq!(place(&step(5, 18)), 5);
+        // Two of 16 are an eighth, and are none.
+        let mut two_slow = step(7, 9);
+        two_slow[..2].fill(1.0);
+        assert_eq!(place(&two_slow), 7);
+        let mut two_fast = step(7, 9);
+        two_fast[14..].fill(9_000.0);
+        assert_eq!(place(&two_fast), 7);
     }
 
     /// Few against many: by ranks alone, the place would be off in every third history.

@@ -40,11 +40,9 @@ pub enum Conclusion {
 /// and about normal), and there is a conclusion; else it is their range and nothing is
 /// claimed. A pair with a value that is not finite and positive is left out. `None` without any.
 pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
-    let log_ratio = |&(value, reference): &(f64, f64)| {
-        let usable = |v: f64| v.is_finite() && v > 0.0;
-        (usable(value) && usable(reference)).then(|| libm::log(value) - libm::log(reference))
-    };
-    let logs: Vec<f64> = sorted(&pairs.iter().filter_map(log_ratio).collect::<Vec<_>>());
+    // Of what is not finite and positive the logarithm is not finite, and left out here.
+    let log_ratio = |&(value, reference): &(f64, f64)| libm::log(value) - libm::log(reference);
+    let logs: Vec<f64> = sorted(&pairs.iter().map(log_ratio).collect::<Vec<_>>());
     if logs.is_empty() {
         return None;
     }
@@ -157,7 +155,11 @@ mod tests {
         assert_eq!(seen.blocks, 1);
         assert!((seen.ratio.0 - 2.0).abs() < 1e-12);
         assert_eq!(seen.warnings[0], Warning::LeftOut { count: 2 });
-        assert_eq!(compare(&[(0.0, 0.0)]), None);
+        for nothing in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for pair in [(nothing, 5.0), (5.0, nothing), (nothing, nothing)] {
+                assert_eq!(compare(&[pair]), None, "{pair:?}");
+            }
+        }
     }
 
     /// An A/A comparison: with equal cells the interval excludes 1 in about one of twenty.

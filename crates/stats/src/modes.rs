@@ -71,6 +71,34 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_of_four_times_the_wider_range_and_of_two_percent_is_just_enough() {
+        let gap = |to: f64| two_modes(&[100.0, 100.0, 101.0, to, to, to + 1.0]).is_some();
+        assert!(gap(105.0) && !gap(104.9));
+        // The wider of both groups decides, whichever it is.
+        assert_eq!(two_modes(&[100.0, 100.0, 102.0, 106.0, 106.0, 107.0]), None);
+        assert_eq!(two_modes(&[100.0, 100.0, 101.0, 105.0, 105.0, 107.0]), None);
+        // The median is 100 in both.
+        assert!(two_modes(&[99.0, 99.0, 99.0, 101.0, 101.0, 101.0]).is_some());
+        assert_eq!(
+            two_modes(&[99.01, 99.01, 99.01, 100.99, 100.99, 100.99]),
+            None
+        );
+    }
+
+    #[test]
+    fn zeros_are_one_group() {
+        assert_eq!(two_modes(&[0.0; 6]), None);
+    }
+
+    #[test]
+    fn the_widest_gap_splits_and_leaves_two_on_each_side() {
+        let found = two_modes(&[10.0, 10.1, 20.0, 20.1, 20.0, 20.2, 20.1]).unwrap();
+        assert_eq!((found.low_count, found.high_count), (2, 5));
+        let found = two_modes(&[10.0, 10.1, 10.0, 10.2, 20.0, 20.1]).unwrap();
+        assert_eq!((found.low_count, found.high_count), (4, 2));
+    }
+
+    #[test]
     fn normal_values_seldom_look_like_two_modes() {
         let mut random = Random::new(11);
         for n in [6, 8, 12, 20] {

@@ -111,6 +111,11 @@ mod tests {
         assert_eq!(interpolated(&values, 0.25), 1.75);
         assert_eq!(interpolated(&values, 0.5), 3.0);
         assert!((interpolated(&values, 0.9) - 6.8).abs() < 1e-12);
+        assert_eq!(
+            (interpolated(&values, 0.0), interpolated(&values, 1.0)),
+            (1.0, 8.0)
+        );
+        assert_eq!(interpolated(&[7.0], 0.5), 7.0);
     }
 
     proptest! {

@@ -126,11 +126,11 @@ pub fn scaling(blocks: &[Vec<(f64, f64)>]) -> Option<Scaling> {
 /// The logarithms of a block's points by rising size, a repeated size once with the mean of
 /// its log times; `None` where they are too few or too close.
 fn usable(block: &[(f64, f64)]) -> Option<Vec<(f64, f64)>> {
-    let good = |v: f64| v.is_finite() && v > 0.0;
+    // Of what is not finite and positive the logarithm is not finite.
     let mut logs: Vec<(f64, f64)> = block
         .iter()
-        .filter(|(size, time)| good(*size) && good(*time))
         .map(|&(size, time)| (libm::log(size), libm::log(time)))
+        .filter(|(size, time)| size.is_finite() && time.is_finite())
         .collect();
     logs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let merged: Vec<(f64, f64)> = logs

@@ -104,12 +104,16 @@ fn together(family: usize) -> f64 {
 }
 
 fn logs(figures: &[f64]) -> Vec<f64> {
-    let usable = figures.iter().filter(|f| f.is_finite() && **f > 0.0);
-    usable.map(|figure| libm::log(*figure)).collect()
+    let logs = figures.iter().map(|figure| libm::log(*figure));
+    // Of what is not finite and positive it is not finite.
+    logs.filter(|log| log.is_finite()).collect()
 }
 
+/// From the first value on, so that the mean of equal values is that value to the last bit.
 fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    let first = values.first()?;
+    let beyond: f64 = values.iter().map(|value| value - first).sum();
+    Some(first + beyond / values.len() as f64)
 }
 
 /// Squared distances from each group's own mean, and their degrees of freedom.
@@ -177,6 +181,80 @@ mod tests {
         let many = compare_sessions(&six, &[98.0], &[], 40).unwrap();
         assert_eq!(one.conclusion, Conclusion::Lower);
         assert_eq!(many.conclusion, Conclusion::NoDifferenceShown);
+    }
+
+    #[test]
+    fn a_session_without_a_figure_is_no_session() {
+        let six = [100.0, 101.0, 99.0, 100.0, 100.0, 100.5];
+        let seen = compare_sessions(&six, &[90.0], &[], 1);
+        for nothing in [0.0, -5.0, f64::NAN, f64::INFINITY] {
+            let mut seven = six.to_vec();
+            seven.push(nothing);
+            assert_eq!(compare_sessions(&seven, &[nothing, 90.0], &[], 1), seen);
+            assert_eq!(compare_sessions(&six, &[nothing], &[], 1), None);
+        }
+    }
+
+    #[test]
+    fn sessions_that_do_not_vary_say_nothing_of_chance() {
+        let seen = compare_sessions(&[100.0; 6], &[100.0; 2], &[], 1).unwrap();
+        assert_eq!(chance(&seen, 6, 2), None);
+        assert_eq!(seen.conclusion, Conclusion::NoDifferenceShown);
+        assert_eq!(
+            chance(
+                &SessionComparison {
+                    between: None,
+                    ..seen
+                },
+                6,
+                2
+            ),
+            None
+        );
+    }
+
+    /// How likely a difference is depends on how far it is, and not on its direction.
+    #[test]
+    fn a_fall_is_as_unlikely_as_a_rise_and_a_farther_one_more() {
+        let six = [100.0, 101.0, 99.0, 100.0, 100.0, 100.5];
+        let chance_of = |earlier: &[f64], later: &[f64]| {
+            let seen = compare_sessions(earlier, later, &[], 1).unwrap();
+            chance(&seen, earlier.len(), later.len()).unwrap()
+        };
+        let (fall, rise) = (chance_of(&six, &[98.0]), chance_of(&[98.0], &six));
+        assert!(
+            (fall - rise).abs() < 1e-12 && fall > 0.0 && fall < 0.05,
+            "{fall}"
+        );
+        assert!(chance_of(&six, &[99.0]) > fall);
+        // An end of an interval of 95 % has a chance of 5 %.
+        let seen = compare_sessions(&six, &[98.0], &[], 1).unwrap();
+        let width = libm::log(seen.interval.unwrap().high.0) - libm::log(seen.ratio.0);
+        let at_end = SessionComparison {
+            ratio: Ratio(libm::exp(width)),
+            ..seen
+        };
+        assert!((chance(&at_end, 6, 1).unwrap() - 0.05).abs() < 1e-9);
+    }
+
+    #[test]
+    fn five_degrees_of_freedom_are_enough_whichever_states_they_are_of() {
+        let pairs = [vec![50.0, 51.0], vec![70.0, 70.5], vec![9.0, 9.1]];
+        let seen = |others: &[Vec<f64>]| {
+            compare_sessions(&[100.0, 101.0], &[90.0, 91.0], others, 1).unwrap()
+        };
+        assert_eq!((seen(&pairs[..2]).degrees, seen(&pairs).degrees), (4, 5));
+        assert_eq!(seen(&pairs[..2]).interval, None);
+        assert!(seen(&pairs).interval.is_some() && seen(&pairs).resolution.is_some());
+        // By hand: squared halves of the five log ratios, over five degrees.
+        let half = |a: f64, b: f64| libm::log(b / a) * libm::log(b / a) / 2.0;
+        let squares = half(100.0, 101.0)
+            + half(90.0, 91.0)
+            + half(50.0, 51.0)
+            + half(70.0, 70.5)
+            + half(9.0, 9.1);
+        let between = seen(&pairs).between.unwrap();
+        assert!((between - (squares / 5.0).sqrt()).abs() < 1e-12);
     }
 
     /// Standard normal (Box and Muller, 1958).
@@ -286,6 +364,16 @@ mod tests {
             if let Some(spread) = there.interval {
                 prop_assert!(spread.low <= there.ratio && there.ratio <= spread.high);
             }
+        }
+
+        /// Sizes and counts may be the same in every session.
+        #[test]
+        fn sessions_that_are_all_the_same_differed_by_rounding(
+            figure in 1e-3_f64..1e9, earlier in 3_usize..60, later in 3_usize..60,
+        ) {
+            let seen = compare_sessions(&vec![figure; earlier], &vec![figure; later], &[], 1).unwrap();
+            prop_assert_eq!(seen.conclusion, Conclusion::NoDifferenceShown);
+            prop_assert_eq!((seen.ratio.0, seen.between), (1.0, Some(0.0)));
         }
 
         #[test]

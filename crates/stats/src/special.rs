@@ -3,8 +3,6 @@
 //! Quantiles are found by halving an interval over the distribution function: slower than an
 //! approximation, and as exact as the function itself.
 
-/// Halvings of an interval: after these its ends are neighbours.
-const HALVINGS: u32 = 200;
 const FRACTION_STEPS_MAX: u32 = 500;
 
 /// Student's t distribution function with `degrees` of freedom, from the regularised
@@ -35,27 +33,23 @@ pub fn normal_quantile(p: f64) -> Option<f64> {
 
 /// Where the rising `function` reaches `goal`, between `-limit` and `limit`.
 fn root(function: impl Fn(f64) -> f64, goal: f64, limit: f64) -> f64 {
-    let (mut low, mut high) = (-limit, limit);
-    for _ in 0..HALVINGS {
-        let middle = low + (high - low) / 2.0;
+    let (mut low, mut high, mut middle) = (-limit, limit, 0.0);
+    // Until they are neighbours, with nothing between them.
+    while low < middle && middle < high {
         if function(middle) < goal {
             low = middle;
         } else {
             high = middle;
         }
+        middle = low + (high - low) / 2.0;
     }
-    low + (high - low) / 2.0
+    middle
 }
 
 /// The regularised incomplete beta function `I_x(a, b)` by its continued fraction (DLMF 8.17.22),
 /// on the side where that converges fast (DLMF 8.17.4 gives the other).
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
-    }
-    if x >= 1.0 {
-        return 1.0;
-    }
+    // 0 at both ends, where one of the logarithms is infinite.
     let front = libm::exp(
         libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b)
             + a * libm::log(x)
@@ -129,6 +123,35 @@ mod tests {
     }
 
     #[test]
+    fn the_t_distribution_reaches_its_ends() {
+        for degrees in [1.0, 5.0, 300.0] {
+            assert_eq!(t_distribution(f64::NEG_INFINITY, degrees), 0.0);
+            assert_eq!(t_distribution(0.0, degrees), 0.5);
+            assert_eq!(t_distribution(f64::INFINITY, degrees), 1.0);
+        }
+    }
+
+    /// With an even number of degrees it is a finite sum (Abramowitz and Stegun, 26.7.4), which needs no
+    /// incomplete beta function.
+    #[test]
+    fn the_t_distribution_agrees_with_its_finite_sums() {
+        for degrees in [4_u32, 10, 58, 300] {
+            for t in [-6.0_f64, -1.5, -0.2, 0.4, 2.0, 5.0] {
+                let n = f64::from(degrees);
+                let sine = t / (n + t * t).sqrt();
+                let (mut term, mut sum) = (1.0, 1.0);
+                for k in (2..degrees).step_by(2) {
+                    term *= (1.0 - sine * sine) * f64::from(k - 1) / f64::from(k);
+                    sum += term;
+                }
+                let expected = 0.5 + 0.5 * sine * sum;
+                let found = t_distribution(t, n);
+                assert!((found - expected).abs() < 1e-12, "{degrees} {t}: {found}");
+            }
+        }
+    }
+
+    #[test]
     fn normal_quantiles_are_the_known_ones() {
         for (p, z) in [
             (0.5, 0.0),
@@ -146,7 +169,10 @@ mod tests {
             assert_eq!(t_quantile(p, 5.0), None);
             assert_eq!(normal_quantile(p), None);
         }
-        assert_eq!(t_quantile(0.9, 0.0), None);
+        for degrees in [0.0, 0.999, -3.0, f64::INFINITY, f64::NAN] {
+            assert_eq!(t_quantile(0.9, degrees), None);
+        }
+        assert!(t_quantile(0.9, 1.0).is_some());
     }
 
     proptest! {
