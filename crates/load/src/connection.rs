@@ -72,10 +72,7 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>)
 async fn converse(worker: &Worker, index: usize, stream: Stream) {
     let stream = Rc::new(stream);
     worker.occupy(index, &stream);
-    let mut reader = ResponseReader::new(Limits {
-        body_bytes_max: u64::MAX,
-        ..Limits::for_responses()
-    });
+    let mut reader = ResponseReader::new(Limits::for_responses());
     let mut served = 0_u64;
     let mut now = worker.handle.now();
     while let Some(request) = worker.start(index, now) {

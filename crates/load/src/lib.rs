@@ -25,6 +25,8 @@ mod connection;
 pub mod prepare;
 mod recorder;
 mod run;
+#[cfg(test)]
+mod sim_tests;
 mod source;
 mod window;
 mod worker;

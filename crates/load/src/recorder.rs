@@ -393,16 +393,91 @@ mod tests {
         prop_oneof![Just(Part::WarmUp), Just(Part::Measured), Just(Part::Drain)]
     }
 
+    const KINDS: [Failure; 7] = [
+        Failure::Refused,
+        Failure::Reset,
+        Failure::Closed,
+        Failure::Timeout,
+        Failure::Protocol,
+        Failure::WrongAnswer,
+        Failure::System,
+    ];
+
     fn failure() -> impl Strategy<Value = Failure> {
+        prop::sample::select(&KINDS[..])
+    }
+
+    /// What a thread may have to count, each a moment after the one before.
+    #[derive(Clone, Debug)]
+    enum Event {
+        Connected(u64),
+        ConnectFailed(Failure),
+        Sent(usize),
+        Received(Part, usize),
+        Completed(Part, Answer),
+        Failed(Part, Failure),
+        ClosedByServer,
+    }
+
+    fn event() -> impl Strategy<Value = Event> {
+        let whole = (1_u64..5_000_000, 1_u64..5_000_000, 100_u16..600).prop_map(|times| Answer {
+            sent: Instant(0),
+            first_byte: Instant(times.0),
+            done: Instant(times.0 + times.1),
+            status: times.2,
+            expected: times.2 < 400,
+        });
         prop_oneof![
-            Just(Failure::Reset),
-            Just(Failure::Closed),
-            Just(Failure::Timeout),
-            Just(Failure::WrongAnswer)
+            1 => (1_u64..1_000_000).prop_map(Event::Connected),
+            1 => failure().prop_map(Event::ConnectFailed),
+            1 => (1_usize..1_000).prop_map(Event::Sent),
+            1 => (part(), 1_usize..9_000).prop_map(|(part, bytes)| Event::Received(part, bytes)),
+            4 => (part(), whole).prop_map(|(part, answer)| Event::Completed(part, answer)),
+            1 => (part(), failure()).prop_map(|(part, failure)| Event::Failed(part, failure)),
+            1 => Just(Event::ClosedByServer),
         ]
     }
 
+    impl Recorder {
+        fn happens(&mut self, event: &Event, at: u64) {
+            match *event {
+                Event::Connected(length) => self.connected(Nanos(length)),
+                Event::ConnectFailed(failure) => self.connect_failed(failure),
+                Event::Sent(bytes) => self.sent(Part::Measured, bytes),
+                Event::Received(part, bytes) => self.received(part, bytes),
+                Event::Completed(part, answer) => {
+                    let later = |moment: Instant| Instant(moment.0 + at);
+                    let (sent, first_byte) = (later(answer.sent), later(answer.first_byte));
+                    let done = later(answer.done);
+                    self.completed(
+                        part,
+                        &Answer {
+                            sent,
+                            first_byte,
+                            done,
+                            ..answer
+                        },
+                    );
+                }
+                Event::Failed(part, failure) => self.failed(part, failure),
+                Event::ClosedByServer => self.connections_closed_by_server += 1,
+            }
+        }
+
+        /// All that a report is made of.
+        fn told(&self, length: Nanos) -> impl PartialEq + std::fmt::Debug + use<> {
+            let latencies = (self.latency(), self.first_byte(), self.connect());
+            let status: Vec<_> = self.status().collect();
+            let bytes = (self.received_bytes, self.sent_bytes);
+            let connections = (self.connections_opened, self.connections_closed_by_server);
+            let ends = (self.last_completion, self.slices(length), self.so_far());
+            (self.counts(), latencies, status, bytes, connections, ends)
+        }
+    }
+
     proptest! {
+        // Recorders are large: each case allocates, merges and walks through a megabyte and more.
+        #![proptest_config(ProptestConfig::with_cases(prony_testkit::seeds(48, 2_000) as u32))]
         #[test]
         fn every_request_is_counted_once(ends in prop::collection::vec((part(), prop::option::of(failure()), any::<bool>()), 0..200)) {
             let mut recorder = Recorder::new(Instant(0));
@@ -435,23 +510,211 @@ mod tests {
         }
 
         #[test]
-        fn two_threads_together_count_what_one_would(values in prop::collection::vec(1_u64..5_000_000_000, 1..200)) {
-            let mut whole = Recorder::new(Instant(0));
-            let mut halves = [Recorder::new(Instant(0)), Recorder::new(Instant(0))];
-            let mut values = values;
-            values.sort_unstable();
-            for (index, &value) in values.iter().enumerate() {
-                whole.completed(Part::Measured, &answer(0, value));
-                halves[index % 2].completed(Part::Measured, &answer(0, value));
+        fn two_threads_together_count_what_one_would(events in prop::collection::vec((event(), any::<bool>()), 0..200)) {
+            let new = || Recorder::new(Instant(0));
+            let (mut whole, mut one, mut other) = (new(), new(), new());
+            for (at, (event, mine)) in (0..).step_by(10_000_000).zip(&events) {
+                whole.happens(event, at);
+                let half = if *mine { &mut one } else { &mut other };
+                half.happens(event, at);
             }
-            for recorder in halves.iter_mut().chain([&mut whole]) {
-                recorder.close_slices(Instant(5_000_000_000));
+            for recorder in [&mut whole, &mut one, &mut other] {
+                recorder.close_slices(Instant(2_000_000_000));
             }
-            let [mut first, second] = halves;
-            first.merge(&second);
-            prop_assert_eq!(first.latency(), whole.latency());
-            prop_assert_eq!(first.slices(Nanos::from_secs(5)), whole.slices(Nanos::from_secs(5)));
+            one.merge(&other);
+            let length = Nanos::from_secs(2);
+            prop_assert_eq!(one.told(length), whole.told(length));
         }
+    }
+
+    #[test]
+    fn a_thread_that_ended_early_leaves_no_slice_of_another_out() {
+        let (mut short, mut long) = (Recorder::new(Instant(0)), Recorder::new(Instant(0)));
+        for (recorder, tenths) in [(&mut short, 1), (&mut long, 3)] {
+            for tenth in 0..tenths {
+                recorder.completed(Part::Measured, &answer(0, tenth * SLICE.0));
+            }
+            recorder.close_slices(Instant(tenths * SLICE.0));
+        }
+        short.merge(&long);
+        assert_eq!(short.slices(SLICE * 3).completed, [2, 1, 1]);
+    }
+
+    #[test]
+    fn each_kind_of_failure_has_its_own_counter() {
+        let mut recorder = Recorder::new(Instant(0));
+        for (times, kind) in (1..).zip(KINDS) {
+            for _ in 0..times {
+                recorder.failed(Part::Measured, kind);
+                recorder.connect_failed(kind);
+            }
+            recorder.connect_failed(kind);
+        }
+        let counts = recorder.counts();
+        let failed = counts.failed.by_kind().map(|(_, count)| count);
+        assert_eq!(failed, [1, 2, 3, 4, 5, 6, 7]);
+        let connect_failed = counts.connect_failed.by_kind().map(|(_, count)| count);
+        assert_eq!(connect_failed, [2, 3, 4, 5, 6, 7, 8]);
+        recorder.completed(Part::Measured, &answer(0, 1));
+        assert_eq!(recorder.so_far(), (1, 28 + 35));
+    }
+
+    #[test]
+    fn a_failure_outside_of_the_window_is_in_no_kind() {
+        let mut recorder = Recorder::new(Instant(0));
+        recorder.failed(Part::WarmUp, Failure::Timeout);
+        recorder.failed(Part::Drain, Failure::Timeout);
+        recorder.failed(Part::Drain, Failure::Timeout);
+        recorder.failed(Part::Drain, Failure::Reset);
+        let counts = recorder.counts();
+        assert_eq!((counts.warmup_failed, counts.failed.total()), (1, 0));
+        assert_eq!(
+            (counts.abandoned, counts.drain_failed, counts.in_flight),
+            (2, 1, 3)
+        );
+    }
+
+    #[test]
+    fn an_error_of_the_system_is_counted_as_what_it_means() {
+        use io::ErrorKind as Kind;
+        for (kind, failure) in [
+            (Kind::ConnectionRefused, Failure::Refused),
+            (Kind::ConnectionReset, Failure::Reset),
+            (Kind::ConnectionAborted, Failure::Reset),
+            (Kind::BrokenPipe, Failure::Reset),
+            (Kind::UnexpectedEof, Failure::Closed),
+            (Kind::TimedOut, Failure::Timeout),
+            (Kind::AddrNotAvailable, Failure::System),
+        ] {
+            assert_eq!(Failure::from(&io::Error::from(kind)), failure, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_first_failure_to_connect_is_one_that_there_was() {
+        assert_eq!(Recorder::new(Instant(0)).first_connect_failure(), None);
+        for kind in KINDS {
+            if matches!(kind, Failure::Protocol | Failure::WrongAnswer) {
+                continue; // No attempt to connect ends so.
+            }
+            let mut recorder = Recorder::new(Instant(0));
+            recorder.connect_failed(kind);
+            assert_eq!(recorder.first_connect_failure(), Some(kind));
+        }
+    }
+
+    #[test]
+    fn the_median_is_that_of_the_window_and_before_it_that_of_the_warm_up() {
+        let mut recorder = Recorder::new(Instant(0));
+        assert_eq!(recorder.median_latency(), Nanos::ZERO);
+        for latency in [100, 200, 300] {
+            recorder.completed(Part::WarmUp, &answer(1_000, 1_000 + latency));
+        }
+        assert_eq!(recorder.median_latency(), Nanos(200));
+        recorder.completed(Part::Measured, &answer(1_000, 1_700));
+        assert_eq!(recorder.median_latency(), Nanos(700));
+    }
+
+    #[test]
+    fn bytes_count_in_the_window_only() {
+        let mut recorder = Recorder::new(Instant(0));
+        recorder.sent(Part::WarmUp, 1);
+        recorder.sent(Part::Measured, 20);
+        recorder.sent(Part::Measured, 300);
+        for (part, bytes) in [
+            (Part::WarmUp, 4),
+            (Part::Measured, 50),
+            (Part::Measured, 600),
+            (Part::Drain, 7_000),
+        ] {
+            recorder.received(part, bytes);
+        }
+        assert_eq!((recorder.sent_bytes, recorder.received_bytes), (320, 650));
+        assert_eq!(recorder.counts().sent, 3);
+    }
+
+    #[test]
+    fn answers_of_the_window_are_told_apart_by_their_status() {
+        let mut recorder = Recorder::new(Instant(0));
+        for status in [200, 503, 200, 999, 1_000, u16::MAX] {
+            let expected = status == 200;
+            recorder.completed(
+                Part::Measured,
+                &Answer {
+                    status,
+                    expected,
+                    ..answer(0, 1)
+                },
+            );
+        }
+        recorder.completed(
+            Part::Drain,
+            &Answer {
+                status: 404,
+                expected: false,
+                ..answer(0, 1)
+            },
+        );
+        let told: Vec<_> = recorder.status().collect();
+        let wanted = [("200", 2), ("503", 1), ("999", 3)].map(|(code, n)| (code.to_owned(), n));
+        assert_eq!(told, wanted);
+        assert_eq!(recorder.counts().unexpected_status, 4);
+    }
+
+    #[test]
+    fn no_more_than_ten_hours_of_slices_are_kept() {
+        let mut recorder = Recorder::new(Instant(0));
+        recorder.close_slices(Instant(SLICE.0 * (SLICES_MAX as u64 + 2)));
+        assert_eq!(recorder.slices.len(), SLICES_MAX);
+        let kept = recorder.slices(Nanos(SLICE.0 * (SLICES_MAX as u64 + 2)));
+        assert_eq!((kept.completed.len(), kept.slice_ns), (SLICES_MAX, SLICE.0));
+    }
+
+    /// Under 2,048 ns the buckets are as wide as a nanosecond, and figures are exact.
+    #[test]
+    fn a_summary_has_each_percentile_mean_and_deviation() {
+        let mut recorder = Recorder::new(Instant(0));
+        let steps = [
+            (5_000, 100),
+            (2_500, 200),
+            (1_500, 300),
+            (900, 400),
+            (90, 500),
+            (9, 600),
+            (1, 700),
+        ];
+        for (count, latency) in steps {
+            for _ in 0..count {
+                recorder.completed(Part::Measured, &answer(5, 5 + latency));
+            }
+        }
+        let (seen, histogram) = recorder.latency();
+        assert_eq!((seen.count, seen.min, seen.max), (10_000, 100, 700));
+        let percentiles = [
+            seen.p50,
+            seen.p75,
+            seen.p90,
+            seen.p99,
+            seen.p99_9,
+            seen.p99_99,
+        ];
+        assert_eq!(percentiles, [100, 200, 300, 400, 500, 600]);
+        // Σ count × latency = 1,810,000 + 45,000 + 5,400 + 700.
+        assert!((seen.mean - 186.11).abs() < 1e-9, "{}", seen.mean);
+        let squares: f64 = steps
+            .iter()
+            .map(|&(n, v)| n as f64 * (v as f64 - 186.11).powi(2))
+            .sum();
+        assert!(
+            (seen.stdev - (squares / 1e4).sqrt()).abs() < 1e-9,
+            "{}",
+            seen.stdev
+        );
+        assert_eq!(
+            histogram.counts,
+            steps.map(|(count, latency)| (latency, count))
+        );
+        assert_eq!(summary(&hdr()), LatencyNs::default());
     }
 
     #[test]

@@ -345,3 +345,188 @@ fn add_up(
     };
     (report, histogram)
 }
+
+#[cfg(test)]
+mod tests {
+    use prony_record::PreparedRequest;
+
+    use super::*;
+    use crate::recorder::Answer;
+    use crate::window::Part;
+
+    fn spec(threads: u32, connections: u32) -> LoadSpec {
+        let target = |address: &str| LoadTarget {
+            url: format!("http://{address}/"),
+            address: address.to_owned(),
+        };
+        LoadSpec {
+            target: target("127.0.0.1:81"),
+            further: vec![target("127.0.0.1:82"), target("127.0.0.1:83")],
+            threads,
+            connections,
+            warmup_ns: 0,
+            duration_ns: Nanos::from_secs(1).0,
+            requests_max: None,
+            timeout_ns: Nanos::from_secs(2).0,
+            requests: vec![PreparedRequest {
+                method: "GET".to_owned(),
+                bytes: b"GET / HTTP/1.0\r\n\r\n".to_vec(),
+                expect: None,
+            }],
+            expected_status: vec![204],
+            driver: "auto".to_owned(),
+            exact: false,
+        }
+    }
+
+    #[test]
+    fn threads_share_connections_and_requests_out_and_none_is_lost() {
+        let limited = LoadSpec {
+            requests_max: Some(11),
+            ..spec(3, 10)
+        };
+        let shares = shares(&limited).unwrap();
+        let told = shares.iter().map(|share| {
+            (
+                share.thread,
+                share.connections,
+                share.first,
+                share.requests_max,
+            )
+        });
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [(0, 4, 0, 4), (1, 3, 4, 4), (2, 3, 7, 3)]
+        );
+        assert_eq!(shares[0].timeout, Nanos::from_secs(2));
+        assert_eq!(shares[2].expected_status, [204]);
+        let without_limit = &self::shares(&spec(1, 1)).unwrap()[0];
+        assert_eq!(without_limit.requests_max, u64::MAX);
+    }
+
+    #[test]
+    fn connections_of_all_threads_go_to_the_addresses_in_turn() {
+        let ports: Vec<u16> = shares(&spec(2, 7))
+            .unwrap()
+            .iter()
+            .flat_map(|share| (0..share.connections).map(|index| share.address(index).port()))
+            .collect();
+        assert_eq!(ports, [81, 82, 83, 81, 82, 83, 81]);
+    }
+
+    #[test]
+    fn a_load_without_sense_is_refused_with_the_reason() {
+        let refusal = |spec: &LoadSpec| shares(spec).unwrap_err().to_string();
+        for (threads, connections) in [(0, 4), (3, 2)] {
+            let said = refusal(&spec(threads, connections));
+            assert!(said.contains("at least one connection for each"), "{said}");
+        }
+        assert!(shares(&spec(3, 3)).is_ok());
+        let nothing = LoadSpec {
+            requests: Vec::new(),
+            ..spec(1, 1)
+        };
+        assert_eq!(refusal(&nothing), "there is no request to send");
+        let mut nowhere = spec(1, 1);
+        nowhere.further[0].address = "here".to_owned();
+        assert_eq!(refusal(&nowhere), "`here` is not an address with a port");
+    }
+
+    #[test]
+    fn why_nothing_could_be_opened_is_said_by_its_kind() {
+        for (failure, said) in [
+            (Some(Failure::Refused), "refused"),
+            (Some(Failure::Timeout), "in time"),
+            (Some(Failure::Reset), "reset"),
+            (Some(Failure::System), "ulimit -n"),
+            (None, "ulimit -n"),
+        ] {
+            assert!(reason(failure).contains(said), "{failure:?}");
+        }
+    }
+
+    /// What a thread counted that got `answers` at 100, 300, 500 … ms, and ended at `finished_ms`.
+    fn counted(window: &Window, answers: u64, finished_ms: u64) -> Counted {
+        let mut recorder = Recorder::new(window.start());
+        for number in 0..answers {
+            let sent = window.start() + Nanos::from_millis(200 * number);
+            let done = sent + Nanos::from_millis(100);
+            recorder.sent(Part::Measured, 10);
+            let answer = Answer {
+                sent,
+                first_byte: sent + Nanos::from_millis(50),
+                done,
+                status: 200,
+                expected: true,
+            };
+            recorder.received(Part::Measured, 1_000);
+            recorder.completed(Part::Measured, &answer);
+        }
+        recorder.sent(Part::Measured, 10);
+        recorder.failed(Part::Measured, Failure::Closed);
+        recorder.connected(Nanos(77));
+        recorder.connections_closed_by_server = answers;
+        let finished = window.start() + Nanos::from_millis(finished_ms);
+        recorder.close_slices(finished.min(window.end()));
+        Counted {
+            recorder,
+            cpu: Nanos(answers * 7),
+            coalescing: Nanos(answers * 2),
+            finished,
+        }
+    }
+
+    fn window() -> Window {
+        Window::new(Instant(5_000), Nanos(1_000), Nanos::from_secs(1))
+    }
+
+    #[test]
+    fn the_report_is_what_all_threads_counted_together() {
+        let window = window();
+        let threads = vec![counted(&window, 2, 900), counted(&window, 3, 1_000)];
+        let (report, histogram) = add_up(&spec(2, 7), DriverKind::Epoll, &window, threads);
+        assert_eq!((report.threads, report.connections), (2, 7));
+        assert_eq!(
+            (report.driver.as_str(), report.window_ns),
+            ("epoll", 1_000_000_000)
+        );
+        assert_eq!((report.completed, report.rate_per_s), (5, 5.0));
+        assert_eq!((report.counts.sent, report.counts.failed.closed), (7, 2));
+        assert_eq!(report.errors, [("closed".to_owned(), 2)].into());
+        assert_eq!(report.status, [("200".to_owned(), 5)].into());
+        assert_eq!((report.sent_bytes, report.received_bytes), (70, 5_000));
+        assert_eq!(
+            (
+                report.connections_opened,
+                report.connections_closed_by_server
+            ),
+            (2, 5)
+        );
+        assert_eq!(
+            (report.latency_ns.count, report.first_byte_ns.count),
+            (5, 5)
+        );
+        assert_eq!((report.connect_ns.count, report.connect_ns.max), (2, 77));
+        assert_eq!(report.slices.completed, [0, 2, 0, 2, 0, 1, 0, 0, 0, 0]);
+        let cpu: Vec<_> = report
+            .threads_cpu
+            .iter()
+            .map(|t| (t.name.as_str(), t.cpu_ns))
+            .collect();
+        assert_eq!(cpu, [("load-0", 14), ("load-1", 21)]);
+        assert_eq!((report.cpu_ns, report.coalescing_ns), (35, 6));
+        assert_eq!(histogram.total(), 5);
+    }
+
+    #[test]
+    fn a_run_whose_requests_are_spent_ends_with_its_last_answer() {
+        let window = window();
+        let threads = vec![counted(&window, 1, 200), counted(&window, 3, 999)];
+        let (report, _) = add_up(&spec(2, 2), DriverKind::Epoll, &window, threads);
+        assert_eq!((report.window_ns, report.rate_per_s), (500_000_000, 8.0));
+        // And one that got no answer at all lasted for no time.
+        let threads = vec![counted(&window, 0, 200)];
+        let (report, _) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
+        assert_eq!((report.window_ns, report.rate_per_s), (0, 0.0));
+    }
+}
