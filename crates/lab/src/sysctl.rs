@@ -26,20 +26,43 @@ pub type Values = BTreeMap<String, String>;
 /// What this process has changed: the old values.
 static CHANGED: Mutex<Values> = Mutex::new(Values::new());
 
-fn path(name: &str) -> PathBuf {
-    Path::new("/proc/sys").join(name.replace('.', "/"))
+/// Longest name of a kernel setting.
+const NAME_BYTES_MAX: usize = 200;
+
+/// Whether `name` is written as `sysctl` writes the names of kernel settings, and can name nothing else: names come
+/// from experiments and, when a run is resumed, from files that anyone may have made.
+pub fn is_name(name: &str) -> bool {
+    let part = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        !part.is_empty() && part.chars().all(plain)
+    };
+    name.len() <= NAME_BYTES_MAX && name.contains('.') && name.split('.').all(part)
+}
+
+fn path(name: &str) -> io::Result<PathBuf> {
+    if !is_name(name) {
+        let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+        return Err(io::Error::other(format!(
+            "{shown:?} is no name of a kernel setting"
+        )));
+    }
+    Ok(Path::new("/proc/sys").join(name.replace('.', "/")))
+}
+
+fn write(name: &str, value: &str) -> io::Result<()> {
+    fs::write(path(name)?, value)
 }
 
 /// The present value, its parts separated by single spaces.
 pub fn read(name: &str) -> io::Result<String> {
-    let text = fs::read_to_string(path(name))?;
+    let text = fs::read_to_string(path(name)?)?;
     Ok(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Whether the caller may write it.
 pub fn is_writable(name: &str) -> bool {
     use rustix::fs::{Access, access};
-    access(path(name), Access::WRITE_OK).is_ok()
+    path(name).is_ok_and(|path| access(path, Access::WRITE_OK).is_ok())
 }
 
 /// The values that the settings of `cell` give kernel settings.
@@ -58,7 +81,7 @@ pub fn change(values: &Values) -> Result<(), String> {
         let wrong = |error: io::Error| format!("{name} cannot be set to {value}: {error}");
         let outcome = read(name).and_then(|old| {
             if old != *value {
-                fs::write(path(name), value)?;
+                write(name, value)?;
                 lock().insert(name.clone(), old);
             }
             Ok(())
@@ -75,7 +98,7 @@ pub fn change(values: &Values) -> Result<(), String> {
 pub fn put_back() {
     for (name, old) in std::mem::take(&mut *lock()) {
         // What was allowed a moment ago is allowed still; if not, the run tries too.
-        let _ = fs::write(path(&name), old);
+        let _ = write(&name, &old);
     }
 }
 
@@ -106,10 +129,23 @@ impl Note {
         Ok(Some(Note { file }))
     }
 
-    /// What a run that was killed noted in its directory, if it did.
-    pub fn left_in(run_dir: &Path) -> Option<Note> {
+    /// What a run that was killed noted in its directory, if it did. `settings`: those of its plan. Errors: the note
+    /// cannot be read, or names a kernel setting that none of them changes; then nothing is put back.
+    pub fn left_in(run_dir: &Path, settings: &[PlannedSetting]) -> io::Result<Option<Note>> {
         let file = run_dir.join(FILE);
-        file.exists().then_some(Note { file })
+        if !file.exists() {
+            return Ok(None);
+        }
+        let old: Values = serde_json::from_slice(&fs::read(&file)?)?;
+        let changed = |name: &String| settings.iter().any(|s| s.sysctl.as_ref() == Some(name));
+        if let Some(name) = old.keys().find(|name| !is_name(name) || !changed(name)) {
+            let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+            return Err(io::Error::other(format!(
+                "{} names {shown:?}, which no setting of the run changes: look at it, and remove it",
+                file.display()
+            )));
+        }
+        Ok(Some(Note { file }))
     }
 
     /// Puts back what still has another value, and removes the note.
@@ -117,7 +153,7 @@ impl Note {
         let old: Values = serde_json::from_slice(&fs::read(&self.file)?)?;
         for (name, value) in &old {
             if read(name)? != *value {
-                fs::write(path(name), value)?;
+                write(name, value)?;
             }
         }
         fs::remove_file(&self.file)
@@ -169,9 +205,60 @@ mod tests {
         let now = read("kernel.ostype").expect("every Linux says so");
         let values = BTreeMap::from([("kernel.ostype".to_owned(), "other".to_owned())]);
         assert!(Note::of(folder.path(), &values).unwrap().is_some());
-        let left = Note::left_in(folder.path()).expect("what was noted");
-        left.settle().unwrap();
-        assert!(Note::left_in(folder.path()).is_none());
+        let settings = [PlannedSetting {
+            sysctl: Some("kernel.ostype".to_owned()),
+            ..PlannedSetting::default()
+        }];
+        let left = |settings: &[PlannedSetting]| Note::left_in(folder.path(), settings);
+        let error = left(&[]).unwrap_err().to_string();
+        assert!(
+            error.contains("which no setting of the run changes"),
+            "{error}"
+        );
+        left(&settings)
+            .unwrap()
+            .expect("what was noted")
+            .settle()
+            .unwrap();
+        assert!(left(&settings).unwrap().is_none());
         assert_eq!(read("kernel.ostype").unwrap(), now);
+    }
+
+    #[test]
+    fn a_name_in_a_run_directory_wrote_to_any_file() {
+        let folder = tempfile::Builder::new().prefix("prony").tempdir().unwrap();
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "whole").unwrap();
+        // Dots become slashes, so that all of these named the file.
+        let plain = victim.display().to_string();
+        for name in [
+            &plain,
+            &plain.replace('/', "."),
+            "../../etc/passwd",
+            "kernel",
+            "a..b",
+            "",
+        ] {
+            let values = Values::from([(name.to_owned(), "changed".to_owned())]);
+            let settings = [PlannedSetting {
+                sysctl: Some(name.to_owned()),
+                ..PlannedSetting::default()
+            }];
+            fs::write(
+                folder.path().join(FILE),
+                serde_json::to_vec(&values).unwrap(),
+            )
+            .unwrap();
+            assert!(Note::left_in(folder.path(), &settings).is_err(), "{name}");
+            let note = Note {
+                file: folder.path().join(FILE),
+            };
+            assert!(
+                note.settle().is_err() && change(&values).is_err() && !is_writable(name),
+                "{name}"
+            );
+            assert!(Note::of(folder.path(), &values).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "whole");
     }
 }

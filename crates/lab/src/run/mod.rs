@@ -273,7 +273,7 @@ pub fn run(
         Journal::create(&options.dir, plan, &environment)?
     };
     let dir = options.dir.canonicalize()?;
-    if let Some(left) = Note::left_in(&dir) {
+    if let Some(left) = Note::left_in(&dir, &plan.settings)? {
         left.settle()?;
     }
     let mut runner = Runner {
