@@ -81,6 +81,7 @@ fn good(cell: &str, block: u32) -> Trial {
         role: Some(role),
         busy_ns: busy * MS,
         steal_ns: 0,
+        ksoftirqd_ns: None,
     };
     Trial {
         cell: cell.to_owned(),

@@ -148,6 +148,7 @@ fn what_is_of_servers_only_is_silent() {
             role: Some(Role::Generator),
             busy_ns: 102 * MS,
             steal_ns: 0,
+            ksoftirqd_ns: None,
         }];
     }));
 }
@@ -200,6 +201,7 @@ fn p009_the_hypervisor_took_time_of_the_run() {
                 role: Some(Role::Subject),
                 busy_ns: 0,
                 steal_ns: ns,
+                ksoftirqd_ns: None,
             }];
         })
     };

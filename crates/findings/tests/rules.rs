@@ -60,6 +60,7 @@ fn good(cell: &str, block: u32) -> Trial {
         role: Some(role),
         busy_ns,
         steal_ns: 0,
+        ksoftirqd_ns: None,
     };
     let canary = Canary {
         compute_ns: 1_000_000,

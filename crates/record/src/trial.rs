@@ -237,6 +237,10 @@ pub struct CoreUse {
     pub busy_ns: u64,
     /// Time that the hypervisor gave to others.
     pub steal_ns: u64,
+    /// CPU time of the kernel's thread that does on this core what interrupts left to do (`ksoftirqd`), most of it
+    /// network packets: work for the processes there that is in no process's clock. `None`: it cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ksoftirqd_ns: Option<u64>,
 }
 
 /// A fixed piece of work, timed.

@@ -187,7 +187,7 @@ fn csv_client_fields(cell: &CellFigures) -> Vec<String> {
         spread("download_ns", |s| s.min),
         spread("download_ns", |s| s.max),
         spread("download_ns", |s| s.stdev.median),
-        mean("rate_bytes_per_s"),
+        median(client.download_bytes_per_s),
         mean("run_ns"),
         mean("pss_bytes"),
         spread("stall_ns", |s| s.max),

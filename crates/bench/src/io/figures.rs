@@ -55,7 +55,7 @@ impl Figures {
             cpu: used.cpu(),
             ..Run::default()
         };
-        let mut whole = 0;
+        let (mut whole, mut whole_bytes) = (0, 0);
         for (number, transfer) in done.transfers.iter().enumerate() {
             run.bytes += transfer.body_bytes();
             self.tally("discarded_bytes", transfer.discarded_bytes());
@@ -73,15 +73,17 @@ impl Figures {
                 }
                 None => {
                     whole += 1;
+                    whole_bytes += transfer.body_bytes();
                     self.download(transfer, &mut run);
                 }
             }
         }
         let mean = |sum: f64| if whole == 0 { 0.0 } else { sum / whole as f64 };
+        // Bytes by time: the mean of the rates is higher where some downloads end long before the others.
+        run.bytes_per_s = whole_bytes as f64 / (run.download_ns / 1e9).max(1e-9);
         run.socket_ns = mean(run.socket_ns);
         run.setup_ns = mean(run.setup_ns);
         run.download_ns = mean(run.download_ns);
-        run.bytes_per_s = mean(run.bytes_per_s);
         self.count += whole;
         self.whole_run(&mut run, memory, used);
         for (name, count) in &done.calls.0 {
@@ -125,7 +127,6 @@ impl Figures {
         run.socket_ns += socket.0 as f64;
         run.setup_ns += setup.0 as f64;
         run.download_ns += download.0 as f64;
-        run.bytes_per_s += rate;
     }
 
     /// What is measured of a run as a whole.
@@ -208,5 +209,47 @@ impl Figures {
             failures: self.failures,
             notes,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_base::Instant;
+
+    use super::*;
+
+    /// A download of ten bytes that took so long.
+    fn downloaded(seconds: u64) -> Transfer {
+        let mut transfer = Transfer::new(Some(10));
+        transfer.connected();
+        transfer.asked();
+        transfer.received(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789");
+        transfer.marks.asked = Instant(1);
+        transfer.marks.last = Instant(1) + Nanos::from_secs(seconds);
+        transfer
+    }
+
+    #[test]
+    fn the_rate_beside_a_downloads_length_was_the_mean_of_rates() {
+        let done = Downloads {
+            transfers: vec![downloaded(1), downloaded(9)],
+            ..Downloads::default()
+        };
+        let order = IoOrder::new("127.0.0.1:1".parse().expect("an address"));
+        let mut figures = Figures::new(&order);
+        let length = Nanos::from_secs(9);
+        let run = figures.add(&done, length, &Memory::default(), Usage::default());
+        assert_eq!(run.download_ns, 5e9);
+        assert_eq!(
+            run.bytes_per_s, 2.0,
+            "ten bytes in five seconds, not the mean of 10 and 1.1"
+        );
+        let nothing = figures.add(
+            &Downloads::default(),
+            length,
+            &Memory::default(),
+            Usage::default(),
+        );
+        assert_eq!((nothing.download_ns, nothing.bytes_per_s), (0.0, 0.0));
     }
 }

@@ -300,7 +300,7 @@ pub struct Run {
     pub setup_ns: f64,
     /// Mean length of a download, in nanoseconds.
     pub download_ns: f64,
-    /// Mean rate of a download.
+    /// Bytes of the downloads that came to their end ÷ the sum of their lengths: the rate of one of mean length.
     pub bytes_per_s: f64,
     /// Length of the run.
     pub length: Nanos,

@@ -2,6 +2,9 @@
 //! counters of the network stack.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::OnceLock;
 
 use prony_record::{CoreUse, Cores, KernelCounters, Role};
 
@@ -38,9 +41,40 @@ pub fn kernel_counters(
     }
 }
 
+/// The open clocks of the kernel's threads `ksoftirqd`, by core.
+static KSOFTIRQD: OnceLock<BTreeMap<u32, File>> = OnceLock::new();
+
+/// Opens the clocks of the kernel's threads, for [`core_times`]. Once, and before `/proc` becomes that of a process
+/// namespace, in which there are none of them; descriptors that are open stay good there.
+pub fn open_kernel_threads() {
+    KSOFTIRQD.get_or_init(|| {
+        let clock = |pid: u32| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            let core = name.trim_end().strip_prefix("ksoftirqd/")?.parse().ok()?;
+            // A process may call itself so; only a thread of the kernel has no command.
+            let command = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let file = File::open(format!("/proc/{pid}/schedstat")).ok()?;
+            command.is_empty().then_some((core, file))
+        };
+        let pids = super::numbered("/proc").into_iter();
+        pids.filter_map(clock).collect()
+    });
+}
+
 /// Times of every core since boot.
 pub fn core_times() -> BTreeMap<u32, CoreTimes> {
-    parse::core_times(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    let mut times = parse::core_times(&std::fs::read_to_string("/proc/stat").unwrap_or_default());
+    for (core, file) in KSOFTIRQD.get().into_iter().flatten() {
+        let mut buffer = [0; 128];
+        let length = file.read_at(&mut buffer, 0).unwrap_or(0);
+        let read = std::str::from_utf8(&buffer[..length]).ok();
+        if let (Some(times), Some((cpu, _))) =
+            (times.get_mut(core), read.and_then(parse::schedstat))
+        {
+            times.ksoftirqd_ns = Some(cpu);
+        }
+    }
+    times
 }
 
 /// What each core did between two readings of [`core_times`], and whose it is.
@@ -56,6 +90,10 @@ pub fn core_use(
             role: role_of(core, cores),
             busy_ns: times.busy_ns.saturating_sub(start.busy_ns),
             steal_ns: times.steal_ns.saturating_sub(start.steal_ns),
+            ksoftirqd_ns: times
+                .ksoftirqd_ns
+                .zip(start.ksoftirqd_ns)
+                .map(|(end, start)| end.saturating_sub(start)),
         }
     };
     after.iter().map(|(&core, times)| of(core, times)).collect()
@@ -84,10 +122,13 @@ mod tests {
         let at = |busy_ns| CoreTimes {
             busy_ns,
             steal_ns: 1,
+            ksoftirqd_ns: (busy_ns > 5).then_some(busy_ns),
         };
         let before = BTreeMap::from([(0, at(5)), (1, at(5)), (2, at(5))]);
         let after = BTreeMap::from([(0, at(15)), (1, at(6)), (2, at(5))]);
         let used = core_use(&before, &after, &cores);
+        // What was not seen at the start has not risen.
+        assert!(used.iter().all(|used| used.ksoftirqd_ns.is_none()));
         let roles: Vec<_> = used.iter().map(|u| (u.role, u.busy_ns)).collect();
         let expected = [
             (Some(Role::Subject), 10),
@@ -95,6 +136,32 @@ mod tests {
             (None, 0),
         ];
         assert_eq!(roles, expected);
+    }
+
+    #[test]
+    fn what_the_kernel_did_for_a_core_was_in_no_clock() {
+        open_kernel_threads();
+        let seen = core_times();
+        let kernel = std::path::Path::new("/proc/2/comm");
+        if std::fs::read_to_string(kernel).is_ok_and(|name| name.trim_end() == "kthreadd") {
+            assert!(
+                seen.values().all(|core| core.ksoftirqd_ns.is_some()),
+                "{seen:?}"
+            );
+        } else {
+            assert!(
+                seen.values().all(|core| core.ksoftirqd_ns.is_none()),
+                "{seen:?}"
+            );
+        }
+        let cores = Cores::default();
+        let mut later = seen.clone();
+        for core in later.values_mut() {
+            core.ksoftirqd_ns = core.ksoftirqd_ns.map(|ns| ns + 7);
+        }
+        for used in core_use(&seen, &later, &cores) {
+            assert_eq!(used.ksoftirqd_ns, seen[&used.core].ksoftirqd_ns.map(|_| 7));
+        }
     }
 
     #[test]

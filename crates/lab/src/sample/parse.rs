@@ -88,6 +88,8 @@ pub struct CoreTimes {
     pub busy_ns: u64,
     /// Given to others by the hypervisor.
     pub steal_ns: u64,
+    /// CPU time of the core's `ksoftirqd`; `None`: it cannot be seen. Not in `/proc/stat`.
+    pub ksoftirqd_ns: Option<u64>,
 }
 
 /// Reads `/proc/stat`: times by core number.
@@ -105,6 +107,7 @@ fn core_line(line: &str) -> Option<(u32, CoreTimes)> {
     let times = CoreTimes {
         busy_ns: busy.saturating_mul(TICK_NS),
         steal_ns: at(7).saturating_mul(TICK_NS),
+        ksoftirqd_ns: None,
     };
     Some((core, times))
 }
@@ -185,6 +188,7 @@ mod tests {
         let expected = CoreTimes {
             busy_ns: 19 * TICK_NS,
             steal_ns: 8 * TICK_NS,
+            ksoftirqd_ns: None,
         };
         assert_eq!(read, BTreeMap::from([(1, expected)]));
     }

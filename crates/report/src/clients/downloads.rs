@@ -135,7 +135,7 @@ impl<'a> Context<'a> {
     /// Time and rate of one download, then how far those of the connections lie apart.
     fn each_download(&self, cell: &CellFigures, client: &ClientFigures) -> [Entry; 2] {
         let download = client.figures.get("download_ns");
-        let rate = client.figures.get("rate_bytes_per_s").map(|s| s.mean);
+        let rate = client.download_bytes_per_s;
         let path = self.path(cell, "client.figures.download_ns.mean.median");
         let mut mean = Entry::figure(path, download.map(|s| s.mean.median), numbers::time);
         if let Some(rate) = rate {
@@ -175,6 +175,8 @@ impl<'a> Context<'a> {
         vec![
             cpu("cpu_user_ns_per_gib", client.cpu_user_ns_per_gib),
             cpu("cpu_system_ns_per_gib", client.cpu_system_ns_per_gib),
+            cpu("ksoftirqd_ns_per_gib", client.ksoftirqd_ns_per_gib),
+            cpu("busy_ns_per_gib", client.busy_ns_per_gib),
             counted(calls),
             Entry::text(each.map_or_else(|| NOTHING.to_owned(), numbers::bytes)),
             counted(waits),
@@ -210,6 +212,8 @@ fn costs_heads() -> Vec<Column> {
     vec![
         column("CPU user", "s/GiB", true),
         column("CPU system", "s/GiB", true),
+        column("ksoftirqd", "s/GiB", true),
+        column("its cores busy", "s/GiB", true),
         column("receives", "calls, or completions", true),
         column("bytes", "a receive", true),
         column("waits", "", true),

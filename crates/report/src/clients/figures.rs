@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, client, measure};
-use prony_record::{Cell, LatencyNs, Plan, ProgramReport, Spread, Trial};
+use prony_record::{Cell, CoreUse, LatencyNs, Plan, ProgramReport, Role, Spread, Trial};
 use prony_stats::{Rate, Share, Tail, Time, compare};
 use serde::Serialize;
 
@@ -43,10 +43,16 @@ pub struct ClientFigures {
     pub cpu_peer_ns: Option<Figure>,
     /// Bytes of bodies a second, all connections together.
     pub bytes_per_s: Option<Figure>,
+    /// Bytes of a download ÷ its mean length; `None` where one failed, whose bytes belong to no length.
+    pub download_bytes_per_s: Option<Figure>,
     /// CPU time of the client in user mode, a GiB of bodies.
     pub cpu_user_ns_per_gib: Option<Figure>,
     /// CPU time of the client in the kernel, a GiB of bodies.
     pub cpu_system_ns_per_gib: Option<Figure>,
+    /// CPU time of the kernel's `ksoftirqd` on the client's cores, a GiB of bodies: in no process's clock.
+    pub ksoftirqd_ns_per_gib: Option<Figure>,
+    /// Time for which the client's cores were not idle, whatever ran there, a GiB of bodies.
+    pub busy_ns_per_gib: Option<Figure>,
     /// Requests in flight on average, by Little's law.
     pub in_flight: Option<Figure>,
     /// How busy the client's busiest core or thread was; 1 is all the time.
@@ -138,9 +144,16 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
         cpu_ratio: cpu_ratio(case),
         cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
         bytes_per_s: Figure::of::<Rate>(&bytes, seed),
+        download_bytes_per_s: over(&download_bytes_per_s),
         cpu_user_ns_per_gib: over(&|_, run| per_gib(run, own_cpu(run, "user_ns", run.user_ns))),
         cpu_system_ns_per_gib: over(&|_, run| {
             per_gib(run, own_cpu(run, "system_ns", run.system_ns))
+        }),
+        ksoftirqd_ns_per_gib: over(&|trial, run| {
+            per_gib(run, on_cores(trial, |core| core.ksoftirqd_ns)?)
+        }),
+        busy_ns_per_gib: over(&|trial, run| {
+            per_gib(run, on_cores(trial, |core| Some(core.busy_ns))?)
         }),
         in_flight: over(&|trial, _| client::little(trial)),
         busy_client: over(&|trial, _| Some(busy(trial).client?.0)),
@@ -160,9 +173,27 @@ fn threads(cell: &Cell, planned: u32) -> String {
     by_setting.unwrap_or_else(|| planned.to_string())
 }
 
+/// Not the mean of the downloads' rates, which is higher where some end long before the others.
+fn download_bytes_per_s(trial: &Trial, run: &ProgramReport) -> Option<f64> {
+    let line = measure::line(run)?;
+    let mean_ns = line.figures.get("download_ns")?.mean;
+    let whole = client::said(trial).is_none_or(|said| said.failed == 0);
+    let is_known = whole && line.count > 0 && mean_ns > 0.0;
+    is_known.then(|| line.bytes as f64 / line.count as f64 / (mean_ns / 1e9))
+}
+
 fn per_gib(run: &ProgramReport, ns: u64) -> Option<f64> {
     let bytes = measure::line(run)?.bytes as f64;
     (bytes > 0.0).then(|| ns as f64 / (bytes / GIB))
+}
+
+/// A time of the client's cores together; `None` where it has none of its own, or one's is not known.
+fn on_cores(trial: &Trial, of: fn(&CoreUse) -> Option<u64>) -> Option<u64> {
+    let cores = trial.cores.iter();
+    let own = cores.filter(|core| core.role == Some(Role::Subject));
+    own.map(of)
+        .reduce(|sum, more| Some(sum?.saturating_add(more?)))
+        .flatten()
 }
 
 /// What the client says of its CPU time without that of its own measuring, where it says it and it is not

@@ -227,7 +227,8 @@ pub fn method(run: &Run) -> Vec<String> {
              takes by its own clock on each connection; memory is the mean over the run of the sum of Pss of \
              mappings that are no files. CPU time for a GiB is what the client says of its own, without that of taking \
              its memory, where it says that and the kernel's account of the whole process is no less; else the \
-             latter."
+             latter. In neither is what the kernel's own thread (ksoftirqd) received for it on its cores; beside both \
+             stands the time for which these were busy, whatever ran there."
                 .to_owned(),
         );
     }

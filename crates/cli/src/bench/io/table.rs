@@ -125,7 +125,7 @@ const SPREADS: [(&str, &str, Unit); 11] = [
     ("connect_ns", "connecting", time),
     ("first_byte_ns", "first byte", time),
     ("download_ns", "download", time),
-    ("rate_bytes_per_s", "rate of a download", rate),
+    ("rate_bytes_per_s", "rate of each download", rate),
     ("stall_ns", "longest gap in it", time),
     ("run_ns", "run", time),
     ("overall_bytes_per_s", "rate of a run", rate),
@@ -215,7 +215,9 @@ fn mean(runs: &[Run]) -> Run {
         socket_ns: of_whole(|run| run.socket_ns),
         setup_ns: of_whole(|run| run.setup_ns),
         download_ns: of_whole(|run| run.download_ns),
-        bytes_per_s: of_whole(|run| run.bytes_per_s),
+        // By time, as within a run.
+        bytes_per_s: of_whole(|run| run.bytes_per_s * run.download_ns)
+            / of_whole(|run| run.download_ns).max(1e-9),
         length: prony_base::Nanos(of(|run| run.length.0 as f64) as u64),
         bytes: (of(|run| run.bytes as f64)) as u64,
         pss_bytes: (!memory.is_empty()).then_some(pss),
@@ -334,6 +336,17 @@ mod tests {
         let row = row("1", &failed);
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
         assert_eq!(cells[1..4], ["-", "-", "-"], "{row}");
+    }
+
+    #[test]
+    fn the_mean_of_several_runs_had_the_mean_of_their_rates() {
+        let run = |seconds: f64| Run {
+            download_ns: seconds * 1e9,
+            bytes_per_s: 10.0 / seconds,
+            ..Run::default()
+        };
+        let all = mean(&[run(1.0), run(9.0)]);
+        assert_eq!((all.download_ns, all.bytes_per_s), (5e9, 2.0));
     }
 
     #[test]
