@@ -25,9 +25,9 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import described  # noqa: E402
 from programs import NotRun, Wrong, build, check_needs, expect, fill, variants  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -50,7 +50,7 @@ BAD_BODIES = [
     b"", b"-1", b"501", b"999", b"1000", b"65536", b"18446744073709551617", b"1e2", b" 5", b"5 ", b"5\n", b"+5", b"0x1", b"1.0",
     b"1_0", b"abc", b"5a", b"\x00", b"\xff\xfe", "٥".encode(), b'{"clicks":5}', b"5" * 64,
 ]  # fmt: skip
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("CLICKY_") and name != "RUST_LOG"}
+ENVIRONMENT = described.environment("trials")
 
 
 class Answer:
@@ -224,7 +224,7 @@ class Redis:
 
     def __init__(self, work, name="redis", args=()):
         folder = HERE / "backing" / name
-        self.subject = tomllib.loads((folder / "subject.toml").read_text())
+        self.subject = described.load(folder)
         check_needs(self.subject["needs"])
         self.values, self.work, self.args, self.port = {"dir": str(folder)}, work, args, free_port()
         work.mkdir(exist_ok=True)
@@ -583,7 +583,7 @@ def check_counter(counter, work, seed):
 
 def prepare(name, folder, build_folder, prony):
     """Builds a subject and returns what it is, once for each choice of its variants."""
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     expect(subject["name"] == folder.name, f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
     values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
@@ -690,7 +690,7 @@ def check_front(name, folder, build_folder, args, work):
 
 def kind(folder):
     """The function that checks what is in a folder; None: it is none of these."""
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     if folder.name.endswith("clicky"):
         return check_counters
     return {"backing": check_backing, "front": check_front}.get(subject["role"])
@@ -708,6 +708,7 @@ def main():
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary")
     parser.add_argument("--seed", type=int, default=1, help="chooses the moments at which they are ended (default: 1)")
     args = parser.parse_args()
+    described.leave_the_rest_behind()
     folders = [HERE / name for name in args.subjects] or all_folders()
     for folder in folders:
         if folder not in all_folders():

@@ -29,10 +29,10 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 import urllib.request
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import described  # noqa: E402
 from programs import NotRun, Wrong, build, check_needs, expect, fill, variants  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -108,7 +108,7 @@ class Peer:
     """The subject c/nginx, by its own start and counts."""
 
     def __init__(self, folder, work, core=None, payload_bytes=DOWNLOAD_BYTES):
-        self.subject = tomllib.loads((folder / "subject.toml").read_text())
+        self.subject = described.load(folder)
         self.readings = 0
         with socket.socket() as probe:
             probe.bind((HOST, 0))
@@ -117,7 +117,7 @@ class Peer:
         values["payload_bytes"] = str(payload_bytes)
         command = fill(self.subject["start"]["cmd"], values)
         pin = [] if core is None else ["taskset", "-c", str(core)]
-        self.process = subprocess.Popen(pin + command, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(pin + command, stdin=subprocess.DEVNULL, start_new_session=True, env=described.environment("trials"))
         deadline = time.monotonic() + self.subject["ready"]["timeout_s"]
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -178,12 +178,13 @@ class Client:
 
     def run(self, words, core=None):
         """One run: the line that it prints, and the CPU time of the client alone."""
-        environment = dict(zip(self.told.get("env", {}), fill(self.told.get("env", {}).values(), words)))
+        environment = described.environment("trials")
+        environment |= dict(zip(self.told.get("env", {}), fill(self.told.get("env", {}).values(), words)))
         pin = [] if core is None else ["taskset", "-c", str(core)]
         command = pin + fill(self.told["cmd"], words)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, env=os.environ | environment
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=errors, env=environment
             )
             timer = threading.Timer(TIMEOUT_S, process.kill)
             timer.start()
@@ -328,7 +329,7 @@ def check(client, peer):
 
 def prepare(name, folder, build_folder, prony):
     """Builds a subject and returns its clients, one for each choice of its variants."""
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     expect(subject["name"] == folder.name, f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
     missing = [path for path in subject["needs"].get("files", []) if not os.path.exists(path)]
@@ -367,7 +368,7 @@ def measure(clients):
 def start_peer(work):
     """nginx, by its subject; without it, or where it does not count yet, the small server."""
     folder = HERE / "c" / "nginx"
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     if shutil.which("nginx") and "counts" in subject:
         return Peer(folder, work)
     return SmallServer()
@@ -375,7 +376,7 @@ def start_peer(work):
 
 def all_clients():
     files = sorted(HERE.glob("*/*/subject.toml"))
-    return [file.parent for file in files if "client" in tomllib.loads(file.read_text())]
+    return [file.parent for file in files if "client" in described.parse(file.read_text())]
 
 
 def main():
@@ -385,6 +386,7 @@ def main():
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary")
     parser.add_argument("--measure", action="store_true", help="print rates and CPU times, and check nothing")
     args = parser.parse_args()
+    described.leave_the_rest_behind()
     folders = [HERE / name for name in args.subjects] or all_clients()
     for folder in folders:
         if folder not in all_clients():

@@ -18,7 +18,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
+
+sys.dont_write_bytecode = True  # a check leaves nothing in the tree
+import described  # noqa: E402
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
 import building  # noqa: E402
@@ -125,7 +127,10 @@ def fill(words, values):
 
 
 def execute(command):
-    return subprocess.run(command, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    env = described.environment("trials")
+    return subprocess.run(
+        command, timeout=TIMEOUT_S, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env
+    )
 
 
 def check_works(program, values):
@@ -194,7 +199,7 @@ def check_declaration(subject, folder):
 
 
 def check(folder, build_folder, prony):
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     check_declaration(subject, folder)
     check_needs(subject["needs"])
     values = {"dir": str(folder), "build": str(build_folder), "prony": prony}
@@ -214,7 +219,7 @@ def check(folder, build_folder, prony):
 
 def all_programs():
     files = sorted(HERE.glob("*/*/subject.toml"))
-    return [file.parent for file in files if "program" in tomllib.loads(file.read_text())]
+    return [file.parent for file in files if "program" in described.parse(file.read_text())]
 
 
 def main():
@@ -223,6 +228,7 @@ def main():
     parser.add_argument("--build", metavar="DIR", help="keep what is built here, for the next time (default: a directory that is removed)")
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
     args = parser.parse_args()
+    described.leave_the_rest_behind()
     folders = [HERE / name for name in args.subjects] or all_programs()
     for folder in folders:
         if not (folder / "subject.toml").is_file() or folder not in all_programs():

@@ -22,13 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 import urllib.error
 import urllib.request
 
 sys.dont_write_bytecode = True  # a check leaves nothing in the tree
 import building  # noqa: E402
 import conformance  # noqa: E402
+import described  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 POLL_S = 0.02
@@ -148,7 +148,7 @@ def free_port():
 
 def exercise(subject, values, folder, log, hold):
     command = [fill(word, values) for word in subject["start"]["cmd"]]
-    env = os.environ | {name: fill(value, values) for name, value in subject["start"].get("env", {}).items()}
+    env = described.environment("trials") | {name: fill(value, values) for name, value in subject["start"].get("env", {}).items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=values["work"], env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -250,7 +250,7 @@ def check_measurement(line, count, threads):
 def run_program(program, values):
     """Runs a program to its end: its status, its measurements and its standard error."""
     command = [fill(word, values) for word in program["cmd"]]
-    env = os.environ | {name: fill(value, values) for name, value in program.get("env", {}).items()}
+    env = described.environment("trials") | {name: fill(value, values) for name, value in program.get("env", {}).items()}
     process = subprocess.Popen(
         command, cwd=values["dir"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -295,7 +295,7 @@ def exercise_program(subject, values, count, threads):
 
 
 def trial(args, folder, scratch):
-    subject = tomllib.loads((folder / "subject.toml").read_text())
+    subject = described.load(folder)
     if subject["name"] != folder.name:
         raise Wrong(f"its name is {subject['name']}, its folder is {folder.name}")
     check_needs(subject["needs"])
@@ -335,6 +335,7 @@ def main():
     parser.add_argument("--prony", metavar="PATH", default="prony", help="the prony binary, for rust/prony")
     parser.add_argument("--hold", action="store_true", help="wait for Enter before the checks")
     args = parser.parse_args()
+    described.leave_the_rest_behind()
     folders = [folder for folder in (HERE / args.subject, pathlib.Path(args.subject)) if (folder / "subject.toml").is_file()]
     if not folders:
         parser.error(f"no subject.toml in {HERE / args.subject}")

@@ -21,6 +21,7 @@ use anyhow::{Context as _, bail};
 use prony_base::Nanos;
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
+use prony_lab::launch;
 use prony_lab::network;
 use prony_lab::plan::{self, Facts, PlanError};
 use prony_lab::run::{Options, Wrk};
@@ -80,6 +81,7 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     }
     let dir = folder::choose(words)?;
     let environment = machine(plan, &words.experiment, &subjects, &offer)?;
+    writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
     let measured = measure(
         words,
         plan,

@@ -84,6 +84,8 @@ fn prony(folder: &Path, value: &str, words: &[&str]) -> Command {
         .env("PRONY_CACHE", folder.join("cache"));
     command
         .env(MARK, value)
+        // Without it what the run starts would not have the mark, and nothing would be found to be left.
+        .env("PRONY_PASS_ENV", MARK)
         .args(["run", "endings.toml"])
         .args(words)
         .stdout(Stdio::null())

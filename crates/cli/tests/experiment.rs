@@ -122,6 +122,118 @@ fn without_any_other_language_the_ping_experiment_runs_with_what_is_left() {
     assert!(document.contains("is not on PATH"), "{document}");
 }
 
+/// A server whose build and whose start write down who they are.
+const TELLS: &str = r#"
+name = "tells"
+language = "c"
+role = "server"
+summary = "Says what it was given"
+endpoints = ["/ping"]
+[build]
+cmd = "env > {build}/of-build; grep ^Cap /proc/self/status >> {build}/of-build"
+inputs = []
+[start]
+cmd = ["sh", "-c", "env > {build}/of-start; grep ^Cap /proc/self/status >> {build}/of-start; exec {prony} serve --port {port} --threads 1"]
+[ready]
+http = "/hello"
+[version]
+cmd = "{prony} --version"
+"#;
+
+/// What the build and the start of [`TELLS`] wrote down, and the folder of their run.
+fn told(name: &str, declared: &str) -> ([String; 2], PathBuf) {
+    let from = SMALL.find("[[subject]]").expect("its subject");
+    let head = SMALL[..from]
+        .replace("reference = \"rust/prony\"", "")
+        .replace("blocks = 2", "blocks = 1");
+    let load = SMALL[from..]
+        .replace("rust/prony", "./tells")
+        .replace("[1, 20]", "[1]");
+    let (folder, _) = experiment(name, &(head + &load));
+    fs::create_dir(folder.join("tells")).expect("a folder");
+    fs::write(
+        folder.join("tells/subject.toml"),
+        TELLS.replace("[build]", declared),
+    )
+    .expect("a subject");
+    let output = prony(&folder)
+        .args(["run", "small.toml", "--out", "out"])
+        .envs([
+            ("RUSTFLAGS", "-x"),
+            ("GOGC", "off"),
+            ("LD_LIBRARY_PATH", "/x"),
+            ("http_proxy", "http://x"),
+        ])
+        .envs([
+            ("PRONY_PASS_ENV", "NAMED,MY_TOKEN"),
+            ("NAMED", "here"),
+            ("MY_TOKEN", "hidden"),
+        ])
+        .output()
+        .expect("a run");
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    fs::write(folder.join("said"), &output.stderr).expect("a file");
+    let builds = fs::read_dir(folder.join("cache/build"))
+        .expect("builds")
+        .flatten();
+    let build = builds
+        .map(|entry| entry.path())
+        .find(|path| path.is_dir())
+        .expect("its build");
+    (
+        ["of-build", "of-start"].map(|name| fs::read_to_string(build.join(name)).expect(name)),
+        folder,
+    )
+}
+
+#[test]
+fn what_the_user_exported_reached_builds_and_servers() {
+    let ([build, start], folder) = told("exported", "[build]");
+    for environment in [&build, &start] {
+        for left in ["RUSTFLAGS=", "GOGC=", "LD_LIBRARY_PATH=", "PRONY_HOME="] {
+            assert!(!environment.contains(left), "{left} in {environment}");
+        }
+        assert!(
+            environment.contains("NAMED=here\n") && environment.contains("PATH="),
+            "{environment}"
+        );
+    }
+    assert!(build.contains("http_proxy=") && !start.contains("http_proxy="));
+    let record = fs::read_to_string(folder.join("out/environment.json")).expect("the machine");
+    assert!(
+        record.contains("environment of trials") && record.contains("NAMED=here"),
+        "{record}"
+    );
+    assert!(
+        !record.contains("hidden"),
+        "a secret's value is in {record}"
+    );
+}
+
+#[test]
+fn servers_and_builds_had_all_capabilities_of_root() {
+    let effective = |status: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        u64::from_str_radix(line.expect("its capabilities").trim(), 16).expect("a number")
+    };
+    let bounding = |status: &str| status.contains("CapBnd:\t0000000000000000");
+    let ([build, start], folder) = told("capabilities", "[build]");
+    assert_eq!((effective(&build), effective(&start)), (0, 0));
+    let said = fs::read_to_string(folder.join("said")).expect("what the run said");
+    assert_eq!(said.matches("who runs what: ").count(), 1, "{said}");
+    let own = effective(&fs::read_to_string("/proc/self/status").expect("this process"));
+    if own == 0 {
+        prony_testkit::skip("whether capabilities are given up, for want of any");
+        return;
+    }
+    assert!(bounding(&build) && bounding(&start));
+    // `sys_nice` is number 23.
+    let declared = "[needs]\ncapabilities = [\"sys_nice\"]\n[build]";
+    let ([build, start], _) = told("declared", declared);
+    let kept = own & (1 << 23);
+    assert_eq!((effective(&build), effective(&start)), (kept, kept));
+}
+
 #[test]
 fn a_server_of_ones_own_is_five_lines() {
     let Some(_python) = prony_testkit::need("python3") else {

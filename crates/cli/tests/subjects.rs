@@ -291,3 +291,53 @@ fn what_is_built_is_not_built_again_of_the_same() {
     assert_eq!(builds("two ", "a"), ["one a", "two a"]);
     assert_eq!(builds("two ", "b"), ["one a", "two a", "two b"]);
 }
+
+/// A subject whose file leaves out all that has a default, and that is built only where what its build
+/// and its start look for holds.
+const LEAVES_OUT: &str = r#"
+name = "subject"
+language = "any"
+role = "server"
+summary = "Leaves out what has a default"
+endpoints = ["/ping", "/hello"]
+[build]
+cmd = "test \"$NAMED\" = here && test -z \"$RUSTFLAGS\""
+inputs = []
+[start]
+cmd = ["sh", "-c", "test -z \"$NODE_OPTIONS\" && exec {prony} serve --port {port} --threads {threads}"]
+[ready]
+http = "/hello"
+[version]
+cmd = "{prony} --version"
+"#;
+
+/// What `try.py` says of it, with these variables.
+fn tried(environment: &[(&str, &str)]) -> Option<String> {
+    let python = prony_testkit::need("python3")?;
+    let subject = common::folder("leaves-out").join("subject");
+    fs::create_dir_all(&subject).expect("a folder");
+    fs::write(subject.join("subject.toml"), LEAVES_OUT).expect("a file");
+    let output = Command::new(python)
+        .arg(prony_testkit::root().join("subjects/try.py"))
+        .arg(&subject)
+        .args(["--prony", common::PRONY])
+        .envs(environment.iter().copied())
+        .output()
+        .expect("the script runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Some(text + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn what_run_takes_a_default_for_try_does_not_crash_on_and_the_users_flags_stay_behind() {
+    let flags = [
+        ("RUSTFLAGS", "-x"),
+        ("NODE_OPTIONS", "-x"),
+        ("NAMED", "here"),
+    ];
+    let Some(said) = tried(&flags) else { return };
+    assert!(said.contains("build ended with status 1"), "{said}");
+    let named = [flags.as_slice(), &[("PRONY_PASS_ENV", "OTHER,NAMED")]].concat();
+    let said = tried(&named).expect("it ran before");
+    assert!(said.ends_with("subject ok\n"), "{said}");
+}

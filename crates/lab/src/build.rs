@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
-//! sorted) and what the tools in `needs.commands` say of their version. A build that
+//! sorted), what the tools in `needs.commands` say of their version, and what of the
+//! user's environment reaches builds and can change them ([`crate::passed`]). A build that
 //! was cut off has no marker and is begun anew. Older builds of a subject are
 //! removed but for the newest two and those in use.
 //!
@@ -29,6 +30,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::experiment::HexOf;
+use crate::passed::{Passed, To};
 use crate::subject::{Build, Subject};
 
 /// Builds of one subject that are kept.
@@ -55,8 +57,10 @@ pub struct CommandSpec {
     pub argv: Vec<String>,
     /// Folder that it runs in.
     pub cwd: PathBuf,
-    /// Environment added to that of Prony.
+    /// Environment added to what is passed ([`crate::passed`]).
     pub env: Vec<(String, String)>,
+    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
+    pub capabilities: Vec<String>,
     /// File that gets both of its output streams; created or cut.
     pub log: PathBuf,
     /// After this it is killed, with all that it started.
@@ -86,6 +90,11 @@ pub trait Launcher {
     /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
     /// it started.
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
+
+    /// What of the environment of this process the commands get.
+    fn passed(&self) -> Passed {
+        Passed::here(To::Builds)
+    }
 }
 
 /// What building needs to know.
@@ -264,6 +273,7 @@ impl Job<'_> {
             argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), self.fill(command)],
             cwd: self.folder(),
             env: Vec::new(),
+            capabilities: self.subject.needs.capabilities.clone(),
             log,
             timeout,
         }
@@ -292,6 +302,9 @@ impl Job<'_> {
         let mut hash = self.hash(&plan.inputs)?;
         for tool in &self.subject.needs.commands {
             part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
+        }
+        for (name, value) in self.launcher.passed().in_key() {
+            part(&mut hash, &format!("{name}="), value.as_encoded_bytes());
         }
         Ok(format!("{:x}", HexOf(&hash.finalize())))
     }

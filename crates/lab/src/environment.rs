@@ -43,6 +43,8 @@ pub fn collect(given: Given) -> Environment {
     };
     let siblings = read("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list");
     let mut facts = facts();
+    facts.extend(crate::passed::facts());
+    facts.extend(fact("who runs what", &crate::launch::who_runs_what()));
     facts.extend(given.facts);
     Environment {
         schema: prony_record::SCHEMA,

@@ -332,6 +332,78 @@ pub fn by_fork(command: &mut Command) {
     unsafe { command.pre_exec(die_with_parent) };
 }
 
+/// Lets `command` be started, by `fork`, without the capabilities of the caller but for `kept`, and without a way
+/// to others: programs that the file system gives more (set-user-ID, file capabilities) have no more either.
+///
+/// For whatever is not Prony's own. Run by root, it is still root and may use root's files; it may no longer use
+/// those of others, other processes, devices, mounts or networks.
+pub fn without_capabilities(command: &mut Command, kept: CapabilitySet) {
+    // SAFETY: the closure makes system calls only, through rustix, which calls them directly, allocates nothing
+    // and takes no lock: sound between fork and exec.
+    unsafe { command.pre_exec(move || Ok(keep_only(kept)?)) };
+}
+
+fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    rustix::thread::clear_ambient_capability_set()?;
+    let had = rustix::thread::capabilities(None)?.permitted;
+    // Root gets all of its bounding set by executing a program; who may not change that set is not root here.
+    if had.contains(CapabilitySet::SETPCAP) {
+        for number in 0..u64::BITS {
+            let one = CapabilitySet::from_bits_retain(1 << number);
+            if kept.contains(one) {
+                continue;
+            }
+            match rustix::thread::remove_capability_from_bounding_set(one) {
+                // This kernel has fewer.
+                Err(rustix::io::Errno::INVAL) => break,
+                result => result?,
+            }
+        }
+    }
+    let kept = kept & had;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: kept,
+    };
+    rustix::thread::set_capabilities(None, sets)?;
+    for capability in kept.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}
+
+/// The capability of a name as `subject.toml` has it: `sys_nice`.
+pub fn capability_named(name: &str) -> Option<CapabilitySet> {
+    let plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    CapabilitySet::from_name(&name.to_ascii_uppercase()).filter(|_| plain)
+}
+
+/// The capabilities of these names, without those that are none.
+pub fn capabilities_named(names: &[String]) -> CapabilitySet {
+    names
+        .iter()
+        .filter_map(|name| capability_named(name))
+        .collect()
+}
+
+/// Who runs what, for the record: `None` where the caller has nothing that it could give up.
+pub fn who_runs_what() -> String {
+    let user = rustix::process::geteuid();
+    let mine =
+        rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.permitted);
+    match (user.is_root(), mine.is_empty()) {
+        (true, false) => "Prony and its generator as root; subjects and builds as root without capabilities, but for those \
+                          that a subject declares".to_owned(),
+        (true, true) => "all as root without capabilities".to_owned(),
+        (false, false) => format!("Prony as user {user} with capabilities; subjects and builds without them", user = user.as_raw()),
+        (false, true) => format!("all as user {}", user.as_raw()),
+    }
+}
+
 /// CPU time of a process, all its threads, those that ended too; exact to the
 /// nanosecond, not to the tick. `None` when there is no such process.
 pub fn cpu_clock(pid: u32) -> Option<Nanos> {
@@ -376,6 +448,17 @@ pub fn raise_open_files() -> u64 {
     rustix::process::getrlimit(Resource::Nofile)
         .current
         .unwrap_or(u64::MAX)
+}
+
+/// Raises the limits on locked memory, for the caller and what it starts, where the caller may: what root starts has
+/// no capability that would lift them, and rings are counted.
+pub fn raise_locked_memory() {
+    let all = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    // Refused to an ordinary user, whose limit then stays as it was.
+    let _ = rustix::process::setrlimit(Resource::Memlock, all);
 }
 
 /// Sends `signal` to one process; false when there is none or it may not be signalled.

@@ -16,6 +16,7 @@ pub mod canary;
 pub mod environment;
 pub mod launch;
 pub mod network;
+pub mod passed;
 pub mod request;
 pub mod run;
 pub mod sample;

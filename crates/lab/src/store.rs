@@ -17,6 +17,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use crate::passed::TRIALS;
 use prony_record::{Environment, Histogram, Outcome, Plan, SCHEMA, Trial, layout};
 use rustix::fs::FlockOperation;
 use serde::Serialize;
@@ -400,7 +401,15 @@ fn plan_differences(before: &Plan, now: &Plan) -> Vec<String> {
 }
 
 fn machine_differences(before: &Environment, now: &Environment) -> Vec<String> {
+    let passed = |environment: &Environment| {
+        let facts = environment.facts.iter();
+        let passed = facts.filter(|fact| fact.name == TRIALS);
+        passed.map(|fact| fact.value.clone()).next()
+    };
+    // One that was begun when this was not recorded goes on.
+    let same = passed(before).is_none_or(|before| passed(now).is_none_or(|now| now == before));
     let parts = [
+        (TRIALS, same),
         ("cpu_model", before.cpu_model == now.cpu_model),
         ("cpus", before.cpus == now.cpus),
         ("kernel", before.kernel == now.kernel),

@@ -47,6 +47,7 @@ use crate::experiment::{
     Experiment, From, Origin, SubjectEntry, check_names, check_peers, check_services,
     check_settings, read_file,
 };
+use crate::launch;
 
 pub use client::Client;
 pub use program::{Program, Role, Variants};
@@ -121,6 +122,8 @@ pub struct Needs {
     pub packages: BTreeMap<String, String>,
     /// Where or for which version they work; free text, may be empty.
     pub when: String,
+    /// Capabilities of the kernel that it is not to lose where Prony has them, in small letters: `sys_nice`.
+    pub capabilities: Vec<String>,
 }
 
 /// `[build]`.
@@ -398,6 +401,8 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
         subject.name = name.get_ref().clone();
     }
     subject.threads = entry.threads.or(subject.threads);
+    let more = entry.capabilities.iter().cloned();
+    subject.needs.capabilities.extend(more);
     if !entry.works.is_empty() {
         // A command that is said to do works is a program, any other a server.
         subject.program = Some(Program {
@@ -600,6 +605,7 @@ fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
             p.note(Diagnosis::new(file.span(), message));
         }
     }
+    let capabilities = capabilities(&mut table, p);
     let mut when = table.text("when", p);
     let mut packages = BTreeMap::new();
     if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
@@ -616,7 +622,21 @@ fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
         files: files.into_iter().map(Spanned::into_inner).collect(),
         packages,
         when: when.map(Spanned::into_inner).unwrap_or_default(),
+        capabilities,
     }
+}
+
+/// `capabilities`, each one that the kernel has.
+pub(crate) fn capabilities(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<String> {
+    let names = table.texts("capabilities", p).unwrap_or_default();
+    for name in &names {
+        if launch::capability_named(name.get_ref()).is_none() {
+            let message = format!("`{}` is no capability", short(name.get_ref()));
+            let help = "capabilities = [\"sys_nice\"], as capabilities(7) lists them, in small letters without CAP_";
+            p.note(Diagnosis::new(name.span(), message).help(help));
+        }
+    }
+    names.into_iter().map(Spanned::into_inner).collect()
 }
 
 fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {

@@ -107,6 +107,9 @@ pub struct PlannedSubject {
     pub start: Vec<String>,
     /// Environment added to that of Prony, placeholders unresolved.
     pub env: BTreeMap<String, String>,
+    /// Capabilities of the kernel that it keeps where Prony has them: `sys_nice`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
     /// How one sees that it is ready.
     pub ready: ReadySign,
     /// How it is stopped.

@@ -9,6 +9,7 @@ use crate::experiment::Origin;
 #[derive(Default)]
 struct Plain {
     asked: Mutex<Vec<String>>,
+    passed: Mutex<Passed>,
 }
 
 impl Plain {
@@ -23,6 +24,10 @@ impl Plain {
 }
 
 impl Launcher for Plain {
+    fn passed(&self) -> Passed {
+        self.passed.lock().unwrap().clone()
+    }
+
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
         self.asked.lock().unwrap().push(command.argv.join(" "));
         let failed = |error: io::Error| LaunchError(error.to_string());
@@ -183,6 +188,23 @@ fn content_names_modes_and_subject_toml_are_in_the_key() {
     keys.push(key(COPY));
     let different: std::collections::BTreeSet<&String> = keys.iter().collect();
     assert_eq!(different.len(), keys.len());
+}
+
+#[test]
+fn a_flag_that_was_let_through_was_not_in_the_key() {
+    let stage = Stage::new();
+    let key = |variables: &[(&str, &str)]| {
+        let variables = variables.iter();
+        let variables = variables.map(|&(name, value)| (name.into(), value.into()));
+        *stage.launcher.passed.lock().unwrap() = Passed::of(variables, To::Builds);
+        stage.ready(&stage.subject(COPY)).key
+    };
+    let none = key(&[]);
+    assert_eq!(key(&[("RUSTFLAGS", "-g"), ("HOME", "/home/someone")]), none);
+    let named = ("PRONY_PASS_ENV", "RUSTFLAGS");
+    let debug = key(&[("RUSTFLAGS", "-g"), named]);
+    assert_ne!(debug, none);
+    assert_ne!(debug, key(&[("RUSTFLAGS", "-O"), named]));
 }
 
 #[test]

@@ -57,6 +57,7 @@ pub fn read(mut table: Fields<'_, '_>, kind: &Kind<'_>, p: &mut Problems) -> Opt
         threads: None,
         args,
         env,
+        capabilities: Vec::new(),
         endpoints: None,
         ready: None,
         stop: None,

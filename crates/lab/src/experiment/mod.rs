@@ -175,6 +175,8 @@ pub struct SubjectEntry {
     pub args: Vec<String>,
     /// Added to its environment.
     pub env: BTreeMap<String, String>,
+    /// Capabilities that it keeps beside those that its file names.
+    pub capabilities: Vec<String>,
     /// Paths that it answers; `None`: as its file says, or all.
     pub endpoints: Option<Vec<String>>,
     /// How one sees that it is ready; `None`: as its file says, or the port accepts.

@@ -265,6 +265,7 @@ fn read_subject(
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         args: args.iter().map(|arg| arg.get_ref().clone()).collect(),
         env,
+        capabilities: subject::capabilities(&mut table, p),
         endpoints: subject::endpoints(&mut table, p),
         ready: table
             .table("ready", "ready = {…}", p)

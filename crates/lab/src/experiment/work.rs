@@ -24,8 +24,6 @@ const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(
 const TIMEOUT_USUAL: Nanos = Nanos::from_secs(60);
 /// Keys of a workload that are about requests.
 const OF_REQUESTS: [&str; 5] = ["request", "expect", "arrival", "connections", "max"];
-/// Bytes of a kernel setting's name at the most.
-const SYSCTL_BYTES_MAX: usize = 200;
 
 /// A `[[workload]]` with a `work`.
 pub fn read_workload(
@@ -140,7 +138,15 @@ pub fn counts(value: &Value<'_>, p: &mut Problems) -> Option<Vec<u64>> {
 pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems) {
     let (keys, why): (&[&str], &str) = match from {
         Some(From::Url(_)) => (
-            &["args", "env", "threads", "stop", "works", "output"],
+            &[
+                "args",
+                "env",
+                "threads",
+                "stop",
+                "works",
+                "output",
+                "capabilities",
+            ],
             "cannot go with `url`: Prony does not start that server",
         ),
         Some(From::Ref(_)) => (
@@ -276,11 +282,7 @@ pub(super) fn by_value<T>(
 fn sysctl(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
     let name = table.text("sysctl", p)?;
     let text = name.get_ref().as_str();
-    let part = |part: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-        !part.is_empty() && part.chars().all(plain)
-    };
-    if text.len() > SYSCTL_BYTES_MAX || !text.contains('.') || !text.split('.').all(part) {
+    if !crate::sysctl::is_name(text) {
         let message = format!("`{}` is no name of a kernel setting", short(text));
         let help = "sysctl = \"kernel.sched_rt_runtime_us\", as `sysctl -a` lists them";
         p.note(Diagnosis::new(name.span(), message).help(help));

@@ -494,6 +494,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         endpoints: subject.endpoints.clone(),
         start: subject.start.clone(),
         env: subject.env.clone(),
+        capabilities: subject.needs.capabilities.clone(),
         ready: subject.ready.clone(),
         stop: subject.stop.clone(),
         threads: subject.threads.unwrap_or(threads.max(1)),

@@ -14,6 +14,7 @@ use thiserror::Error;
 use super::order::LINE_BYTES_MAX;
 use super::{Envelope, INTERRUPT, Order, Report, WORD};
 use crate::launch::{self, Wanted};
+use crate::passed::Passed;
 
 /// Reports that wait to be heard.
 const REPORTS_MAX: usize = 64;
@@ -71,11 +72,16 @@ impl Supervisor {
             entered: None,
             order,
         };
+        let mut command = Command::new(program);
+        // Here, so that nothing further down has more than what is listed.
+        if let Some(to) = envelope.order.environment() {
+            let passed = Passed::here(to);
+            command.env_clear().envs(passed.variables());
+        }
         let mut line = serde_json::to_vec(&envelope).map_err(|error| failed(error.into()))?;
         line.push(b'\n');
         // A group of its own: Ctrl-C on the terminal is for Prony alone, which then
         // ends the trial in good order.
-        let mut command = Command::new(program);
         command
             .arg(WORD)
             .process_group(0)

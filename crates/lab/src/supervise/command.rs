@@ -57,5 +57,9 @@ fn start(order: &CommandOrder) -> io::Result<u32> {
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
+    launch::without_capabilities(
+        &mut command,
+        launch::capabilities_named(&order.capabilities),
+    );
     Ok(launch::start(&mut command)?.id())
 }

@@ -41,6 +41,7 @@ impl Launcher for SupervisedLauncher {
             command: command.argv.clone(),
             env: command.env.iter().cloned().collect(),
             dir: command.cwd.clone(),
+            capabilities: command.capabilities.clone(),
             log: command.log.clone(),
             timeout_ns: command.timeout.0,
         });

@@ -45,6 +45,7 @@ use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
 use crate::network::{Network, Refusal};
+use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
@@ -269,6 +270,7 @@ fn supervisor(
     } else {
         launch::adopt_orphans()?;
     }
+    machine::open_kernel_threads();
     let join = || Network::set_up(order.network(), &entered);
     let network = launch::settle(&entered, join)?;
     if alone {
@@ -276,6 +278,7 @@ fn supervisor(
         launch::die_with_parent()?;
     }
     launch::raise_open_files();
+    launch::raise_locked_memory();
     let interrupt = Interrupt::default();
     let raised = interrupt.clone();
     std::thread::spawn(move || watch(rest, &raised, alone));

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch::{Entered, Wanted};
 use crate::network::Refusal;
+use crate::passed::To;
 
 /// Longest line of an order or a report: a histogram is the largest thing in one.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
@@ -48,6 +49,15 @@ pub enum Order {
 }
 
 impl Order {
+    /// Whose environment its processes get; `None`: that of the caller, a supervisor.
+    pub(super) fn environment(&self) -> Option<To> {
+        match self {
+            Order::Probe | Order::Network(_) | Order::Trial(_) => Some(To::Trials),
+            Order::Command(_) => Some(To::Builds),
+            Order::Program(_) => None,
+        }
+    }
+
     /// The network that it needs beside loopback.
     pub fn network(&self) -> Option<&PlannedNetwork> {
         match self {
@@ -125,10 +135,13 @@ pub enum Generator {
 pub struct CommandOrder {
     /// Argument vector.
     pub command: Vec<String>,
-    /// Environment added to that of Prony.
+    /// Environment added to what is passed ([`crate::passed`]).
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: PathBuf,
+    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
+    #[serde(default)]
+    pub capabilities: Vec<String>,
     /// File that its output goes to, both streams in one; created or cut.
     pub log: PathBuf,
     /// After this it is killed.
@@ -140,10 +153,13 @@ pub struct CommandOrder {
 pub struct ProgramOrder {
     /// Argument vector.
     pub command: Vec<String>,
-    /// Environment added to that of Prony.
+    /// Environment added to what is passed ([`crate::passed`]).
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: PathBuf,
+    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
+    #[serde(default)]
+    pub capabilities: Vec<String>,
     /// File that its standard output is appended to.
     pub output: PathBuf,
     /// File that its standard error is appended to.

@@ -24,6 +24,10 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
         Err(error) => return unstarted(error, output),
     };
     launch::by_fork(&mut command);
+    launch::without_capabilities(
+        &mut command,
+        launch::capabilities_named(&order.capabilities),
+    );
     let start = clock::monotonic();
     let pid = match command.spawn() {
         Ok(child) => child.id(),

@@ -23,6 +23,8 @@ use super::{Halt, POLL_MAX, in_words, ready};
 use crate::launch;
 use crate::network::Network;
 
+/// What a server is told that its terminal is.
+const TERMINAL_KIND: &str = "xterm-256color";
 /// The first pause between two looks for the sign; each one is twice the last.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 
@@ -132,6 +134,12 @@ impl Part {
         }
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
         command.stdout(output).stderr(errors);
+        if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {
+            // The kind of this terminal, not of the one that the user sits at.
+            command.env("TERM", TERMINAL_KIND);
+        }
+        let kept = launch::capabilities_named(&self.resolved.capabilities);
+        launch::without_capabilities(&mut command, kept);
         Ok((program.clone(), command))
     }
 }

@@ -299,6 +299,7 @@ impl<'a> Running<'a> {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
             dir: self.resolved.dir.clone().into(),
+            capabilities: self.resolved.capabilities.clone(),
             output: self.output.clone(),
             log,
         };

@@ -132,6 +132,7 @@ impl Runner {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
             dir: self.resolved.dir.clone().into(),
+            capabilities: self.resolved.capabilities.clone(),
             output: self.output.clone(),
             log: self.errors.clone(),
         };

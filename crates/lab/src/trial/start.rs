@@ -18,10 +18,12 @@ use crate::supervise::TrialOrder;
 pub struct Resolved {
     /// Argument vector; empty: nothing is started.
     pub command: Vec<String>,
-    /// Environment beside Prony's own.
+    /// Environment added to what is passed ([`crate::passed`]).
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: String,
+    /// Capabilities that it keeps.
+    pub capabilities: Vec<String>,
 }
 
 /// The command of an instance of the subject (the first is 0), with its placeholders and
@@ -203,6 +205,7 @@ fn filled(
         command: command.iter().map(|word| fill(word, values)).collect(),
         env: fill_all(env, values),
         dir: dir(subject),
+        capabilities: subject.capabilities.clone(),
     }
 }
 

@@ -53,6 +53,8 @@ pub async fn translate(
     if !resolved.dir.is_empty() {
         command.current_dir(&resolved.dir);
     }
+    let kept = launch::capabilities_named(&resolved.capabilities);
+    launch::without_capabilities(&mut command, kept);
     let started = launch::start(&mut command);
     let process =
         started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;

@@ -363,6 +363,7 @@ fn started_by_a_parent(stage: &Stage, command: &[&str]) -> ProgramReport {
         command: words(command),
         env: BTreeMap::new(),
         dir: "/".into(),
+        capabilities: Vec::new(),
         output: output.clone(),
         log: stage.folder.join("log"),
     });

@@ -74,6 +74,8 @@ impl Stage {
             .args(self.isolation)
             .args(more)
             .env(MARK, &self.mark)
+            // Without it what the run starts would not have the mark, and nothing would be found to be left.
+            .env("PRONY_PASS_ENV", MARK)
             // What a killed run leaves in the temporary folder goes with the test's.
             .env("TMPDIR", &self.folder)
             .stdout(Stdio::piped())

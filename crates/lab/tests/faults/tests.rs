@@ -497,6 +497,7 @@ fn commands_end_with_all_that_they_start(isolation: Isolation) {
             argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
             cwd: stage.folder.clone(),
             env: vec![stage.mark()],
+            capabilities: Vec::new(),
             log: log.clone(),
             timeout,
         };

@@ -1,0 +1,53 @@
+"""What the scripts in this folder share: a subject's file with the values that it leaves out, as `prony run` takes them,
+and the environment that builds and subjects get. Not for: checking anything of either."""
+
+import os
+import pathlib
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Names that a user lets through beside those of environment.toml.
+PASS = "PRONY_PASS_ENV"
+# What a file need not say, table by table: docs/experiments.md has the same.
+TABLES = {"build": {"timeout_s": 900}, "ready": {"timeout_s": 20}, "stop": {"signal": "TERM", "timeout_s": 5}}
+# Tables that may be left out as a whole by whoever is started.
+ALWAYS = ("ready", "stop")
+
+
+def parse(text):
+    """The subject that a text describes, with what it leaves out."""
+    subject = tomllib.loads(text)
+    subject.setdefault("needs", {})
+    for name, values in TABLES.items():
+        if name in subject or name in ALWAYS:
+            subject[name] = values | subject.get(name, {})
+    return subject
+
+
+def load(folder):
+    """The subject in a folder."""
+    return parse((folder / "subject.toml").read_text())
+
+
+def passes(name, to, named=()):
+    """Whether a variable reaches `builds` or `trials`."""
+
+    def fits(listed):
+        return name.startswith(listed[:-1]) if listed.endswith("*") else name == listed
+
+    groups = tomllib.loads((HERE / "environment.toml").read_text())["pass"]
+    listed = any(fits(each) for group in groups if to == "builds" or group["to"] == "all" for each in group["names"])
+    return listed or name in named
+
+
+def environment(to):
+    """What of the environment that the script was called in reaches `builds` or `trials`."""
+    named = [name.strip() for name in os.environ.get(PASS, "").split(",")]
+    return {name: value for name, value in os.environ.items() if passes(name, to, named)}
+
+
+def leave_the_rest_behind():
+    """From now on what this script starts gets the environment of builds, but for what it starts with another one."""
+    kept = environment("builds") | {name: value for name, value in os.environ.items() if name == PASS}
+    os.environ.clear()
+    os.environ.update(kept)
