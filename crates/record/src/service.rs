@@ -54,7 +54,7 @@ pub enum Output {
     File,
     /// Through a pipe to a process that writes it to the log, on the subject's cores.
     Pipe,
-    /// To a terminal (a pseudo-terminal), which somebody reads on the generator's cores.
+    /// To a terminal (a pseudo-terminal), which a process reads and writes to the log, on the subject's cores.
     Terminal,
     /// Nowhere: `/dev/null`.
     Null,

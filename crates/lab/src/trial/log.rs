@@ -46,11 +46,6 @@ impl Log {
         Ok(self.file.try_clone()?.into())
     }
 
-    /// The same, for a thread that prints for one.
-    pub fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
-    }
-
     /// Empties the file when it is over its limit.
     pub fn bound(&mut self) {
         let size = self.file.metadata().map_or(0, |metadata| metadata.len());

@@ -1,25 +1,25 @@
 //! Where a server's standard output goes, and what stands at the other end of it.
 //!
-//! What logging costs is measured with what it takes: a pipe has a real reader, a process
-//! on the subject's cores whose time is part of the subject's; a terminal has one that
-//! reads it, a thread on the generator's cores. Both end in the log of the trial, as a file
-//! does.
+//! What logging costs is measured with what it takes: a pipe and a terminal have a real
+//! reader, the same for both, a process on the subject's cores whose time is part of the
+//! subject's. On the generator's cores it would be free, and a terminal, which is read in
+//! far smaller pieces than a pipe, would look the cheaper of the two. What it reads ends in
+//! the log of the trial, as what is printed to a file does.
 //!
 //! Not for: standard error, which is always in the log ([`super::process`]).
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
-use std::thread::JoinHandle;
 
-use prony_base::{Nanos, clock};
+use prony_base::Nanos;
 use prony_record::Output;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::Signal;
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
+use rustix::thread::CapabilitySet;
 
 use super::children::{Child, Children, Farewell};
 use super::log::Log;
@@ -27,7 +27,7 @@ use super::process::Part;
 use super::stage::Stage;
 use crate::launch;
 
-/// What reads a pipe: it copies its input to its output.
+/// What reads a pipe or a terminal: it copies its input to its output.
 const READER: &str = "cat";
 /// How long a reader has to come to the end after the last writer has gone.
 const READER_TIMEOUT: Nanos = Nanos::from_secs(1);
@@ -36,8 +36,6 @@ const FAREWELL: Farewell = Farewell {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
-/// Pause between two looks whether a terminal has been read to its end.
-const PAUSE: Nanos = Nanos::from_millis(2);
 /// The size of the terminal that programs are told.
 const TERMINAL: Winsize = Winsize {
     ws_row: 24,
@@ -52,10 +50,8 @@ pub enum Reader {
     /// Nobody: it goes to a file or nowhere.
     #[default]
     Nobody,
-    /// A process at the other end of a pipe.
+    /// A process at the other end of a pipe or a terminal.
     Process(Rc<Child>),
-    /// A thread at the other end of a terminal.
-    Thread(JoinHandle<()>),
 }
 
 impl Reader {
@@ -66,31 +62,40 @@ impl Reader {
             Output::Null => Ok((Stdio::null(), Reader::Nobody)),
             Output::Pipe => {
                 let (from, to) = io::pipe()?;
-                let mut command = Command::new(READER);
-                command
-                    .stdin(from)
-                    .stdout(log.writer()?)
-                    .stderr(log.writer()?);
-                let start = || launch::start(&mut command);
-                let child = launch::on_cores(&part.cores, start)??;
-                let child = children.follow(child.id(), part.role, FAREWELL);
-                Ok((to.into(), Reader::Process(child)))
+                let reader = Reader::read(from.into(), log.writer()?, part, log, children)?;
+                Ok((to.into(), reader))
             }
             Output::Terminal => {
-                let (ours, theirs) = terminal()?;
-                let mut log = log.file()?;
-                let reading = move || copy(File::from(ours), &mut log);
-                let named = std::thread::Builder::new().name("terminal".to_owned());
-                Ok((theirs.into(), Reader::Thread(named.spawn(reading)?)))
+                let (from, to) = terminal()?;
+                // That a terminal has come to its end the kernel says by an error, of which the reader would tell.
+                let reader = Reader::read(from.into(), Stdio::null(), part, log, children)?;
+                Ok((to.into(), reader))
             }
         }
+    }
+
+    /// Starts the process that reads `from`.
+    fn read(
+        from: Stdio,
+        errors: Stdio,
+        part: &Part,
+        log: &Log,
+        children: &Rc<Children>,
+    ) -> io::Result<Reader> {
+        let mut command = Command::new(READER);
+        command.stdin(from).stdout(log.writer()?).stderr(errors);
+        launch::without_capabilities(&mut command, CapabilitySet::empty());
+        let start = || launch::start(&mut command);
+        let child = launch::on_cores(&part.cores, start)??;
+        let child = children.follow(child.id(), part.role, FAREWELL);
+        Ok(Reader::Process(child))
     }
 
     /// Its process, where it is one.
     pub fn child(&self) -> Option<Rc<Child>> {
         match self {
             Reader::Process(child) => Some(child.clone()),
-            Reader::Nobody | Reader::Thread(_) => None,
+            Reader::Nobody => None,
         }
     }
 
@@ -101,13 +106,6 @@ impl Reader {
             Reader::Process(child) => {
                 let _ = stage.handle.timeout(READER_TIMEOUT, child.ended()).await;
                 children.end(&child).await;
-            }
-            Reader::Thread(thread) => {
-                let deadline = clock::monotonic() + READER_TIMEOUT;
-                // One that a descendant still writes to ends when that is killed.
-                while !thread.is_finished() && clock::monotonic() < deadline {
-                    stage.handle.sleep(PAUSE).await;
-                }
             }
         }
     }
@@ -125,39 +123,15 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs))
 }
 
-/// Copies until nobody has the terminal open any more, which the kernel says by an error.
-fn copy(mut from: File, to: &mut File) {
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return,
-            // A log that is full loses the rest; the program is read from all the same.
-            Ok(count) => drop(to.write_all(&buffer[..count])),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_to_a_terminal_is_read_to_its_end() {
-        let (ours, theirs) = terminal().expect("a terminal");
+    fn a_terminal_is_one_and_has_a_size() {
+        let (_ours, theirs) = terminal().expect("a terminal");
         assert!(rustix::termios::isatty(&theirs));
         let size = rustix::termios::tcgetwinsize(&theirs).expect("a size");
         assert_eq!((size.ws_row, size.ws_col), (24, 80));
-        let path = std::env::temp_dir().join(format!("prony-terminal-{}", std::process::id()));
-        let log = Log::create(&path).expect("a log in the temporary folder");
-        let mut file = log.file().expect("a descriptor");
-        let reading = std::thread::spawn(move || copy(File::from(ours), &mut file));
-        let mut writing = File::from(theirs);
-        writing.write_all(b"one\ntwo\n").expect("a terminal");
-        drop(writing);
-        reading.join().expect("it ends");
-        assert_eq!(log.tail(), ["one", "two"]);
-        std::fs::remove_file(&path).expect("the log");
     }
 }
