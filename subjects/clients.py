@@ -117,7 +117,9 @@ class Peer:
         values["payload_bytes"] = str(payload_bytes)
         command = fill(self.subject["start"]["cmd"], values)
         pin = [] if core is None else ["taskset", "-c", str(core)]
-        self.process = subprocess.Popen(pin + command, stdin=subprocess.DEVNULL, start_new_session=True, env=described.environment("trials"))
+        self.process = subprocess.Popen(
+            pin + command, stdin=subprocess.DEVNULL, start_new_session=True, env=described.environment("trials")
+        )
         deadline = time.monotonic() + self.subject["ready"]["timeout_s"]
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() > deadline:

@@ -1,6 +1,7 @@
 """What the scripts in this folder share: a subject's file with the values that it leaves out, as `prony run` takes them,
 and the environment that builds and subjects get. Not for: checking anything of either."""
 
+import functools
 import os
 import pathlib
 import tomllib
@@ -29,14 +30,18 @@ def load(folder):
     return parse((folder / "subject.toml").read_text())
 
 
+@functools.cache
+def groups():
+    return tomllib.loads((HERE / "environment.toml").read_text())["pass"]
+
+
 def passes(name, to, named=()):
     """Whether a variable reaches `builds` or `trials`."""
 
     def fits(listed):
         return name.startswith(listed[:-1]) if listed.endswith("*") else name == listed
 
-    groups = tomllib.loads((HERE / "environment.toml").read_text())["pass"]
-    listed = any(fits(each) for group in groups if to == "builds" or group["to"] == "all" for each in group["names"])
+    listed = any(fits(each) for group in groups() if to == "builds" or group["to"] == "all" for each in group["names"])
     return listed or name in named
 
 

@@ -125,6 +125,7 @@ impl Driver {
         command
             .args(wrk::arguments(spec, seconds, &script, &url))
             .stdin(Stdio::null());
+        launch::without_capabilities(&mut command, launch::capabilities_named(&[]));
         let (child, lines) = start(command, &log)?;
         Ok(Driver {
             pid: child.id(),
