@@ -1,7 +1,7 @@
 //! Bodies: where they end, and chunked coding taken off.
 //!
-//! Both readers use it; they differ in one leniency (white space after a
-//! chunk size, which some servers pad with).
+//! Both readers use it; they differ in one leniency (white space between a
+//! chunk size and its CRLF, which some servers pad with).
 
 use crate::facts::name_fault;
 use crate::gather::{Gather, Gathered};
@@ -141,7 +141,8 @@ pub(crate) struct Chunked {
 enum Place {
     /// In a chunk size; `None` before its first digit.
     Size(Option<u64>),
-    /// After a size, within white space (responses only).
+    /// After a size, within white space, which leads to an extension (RFC 9112, section
+    /// 7.1.1), or, in responses only, to CRLF.
     Space(u64),
     /// In extensions.
     Extension(u64),
@@ -214,9 +215,8 @@ impl Chunked {
     #[inline]
     fn framing_byte(&mut self, byte: u8, limits: &Limits) -> Result<Place, Error> {
         match (self.place, byte) {
-            (Place::Size(Some(size)) | Place::Space(size) | Place::Extension(size), b'\r') => {
-                Ok(Place::SizeFeed(size))
-            }
+            (Place::Size(Some(size)) | Place::Extension(size), b'\r') => Ok(Place::SizeFeed(size)),
+            (Place::Space(size), b'\r') if self.lenient => Ok(Place::SizeFeed(size)),
             (Place::SizeFeed(size), b'\n') => self.chunk(size, limits),
             (Place::DataReturn, b'\r') => Ok(Place::DataFeed),
             (Place::DataFeed, b'\n') => Ok(Place::Size(None)),
@@ -235,9 +235,7 @@ impl Chunked {
         match (place, byte) {
             (_, b'\n') => Err(Error::BareLineFeed),
             (Place::Size(Some(size)) | Place::Space(size), b';') => Ok(Place::Extension(size)),
-            (Place::Size(Some(size)) | Place::Space(size), b' ' | b'\t') if self.lenient => {
-                Ok(Place::Space(size))
-            }
+            (Place::Size(Some(size)) | Place::Space(size), b' ' | b'\t') => Ok(Place::Space(size)),
             (Place::Size(size), _) => Ok(Place::Size(Some(more_hex(size.unwrap_or(0), byte)?))),
             (Place::Extension(size), _) if is_value_byte(byte) => Ok(Place::Extension(size)),
             (Place::Extension(_), _) => Err(Error::BadChunkExtension),

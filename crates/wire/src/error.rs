@@ -91,7 +91,8 @@ pub enum Error {
     BadRequestLine,
     /// A status line that is not `HTTP/1.x NNN reason`.
     BadStatusLine,
-    /// A target with a forbidden byte or in a form that its method excludes.
+    /// A target with a forbidden byte, in a form that its method excludes, or that names
+    /// no server.
     BadTarget,
     /// Transfer codings that do not end in exactly one `chunked`.
     BadTransferEncoding,
@@ -134,7 +135,7 @@ pub enum Error {
     UnexpectedBytes,
     /// A transfer coding besides `chunked`.
     UnsupportedTransferEncoding,
-    /// A version other than 1.0 and 1.1.
+    /// A version that is not HTTP/1; of a response, another than 1.0 and 1.1.
     UnsupportedVersion,
 }
 

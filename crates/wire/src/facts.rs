@@ -2,6 +2,7 @@
 //! one pass over the lines that `httparse` found; and names for what
 //! `httparse` did not like.
 
+use crate::authority;
 use crate::headers::{is_token, is_token_byte, list};
 use crate::{Error, Limit, Limits, Version};
 
@@ -74,7 +75,8 @@ impl Facts {
 
     fn host(&mut self, value: &[u8]) -> Result<(), Error> {
         self.hosts += 1;
-        match value.iter().all(|&byte| is_host_byte(byte)) {
+        // Empty where the target names no server either.
+        match value.is_empty() || authority::port_of(value).is_some() {
             true => Ok(()),
             false => Err(Error::BadHost),
         }
@@ -141,14 +143,6 @@ fn decimal(digits: &[u8]) -> Result<u64, Error> {
         true => Err(Error::ContentLengthOverflow),
         false => Ok(value),
     }
-}
-
-/// Bytes of `uri-host [ ":" port ]` (RFC 3986, section 3.2.2).
-const fn is_host_byte(byte: u8) -> bool {
-    matches!(byte,
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'%'
-        | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'='
-        | b':' | b'[' | b']')
 }
 
 /// Names the fault on which `httparse` stopped with `error`: in a first line

@@ -77,6 +77,11 @@ impl Gather {
         self.delivered || self.carry.is_empty()
     }
 
+    /// What is held of the part under way, or of the one that was whole last.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.carry
+    }
+
     /// Bytes that were searched or copied since the beginning.
     pub(crate) fn examined(&self) -> u64 {
         self.examined

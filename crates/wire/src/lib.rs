@@ -46,6 +46,7 @@
 //! [`Limits`]; reaching one is [`Error::Limit`], which names it.
 #![forbid(unsafe_code)]
 
+mod authority;
 mod body;
 mod date;
 pub mod encode;

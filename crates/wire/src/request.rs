@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use crate::authority::{self, Port};
 use crate::body::{Body, Step};
 use crate::facts::{Codings, Facts, name_fault, split_first_line};
 use crate::gather::{Gather, Gathered, end_of_head};
@@ -56,17 +57,20 @@ pub struct WholeRequest<'a> {
 /// Whatever two parsers could understand in two ways, because that is how a
 /// request is smuggled past one of them: a CR or LF alone; white space before
 /// a colon, around or in a name; folded lines; control bytes; a target with a
-/// byte outside visible ASCII, with `#`, or in a form that its method does not
-/// have; HTTP/1.1 without exactly one Host, HTTP/1.0 with several; lengths that
+/// byte outside visible ASCII, with `#`, in a form that its method does not
+/// have, or that names no server where it should; HTTP/1.1 without exactly one
+/// Host, HTTP/1.0 with several; a Host that is no host and port; lengths that
 /// are not digits, exceed 64 bits or differ; Transfer-Encoding together with
 /// Content-Length, in HTTP/1.0, or other than one `chunked`; chunk sizes that
-/// are not hexadecimal digits, directly followed by CRLF or `;`.
+/// are not hexadecimal digits, followed by CRLF or, perhaps after white space,
+/// by `;`.
 /// [`Error::status`] says how to answer.
 ///
 /// # Forgiven
 ///
 /// A few empty lines before a request line, which old clients send after a
 /// body; Content-Length repeated with the same value; bytes from 0x80 in values.
+/// HTTP/1.2 to HTTP/1.9 are read as HTTP/1.1 (RFC 9110, section 2.5).
 ///
 /// After a request that does not allow another, input is used up and ignored.
 /// What follows the head of a CONNECT is read as the next request: a server that
@@ -95,6 +99,15 @@ const BETWEEN: State = State::Between {
     empty_lines: 0,
     after_cr: false,
 };
+
+impl<'a> RequestHead<'a> {
+    /// The server that a target in absolute form names, `host` or `host:port`: it counts,
+    /// and not what Host says (RFC 9112, section 3.2.2). None in the other forms.
+    #[inline]
+    pub fn target_authority(&self) -> Option<&'a str> {
+        authority::of_target(self.target)
+    }
+}
 
 impl RequestReader {
     /// A reader at the start of a connection.
@@ -190,6 +203,21 @@ impl RequestReader {
                     ..
                 }
             )
+    }
+
+    /// Whether the head that was refused, or is not whole, began as that of a HEAD
+    /// request does, whose answer has no body. `input` is what the reader was given
+    /// last, from where it stopped.
+    pub fn part_is_head_request(&self, input: &[u8]) -> bool {
+        let State::Head = self.state else {
+            return false;
+        };
+        let held = self.gather.held();
+        let bytes = if held.is_empty() { input } else { held };
+        // Empty lines that preceded it may lie in the same input.
+        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let start = bytes.iter().position(|byte| !is_line_end(byte));
+        start.is_some_and(|start| bytes[start..].starts_with(b"HEAD "))
     }
 
     /// How many bytes of heads and trailers were searched or copied so far: at
@@ -296,16 +324,76 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<RequestHead<
     let table = &mut table[..limits.headers_max.min(HEADERS_CAP)];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(bytes, table) {
-        Ok(httparse::Status::Complete(used)) if used == bytes.len() => {}
-        Ok(_) => return Err(Error::BadRequestLine),
-        Err(error) => return Err(name_fault(split_first_line(bytes), error, limits)),
+        Ok(httparse::Status::Complete(used)) if used == bytes.len() => {
+            let line = RequestLine {
+                method: parsed.method.unwrap_or_default(),
+                target: parsed.path.unwrap_or_default(),
+                version: Version::from_minor(parsed.version),
+            };
+            check(&line, bytes, parsed.headers, limits)
+        }
+        Ok(_) => Err(Error::BadRequestLine),
+        Err(error) => parse_newer(bytes, error, limits),
     }
-    let name = parsed.method.unwrap_or_default();
-    let method = Method::from_name(name).ok_or(Limit::Method.reached(limits))?;
-    let target = parsed.path.unwrap_or_default();
+}
+
+/// The first line of a request.
+struct RequestLine<'a> {
+    method: &'a str,
+    target: &'a str,
+    version: Version,
+}
+
+/// Parses a head that `httparse` did not like, if that was only because its version is
+/// a later one of HTTP/1, which is to be understood as HTTP/1.1 (RFC 9110, section 2.5).
+#[cold]
+fn parse_newer<'a>(
+    bytes: &'a [u8],
+    error: httparse::Error,
+    limits: &Limits,
+) -> Result<RequestHead<'a>, Error> {
+    let (first, lines) = split_first_line(bytes);
+    let fault = name_fault((first, lines), error, limits);
+    let text = std::str::from_utf8(first).unwrap_or_default();
+    let mut words = text.trim_end_matches("\r\n").split(' ');
+    // The fault says that there are three words, and that the last is a version.
+    let line = match (fault, words.next(), words.next(), words.next()) {
+        (Error::UnsupportedVersion, Some(method), Some(target), Some(version))
+            if !method.is_empty() && version.starts_with("HTTP/1.") =>
+        {
+            RequestLine {
+                method,
+                target,
+                version: Version::Http11,
+            }
+        }
+        _ => return Err(fault),
+    };
+    let mut table = [httparse::EMPTY_HEADER; HEADERS_CAP];
+    let table = &mut table[..limits.headers_max.min(HEADERS_CAP)];
+    match httparse::parse_headers(lines, table) {
+        Ok(httparse::Status::Complete((used, headers))) if used == lines.len() => {
+            check(&line, bytes, headers, limits)
+        }
+        Ok(_) => Err(Error::BadHeaderName),
+        Err(error) => Err(name_fault((b"", lines), error, limits)),
+    }
+}
+
+/// What the parts of a head mean together.
+#[inline]
+fn check<'a>(
+    line: &RequestLine<'a>,
+    bytes: &'a [u8],
+    headers: &[httparse::Header<'_>],
+    limits: &Limits,
+) -> Result<RequestHead<'a>, Error> {
+    let &RequestLine {
+        target, version, ..
+    } = line;
+    let method = Method::from_name(line.method).ok_or(Limit::Method.reached(limits))?;
     check_target(&method, target, limits)?;
-    let version = Version::from_minor(parsed.version);
-    let facts = Facts::of(parsed.headers)?;
+    let facts = Facts::of(headers)?;
     check_host(&facts, version)?;
     let framing = framing(&facts, version, limits)?;
     let has_body = !matches!(framing, Framing::None | Framing::Length(0));
@@ -313,7 +401,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<RequestHead<
         method,
         target,
         version,
-        headers: Headers::checked(split_first_line(bytes).1, parsed.headers.len()),
+        headers: Headers::checked(split_first_line(bytes).1, headers.len()),
         framing,
         keep_alive: facts.keep_alive(version),
         expects_continue: facts.expects_continue && has_body && version == Version::Http11,
@@ -332,24 +420,17 @@ fn check_target(method: &Method, target: &str, limits: &Limits) -> Result<(), Er
     let form_allowed = match bytes {
         [b'/', ..] => *method != Method::Connect,
         b"*" => *method == Method::Options,
-        _ if *method == Method::Connect => !target.contains('/'),
-        _ => is_absolute(target),
+        // A port is needed (RFC 9110, section 9.3.6).
+        _ if *method == Method::Connect => {
+            matches!(authority::port_of(bytes), Some(Port::Number(1..)))
+        }
+        _ => authority::of_target(target)
+            .is_some_and(|authority| authority::port_of(authority.as_bytes()).is_some()),
     };
     match visible && form_allowed {
         true => Ok(()),
         false => Err(Error::BadTarget),
     }
-}
-
-/// Whether `target` is a scheme, `://` and something.
-fn is_absolute(target: &str) -> bool {
-    target.split_once("://").is_some_and(|(scheme, rest)| {
-        !rest.is_empty()
-            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
-    })
 }
 
 fn check_host(facts: &Facts, version: Version) -> Result<(), Error> {

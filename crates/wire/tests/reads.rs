@@ -61,3 +61,40 @@ fn names_are_unlike() {
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
     }
 }
+
+#[test]
+fn a_head_request_that_is_refused_was_not_known_as_one() {
+    use prony_wire::{Limits, RequestReader};
+    for (request, is_head) in [
+        ("HEAD / HTTP/1.1\r\n\r\n", true),
+        ("\r\n\r\nHEAD /a b HTTP/1.1\r\nHost: a\r\n\r\n", true),
+        ("HEAD / HTTP/1.1\r\nHost: a\n", true),
+        ("HEAD / HTTP/1.1\r\nHost: a\r\nx", true),
+        ("GET /HEAD HTTP/1.1\r\n\r\n", false),
+        ("HEADS / HTTP/1.1\r\n\r\n", false),
+        (
+            "HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            false,
+        ),
+    ] {
+        for cut in 0..=request.len() {
+            let mut reader = RequestReader::new(Limits::for_requests());
+            let (first, second) = request.as_bytes().split_at(cut);
+            let mut left: &[u8] = b"";
+            for part in [first, second] {
+                left = part;
+                while let Ok((used, event)) = reader.next(left) {
+                    left = &left[used..];
+                    if event.is_none() {
+                        break;
+                    }
+                }
+                if !left.is_empty() {
+                    break;
+                }
+            }
+            let known = reader.part_is_head_request(left);
+            assert_eq!(known, is_head, "{request:?}, cut at {cut}");
+        }
+    }
+}
