@@ -276,7 +276,9 @@ impl Stream {
     /// # Errors
     /// What the kernel says, when the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.addresses()?.1)
+        let net = self.core.net.borrow();
+        let socket = socket_of(&net, self.key)?;
+        self.core.driver.borrow().peer_addr(socket)
     }
 
     /// This side's address.
@@ -284,16 +286,18 @@ impl Stream {
     /// # Errors
     /// What the kernel says, when the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.addresses()?.0)
-    }
-
-    fn addresses(&self) -> io::Result<(SocketAddr, SocketAddr)> {
         let net = self.core.net.borrow();
-        let stream = net.streams.get(self.key).ok_or(Errno::NOTCONN)?;
-        if stream.closing.is_some() {
-            return Err(Errno::NOTCONN.into());
-        }
-        self.core.driver.borrow().addresses(stream.socket)
+        let socket = socket_of(&net, self.key)?;
+        self.core.driver.borrow().local_addr(socket)
+    }
+}
+
+/// The socket of a stream that is not being closed.
+fn socket_of(net: &Net, key: Key) -> io::Result<Socket> {
+    let stream = net.streams.get(key).ok_or(Errno::NOTCONN)?;
+    match stream.closing {
+        None => Ok(stream.socket),
+        Some(_) => Err(Errno::NOTCONN.into()),
     }
 }
 
@@ -418,14 +422,20 @@ impl Listener {
     /// What the kernel says, such as too many open descriptors; calling again
     /// tries again.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
-        let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
-        let addresses = self.core.driver.borrow().addresses(socket);
+        let stream = self.accept_stream().await?;
         let nowhere = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let peer = addresses.map_or(nowhere, |(_, peer)| peer);
-        Ok((
-            Stream::new(self.core.clone(), StreamSlot::new(socket)),
-            peer,
-        ))
+        let peer = stream.peer_addr().unwrap_or(nowhere);
+        Ok((stream, peer))
+    }
+
+    /// As [`accept`](Listener::accept), without the peer's address, which costs a system
+    /// call: [`Stream::peer_addr`] asks for it where it is wanted.
+    ///
+    /// # Errors
+    /// As of [`accept`](Listener::accept).
+    pub async fn accept_stream(&self) -> io::Result<Stream> {
+        let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
+        Ok(Stream::new(self.core.clone(), StreamSlot::new(socket)))
     }
 
     /// As [`accept`](Listener::accept), but the connection belongs to no loop

@@ -246,8 +246,11 @@ pub(crate) trait Driver {
     /// A socket that can connect to `address`.
     fn open(&mut self, address: SocketAddr, options: &ConnectOptions) -> io::Result<Socket>;
 
-    /// This side's address and the peer's.
-    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)>;
+    /// This side's address.
+    fn local_addr(&self, socket: Socket) -> io::Result<SocketAddr>;
+
+    /// The peer's address.
+    fn peer_addr(&self, socket: Socket) -> io::Result<SocketAddr>;
 
     /// Cancels everything and waits (not for ever) until the kernel holds no
     /// buffer any more. False when it still does.

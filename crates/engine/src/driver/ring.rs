@@ -549,8 +549,12 @@ impl Driver for Ring {
         socket::open_client(address, options, Blocking::Yes)
     }
 
-    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
-        socket::addresses(socket)
+    fn local_addr(&self, socket: Socket) -> io::Result<SocketAddr> {
+        socket::local_addr(socket)
+    }
+
+    fn peer_addr(&self, socket: Socket) -> io::Result<SocketAddr> {
+        socket::peer_addr(socket)
     }
 
     fn quiesce(&mut self) -> bool {

@@ -154,11 +154,14 @@ pub(crate) fn send_file(socket: Socket, part: FilePart) -> Result<u64, Errno> {
     Ok(sent as u64)
 }
 
-/// This side's address and the peer's.
-pub(crate) fn addresses(socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
-    let local = inet(getsockname(socket.fd())?)?;
-    let peer = getpeername(socket.fd())?.ok_or(rustix::io::Errno::NOTCONN)?;
-    Ok((local, inet(peer)?))
+/// This side's address.
+pub(crate) fn local_addr(socket: Socket) -> io::Result<SocketAddr> {
+    inet(getsockname(socket.fd())?)
+}
+
+/// The peer's address.
+pub(crate) fn peer_addr(socket: Socket) -> io::Result<SocketAddr> {
+    inet(getpeername(socket.fd())?.ok_or(rustix::io::Errno::NOTCONN)?)
 }
 
 /// Prepares a socket for the way in which it will be closed.

@@ -61,8 +61,12 @@ impl Driver for SimDriver {
         Ok(network.open(self.index, address, options.local))
     }
 
-    fn addresses(&self, socket: Socket) -> io::Result<(SocketAddr, SocketAddr)> {
-        Ok(self.network.borrow().addresses(socket)?)
+    fn local_addr(&self, socket: Socket) -> io::Result<SocketAddr> {
+        Ok(self.network.borrow().addresses(socket)?.0)
+    }
+
+    fn peer_addr(&self, socket: Socket) -> io::Result<SocketAddr> {
+        Ok(self.network.borrow().addresses(socket)?.1)
     }
 
     fn quiesce(&mut self) -> bool {
