@@ -23,7 +23,7 @@ use prony_base::typed::duration;
 use prony_engine::{
     Accepted, Config, DriverChoice, Handle, ListenOptions, Listener, Receiver, Sender, mailbox,
 };
-use prony_http::{Counters, Server, ServerOptions, Source, Taker, share_out};
+use prony_http::{Budget, Counters, Server, ServerOptions, Source, Taker, share_out};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::app::{App, Board};
@@ -58,6 +58,18 @@ pub struct ServeOptions {
     /// Close a connection that rests for this long; 0 for never
     #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
     idle_timeout: Nanos,
+    /// Connections open at once, in equal shares on all threads; others wait until one
+    /// ends, as --backlog says. Fewer where the process may not have so many descriptors
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    connections_max: u32,
+    /// Bytes that a request's body has to bring each second, from 30 s after its head on, or
+    /// it is refused (408); 0 for any
+    #[arg(long, value_name = "SIZE", default_value = "500", value_parser = size::parse)]
+    body_rate_min: u64,
+    /// Memory for all bodies that are not answered; a request for whose body there is none
+    /// left is refused (503)
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_positive)]
+    body_memory: u64,
     /// Put the server together from services (settings, loggers, http) of the runtime; it
     /// then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
@@ -156,6 +168,9 @@ impl ServeOptions {
             },
             server: ServerOptions {
                 idle_timeout,
+                connections_max: self.connections_max.div_ceil(self.threads) as usize,
+                body_rate_min: self.body_rate_min,
+                body_memory: Budget::new(self.body_memory),
                 ..ServerOptions::default()
             },
             payload: self.payload()?.map(Arc::new),
@@ -249,6 +264,7 @@ impl Member {
         stop: impl Future<Output = ()>,
         ready: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
+        let connections_max = self.server.connections_max;
         let (server, source) = self.start(handle);
         let Some(source) = source else {
             ready()?;
@@ -256,10 +272,8 @@ impl Member {
             return Ok(());
         };
         let takers = takers.into_iter().map(|(sender, counters)| {
-            Taker::new(
-                sender,
-                counters.unwrap_or_else(|| Arc::clone(server.counters())),
-            )
+            let counters = counters.unwrap_or_else(|| Arc::clone(server.counters()));
+            Taker::new(sender, counters).with_connections_max(connections_max)
         });
         let takers = takers.collect();
         ready()?;
@@ -360,4 +374,34 @@ fn signals() -> anyhow::Result<UnixStream> {
 async fn stopped(handle: &Handle, signals: &UnixStream) {
     // A pipe that cannot be waited for could only be ignored or obeyed at once.
     let _ = handle.readable(signals).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        options: ServeOptions,
+    }
+
+    fn server(words: &[&str]) -> ServerOptions {
+        let typed = Typed::parse_from([&["serve"], words].concat());
+        typed.options.resolve().expect("a setting").server
+    }
+
+    #[test]
+    fn limits_are_those_that_were_typed() {
+        let usual = server(&[]);
+        assert_eq!((usual.connections_max, usual.body_rate_min), (100_000, 500));
+        let words = ["--connections-max", "7", "--threads", "2"];
+        assert_eq!(server(&words).connections_max, 4);
+        let words = ["--body-rate-min", "2KiB", "--connections-max", "7"];
+        let typed = server(&words);
+        assert_eq!((typed.connections_max, typed.body_rate_min), (7, 2048));
+        assert_eq!(server(&["--body-rate-min", "0"]).body_rate_min, 0);
+    }
 }

@@ -117,6 +117,87 @@ fn every_endpoint_answers_as_it_must() {
 }
 
 #[test]
+fn a_refused_head_request_had_a_body() {
+    for driver in drivers() {
+        let server = Server::start(driver, &[]);
+        for request in [
+            "HEAD /hello HTTP/1.1\r\n\r\n",
+            "HEAD /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HEAD /hello HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
+        ] {
+            let mut stream = server.connect();
+            let answer = server::ask(&mut stream, request, true);
+            assert_eq!(answer.status, 400, "{request}");
+            assert_eq!(server::rest(&mut stream), "", "{request}");
+        }
+    }
+}
+
+#[test]
+fn connections_over_the_limit_were_taken_in() {
+    for driver in drivers() {
+        for threads in ["1", "2"] {
+            let options = ["--threads", threads, "--connections-max", "4"];
+            let server = Server::start(driver, &options);
+            let mut open: Vec<_> = (0..4).map(|_| server.connect()).collect();
+            let mut all = || {
+                for stream in &mut open {
+                    let answer = server::ask(stream, &hello(""), false);
+                    assert_eq!(answer.text(), "Hello, World!");
+                }
+            };
+            all();
+            let mut waiting = server.connect();
+            waiting.write_all(hello("").as_bytes()).expect("sent");
+            all();
+            waiting.set_nonblocking(true).expect("set");
+            assert!(waiting.peek(&mut [0]).is_err(), "it is answered");
+            waiting.set_nonblocking(false).expect("set");
+            let stats = spell("GET /stats", "");
+            let stats = server::ask(&mut open[0], &stats, false).text();
+            let stats: serde_json::Value = serde_json::from_str(&stats).expect("JSON");
+            assert_eq!(stats["connections"]["accepted"], 4, "{stats}");
+            drop(open);
+            assert_eq!(read_answer(&mut waiting, false).text(), "Hello, World!");
+        }
+    }
+}
+
+#[test]
+fn unfinished_bodies_took_any_memory() {
+    for driver in drivers() {
+        // One limit for all threads.
+        let options = ["--threads", "2", "--body-memory", "3MiB"];
+        let server = Server::start(driver, &options);
+        let head = format!(
+            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n",
+            2 * MIB
+        );
+        let part = vec![b'x'; 2 * MIB - 1];
+        let mut streams = [server.connect(), server.connect()];
+        for stream in &mut streams {
+            stream.write_all(head.as_bytes()).expect("sent");
+            stream.write_all(&part).expect("sent");
+            stream.set_nonblocking(true).expect("set");
+        }
+        let mut other = server.connect();
+        let refused = loop {
+            assert_eq!(server::ask(&mut other, &hello(""), false).status, 200);
+            let is_answered = |stream: &TcpStream| stream.peek(&mut [0]).is_ok();
+            if let Some(refused) = streams.iter().position(is_answered) {
+                break refused;
+            }
+        };
+        for stream in &streams {
+            stream.set_nonblocking(false).expect("set");
+        }
+        assert_eq!(read_answer(&mut streams[refused], false).status, 503);
+        let answer = server::ask(&mut streams[1 - refused], "x", false);
+        assert_eq!(answer.body.len(), 2 * MIB);
+    }
+}
+
+#[test]
 fn head_is_get_without_the_body() {
     for driver in drivers() {
         let server = Server::start(driver, &[]);

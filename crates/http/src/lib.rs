@@ -40,6 +40,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod budget;
 #[cfg(feature = "client")]
 pub mod client;
 mod connection;
@@ -50,12 +51,13 @@ mod response;
 mod server;
 mod wait;
 
+pub use budget::Budget;
 pub use connection::{
     ClientConnection, ClientError, ClientErrorKind, ClientOptions, ClientRequest, ClientResponse,
     Phase,
 };
 pub use counters::{Count, Counters, Totals};
-pub use options::ServerOptions;
+pub use options::{BODY_MEMORY_BYTES, ServerOptions};
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Range, Status, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Interruption, Response};

@@ -4,12 +4,22 @@
 use prony_base::{Nanos, clock};
 use prony_wire::{Header, Limits};
 
+use crate::budget::Budget;
+
+/// What [`ServerOptions::body_memory`] is by default.
+pub const BODY_MEMORY_BYTES: u64 = 256 << 20;
+
 /// Limits of one [`Server`](crate::Server). A time of [`Nanos::MAX`] is "never".
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// Sizes of heads and bodies. A body is collected before its handler runs,
-    /// so a connection can hold `body_bytes_max` bytes of memory.
+    /// so a connection can hold `body_bytes_max` bytes of memory, and all of them
+    /// together what `body_memory` allows.
     pub limits: Limits,
+    /// Memory of all bodies that come in several pieces, from their first piece until
+    /// they are answered. A request for whose body there is none left is answered 503.
+    /// Copies of these options share it, so that several loops have one limit.
+    pub body_memory: Budget,
     /// Connections open at once; more stay in the kernel's backlog (and the
     /// loop's accept queue) until one closes.
     pub connections_max: usize,
@@ -19,6 +29,10 @@ pub struct ServerOptions {
     pub header_timeout: Nanos,
     /// How long a body may bring nothing. The answer is 408.
     pub body_timeout: Nanos,
+    /// Bytes that a body has to bring each second, from `body_timeout` after its head on:
+    /// so much later than that, and as many bytes by this, it has to be whole. The answer
+    /// is 408. 0 for any.
+    pub body_rate_min: u64,
     /// How long the client may take nothing of what is sent to it. Then the
     /// connection is reset. It is looked at once in this time, so that it may
     /// take twice as long.
@@ -42,14 +56,29 @@ pub struct ServerOptions {
     pub unix_nanos: fn() -> u64,
 }
 
+impl ServerOptions {
+    /// How long a body may take as a whole of which so many bytes have come.
+    pub(crate) fn body_time(&self, bytes: u64) -> Nanos {
+        match u128::from(bytes) * 1_000_000_000 / u128::from(self.body_rate_min.max(1)) {
+            _ if self.body_rate_min == 0 => Nanos::MAX,
+            of_rate => {
+                let of_rate = u64::try_from(of_rate).unwrap_or(u64::MAX);
+                Nanos(self.body_timeout.0.saturating_add(of_rate))
+            }
+        }
+    }
+}
+
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
             limits: Limits::for_requests(),
+            body_memory: Budget::new(BODY_MEMORY_BYTES),
             connections_max: 100_000,
             idle_timeout: Nanos::from_secs(75),
             header_timeout: Nanos::from_secs(20),
             body_timeout: Nanos::from_secs(30),
+            body_rate_min: 500,
             write_timeout: Nanos::from_secs(30),
             response_buffer_bytes_max: 256 * 1024,
             linger_timeout: Nanos::from_secs(2),

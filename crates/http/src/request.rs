@@ -55,7 +55,8 @@ impl<'a> Request<'a> {
         self.head.version
     }
 
-    /// The header lines.
+    /// The header lines. Where the target is in absolute form, Host is the server that it
+    /// names, whatever was sent as such.
     pub fn headers(&self) -> Headers<'a> {
         self.head.headers
     }

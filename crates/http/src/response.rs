@@ -25,6 +25,7 @@ pub struct Response {
     pub(crate) link: Link,
     version: Version,
     is_head: bool,
+    is_connect: bool,
     keep_alive: bool,
     status: u16,
     /// Bytes of the body that were given.
@@ -79,6 +80,7 @@ impl Response {
             link,
             version: Version::Http11,
             is_head: false,
+            is_connect: false,
             keep_alive: true,
             status: 0,
             body_bytes: 0,
@@ -87,7 +89,8 @@ impl Response {
     }
 
     /// Gives the whole answer. To HEAD only its head is sent; a status without
-    /// body (204, 304) goes without.
+    /// body (204, 205, 304) goes without. So does a 2xx to CONNECT, after which the client
+    /// takes the connection for a tunnel: there is none here, and it is closed.
     ///
     /// `status` is from 200 to 999, with the usual reason or, as a [`Status`], another. `headers` are without Date, Connection,
     /// Content-Length and Transfer-Encoding. An answer that cannot be sent, or a
@@ -202,15 +205,22 @@ impl Response {
         headers: impl IntoIterator<Item = Header<'h>>,
         framing: Framing,
     ) -> Result<bool, EncodeError> {
-        let bodiless = matches!(status.code, 204 | 304);
-        let framing = if bodiless { Framing::None } else { framing };
+        let is_tunnel = self.is_connect && matches!(status.code, 200..=299);
+        let (framing, bodiless) = match status.code {
+            _ if is_tunnel => (Framing::None, true),
+            204 | 304 => (Framing::None, true),
+            // Without a length it would go on until the connection's end (RFC 9110,
+            // section 15.3.6).
+            205 => (Framing::Length(0), true),
+            _ => (framing, false),
+        };
         if status.code < 200 {
             return Err(EncodeError::BadStatus);
         }
         self.link.out();
         let Link { shared, out, .. } = &mut self.link;
         // Asked as late as can be: a stop may have begun while the handler waited.
-        self.keep_alive &= shared.stop().is_none();
+        self.keep_alive &= shared.stop().is_none() && !is_tunnel;
         encode::response(out, self.version, status)
             .header("date", shared.date())
             .headers(shared.options.headers.iter().copied())
@@ -243,6 +253,7 @@ impl Response {
     pub(crate) fn begin(&mut self, head: &RequestHead<'_>) {
         self.version = head.version;
         self.is_head = head.method == Method::Head;
+        self.is_connect = head.method == Method::Connect;
         self.keep_alive = head.keep_alive;
         self.body_bytes = 0;
         self.progress = Progress::Unanswered;
@@ -272,9 +283,10 @@ impl Response {
 
     /// Answers a request that broke a rule; the connection's last answer.
     #[cold]
-    pub(crate) fn refuse(&mut self, status: u16, why: &dyn fmt::Display) {
+    pub(crate) fn refuse(&mut self, status: u16, why: &dyn fmt::Display, is_head: bool) {
         self.version = Version::Http11;
-        self.is_head = false;
+        self.is_head = is_head;
+        self.is_connect = false;
         self.keep_alive = false;
         self.progress = Progress::Unanswered;
         self.text(status, &format!("{why}\n"));

@@ -10,8 +10,9 @@ use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
-    ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header, Interruption,
-    Phase, Request, Response, Server, ServerOptions, Source, Totals,
+    Budget, ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header,
+    Interruption, Phase, Request, Response, Server, ServerOptions, Source, Taker, Totals,
+    share_out,
 };
 use prony_wire::Limits;
 
@@ -46,6 +47,16 @@ impl Handler for App {
                 let body = response.stream((200, &b"Very\r\nfine"[..]), [], None);
                 body.finish().await.expect("a 500 instead");
             }
+            "/host" => response.send(200, [], request.headers().get("host").unwrap_or(b"none")),
+            "/205" => response.send(205, [], b"content"),
+            "/205/stream" => {
+                let mut body = response.stream(205, [], None);
+                assert!(!body.is_wanted());
+                body.write(b"content").await.expect("thrown away");
+                body.finish().await.expect("nothing is missing");
+            }
+            // Of a CONNECT.
+            "hello:80" => response.text(200, "hello"),
             "/interim" => response.send(101, [], b""),
             "/short" => {
                 let mut body = response.stream(200, [], Some(10));
@@ -699,4 +710,257 @@ fn lines_for_every_answer_are_in_refusals_too() {
 
 fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+#[test]
+fn a_byte_every_four_seconds_held_a_connection_for_ever() {
+    let story = async |handle: Handle, stopper: Stopper| {
+        let stream = Rc::new(connect(&handle).await);
+        let (dribbled, clock) = (stream.clone(), handle.clone());
+        let _dribble = handle.spawn(async move {
+            let head = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n";
+            let _ = dribbled.post(head.to_vec());
+            for _ in 0..100 {
+                clock.sleep(Nanos::from_secs(4)).await;
+                if dribbled.post(vec![b'x']).is_err() {
+                    return;
+                }
+            }
+        });
+        let began = handle.now();
+        let (answer, end) = read_all(&handle, &stream).await;
+        drop(stopper);
+        (answer, end.since(began))
+    };
+    let (answer, after) = tell(ServerOptions::default(), story).client;
+    assert_eq!(status_of(&answer), "408", "{answer}");
+    // The time that a body has to begin with, and that of 7 bytes at 500 bytes a second.
+    assert_about(after, Nanos::from_millis(30_014));
+    let any = ServerOptions {
+        body_rate_min: 0,
+        idle_timeout: Nanos::from_secs(1),
+        ..ServerOptions::default()
+    };
+    let (answer, after) = tell(any, story).client;
+    assert_eq!(status_of(&answer), "200", "{answer}");
+    assert_about(after, Nanos::from_secs(401));
+}
+
+#[test]
+fn a_body_that_came_faster_than_it_must_was_cut_off() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";
+            stream.post(head.as_bytes().to_vec()).expect("room");
+            // 600 bytes a second, for more than three times as long as one may bring nothing.
+            for _ in 0..100 {
+                handle.sleep(Nanos::from_secs(1)).await;
+                stream.post(vec![b'x'; 600]).expect("room");
+            }
+            let bytes = stream.recv().await.expect("an answer");
+            drop(stopper);
+            String::from_utf8_lossy(&bytes).into_owned()
+        },
+    );
+    assert_eq!(status_of(&told.client), "200", "{}", told.client);
+}
+
+#[test]
+fn unfinished_bodies_took_any_memory() {
+    let memory = Budget::new(1000);
+    let options = ServerOptions {
+        body_memory: memory.clone(),
+        ..ServerOptions::default()
+    };
+    let shared = memory.clone();
+    let told = tell(options, async move |handle: Handle, stopper: Stopper| {
+        let begun = async |length: u32, chunk: usize| {
+            let stream = connect(&handle).await;
+            let head =
+                format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+            stream.post(head.into_bytes()).expect("room");
+            handle.sleep(SLACK).await;
+            stream.post(vec![b'x'; chunk]).expect("room");
+            handle.sleep(SLACK).await;
+            stream
+        };
+        let first = begun(700, 600).await;
+        let taken = shared.taken();
+        let second = begun(700, 600).await;
+        let (refused, _) = read_all(&handle, &second).await;
+        let third = begun(300, 200).await;
+        let together = shared.taken();
+        first.reset();
+        handle.sleep(SLACK).await;
+        let left = shared.taken();
+        third.post(vec![b'x'; 100]).expect("room");
+        let answer = third.recv().await.expect("an answer");
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        drop(stopper);
+        (refused, answer, [taken, together, left])
+    });
+    let (refused, answer, taken) = told.client;
+    assert_eq!(status_of(&refused), "503", "{refused}");
+    assert!(refused.contains("connection: close"), "{refused}");
+    assert_eq!(status_of(&answer), "200", "{answer}");
+    assert_eq!(taken, [600, 800, 200]);
+    assert_eq!(memory.taken(), 0);
+    assert_eq!((told.totals.refused, told.totals.answered), (1, 1));
+}
+
+#[test]
+fn a_refused_head_request_had_a_body() {
+    for (request, status) in [
+        ("HEAD / HTTP/1.1\r\n\r\n", "400"),
+        ("HEAD /a b HTTP/1.1\r\nHost: a\r\n\r\n", "400"),
+        ("HEAD / HTTP/2.0\r\nHost: a\r\n\r\n", "505"),
+        (
+            "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n",
+            "413",
+        ),
+        (
+            "HEAD / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n",
+            "400",
+        ),
+        // What comes too slowly.
+        ("HEAD / HTTP/1.1\r\nHost", "408"),
+        (
+            "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n",
+            "408",
+        ),
+    ] {
+        let (answer, _) = asked(ServerOptions::default(), request).client;
+        assert_eq!(status_of(&answer), status, "{request}");
+        assert!(answer.contains("content-length: "), "{answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{request}: {answer}");
+    }
+    for request in ["GET / HTTP/1.1\r\n\r\n", "HEADS / HTTP/1.1\r\n\r\n"] {
+        let (answer, _) = asked(ServerOptions::default(), request).client;
+        assert!(answer.ends_with("has no Host header\n"), "{answer}");
+    }
+}
+
+#[test]
+fn a_205_had_a_body() {
+    for path in ["/205", "/205/stream"] {
+        let (answer, _) = asked(ServerOptions::default(), &(get(path) + HELLO)).client;
+        let (first, second) = answer.split_once("\r\n\r\n").expect("a head");
+        assert_eq!(status_of(first), "205");
+        assert!(first.ends_with("content-length: 0"), "{first}");
+        assert!(!first.contains("transfer-encoding"), "{first}");
+        assert_eq!(status_of(second), "200", "{answer}");
+    }
+}
+
+#[test]
+fn a_connect_was_answered_with_a_length() {
+    let request = "CONNECT hello:80 HTTP/1.1\r\nHost: hello:80\r\n\r\n";
+    let (answer, _) = asked(ServerOptions::default(), &(request.to_owned() + HELLO)).client;
+    assert_eq!(status_of(&answer), "200");
+    assert!(!answer.contains("content-length"), "{answer}");
+    assert!(!answer.contains("transfer-encoding"), "{answer}");
+    // There is no tunnel: nothing follows.
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+    // One that is refused has its text, and the connection goes on.
+    let request = request.replace("hello:80", "b:80");
+    let (answer, _) = asked(ServerOptions::default(), &(request + HELLO)).client;
+    assert_eq!(status_of(&answer), "404");
+    assert!(answer.contains("content-length: 0"), "{answer}");
+    assert!(answer.ends_with("hello"), "{answer}");
+}
+
+#[test]
+fn host_won_over_the_server_that_the_target_names() {
+    for (request, host) in [
+        ("GET http://b:80/host HTTP/1.1\r\nHost: a\r\n\r\n", "b:80"),
+        (
+            "GET http://b/host?c HTTP/1.1\r\nX: y\r\nhOST: a\r\nZ: z\r\n\r\n",
+            "b",
+        ),
+        ("GET http://[::1]/host HTTP/1.0\r\n\r\n", "[::1]"),
+        ("GET /host HTTP/1.1\r\nHost: a\r\n\r\n", "a"),
+        ("GET /host?http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", "a"),
+    ] {
+        let (answer, _) = asked(ServerOptions::default(), request).client;
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+        assert_eq!(body, host, "{request}");
+        let split = tell(
+            ServerOptions::default(),
+            async |handle: Handle, stopper: Stopper| {
+                let stream = connect(&handle).await;
+                for byte in request.bytes() {
+                    stream.post(vec![byte]).expect("room");
+                    handle.sleep(SLACK).await;
+                }
+                let (answer, _) = read_all(&handle, &stream).await;
+                drop(stopper);
+                answer
+            },
+        );
+        assert!(
+            split.client.ends_with(&format!("\r\n\r\n{host}")),
+            "{}",
+            split.client
+        );
+    }
+}
+
+#[test]
+fn a_stop_ended_a_second_late_with_a_client_that_takes_nothing() {
+    let told = tell(
+        ServerOptions::default(),
+        async |handle: Handle, stopper: Stopper| {
+            let stream = connect(&handle).await;
+            let request = HELLO.replace("hello", "endless");
+            stream.post(request.into_bytes()).expect("room");
+            handle.sleep(Nanos::from_secs(1)).await;
+            stopper.stop();
+            // The time of a stop is over.
+            handle.sleep(Nanos::from_secs(4) + SLACK).await;
+            read_all(&handle, &stream).await.0
+        },
+    );
+    // What waits in the server is not sent any more.
+    assert!(
+        told.client.ends_with("[ConnectionReset]"),
+        "{}",
+        told.client.len()
+    );
+    assert_eq!((told.totals.aborted, told.totals.closed), (1, 1));
+}
+
+#[test]
+fn a_client_that_had_said_that_it_sends_nothing_more_was_waited_for() {
+    let options = ServerOptions {
+        connections_max: 1,
+        ..ServerOptions::default()
+    };
+    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+        let last = HELLO.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+        let stream = connect(&handle).await;
+        stream.post(last.clone().into_bytes()).expect("room");
+        let (answer, end) = read_all(&handle, &stream).await;
+        assert!(answer.ends_with("hello"), "{answer}");
+        // It keeps its side open, and the next one is served all the same.
+        let next = connect(&handle).await;
+        next.post(HELLO).expect("room");
+        assert!(!next.recv().await.expect("an answer").is_empty());
+        let soon = handle.now().since(end);
+        drop((next, stream));
+        // Who sends more than it said is let see its answer.
+        let more = connect(&handle).await;
+        more.post((last + HELLO).into_bytes()).expect("room");
+        let (answer, end) = read_all(&handle, &more).await;
+        assert!(answer.ends_with("hello"), "{answer}");
+        let next = connect(&handle).await;
+        next.post(HELLO).expect("room");
+        assert!(!next.recv().await.expect("an answer").is_empty());
+        drop(stopper);
+        (soon, handle.now().since(end))
+    });
+    assert_about(told.client.0, Nanos::ZERO);
+    assert_about(told.client.1, Nanos::from_secs(2));
 }

@@ -62,7 +62,9 @@ pub fn run(
         takers.push((sender, counters));
         let takers = takers.into_iter();
         let takers = takers
-            .map(|(sender, counters)| Taker::new(sender, counters))
+            .map(|(sender, counters)| {
+                Taker::new(sender, counters).with_connections_max(setting.server.connections_max)
+            })
             .collect();
         announce()?;
         share_out(&handle, listener, takers, stop).await;

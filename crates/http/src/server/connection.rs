@@ -1,6 +1,7 @@
 //! One connection of a server: reads requests, has them answered in order, and
 //! closes in such a way that the client sees the last answer.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, ready};
@@ -13,18 +14,21 @@ use prony_wire::{
 
 use super::Handler;
 use super::shared::{Link, Shared};
+use crate::budget::{Budget, Share};
 use crate::request::Request;
 use crate::response::{After, Response};
 use crate::wait::Alarm;
 
 /// A body's memory larger than this is given back after its request.
 const BODY_KEPT_BYTES_MAX: usize = 64 << 10;
+const NO_MEMORY: &str = "there is no memory for the request's body just now";
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Serves a connection to its end.
 pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: Stream) {
     let now = shared.now();
     let mut connection = Connection {
+        has_ended: false,
         kept_in_stop: now + shared.options.stop_idle_grace,
         rested_in_stop: None,
         reader: RequestReader::new(shared.options.limits),
@@ -41,9 +45,22 @@ pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: S
     };
     let ending = connection.converse(handler).await;
     connection.end(ending).await;
+    connection.has_ended = true;
+}
+
+impl Drop for Connection {
+    /// Cut off, by the end of a stop or of the whole server: what its client has not taken
+    /// by then is not waited for, as what remains of a dropped stream is.
+    fn drop(&mut self) {
+        let stream = &self.response.link.stream;
+        if !self.has_ended && stream.posted_bytes() > 0 {
+            stream.reset();
+        }
+    }
 }
 
 struct Connection {
+    has_ended: bool,
     reader: RequestReader,
     incoming: Incoming,
     response: Response,
@@ -95,10 +112,7 @@ impl Connection {
             let chunk = match self.receive().await {
                 Waited::Bytes(chunk) => chunk,
                 Waited::TooLong if self.phase == Phase::Rest => return Ending::Orderly,
-                Waited::TooLong => {
-                    self.response.refuse(408, &self.phase.complaint());
-                    return Ending::Linger;
-                }
+                Waited::TooLong => return self.refuse(408, &self.phase.complaint(), b""),
                 Waited::Broken => {
                     self.note_end();
                     return Ending::Reset;
@@ -131,7 +145,13 @@ impl Connection {
                     head: whole.head,
                     body: whole.body,
                 };
-                answer(handler, &request, &mut self.response).await?;
+                let is_last = !whole.head.keep_alive && whole.body.is_empty() && rest.is_empty();
+                let answered = answer(handler, &request, &mut self.response).await;
+                answered.map_err(|ending| match ending {
+                    // The client has said that it sends nothing after this, and has not.
+                    Ending::Linger if is_last => Ending::Orderly,
+                    ending => ending,
+                })?;
                 if rest.is_empty() {
                     return Ok(());
                 }
@@ -139,28 +159,45 @@ impl Connection {
             }
             let (used, event) = match self.reader.next(rest) {
                 Ok(next) => next,
-                Err(error) => {
-                    self.response.refuse(error.status(), &error);
-                    return Err(Ending::Linger);
-                }
+                Err(error) => return Err(self.refuse(error.status(), &error, rest)),
             };
             rest = &rest[used..];
             match event {
                 None => return Ok(()),
                 Some(RequestEvent::Head(head)) => {
-                    self.incoming.start(&head);
+                    self.incoming.start(&head, self.response.link.shared.now());
                     if head.expects_continue && rest.is_empty() {
                         self.response.link.out().extend_from_slice(CONTINUE);
                     }
                 }
-                Some(RequestEvent::Data(data)) => self.incoming.body.extend_from_slice(data),
+                Some(RequestEvent::Data(data)) => {
+                    let memory = &self.response.link.shared.options.body_memory;
+                    if !self.incoming.put(data, memory) {
+                        return Err(self.refuse(503, &NO_MEMORY, rest));
+                    }
+                }
                 Some(RequestEvent::End(_)) => {
                     let request = self.incoming.request();
                     answer(handler, &request, &mut self.response).await?;
-                    self.incoming.clear();
+                    let memory = &self.response.link.shared.options.body_memory;
+                    self.incoming.clear(memory);
                 }
             }
         }
+    }
+
+    /// Answers a request that breaks a rule or a limit, before it was whole. `rest` is what
+    /// the reader was given last, from where it stopped.
+    #[cold]
+    fn refuse(&mut self, status: u16, why: &dyn fmt::Display, rest: &[u8]) -> Ending {
+        let is_head = match self.incoming.is_open {
+            true => self.incoming.method == Method::Head,
+            false => self.reader.part_is_head_request(rest),
+        };
+        self.response.refuse(status, why, is_head);
+        // What came of its body is of no use while the client is waited for.
+        self.incoming = Incoming::default();
+        Ending::Linger
     }
 
     /// Waits for bytes.
@@ -197,7 +234,9 @@ impl Connection {
             options.idle_timeout
         } else if self.incoming.is_open {
             self.phase = Phase::Body;
-            options.body_timeout
+            let whole = options.body_time(self.incoming.body.len() as u64);
+            self.due = (shared.now() + options.body_timeout).min(self.incoming.began + whole);
+            return;
         } else if before == Phase::Head {
             // However many bytes come, a head has its time as a whole.
             return;
@@ -260,7 +299,15 @@ async fn answer<H: Handler>(
     let shared = &response.link.shared;
     shared.counters.requests.add(1);
     response.begin(&request.head);
-    handler.handle(request, response).await;
+    match request.head.target_authority() {
+        None => handler.handle(request, response).await,
+        Some(authority) => {
+            let headers = with_host(authority, &request.head);
+            let mut request = *request;
+            request.head.headers = headers.as_headers();
+            handler.handle(&request, response).await;
+        }
+    }
     match response.conclude() {
         After::KeepAlive => {}
         After::Close => return Err(Ending::Linger),
@@ -271,6 +318,25 @@ async fn answer<H: Handler>(
         link.send().await.map_err(|_| Ending::Reset)?;
     }
     Ok(())
+}
+
+/// A request's header lines with another Host, in the place of the one that was sent.
+#[cold]
+fn with_host(authority: &str, head: &RequestHead<'_>) -> OwnedHeaders {
+    let mut headers = OwnedHeaders::default();
+    let host = authority.as_bytes();
+    if head.headers.get("host").is_none() {
+        headers.push("Host", host);
+    }
+    for header in &head.headers {
+        let value = if header.is("host") {
+            host
+        } else {
+            header.value
+        };
+        headers.push(header.name, value);
+    }
+    headers
 }
 
 impl Phase {
@@ -294,8 +360,12 @@ struct Incoming {
     framing: Framing,
     keep_alive: bool,
     expects_continue: bool,
+    /// When its head was whole.
+    began: Instant,
     /// At most `body_bytes_max` bytes, by the reader.
     body: Vec<u8>,
+    /// The body's memory, of that of all. INVARIANT: no less than its capacity.
+    share: Share,
 }
 
 impl Default for Incoming {
@@ -309,14 +379,17 @@ impl Default for Incoming {
             framing: Framing::None,
             keep_alive: false,
             expects_continue: false,
+            began: Instant::ZERO,
             body: Vec::new(),
+            share: Share::default(),
         }
     }
 }
 
 impl Incoming {
-    fn start(&mut self, head: &RequestHead<'_>) {
+    fn start(&mut self, head: &RequestHead<'_>, now: Instant) {
         self.is_open = true;
+        self.began = now;
         self.method = head.method;
         self.target.clear();
         self.target.push_str(head.target);
@@ -342,11 +415,39 @@ impl Incoming {
         }
     }
 
-    fn clear(&mut self) {
+    /// Adds to the body; false if there is no memory for it.
+    #[inline]
+    fn put(&mut self, data: &[u8], memory: &Budget) -> bool {
+        let length = self.body.len() + data.len();
+        if length > self.body.capacity() && !self.grow(length, memory) {
+            return false;
+        }
+        self.body.extend_from_slice(data);
+        true
+    }
+
+    /// Makes room for a body of `length` bytes, and for more where more may come.
+    fn grow(&mut self, length: usize, memory: &Budget) -> bool {
+        let whole = match self.framing {
+            Framing::Length(whole) => usize::try_from(whole).unwrap_or(usize::MAX),
+            _ => usize::MAX,
+        };
+        let doubled = self.body.capacity().saturating_mul(2).min(whole);
+        let capacity = doubled.max(length);
+        if !self.share.grow_to(capacity as u64, memory) {
+            return false;
+        }
+        self.body.reserve_exact(capacity - self.body.len());
+        true
+    }
+
+    fn clear(&mut self, memory: &Budget) {
         self.is_open = false;
         self.body.clear();
-        if self.body.capacity() > BODY_KEPT_BYTES_MAX {
+        // What is kept for the next body must not keep others from having theirs.
+        if self.body.capacity() > BODY_KEPT_BYTES_MAX || memory.is_scarce() {
             self.body = Vec::new();
+            self.share = Share::default();
         }
     }
 }

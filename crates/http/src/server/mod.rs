@@ -321,9 +321,7 @@ impl Source {
     /// The next connection; None if there will be none.
     async fn accept(&mut self, handle: &Handle) -> Option<io::Result<Stream>> {
         match self {
-            Source::Listener(listener) => {
-                Some(listener.accept().await.map(|(stream, _peer)| stream))
-            }
+            Source::Listener(listener) => Some(listener.accept_stream().await),
             Source::HandedOver(receiver) => {
                 let accepted = receiver.recv().await?;
                 Some(handle.attach(accepted))

@@ -6,6 +6,7 @@
 //! of one mailbox message per connection.
 
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -20,16 +21,27 @@ pub struct Taker {
     sender: Sender<Accepted>,
     counters: Arc<Counters>,
     given: u64,
+    connections_max: u64,
 }
 
 impl Taker {
     /// The loop whose [`Server`](crate::Server) has these counters and receives
-    /// from this mailbox.
+    /// from this mailbox. It is given connections without a limit.
     pub fn new(sender: Sender<Accepted>, counters: Arc<Counters>) -> Taker {
         Taker {
             sender,
             counters,
             given: 0,
+            connections_max: u64::MAX,
+        }
+    }
+
+    /// The same, which is given no more than so many at once: as many as its server takes,
+    /// so that others wait in the kernel's backlog and not in its mailbox.
+    pub fn with_connections_max(self, connections_max: usize) -> Taker {
+        Taker {
+            connections_max: connections_max as u64,
+            ..self
         }
     }
 
@@ -37,10 +49,15 @@ impl Taker {
     fn open(&self) -> u64 {
         self.given.saturating_sub(self.counters.closed.get())
     }
+
+    fn is_full(&self) -> bool {
+        self.open() >= self.connections_max
+    }
 }
 
 /// Accepts connections and gives each to the taker with the fewest open, until
-/// `stop` is ready or a taker is gone. Then the backlog is shared out, too, and
+/// `stop` is ready or a taker is gone. While all have as many as they may, the others
+/// wait in the kernel's backlog. Then the backlog is shared out, too, and
 /// the takers' mailboxes are closed, which begins their graceful stop.
 ///
 /// A connection for a loop whose mailbox is full is closed at once.
@@ -53,14 +70,17 @@ pub async fn share_out(
     let mut stop = pin!(stop);
     let mut turn = 0;
     loop {
-        let mut accepting = pin!(listener.accept_unattached());
-        let next = poll_fn(|cx| {
-            if stop.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(None);
-            }
-            accepting.as_mut().poll(cx).map(Some)
-        });
-        match next.await {
+        let next = {
+            let mut accepting = pin!(accept(handle, &listener, &takers));
+            poll_fn(|cx| {
+                if stop.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                accepting.as_mut().poll(cx).map(Some)
+            })
+            .await
+        };
+        match next {
             Some(Ok(accepted)) => {
                 if !give(&mut takers, &mut turn, accepted) {
                     break;
@@ -87,12 +107,22 @@ pub async fn share_out(
     }
 }
 
+/// The next connection that somebody may take.
+async fn accept(handle: &Handle, listener: &Listener, takers: &[Taker]) -> io::Result<Accepted> {
+    // The ends of connections are counted on other threads, and told to nobody.
+    while takers.iter().all(Taker::is_full) {
+        handle.sleep(ACCEPT_PAUSE).await;
+    }
+    listener.accept_unattached().await
+}
+
 /// Gives a connection away; false if the taker is gone. `turn` moves on, so that
 /// ties go round.
 fn give(takers: &mut [Taker], turn: &mut usize, accepted: Accepted) -> bool {
     let count = takers.len();
     let by_turn = (0..count).map(|place| (*turn + place) % count);
-    let Some(chosen) = by_turn.min_by_key(|&place| takers[place].open()) else {
+    let key = |&place: &usize| (takers[place].is_full(), takers[place].open());
+    let Some(chosen) = by_turn.min_by_key(key) else {
         return false;
     };
     *turn = chosen + 1;
