@@ -16,7 +16,7 @@ pub(crate) const LINES_MAX: usize = 4096;
 /// Bytes of a line: that of a processor's cache.
 const LINE_BYTES: usize = 64;
 /// Numbers in a line.
-const NUMBERS: usize = 4;
+const NUMBERS: usize = 5;
 
 /// What a worker says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,12 +30,21 @@ pub(crate) struct Line {
     pub closed: u64,
     /// Requests read.
     pub requests: u64,
+    /// Connections that it can have open at once.
+    pub room: u64,
 }
 
 impl Line {
     fn to_bytes(self) -> [u8; LINE_BYTES] {
         let mut bytes = [0; LINE_BYTES];
-        let numbers = [self.beat_ns, self.accepted, self.closed, self.requests];
+        let Line {
+            beat_ns,
+            accepted,
+            closed,
+            requests,
+            room,
+        } = self;
+        let numbers: [u64; NUMBERS] = [beat_ns, accepted, closed, requests, room];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -49,12 +58,13 @@ impl Line {
                 .try_into()
                 .map_or(0, |bytes: [u8; 8]| u64::from_le_bytes(bytes));
         }
-        let [beat_ns, accepted, closed, requests] = numbers;
+        let [beat_ns, accepted, closed, requests, room] = numbers;
         Line {
             beat_ns,
             accepted,
             closed,
             requests,
+            room,
         }
     }
 }
@@ -123,6 +133,7 @@ mod tests {
             accepted: number,
             closed: number << 40,
             requests: number + 7,
+            room: number << 50,
         };
         board.write(0, line(1));
         board.write(2, line(3));

@@ -20,6 +20,7 @@ mod channel;
 mod ending;
 pub mod files;
 mod post;
+mod room;
 mod settings;
 mod signals;
 mod site;

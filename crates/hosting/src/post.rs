@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use prony_base::Nanos;
 use prony_engine::{Config, Handle, ListenOptions, Listener};
-use prony_http::{Handler, Server, ServerOptions, Source, Stopping};
+use prony_http::{Budget, Handler, Server, ServerOptions, Source, Stopping};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::ending::{Ended, Error};
@@ -135,8 +135,43 @@ pub(crate) fn server_options(settings: &Settings) -> ServerOptions {
     let mut options = ServerOptions {
         idle_timeout: settings.idle_timeout_ns.map_or(Nanos::MAX, Nanos),
         stop_timeout: Nanos(settings.graceful_timeout_ns),
+        body_rate_min: settings.body_rate_min,
+        body_memory: Budget::new(settings.body_memory),
+        connections_max: settings.connections_max as usize,
         ..ServerOptions::default()
     };
     options.limits.body_bytes_max = settings.body_max;
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::settings::Words;
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        words: Words,
+    }
+
+    fn options(words: &[&str]) -> ServerOptions {
+        let typed = Typed::parse_from([&["host", "module:app"], words].concat());
+        let settings = typed.words.resolve(serde_json::Value::Null);
+        server_options(&settings.expect("settings"))
+    }
+
+    #[test]
+    fn a_server_has_the_limits_that_were_typed() {
+        let usual = options(&[]);
+        assert_eq!((usual.connections_max, usual.body_rate_min), (100_000, 500));
+        let words = ["--connections-max", "7", "--body-rate-min", "0"];
+        let typed = options(&words);
+        assert_eq!((typed.connections_max, typed.body_rate_min), (7, 0));
+        let typed = options(&["--graceful-timeout", "7s", "--idle-timeout", "0"]);
+        assert_eq!(typed.stop_timeout, Nanos::from_secs(7));
+        assert_eq!(typed.idle_timeout, Nanos::MAX);
+    }
 }

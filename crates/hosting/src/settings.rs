@@ -9,6 +9,7 @@ use clap::Args;
 use prony_base::Nanos;
 use prony_base::typed::{duration, size};
 use prony_engine::DriverChoice;
+use prony_http::BODY_MEMORY_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// The longest time between two words of a worker that its loop turns.
@@ -86,6 +87,18 @@ pub struct Words {
     /// Largest body of a request
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse_positive)]
     pub body_max: u64,
+    /// Bytes that a body has to bring each second, from 30 s after its head on, or it is
+    /// refused (408); 0: any
+    #[arg(long, value_name = "SIZE", default_value = "500", value_parser = size::parse)]
+    pub body_rate_min: u64,
+    /// Memory of one worker for all bodies that are not answered; a request for whose body
+    /// there is none left is refused (503) [default: 256MiB, or --body-max where that is more]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
+    pub body_memory: Option<u64>,
+    /// Connections of one worker at once; others wait until one ends, as --backlog says.
+    /// Fewer where the process may not have so many descriptors
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections_max: u32,
     /// Look for modules in this directory (may be repeated) [default: .]
     #[arg(long, value_name = "DIR")]
     pub path: Vec<PathBuf>,
@@ -128,6 +141,12 @@ pub struct Settings {
     pub idle_timeout_ns: Option<u64>,
     /// Bytes.
     pub body_max: u64,
+    /// Bytes a second; 0: any.
+    pub body_rate_min: u64,
+    /// Bytes of all bodies of one worker together.
+    pub body_memory: u64,
+    /// Connections of one worker.
+    pub connections_max: u32,
     /// Where modules are looked for, in this order; absolute.
     pub path: Vec<PathBuf>,
     /// Errors are shown to clients.
@@ -181,12 +200,27 @@ impl Words {
             graceful_timeout_ns: self.graceful_timeout.0,
             idle_timeout_ns: never(self.idle_timeout),
             body_max: self.body_max,
+            body_rate_min: self.body_rate_min,
+            body_memory: self.body_memory()?,
+            connections_max: self.connections_max,
             path,
             development: self.development || self.reload,
             reload: self.reload,
             driver,
             own,
         })
+    }
+
+    fn body_memory(&self) -> Result<u64, String> {
+        match self.body_memory {
+            None => Ok(BODY_MEMORY_BYTES.max(self.body_max)),
+            Some(memory) if memory >= self.body_max => Ok(memory),
+            Some(memory) => Err(format!(
+                "--body-memory: a body of {} bytes (--body-max) has no room in {memory}: give \
+                 as many or more",
+                self.body_max
+            )),
+        }
     }
 
     fn check_workers(&self) -> Result<(), String> {

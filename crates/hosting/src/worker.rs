@@ -17,6 +17,7 @@ use crate::bell::Bell;
 use crate::board::{Board, Line};
 use crate::channel::{Channel, Kind, MESSAGE_BYTES_MAX, Received, Start};
 use crate::post::{DRAIN_GRACE, LoadError, Post, server_options};
+use crate::room::Room;
 use crate::settings::Distribution;
 use crate::signals::Signals;
 use crate::site::Site;
@@ -170,6 +171,7 @@ impl Place {
             line: start.line,
             counters: Arc::clone(server.counters()),
             lost: Cell::new(0),
+            room: Room::new(u64::from(settings.connections_max)),
         });
         status.beat(&handle, settings.beat_interval());
         if settings.distribution == Distribution::Least {
@@ -222,6 +224,7 @@ struct Status {
     counters: Arc<Counters>,
     /// Connections that were passed and could not be taken in.
     lost: Cell<u64>,
+    room: Room,
 }
 
 impl Status {
@@ -233,6 +236,7 @@ impl Status {
             accepted: accepted + lost,
             closed: closed + lost,
             requests: self.counters.requests(),
+            room: self.room.get(),
         };
         self.board.write(self.line, line);
     }
@@ -246,6 +250,8 @@ impl Status {
             .spawn(async move {
                 loop {
                     loop_handle.sleep(interval).await;
+                    let (accepted, closed) = status.counters.connections();
+                    status.room.look(accepted - closed);
                     status.write(&loop_handle);
                 }
             })
@@ -315,6 +321,7 @@ impl Orders {
         }
         if lost > 0 {
             self.status.lost.set(self.status.lost.get() + lost as u64);
+            self.status.room.is_known.set(false);
             self.status.write(handle);
         }
     }
@@ -361,6 +368,7 @@ mod tests {
                 line: 0,
                 counters: Arc::clone(server.counters()),
                 lost: Cell::new(0),
+                room: Room::new(u64::MAX),
             });
             let orders = Orders {
                 channel: Rc::new(Channel::of(theirs)),

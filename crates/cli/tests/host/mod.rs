@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -54,7 +54,25 @@ pub struct Host {
 impl Host {
     /// Starts `app.lua` of a folder on a free port, and waits until it listens.
     pub fn start(folder: &Path, options: &[&str]) -> Host {
-        let mut process = prony(&["host"])
+        Host::start_by(prony(&["host"]), folder, options)
+    }
+
+    /// The same, where each of its processes may have so many descriptors.
+    pub fn start_with_descriptors(folder: &Path, options: &[&str], descriptors: u32) -> Host {
+        let program = prony(&[]);
+        let mut command = Command::new("sh");
+        command
+            .env_remove("PRONY_DRIVER")
+            .arg("-c")
+            .arg(format!(
+                "ulimit -n {descriptors} && exec \"$0\" host \"$@\""
+            ))
+            .arg(program.get_program());
+        Host::start_by(command, folder, options)
+    }
+
+    fn start_by(mut command: Command, folder: &Path, options: &[&str]) -> Host {
+        let mut process = command
             .args(options)
             .arg("--path")
             .arg(folder)
@@ -116,6 +134,11 @@ impl Host {
     /// Waits for its end.
     pub fn ends(&mut self) -> ExitStatus {
         self.process.wait().expect("ours")
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.process.try_wait().expect("ours").is_some()
     }
 
     /// What it has said by now and nobody has heard.

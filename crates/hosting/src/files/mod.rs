@@ -45,7 +45,8 @@ const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8
 /// The files of one directory, for one loop.
 #[derive(Debug)]
 pub struct Files {
-    prefix: String,
+    /// Decoded, without a slash at its end.
+    prefix: Vec<u8>,
     beneath: Beneath,
     cache: Cache,
 }
@@ -74,13 +75,14 @@ struct Chosen {
 
 impl Files {
     /// The files beneath `dir`, found below the path `prefix` (`/static`; empty: below
-    /// the root, and then nothing else is served).
+    /// the root, and then nothing else is served). Both it and the paths of requests may
+    /// be percent-encoded.
     ///
     /// # Errors
     /// The directory cannot be opened.
     pub fn open(dir: &Path, prefix: &str) -> io::Result<Files> {
         Ok(Files {
-            prefix: prefix.trim_end_matches('/').to_owned(),
+            prefix: path::prefix(prefix),
             beneath: Beneath::open(dir)?,
             cache: Cache::new(SETTLED_AFTER_SECONDS),
         })
@@ -89,8 +91,7 @@ impl Files {
     /// Whether a request's path is one of these files', be they there or not.
     #[inline]
     pub fn serves(&self, path: &str) -> bool {
-        path.strip_prefix(&*self.prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        path::below(path, &self.prefix).is_some()
     }
 
     /// Answers a request whose path they [serve](Files::serves).
@@ -119,7 +120,7 @@ impl Files {
         response: &mut Response,
     ) -> Result<bool, Refusal> {
         let path = request.path();
-        let below = path.strip_prefix(&*self.prefix).unwrap_or(path);
+        let below = path::below(path, &self.prefix).unwrap_or(path);
         if below.is_empty() {
             return Err(Refusal::Folder);
         }

@@ -31,6 +31,56 @@ pub(super) fn name(path: &str) -> Result<Cow<'_, [u8]>, Refusal> {
     }
 }
 
+/// A prefix of paths, decoded, without a slash at its end.
+pub(super) fn prefix(text: &str) -> Vec<u8> {
+    let mut prefix = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, after)) = first_byte(rest) {
+        prefix.push(byte);
+        rest = after;
+    }
+    while prefix.ends_with(b"/") {
+        prefix.pop();
+    }
+    prefix
+}
+
+/// What of `path` is below a decoded prefix, as it was sent: empty, or from a slash on.
+/// None if nothing is. It is decoded for that, because an application finds the same in
+/// it however it was written: what is the files' must not come to it by another spelling.
+#[inline]
+pub(super) fn below<'p>(path: &'p str, prefix: &[u8]) -> Option<&'p str> {
+    let rest = match path.as_bytes().strip_prefix(prefix) {
+        Some(rest) => rest,
+        None => decoded_below(path, prefix)?,
+    };
+    let is_below = matches!(first_byte(rest), None | Some((b'/', _)));
+    // Paths are ASCII, so that a byte's place is a character's.
+    is_below.then(|| &path[path.len() - rest.len()..])
+}
+
+fn decoded_below<'p>(path: &'p str, prefix: &[u8]) -> Option<&'p [u8]> {
+    if !path.contains('%') {
+        return None;
+    }
+    prefix.iter().try_fold(path.as_bytes(), |rest, &wanted| {
+        let (byte, rest) = first_byte(rest)?;
+        (byte == wanted).then_some(rest)
+    })
+}
+
+/// The byte that `text` begins with, decoded, and what follows it. What only looks like
+/// an encoding stays as it is.
+fn first_byte(text: &[u8]) -> Option<(u8, &[u8])> {
+    let (&first, after) = text.split_first()?;
+    if let (b'%', [high, low, after @ ..]) = (first, after)
+        && let (Ok(high), Ok(low)) = (digit(*high), digit(*low))
+    {
+        return Some((high << 4 | low, after));
+    }
+    Some((first, after))
+}
+
 /// A name that begins with a dot is hidden; `.` and `..` are among them.
 fn is_component(name: &[u8]) -> bool {
     !name.is_empty() && name[0] != b'.' && !name.contains(&0)
@@ -86,6 +136,31 @@ mod tests {
             assert_eq!(name(path).as_deref(), Ok(expected.as_bytes()), "{path:?}");
         }
         assert_eq!(name("/%ff%c3%a9").as_deref(), Ok(&b"\xff\xc3\xa9"[..]));
+    }
+
+    #[test]
+    fn an_encoded_prefix_was_not_one() {
+        let files = prefix("/a%20b//");
+        assert_eq!(files, b"/a b");
+        for (path, rest) in [
+            ("/a b", Some("")),
+            ("/a%20b/x%2fy", Some("/x%2fy")),
+            ("/%61%20%62/x", Some("/x")),
+            ("/%61 b", Some("")),
+            ("%2Fa b/", Some("/")),
+            // An application would see the slash.
+            ("/a b%2fx", Some("%2fx")),
+            ("/a%20bc", None),
+            ("/a%2520b/x", None),
+            ("/a%2", None),
+            ("/a%zzb", None),
+            ("/A b/x", None),
+            ("/", None),
+        ] {
+            assert_eq!(below(path, &files), rest, "{path}");
+        }
+        assert_eq!(below("/%", b""), Some("/%"));
+        assert_eq!(below("*", b""), None);
     }
 
     #[test]

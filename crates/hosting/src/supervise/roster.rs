@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::crew::Id;
 use crate::bell::Bell;
-use crate::board::Board;
+use crate::board::{Board, Line};
 use crate::channel::{Channel, DESCRIPTORS_MAX, Kind};
 
 /// A worker whose last beat is so many intervals old is stuck, or as good as: what it is
@@ -43,6 +43,9 @@ struct Taker {
     passed: u64,
     /// Connections open, as far as is known in this round.
     open: u64,
+    /// Connections that it can have open at once: where it has no descriptors for more,
+    /// they wait in the kernel's backlog, and do not get lost on their way to it.
+    room: u64,
     /// Its loop has not turned for some time.
     is_stuck: bool,
     /// Takes no more in this round.
@@ -68,6 +71,7 @@ impl Roster {
             line,
             passed: 0,
             open: 0,
+            room: 0,
             is_stuck: false,
             is_full: false,
             given: Vec::new(),
@@ -96,12 +100,13 @@ impl Takers {
     fn look(&mut self, board: &Board, stale: Instant) {
         let lines = self.list.iter().map(|taker| taker.line as usize + 1).max();
         let lines = board.read_first(lines.unwrap_or(0), &mut self.lines);
-        let known: Vec<(u64, u64)> = lines.map(|line| (line.closed, line.beat_ns)).collect();
+        let known: Vec<Line> = lines.collect();
         for taker in &mut self.list {
             let known = known.get(taker.line as usize).copied();
-            let (closed, beat_ns) = known.unwrap_or_default();
-            taker.open = taker.passed.saturating_sub(closed);
-            taker.is_stuck = beat_ns < stale.0;
+            let line = known.unwrap_or_default();
+            taker.open = taker.passed.saturating_sub(line.closed);
+            taker.room = line.room;
+            taker.is_stuck = line.beat_ns < stale.0;
             taker.is_full = false;
         }
     }
@@ -111,7 +116,9 @@ impl Takers {
         let mut gave = false;
         while !batch.is_empty() {
             let open = self.list.iter().map(|taker| {
-                let has_room = !taker.is_full && taker.given.len() < DESCRIPTORS_MAX;
+                let has_room = !taker.is_full
+                    && taker.open < taker.room
+                    && taker.given.len() < DESCRIPTORS_MAX;
                 has_room.then_some((taker.is_stuck, taker.open))
             });
             let Some(chosen) = fewest(open, self.turn) else {
@@ -120,7 +127,8 @@ impl Takers {
             self.turn = chosen + 1;
             let taker = &mut self.list[chosen];
             taker.open += 1;
-            taker.given.extend(batch.pop());
+            // Who came first is served first, where there is not room for all.
+            taker.given.push(batch.remove(0));
             gave = true;
         }
         gave
@@ -167,7 +175,6 @@ fn fewest<N: Ord>(open: impl ExactSizeIterator<Item = Option<N>>, turn: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Line;
 
     #[test]
     fn each_connection_goes_to_the_fewest_and_ties_go_round() {
@@ -182,6 +189,8 @@ mod tests {
 
     const INTERVAL: Nanos = Nanos::from_secs(1);
     const NOW: Instant = Instant(10_000_000_000);
+
+    const ROOM: u64 = 100;
 
     /// Workers that were passed so many, by whether they are there, and a batch to pass.
     fn pass(takers: &[(u64, bool)], connections: usize) -> (Vec<usize>, usize) {
@@ -199,6 +208,7 @@ mod tests {
             let beat_ns = beat.0;
             let line = Line {
                 beat_ns,
+                room: ROOM,
                 ..Line::default()
             };
             board.write(place as u32, line);
@@ -247,6 +257,14 @@ mod tests {
         );
         let dead = [(0, true), (0, false)];
         assert_eq!(pass_beating(&dead, &[stuck, NOW], 3), (vec![3, 0], 0));
+    }
+
+    #[test]
+    fn workers_without_descriptors_were_passed_connections_that_got_lost() {
+        let takers = [(ROOM - 2, true), (ROOM, true), (ROOM - 1, true)];
+        assert_eq!(pass(&takers, 20), (vec![2, 0, 1], 17));
+        let dead = [(0, false), (ROOM - 2, true)];
+        assert_eq!(pass(&dead, 20), (vec![0, 2], 18));
     }
 
     #[test]
