@@ -62,6 +62,21 @@ def test_a_length_that_is_known_is_announced_and_another_comes_in_chunks(server:
     assert server.ask("/empty").one("content-length") == "0"
 
 
+def test_an_iterable_that_says_it_has_one_block_went_in_chunks(server: Server) -> None:
+    answer = server.ask("/sized_one")
+    assert (answer.one("content-length"), answer.body) == ("11", b"hello world")
+    # Of several, only the first is known.
+    answer = server.ask("/sized_two")
+    assert (answer.one("transfer-encoding"), answer.body) == ("chunked", b"hello world")
+
+
+def test_a_205_had_a_body(server: Server) -> None:
+    with server.connect() as client:
+        answer = client.ask("/reset_content")
+        assert (answer.status, answer.one("content-length"), answer.body) == (205, "0", b"")
+        assert client.ask("/plain").body == b"hello world"
+
+
 def test_an_old_client_gets_a_body_without_length_until_the_end(server: Server) -> None:
     client = server.connect()
     client.send(b"GET /generator HTTP/1.0\r\n\r\n")

@@ -82,7 +82,7 @@ impl Handler for Application {
 fn send(head: &Head, body: &[u8], method: Method, response: &mut Response) -> Result<(), String> {
     let given = body.len() as u64;
     if let Some(length) = head.length.filter(|&length| length != given) {
-        let is_bodiless = matches!(head.code, 204 | 304);
+        let is_bodiless = matches!(head.code, 204 | 205 | 304);
         if method == Method::Head && given == 0 {
             // The length that GET's answer would have.
             announce(head, length, response);

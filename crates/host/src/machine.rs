@@ -200,6 +200,9 @@ impl Machine {
                     Kind::Text => ffi::lua_pushvalue(self.state, value),
                     _ => _ = ffi::lua_rawgeti(self.state, value, place as lua_Integer),
                 }
+                if kind == Kind::Listed && ffi::lua_isnil(self.state, -1) != 0 {
+                    break;
+                }
                 if ffi::lua_type(self.state, -1) != ffi::LUA_TSTRING {
                     return Err(Failure::new(format!(
                         "the application returned a table in which value {place} is a {}, \

@@ -188,12 +188,14 @@ impl<'a> Beginning<'a, '_> {
             self.run.keep(&returned);
             return self.file(head, part);
         }
+        let has_one = is_plain && has_one_block(&returned);
         self.run.keep(&returned);
         self.run.iterate(py)?;
         if !written.is_empty() {
             return self.blocks(Body::Own(written));
         }
         match self.run.next(py)? {
+            Some(first) if has_one => self.whole(self.head()?, first, true),
             Some(first) => self.blocks(first),
             None if self.start.is_sent() => self.blocks(Body::Empty),
             None => self.whole(self.head()?, Body::Empty, true),
@@ -274,6 +276,14 @@ fn mismatch(announced: u64, given: u64) -> PyErr {
     PyValueError::new_err(format!(
         "Content-Length announces {announced} bytes, and the application gave {given}"
     ))
+}
+
+/// Whether something that is no list says that there is one block in it, so that the
+/// length of the first is that of all (PEP 3333, "Handling the Content-Length Header").
+fn has_one_block(returned: &Bound<'_, PyAny>) -> bool {
+    // Generators have no length, and to be told so would cost them an exception.
+    let may_say = returned.get_type().hasattr("__len__").unwrap_or(false);
+    may_say && returned.len().is_ok_and(|length| length == 1)
 }
 
 /// What there is in a list or a tuple.

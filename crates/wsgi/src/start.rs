@@ -34,7 +34,7 @@ impl Head {
 
     /// Whether such an answer has a body, whatever was asked.
     pub(crate) fn has_body(&self) -> bool {
-        !matches!(self.status, 204 | 304)
+        !matches!(self.status, 204 | 205 | 304)
     }
 }
 

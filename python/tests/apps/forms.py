@@ -112,6 +112,34 @@ def show(environ: Environ, start_response: Start) -> list[bytes]:
     return ["\n".join(lines).encode()]
 
 
+class Sized:
+    """Blocks that are no list, and whose number is told."""
+
+    def __init__(self, *blocks: bytes) -> None:
+        self.blocks = blocks
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.blocks)
+
+
+def sized_one(environ: Environ, start_response: Start) -> Iterable[bytes]:
+    start_response("200 OK", TEXT)
+    return Sized(b"hello world")
+
+
+def sized_two(environ: Environ, start_response: Start) -> Iterable[bytes]:
+    start_response("200 OK", TEXT)
+    return Sized(b"hello ", b"world")
+
+
+def reset_content(environ: Environ, start_response: Start) -> list[bytes]:
+    start_response("205 Reset Content", [*TEXT, ("Content-Length", "7")])
+    return [b"content"]
+
+
 def no_content(environ: Environ, start_response: Start) -> list[bytes]:
     start_response("204 No Content", [])
     return [b"not to be seen"]

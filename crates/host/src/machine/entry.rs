@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Text,
     /// A table of strings.
     List,
+    /// The same, up to its first nil: what `ipairs` goes through, which is all there.
+    Listed,
     /// None of these.
     Nothing,
 }
@@ -61,6 +63,8 @@ pub(super) struct Refs {
     place: c_int,
     start_response: c_int,
     close_name: c_int,
+    /// What `ipairs` returns first.
+    ipairs_step: c_int,
     get: c_int,
     post: c_int,
     http_10: c_int,
@@ -93,6 +97,10 @@ impl Refs {
                 ffi::lua_pushstring(state, text.as_ptr());
                 keep_top(state)
             };
+            ffi::lua_getglobal(state, c"ipairs".as_ptr());
+            ffi::lua_createtable(state, 0, 0);
+            ffi::lua_call(state, 1, 1);
+            let ipairs_step = keep_top(state);
             ffi::lua_pushlightuserdata(state, desk.cast_mut().cast());
             ffi::lua_pushlightuserdata(state, desk.cast_mut().cast());
             ffi::lua_pushcclosure(state, write, 1);
@@ -110,6 +118,7 @@ impl Refs {
                 collect: function(collect),
                 keep: function(keep),
                 close_name: string(c"close"),
+                ipairs_step,
                 get: string(c"GET"),
                 post: string(c"POST"),
                 http_10: string(c"HTTP/1.0"),
@@ -148,9 +157,14 @@ pub(super) unsafe extern "C-unwind" fn enter(state: *mut lua_State) -> c_int {
         push_environ(state, errand);
         push_kept(state, errand.refs.start_response);
         ffi::lua_call(state, 2, 3);
-        let kind = kind_of(state, 2);
+        let mut kind = kind_of(state, 2);
+        if kind == Kind::Iterator && is_of_ipairs(state, errand.refs) {
+            kind = Kind::Listed;
+            ffi::lua_pushvalue(state, 3);
+            ffi::lua_replace(state, 2);
+        }
         errand.kind.set(kind);
-        if ffi::lua_type(state, 2) == ffi::LUA_TTABLE && kind != Kind::Iterator {
+        if kind == Kind::List {
             push_kept(state, errand.refs.close_name);
             ffi::lua_gettable(state, 2);
             errand.is_closable.set(ffi::lua_isnil(state, -1) == 0);
@@ -212,6 +226,29 @@ unsafe fn kind_of(state: *mut lua_State, place: c_int) -> Kind {
             ffi::LUA_TUSERDATA | LUA_TCDATA if has_call(state, place) => Kind::Iterator,
             _ => Kind::Nothing,
         }
+    }
+}
+
+/// Whether the three values from the second place on are those that `ipairs` returns for a
+/// table without a metatable: nothing of the application runs when that is gone through.
+unsafe fn is_of_ipairs(state: *mut lua_State, refs: &Refs) -> bool {
+    // SAFETY: looks at values in their places, and leaves the stack as it was.
+    unsafe {
+        if ffi::lua_type(state, 2) != ffi::LUA_TFUNCTION
+            || ffi::lua_type(state, 3) != ffi::LUA_TTABLE
+            || ffi::lua_type(state, 4) != ffi::LUA_TNUMBER
+            || ffi::lua_tonumber(state, 4) != 0.0
+        {
+            return false;
+        }
+        push_kept(state, refs.ipairs_step);
+        let is_its = ffi::lua_rawequal(state, 2, -1) != 0;
+        ffi::lua_settop(state, -2);
+        let is_plain = ffi::lua_getmetatable(state, 3) == 0;
+        if !is_plain {
+            ffi::lua_settop(state, -2);
+        }
+        is_its && is_plain
     }
 }
 
