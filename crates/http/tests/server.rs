@@ -11,8 +11,7 @@ use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
     Budget, ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header,
-    Interruption, Phase, Request, Response, Server, ServerOptions, Source, Taker, Totals,
-    share_out,
+    Interruption, Phase, Request, Response, Server, ServerOptions, Source, Totals,
 };
 use prony_wire::Limits;
 
