@@ -5,7 +5,7 @@
 //! that of a server: no host is empty, no port is above 65535, an IPv6 address has no
 //! zone, and nobody's name and password stand before it.
 
-use std::net::Ipv6Addr;
+use core::net::Ipv6Addr;
 
 /// What stands behind a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
