@@ -28,6 +28,9 @@ const BODY_BYTES_MAX: u64 = 1 << 30;
 /// Runs `prony load`.
 pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let spec = resolve(words)?;
+    if let Some(crowded) = crowded(words.threads) {
+        writeln!(streams.err, "prony: {crowded}")?;
+    }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
         write!(streams.out, "{}", summary::heading(&spec))?;
@@ -50,6 +53,17 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
     }
     Ok(ending(&outcome))
+}
+
+/// Threads without a processor each are taken as they are, and said.
+fn crowded(threads: u32) -> Option<String> {
+    let processors = std::thread::available_parallelism().ok()?.get();
+    (threads as usize > processors).then(|| {
+        format!(
+            "{threads} threads on {} take turns: they may be the limit, and add to latency",
+            counted(processors, "processor")
+        )
+    })
 }
 
 fn ending(outcome: &Outcome) -> Ending {

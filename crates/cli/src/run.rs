@@ -32,6 +32,7 @@ use prony_lab::target::{self, Target};
 use prony_record::{Environment, NotRun, Plan, Source, layout};
 use serde_json::json;
 
+use crate::cause;
 use crate::home::Home;
 use crate::report::{self, Rendering};
 use crate::signals::interruption;
@@ -91,8 +92,15 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         &dir,
         &interrupted,
         streams,
-    )?;
-    let rendering = report::render_into(&dir)?;
+    );
+    let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));
+    let (measured, rendering) = match finished {
+        Ok(finished) => finished,
+        Err(error) => {
+            say_what_is_kept(words, &dir, &error, streams)?;
+            return Err(error);
+        }
+    };
     say_done(words, &dir, &rendering, streams)?;
     if measured {
         return Ok(rendering.ending());
@@ -103,6 +111,23 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         "prony: interrupted; to go on with it:\n  {again}"
     )?;
     Ok(Ending::Interrupted)
+}
+
+/// After the machine has refused something in the middle of a run.
+fn say_what_is_kept(
+    words: &RunWords,
+    dir: &Path,
+    error: &anyhow::Error,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    if cause::ending(error) == Ending::Failed && dir.join(layout::PLAN).exists() {
+        let again = again::resuming(words, dir);
+        writeln!(
+            streams.err,
+            "prony: what was measured is kept; to go on with it when this is mended:\n  {again}"
+        )?;
+    }
+    Ok(())
 }
 
 /// Nothing that can run here is no mistake in the words or the file.
@@ -202,11 +227,16 @@ fn plan(
 fn said_before(plan: &Plan) -> Vec<String> {
     let mut lines = vec![
         plan.title.clone(),
-        format!("  {}", plan::estimate_line(plan, PER_TRIAL)),
+        format!("  {}", plan::estimate_line(plan, PER_TRIAL, wrk_is_there())),
     ];
     lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
     lines.extend(not_run(plan));
     lines
+}
+
+/// Whether the cells of the reference will be measured by wrk, too.
+fn wrk_is_there() -> bool {
+    env::var("PATH").is_ok_and(|path| plan::on_path("wrk", &path))
 }
 
 /// `--dry-run`: the plan, and nothing else.
@@ -225,10 +255,12 @@ fn dry(
         .map(|subject| subject.id.as_str())
         .collect();
     if words.json {
+        let (trials, by_wrk) = plan::trials(plan, wrk_is_there());
         let value = json!({
             "schema": DRY_SCHEMA,
-            "trials": plan.cells.len() as u64 * u64::from(plan.blocks),
-            "estimate_ns": plan::estimate(plan, PER_TRIAL).0,
+            "trials": trials,
+            "trials_by_wrk": by_wrk,
+            "estimate_ns": plan::estimate(plan, PER_TRIAL, wrk_is_there()).0,
             "built_first": built,
             "plan": plan,
         });

@@ -61,6 +61,17 @@ fn ended(folder: &Path, code: i32, words: &[&str]) -> Output {
     output
 }
 
+/// A run, or its documents: that a figure of so short a window is not valid on a busy machine is no fault.
+fn rendered(folder: &Path, words: &[&str]) -> Output {
+    let output = prony(folder, words).output().expect("prony runs");
+    assert!(
+        matches!(output.status.code(), Some(0 | 3)),
+        "{words:?}: {}",
+        text(&output.stderr)
+    );
+    output
+}
+
 fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).expect("JSON and nothing else")
 }
@@ -222,6 +233,35 @@ fn load_prints_what_was_asked_for() {
     let written: Value = serde_json::from_slice(&written).expect("JSON");
     assert_eq!(written["counts"]["sent"], 10);
     assert_eq!(server.seen().len(), 40, "-n is exact");
+    let timed = ended(
+        &folder,
+        0,
+        &["load", "-c1", "-t1", "-d", "150ms", "--json", "-", &url],
+    );
+    let window = json(&timed)["window_ns"].as_u64().expect("a window");
+    assert!(
+        (150_000_000..5_000_000_000).contains(&window),
+        "-d: {window}"
+    );
+}
+
+#[test]
+fn more_threads_of_load_than_processors_were_taken_without_a_word() {
+    let server = Recorder::new(OK);
+    let (url, folder) = (server.url(), common::folder("flags-crowd"));
+    let processors = thread::available_parallelism().expect("a number").get();
+    let load = |threads: usize| {
+        let (threads, n) = (threads.to_string(), (2 * threads).to_string());
+        let words = ["load", "-c", &threads, "-t", &threads, "-n", &n, &url];
+        text(&ended(&folder, 0, &words).stderr)
+    };
+    assert!(!load(processors).contains("take turns"));
+    let said = load(processors + 1);
+    assert!(
+        said.contains(&format!("prony: {} threads on ", processors + 1)),
+        "{said}"
+    );
+    assert!(said.contains("take turns: they may be the limit"), "{said}");
 }
 
 #[test]
@@ -320,6 +360,26 @@ fn a_full_disk_was_taken_for_wrong_usage() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("prony: cannot write out/"), "{said}");
     assert!(said.contains("File too large"), "{said}");
+    // Larger, so that the run begins, and smaller than what it leaves.
+    let larger = limited
+        .replace("-f 1;", "-f 12;")
+        .replace("--out out", "--out late");
+    let output = Command::new("sh")
+        .args(["-c", &larger, PRONY])
+        .current_dir(&folder)
+        .env("PRONY_HOME", prony_testkit::root())
+        .env("PRONY_CACHE", folder.join("cache"))
+        .output()
+        .expect("a shell");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("prony: cannot write late/"), "{said}");
+    let (_, again) = said
+        .split_once("to go on with it when this is mended:\n")
+        .expect(&said);
+    let again = again.lines().next().expect("a command").trim();
+    assert_eq!(again, format!("{PRONY} run tiny.toml --resume late"));
+    rendered(&folder, &["run", "tiny.toml", "--resume", "late"]);
     // What cannot be made is not wrong words either; what is not there is.
     fs::write(folder.join("file"), "").expect("a file");
     let said = text(&ended(&folder, 1, &["run", "tiny.toml", "--out", "file/out"]).stderr);
@@ -512,7 +572,11 @@ fn after_ctrl_c_the_command_that_goes_on_was_left_to_the_user() {
         .env("PRONY_CACHE", folder.join("cache"))
         .output()
         .expect("a shell");
-    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed.stderr));
+    assert!(
+        matches!(resumed.status.code(), Some(0 | 3)),
+        "{}",
+        text(&resumed.stderr)
+    );
     let trials = fs::read_to_string(folder.join("runs/it's tiny-001/trials.jsonl")).expect("it");
     let measured = trials
         .matches("\"outcome\":{\"kind\":\"measured\"}")
@@ -523,13 +587,13 @@ fn after_ctrl_c_the_command_that_goes_on_was_left_to_the_user() {
 #[test]
 fn report_prints_figures_and_pictures_and_run_prints_the_same_figures() {
     let folder = with_experiment("flags-report");
-    let figures = ended(&folder, 0, &["run", "tiny.toml", "--json", "--out", "out"]);
-    let again = ended(&folder, 0, &["report", "out", "--json"]);
+    let figures = rendered(&folder, &["run", "tiny.toml", "--json", "--out", "out"]);
+    let again = rendered(&folder, &["report", "out", "--json"]);
     assert_eq!(text(&figures.stdout), text(&again.stdout));
     let file = fs::read_to_string(folder.join("out/summary.json")).expect("it");
     assert_eq!(text(&again.stdout), file);
     assert_eq!(json(&again)["schema"], 1);
-    let paths = text(&ended(&folder, 0, &["report", "out"]).stdout);
+    let paths = text(&rendered(&folder, &["report", "out"]).stdout);
     assert_eq!(paths, "out/document.md\nout/index.html\n");
     let plots = ["rate", "latency", "cpu"].map(|name| {
         let svg = text(&ended(&folder, 0, &["report", "out", "--plot", name]).stdout);
@@ -674,7 +738,7 @@ fn another_day(folder: &Path, day: u64, commit: &str, rate: f64, to: &str) {
 #[test]
 fn log_ends_with_1_where_a_regression_is_claimed_and_takes_its_runs_from_where_it_is_told() {
     let folder = with_experiment("flags-log");
-    ended(&folder, 0, &["run", "tiny.toml", "--out", "runs/first"]);
+    rendered(&folder, &["run", "tiny.toml", "--out", "runs/first"]);
     for (day, rate) in (1..).zip([1.0, 1.01, 0.99, 1.0, 1.005, 0.995]) {
         another_day(&folder, day, "aaaa", rate, &format!("days/tiny-{day}"));
     }

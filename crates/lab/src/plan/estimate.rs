@@ -13,9 +13,26 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 /// What each process around a server is reckoned at, to start and to stop.
 const PROCESS: Nanos = Nanos::from_millis(200);
 
+/// Whether a cell is measured once more by wrk, where that is there: those of the reference are, of
+/// servers alone. wrk has nothing to ask of a program or a client, and is not told of what stands
+/// around a server.
+pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
+    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+    let is_server = workload.is_none_or(|w| w.program.is_none() && w.client.is_none());
+    is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
+}
+
+/// Trials of a run: one of each cell in each block, and those by wrk where it is there.
+pub fn trials(plan: &Plan, wrk: bool) -> (u64, u64) {
+    let checks = plan.cells.iter().filter(|c| is_cross_checked(plan, c));
+    let checks = if wrk { checks.count() } else { 0 };
+    let cells = plan.cells.len() as u64;
+    (cells * u64::from(plan.blocks), checks as u64)
+}
+
 /// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
-/// program a second. Builds are not in it.
-pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
+/// program a second. Builds are not in it; `wrk`: whether that is there.
+pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
     let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
     let of = |cell: &Cell| {
         let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
@@ -39,26 +56,31 @@ pub fn estimate(plan: &Plan, per_trial: Nanos) -> Nanos {
         .cells
         .iter()
         .fold(Nanos::ZERO, |sum, cell| sum + of(cell) + beside(cell));
-    block * u64::from(plan.blocks)
+    let (_, checks) = trials(plan, wrk);
+    block * u64::from(plan.blocks) + (window + per_trial) * checks
 }
 
-/// The estimate as a line for people: `22 cells in 6 blocks: 132 trials, about 29 min`.
-pub fn estimate_line(plan: &Plan, per_trial: Nanos) -> String {
-    let seconds = estimate(plan, per_trial).0.div_ceil(1_000_000_000);
+/// The estimate as a line for people: `22 cells in 6 blocks: 132 trials and 2 by wrk, about 29 min`.
+pub fn estimate_line(plan: &Plan, per_trial: Nanos, wrk: bool) -> String {
+    let seconds = estimate(plan, per_trial, wrk).0.div_ceil(1_000_000_000);
     let about = match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     };
-    let (cells, blocks) = (plan.cells.len(), u64::from(plan.blocks));
+    let (own, checks) = trials(plan, wrk);
+    let checks = match checks {
+        0 => String::new(),
+        checks => format!(" and {checks} by wrk"),
+    };
     let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
         true => " if a program runs for a second",
         false => "",
     };
     format!(
-        "{} in {}: {}, about {about}{guess}",
-        counted(cells, "cell"),
-        counted(blocks, "block"),
-        counted(cells as u64 * blocks, "trial")
+        "{} in {}: {}{checks}, about {about}{guess}",
+        counted(plan.cells.len(), "cell"),
+        counted(plan.blocks, "block"),
+        counted(own, "trial")
     )
 }

@@ -55,7 +55,7 @@ use crate::subject::{self, Subject};
 
 pub(crate) use around::{names_in, why_not_set};
 use cells::{Stage, applies, candidates, is_listed};
-pub use estimate::{estimate, estimate_line};
+pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
 pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
 pub use settle::settle;

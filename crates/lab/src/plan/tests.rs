@@ -82,7 +82,7 @@ fn outline(plan: &Plan) -> String {
             "cap {} by {}",
             plan.connection_cap.connections_max, plan.connection_cap.limited_by
         ),
-        estimate_line(plan, Nanos::from_secs(1)),
+        estimate_line(plan, Nanos::from_secs(1), false),
     ];
     lines.extend(plan.cells.iter().map(|cell| format!("  {}", cell.id)));
     lines.extend(
@@ -111,7 +111,7 @@ fn the_full_ping_plan() {
 fn the_quick_ping_plan_ends_within_two_minutes() {
     let (experiment, subjects) = shipped("ping.toml");
     let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
-    assert!(estimate(&plan, Nanos::from_secs(1)) < Nanos::from_secs(110));
+    assert!(estimate(&plan, Nanos::from_secs(1), false) < Nanos::from_secs(110));
     insta::assert_snapshot!(outline(&plan));
 }
 
@@ -373,7 +373,7 @@ fn an_estimate_is_trials_times_their_length() {
         cells: vec![Cell::default(); 36],
         ..Plan::default()
     };
-    let line = |plan: &Plan| estimate_line(plan, Nanos::from_secs(1));
+    let line = |plan: &Plan| estimate_line(plan, Nanos::from_secs(1), false);
     assert_eq!(
         line(&plan),
         "36 cells in 6 blocks: 216 trials, about 26 min"
@@ -382,6 +382,12 @@ fn an_estimate_is_trials_times_their_length() {
     assert_eq!(line(&plan), "1 cell in 6 blocks: 6 trials, about 42 s");
     plan.blocks = 1;
     assert_eq!(line(&plan), "1 cell in 1 block: 1 trial, about 7 s");
+    plan.reference = Some(String::new());
+    let with_wrk = estimate_line(&plan, Nanos::from_secs(1), true);
+    assert_eq!(
+        with_wrk,
+        "1 cell in 1 block: 1 trial and 1 by wrk, about 14 s"
+    );
     plan.blocks = 1_000;
     assert_eq!(
         line(&plan),

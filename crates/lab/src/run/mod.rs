@@ -44,6 +44,7 @@ use prony_record::{
 use thiserror::Error;
 
 use crate::launch::Wanted;
+use crate::plan;
 use crate::store::{self, Journal, StoreError};
 use crate::supervise::{
     Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
@@ -322,13 +323,7 @@ fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunErro
 
 /// One trial by wrk for each cell of the reference.
 fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
-    // wrk has nothing to ask of a program or a client, and is not told of what stands around a server.
-    let is_server = |cell: &Cell| {
-        let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-        workload.is_none_or(|w| w.program.is_none() && w.client.is_none()) && cell.around.is_alone()
-    };
-    let of_reference =
-        |cell: &&Cell| is_server(cell) && plan.reference.as_ref() == Some(&cell.subject);
+    let of_reference = |cell: &&Cell| plan::is_cross_checked(plan, cell);
     let task = |(position, cell)| Task {
         cell,
         block: 0,
