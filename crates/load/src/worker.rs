@@ -310,3 +310,107 @@ impl Worker {
         self.recorder.borrow_mut().failed(part, failure);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prony_engine::Config;
+    use prony_record::{LoadTarget, PreparedRequest};
+
+    use super::*;
+    use crate::recorder::Answer;
+
+    /// A worker of `connections` on a loop of epoll, which can wait for more on every kernel.
+    fn with_worker(connections: usize, exact: bool, test: fn(&Worker)) {
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        let spec = LoadSpec {
+            target: LoadTarget {
+                url: String::new(),
+                address: address.to_string(),
+            },
+            further: Vec::new(),
+            threads: 1,
+            connections: connections as u32,
+            warmup_ns: 0,
+            duration_ns: 0,
+            requests_max: None,
+            timeout_ns: 0,
+            requests: vec![PreparedRequest {
+                method: "GET".to_owned(),
+                bytes: Vec::new(),
+                expect: None,
+            }],
+            expected_status: Vec::new(),
+            driver: "epoll".to_owned(),
+            exact,
+        };
+        let share = Share {
+            thread: 0,
+            connections,
+            requests_max: 0,
+            first: 0,
+            addresses: vec![address],
+            timeout: Nanos::ZERO,
+            expected_status: Vec::new(),
+        };
+        let config = Config {
+            driver: spec.driver.parse().unwrap(),
+            ..Config::default()
+        };
+        let done = prony_engine::run(&config, move |handle| async move {
+            let window = Arc::new(Window::new(handle.now(), Nanos::ZERO, Nanos::ZERO));
+            let recorder = Recorder::new(window.start());
+            test(&Worker::new(handle, &spec, share, window, recorder));
+        });
+        done.unwrap();
+    }
+
+    /// So many answers took so long.
+    fn answered(worker: &Worker, times: u32, latency: Nanos) {
+        let done = Instant::ZERO + latency;
+        for _ in 0..times {
+            let answer = Answer {
+                sent: Instant::ZERO,
+                first_byte: done,
+                done,
+                status: 200,
+                expected: true,
+            };
+            worker
+                .recorder
+                .borrow_mut()
+                .completed(Part::Measured, &answer);
+        }
+    }
+
+    fn in_force(worker: &Worker) -> Nanos {
+        worker.coalesce();
+        worker.handle.stats().coalescing
+    }
+
+    #[test]
+    fn a_loop_waits_for_more_answers_as_the_latency_so_far_allows_and_the_longest_wait_is_told() {
+        with_worker(200, false, |worker| {
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            answered(worker, 1, Nanos::from_millis(1));
+            let wait = in_force(worker);
+            let median = worker.recorder.borrow().median_latency();
+            assert_eq!(wait, coalescing::rule(200, median).1);
+            assert!(wait > Nanos::from_micros(30), "{wait}");
+            answered(worker, 9, Nanos::from_micros(400));
+            let shorter = in_force(worker);
+            assert!(shorter > Nanos::ZERO && shorter < wait, "{shorter}");
+            answered(worker, 90, Nanos::from_secs(1));
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            assert_eq!(worker.coalescing_longest.get(), wait);
+        });
+    }
+
+    #[test]
+    fn a_loop_that_is_to_be_exact_never_waits_for_more() {
+        with_worker(200, true, |worker| {
+            answered(worker, 1, Nanos::from_millis(1));
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            assert_eq!(worker.coalescing_longest.get(), Nanos::ZERO);
+        });
+    }
+}

@@ -108,6 +108,9 @@ impl Observer for Silent {}
 
 fn drive(spec: &LoadSpec) -> Outcome {
     let outcome = run(spec, &mut Silent).unwrap();
+    if spec.driver != "auto" {
+        assert_eq!(outcome.report.driver, spec.driver);
+    }
     let counts = &outcome.report.counts;
     let accounted = counts.warmup_completed
         + counts.warmup_failed
