@@ -228,12 +228,13 @@ fn p006_failures_by_the_clients_own_names() {
     let seen = found(|trial| {
         figures(|f| {
             f.failed = 3;
-            f.failed_by_kind = [("timeout".to_owned(), 3)].into();
+            f.failed_by_kind = [("timeout".to_owned(), 3), ("reset".to_owned(), 0)].into();
         })(trial);
         peer(|p| p.requests = p.requests.map(|n| n + 3))(trial);
     });
     let finding = only(Code::P006, Severity::Suspect, &seen);
     assert!(finding.evidence.iter().any(|e| e.what == "timeout"));
+    assert!(finding.evidence.iter().all(|e| e.what != "reset"));
 }
 
 #[test]
@@ -283,8 +284,14 @@ fn p018_off_by_one_is_seen() {
             p.requests = p.requests.and_then(|n| n.checked_add_signed(off));
         }))
     };
-    only(Code::P018, Severity::Invalid, &requests(1));
-    only(Code::P018, Severity::Invalid, &requests(-1));
+    let named = |found: &[Finding]| -> Vec<String> {
+        let finding = only(Code::P018, Severity::Invalid, found);
+        let evidence = finding.evidence.into_iter().map(|e| e.what);
+        evidence.filter(|what| what.contains("that the")).collect()
+    };
+    let unaccounted = "requests that the client does not account for";
+    assert_eq!(named(&requests(1)), [unaccounted]);
+    assert_eq!(named(&requests(-1)), ["requests that the peer never saw"]);
     none(&requests(0));
     none(&found(peer(|p| p.requests = None)));
 }
@@ -362,6 +369,28 @@ fn p019_percentiles_that_fall_and_a_mean_beyond_the_largest() {
         (l.min, l.p50, l.p90, l.p99, l.max) = (1000, 2000, 3000, 4000, 150_000);
     });
     only(Code::P019, Severity::Invalid, &found(beyond));
+    let below = latency(|l| l.min = (l.mean * 1.03) as u64);
+    only(
+        Code::P019,
+        Severity::Invalid,
+        &found(|trial| {
+            below(trial);
+            latency(|l| (l.p50, l.p90, l.p99) = (l.min, l.min, l.min))(trial);
+        }),
+    );
+}
+
+#[test]
+fn p019_what_rounding_explains_and_what_is_not_given_contradicts_nothing() {
+    none(&found(latency(|l| (l.p50, l.p90) = (204_000, 200_000))));
+    only(
+        Code::P019,
+        Severity::Invalid,
+        &found(latency(|l| (l.p50, l.p90) = (204_001, 200_000))),
+    );
+    // Without a mean there is no Little's law, and nothing that it could contradict.
+    none(&found(latency(|l| l.mean = 0.0)));
+    none(&found(latency(|l| (l.min, l.p99_9) = (0, 0))));
 }
 
 #[test]
@@ -440,7 +469,8 @@ fn p022_percentiles_that_are_not_given_and_answers_without_latency() {
         Severity::Suspect,
         &found(latency(|l| l.count -= 511)),
     );
-    none(&found(latency(|l| l.count -= 509)));
+    none(&found(latency(|l| l.count -= 510)));
+    none(&found(latency(|l| l.count += 510)));
     none(&in_plan(&plan(), "a file", figures(|f| f.latency = None)));
 }
 

@@ -1,6 +1,6 @@
 //! Each finding on programs provoked, and just not provoked; and that those on servers are silent.
 
-use prony_findings::{Code, Finding, Records, Severity, Value, findings};
+use prony_findings::{Code, Finding, Records, Severity, Unit, Value, findings};
 use prony_record::{
     Canary, CanaryPair, Cell, CheckLevel, CheckResult, CoreUse, Cores, Durations, KernelCounters,
     Missed, Outcome, Plan, PlannedProgram, PlannedSubject, PlannedWorkload, ProgramLine,
@@ -245,6 +245,20 @@ fn p013_too_short() {
     let finding = only(Code::P013, Severity::Suspect, &short(5 * MS - 1));
     assert_eq!(finding.blocks, [0, 1, 2]);
     none(&short(5 * MS));
+}
+
+#[test]
+fn p013_the_shortest_run_is_shown() {
+    let seen = found("a event", |trial| {
+        let ns = [2_100_000, 2_000_000, 2_050_000][trial.block as usize];
+        line(|l| l.elapsed_ns = ns)(trial);
+    });
+    let finding = only(Code::P013, Severity::Suspect, &seen);
+    let shown = Value::Number {
+        value: 2e6,
+        unit: Unit::Nanoseconds,
+    };
+    assert_eq!(finding.evidence[0].value, shown);
 }
 
 #[test]

@@ -223,6 +223,11 @@ fn p002_one_refused_or_reset_connection() {
     let refused = found(reported(|load| load.counts.connect_failed.refused = 1));
     let finding = only(Code::P002, Severity::Suspect, &refused);
     assert_eq!(evidence(&finding, "refused while connecting"), 1.0);
+    assert_eq!(
+        finding.evidence.len(),
+        1,
+        "what did not happen is not shown"
+    );
     let reset = found(reported(|load| load.counts.failed.reset = 3));
     only(Code::P002, Severity::Suspect, &reset);
 }
@@ -306,6 +311,22 @@ fn p005_what_time_outs_explain_is_no_gap() {
     // Each holds a connection for 2 s of 10 s: 150 explain 30 of 100.
     assert!(!with_timeouts(150));
     assert!(with_timeouts(149));
+}
+
+#[test]
+fn p005_what_was_never_answered_is_no_gap_and_eighty_percent_is_none() {
+    let found_with = |mean: f64, abandoned| {
+        let found = found(reported(move |load| {
+            load.latency_ns.mean = mean;
+            (load.counts.drained, load.counts.abandoned) = (0, abandoned);
+        }));
+        found.iter().any(|finding| finding.code == Code::P005)
+    };
+    // Each waited for 2 s of 10 s: 150 explain 30 of 100.
+    assert!(!found_with(500_000.0, 150));
+    assert!(found_with(500_000.0, 149));
+    assert!(!found_with(800_000.0, 0));
+    assert!(found_with(799_999.0, 0));
 }
 
 #[test]
@@ -420,6 +441,19 @@ fn p008_blocks_that_lie_apart() {
     assert_eq!(finding.blocks, [0, 1]);
     assert_eq!(evidence(&finding, "highest block"), 111_650.0);
     none(&apart(1_100_000));
+}
+
+#[test]
+fn p008_blocks_that_lie_a_tenth_apart_are_just_near_enough() {
+    let apart = |lower: u64, higher: u64| {
+        let found = found(move |trial| {
+            let load = trial.load.as_mut().expect("a report");
+            load.completed = [lower, higher][trial.block as usize];
+        });
+        found.iter().any(|finding| finding.code == Code::P008)
+    };
+    assert!(!apart(950_000, 1_050_000));
+    assert!(apart(949_999, 1_050_001));
 }
 
 #[test]
@@ -539,6 +573,20 @@ fn p010_one_failed_block_of_six_made_the_whole_cell_invalid() {
     only(Code::P010, Severity::Invalid, &seen);
     // A wrong answer is no chance.
     only(Code::P010, Severity::Invalid, &six_blocks(1, Phase::Verify));
+}
+
+#[test]
+fn p010_of_failures_that_are_as_bad_the_first_is_shown() {
+    let failed = found(|trial| {
+        trial.outcome = Outcome::Failed {
+            phase: Phase::Verify,
+            reason: format!("in block {}", trial.block),
+        };
+    });
+    let finding = only(Code::P010, Severity::Invalid, &failed);
+    assert_eq!(finding.blocks, [0, 1]);
+    let text = "in block 0".to_owned();
+    assert_eq!(finding.evidence[1].value, Value::Text { text });
 }
 
 #[test]

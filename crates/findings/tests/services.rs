@@ -267,3 +267,44 @@ fn p001_not_while_a_thread_of_the_front_is_full() {
     assert!(saturated(9 * SECOND));
     assert!(!saturated(SECOND * 96 / 10));
 }
+
+/// A row stands beside the row that it names, of the same workload and with as many connections.
+#[test]
+fn a_row_stands_beside_the_cell_of_its_own_workload_and_connections() {
+    let row = |subject: &str, beside: Option<&str>| PlannedRow {
+        title: format!("row of {subject}"),
+        subject: subject.to_owned(),
+        beside: beside.map(str::to_owned),
+        ..PlannedRow::default()
+    };
+    let workload = |name: &str| PlannedWorkload {
+        name: name.to_owned(),
+        rows: vec![row("c", None), row("a", None), row("b", Some("row of a"))],
+        ..PlannedWorkload::default()
+    };
+    let cell = |subject: &str, workload: &str, connections| Cell {
+        id: format!("{subject} {workload} {connections}"),
+        subject: subject.to_owned(),
+        workload: workload.to_owned(),
+        connections,
+        ..Cell::default()
+    };
+    let others = [
+        cell("a", "pong", 100),
+        cell("a", "ping", 10),
+        cell("c", "ping", 100),
+        cell("a", "ping", 100),
+    ];
+    let own = cell("b", "ping", 100);
+    let mut plan = Plan {
+        workloads: ["pong", "ping"].map(workload).into(),
+        cells: others.into(),
+        ..Plan::default()
+    };
+    let records = Records::new(&plan, &[]);
+    let beside = records.case(&own).beside().map(|cell| cell.id.as_str());
+    assert_eq!(beside, Some("a ping 100"));
+    assert_eq!(records.case(&plan.cells[3]).beside(), None);
+    plan.cells.pop();
+    assert_eq!(Records::new(&plan, &[]).case(&own).beside(), None);
+}
