@@ -175,6 +175,36 @@ fn a_finding_had_a_footnote_and_no_table_had_its_mark() {
 }
 
 #[test]
+fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
+    let sound = render(&fixture::full());
+    let mut run = fixture::full();
+    let cell = run.plan.cells[2].id.clone();
+    let failing = |t: &&mut prony_record::Trial| t.cell == cell && t.block == 4;
+    let trial = run.trials.iter_mut().find(failing).expect("a trial");
+    trial.outcome = prony_record::Outcome::Failed {
+        phase: prony_record::Phase::Measure,
+        reason: "the subject ended by signal 9 in the window".to_owned(),
+    };
+    let seen = render(&run);
+    let row = |text: &str| -> String {
+        let mut rows = text.lines().filter(|line| line.starts_with("| actix-web"));
+        rows.next().expect("a row").to_owned()
+    };
+    let (before, now) = (row(&sound.document_md), row(&seen.document_md));
+    assert!(now.starts_with("| actix-web (11 of 12 blocks)[^"), "{now}");
+    assert!(now.trim_end().ends_with("| suspect |"), "{now}");
+    // Eleven blocks have a rate, an interval and a ratio as twelve have.
+    let columns = |row: &str| row.split('|').filter(|entry| entry.contains('–')).count();
+    assert_eq!(columns(&now), columns(&before), "{now}");
+    let csv = seen
+        .summary_csv
+        .lines()
+        .find(|line| line.starts_with(&cell));
+    let fields: Vec<&str> = csv.expect("a line").split(',').collect();
+    assert_eq!(fields[5..8], ["suspect", "11", "1"]);
+}
+
+#[test]
 fn a_setting_of_the_kernel_was_listed_twice_with_other_values() {
     let mut run = fixture::quick();
     let fact = |name: &str, value: &str| prony_record::Fact {
