@@ -894,6 +894,90 @@ fn a_service_may_ask_for_changes_while_it_starts() {
     });
 }
 
+/// Starts and stops after this many milliseconds.
+struct Slow(u64);
+
+impl Service for Slow {
+    async fn start(&self, context: &Context) -> Result<(), Failure> {
+        context.handle().sleep(Nanos::from_millis(self.0)).await;
+        Ok(())
+    }
+
+    async fn stop(&self, context: &Context) -> Result<(), Failure> {
+        context.handle().sleep(Nanos::from_millis(self.0)).await;
+        Ok(())
+    }
+}
+
+/// Counts how often it is polled.
+async fn counted<T>(polls: &Cell<u64>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|cx| {
+        polls.set(polls.get() + 1);
+        work.as_mut().poll(cx)
+    })
+    .await
+}
+
+#[test]
+fn each_change_woke_all_who_waited_for_other_services() {
+    const COUNT: u64 = 300;
+    with_services(|services| async move {
+        let handle = services.handle().clone();
+        let ids: Vec<_> = (0..COUNT)
+            .map(|number| {
+                let definition = Definition::new("slow", Slow(number + 1)).stopped();
+                services.add(definition).unwrap()
+            })
+            .collect();
+        let polls = Rc::new(Cell::new(0));
+        for starts in [true, false] {
+            polls.set(0);
+            let tasks: Vec<_> = ids
+                .iter()
+                .map(|&id| {
+                    let (services, polls) = (services.clone(), polls.clone());
+                    handle.spawn(async move {
+                        match starts {
+                            true => counted(&polls, services.start(id)).await,
+                            false => counted(&polls, services.stop(id)).await,
+                        }
+                    })
+                })
+                .collect();
+            let settling = {
+                let (services, polls) = (services.clone(), polls.clone());
+                handle.spawn(async move { counted(&polls, services.settle()).await })
+            };
+            for task in tasks {
+                task.await.unwrap();
+            }
+            settling.await.unwrap();
+            assert_eq!(services.running() as u64, if starts { COUNT } else { 0 });
+            assert!(polls.get() <= 4 * COUNT, "{} polls", polls.get());
+        }
+    });
+}
+
+#[test]
+fn who_waits_hears_that_a_service_is_wanted_again_or_gone() {
+    with_services(|services| async move {
+        let handle = services.handle().clone();
+        let id = services.add(Definition::new("slow", Slow(5))).unwrap();
+        services.settle().await.unwrap();
+        let stopping = services.clone();
+        let stopped = handle.spawn(async move { stopping.stop(id).await });
+        handle.sleep(Nanos::from_millis(1)).await;
+        services.start(id).await.unwrap();
+        stopped.await.unwrap();
+        let removing = services.clone();
+        let removed = handle.spawn(async move { removing.remove(id).await });
+        services.remove(id).await.unwrap();
+        removed.await.unwrap();
+        assert_eq!(services.start(id).await, Err(ServiceError::Unknown(id)));
+    });
+}
+
 #[test]
 fn nothing_is_left_when_the_registry_is_dropped() {
     let log = Log::default();

@@ -14,6 +14,7 @@ use super::observe::{Change, Observation};
 use super::port::{Port, Table};
 use super::problems::{Asking, Problems};
 use super::properties::{Properties, Text};
+use super::pump::Of;
 use super::registry::{AddError, Options, Registry, ServiceId};
 use super::snapshot::Snapshot;
 use super::state::{Reason, State};
@@ -100,7 +101,7 @@ impl Services {
                 _ => None,
             }
         };
-        match self.0.until(running).await {
+        match self.0.until(Of::One(id), running).await {
             true => Ok(()),
             false => Err(self.not_started(id)),
         }
@@ -147,7 +148,7 @@ impl Services {
                 _ => None,
             }
         };
-        match self.0.until(stopped).await {
+        match self.0.until(Of::One(id), stopped).await {
             true => Ok(()),
             false => self.not_stopped(id),
         }
@@ -198,7 +199,7 @@ impl Services {
             }
         }
         self.0
-            .until(|graph| graph.find(id).is_none().then_some(()))
+            .until(Of::One(id), |graph| graph.find(id).is_none().then_some(()))
             .await;
         stopped
     }
@@ -208,7 +209,9 @@ impl Services {
     /// # Errors
     /// [`Problems`]: what keeps services that are wanted from running.
     pub async fn settle(&self) -> Result<(), Problems> {
-        self.0.until(|graph| graph.is_quiet().then_some(())).await;
+        self.0
+            .until(Of::All, |graph| graph.is_quiet().then_some(()))
+            .await;
         self.report(Asking::Idle)
     }
 
@@ -251,7 +254,7 @@ impl Services {
         let registry = self.0.clone();
         let stopped =
             move |graph: &Graph| (graph.is_quiet() && !registry.closing.get()).then_some(());
-        self.0.until(stopped).await;
+        self.0.until(Of::All, stopped).await;
     }
 
     /// The provider of an interface, where exactly one runs.

@@ -7,6 +7,7 @@
 //! and then the loop gets its turn.
 
 use std::cell::{RefCell, RefMut};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
@@ -27,35 +28,79 @@ const ACTIONS_PER_TURN: usize = 4096;
 /// A factory, the number of its offer, who asks, and for what.
 type Errand = (Rc<dyn Recipe>, u32, Request, Order);
 
-/// Futures that wait for something to become true of the registry.
+/// What a future waits for that waits for something to become true of the registry.
+#[derive(Clone, Copy)]
+pub(super) enum Of {
+    /// A service: its state, whether it is wanted, that it is gone; or that all is quiet.
+    One(ServiceId),
+    /// That nothing is to be done and nobody is being waited for.
+    All,
+}
+
+type Wait = Weak<RefCell<Option<Waker>>>;
+
+/// Futures that wait for something to become true of the registry. Only those are woken
+/// whom a change concerns: N that wait for a service each are polled O(N) times in all.
 #[derive(Default)]
-pub(super) struct Waits(RefCell<Vec<Weak<RefCell<Option<Waker>>>>>);
+pub(super) struct Waits {
+    /// By the place of the service.
+    ones: RefCell<BTreeMap<u32, Vec<Wait>>>,
+    all: RefCell<Vec<Wait>>,
+}
 
 impl Waits {
-    #[inline]
+    fn add(&self, of: Of, wait: Wait) {
+        match of {
+            Of::One(id) => push(self.ones.borrow_mut().entry(id.index()).or_default(), wait),
+            Of::All => push(&mut self.all.borrow_mut(), wait),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.ones.borrow().is_empty() && self.all.borrow().is_empty()
+    }
+
+    /// Those who wait for any of these services.
+    fn wake_ones(&self, services: &[u32]) {
+        for service in services {
+            let waits = self.ones.borrow_mut().remove(service);
+            wake(waits.unwrap_or_default());
+        }
+    }
+
     fn wake_all(&self) {
-        if self.0.borrow().is_empty() {
-            return;
-        }
-        let waits = std::mem::take(&mut *self.0.borrow_mut());
-        for waker in waits.iter().filter_map(|wait| wait.upgrade()?.take()) {
-            waker.wake();
-        }
+        let ones = std::mem::take(&mut *self.ones.borrow_mut());
+        ones.into_values().for_each(wake);
+        wake(self.all.take());
+    }
+}
+
+/// Adds one, in the place of those that are gone where there is no other.
+fn push(waits: &mut Vec<Wait>, wait: Wait) {
+    if waits.len() == waits.capacity() {
+        waits.retain(|wait| wait.strong_count() > 0);
+    }
+    waits.push(wait);
+}
+
+fn wake(waits: Vec<Wait>) {
+    for waker in waits.iter().filter_map(|wait| wait.upgrade()?.take()) {
+        waker.wake();
     }
 }
 
 impl Registry {
-    /// Waits until `done` says something, which is asked after each change.
-    pub async fn until<T>(&self, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+    /// Waits until `done` says something, which is asked after each change that concerns it.
+    pub async fn until<T>(&self, of: Of, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
         // Mostly so at once, and then nothing is kept for waiting.
         self.pump();
         if let Some(value) = done(&self.graph.borrow()) {
             return value;
         }
-        self.wait_until(done).await
+        self.wait_until(of, done).await
     }
 
-    async fn wait_until<T>(&self, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+    async fn wait_until<T>(&self, of: Of, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
         let wait: Rc<RefCell<Option<Waker>>> = Rc::default();
         let mut is_woken = false;
         poll_fn(|cx| {
@@ -66,7 +111,10 @@ impl Registry {
                 }
             }
             if wait.replace(Some(cx.waker().clone())).is_none() {
-                self.waits.0.borrow_mut().push(Rc::downgrade(&wait));
+                self.waits.add(of, Rc::downgrade(&wait));
+                if let Of::One(id) = of {
+                    self.graph.borrow_mut().await_news(id);
+                }
             }
             Poll::Pending
         })
@@ -126,7 +174,22 @@ impl Registry {
         if done == ACTIONS_PER_TURN {
             self.scheduled.set(false);
             self.schedule();
-        } else if done > 0 {
+        } else {
+            self.tell_waiting(done > 0);
+        }
+    }
+
+    /// Wakes whom the news concern; after a change also, once all is quiet, the others.
+    fn tell_waiting(&self, has_changed: bool) {
+        if self.waits.is_empty() {
+            return;
+        }
+        let mut graph = self.graph.borrow_mut();
+        let is_quiet = has_changed && graph.is_quiet();
+        let news = graph.take_news();
+        drop(graph);
+        self.waits.wake_ones(&news);
+        if is_quiet {
             self.waits.wake_all();
         }
     }
@@ -317,7 +380,7 @@ impl Registry {
             registry.ended(id, way, outcome, Some(took), &*recipe);
             registry.pump();
             // Nothing may have been left to do, and yet this is what somebody waits for.
-            registry.waits.wake_all();
+            registry.tell_waiting(true);
         };
         let task = self.shared.handle.spawn(work);
         self.rare(id, |rare| rare.task = Some(task));

@@ -217,6 +217,7 @@ impl Graph {
 
     #[inline]
     fn rest(&mut self, service: u32, state: State) {
+        self.note_news(service);
         let slot = &mut self.slots[service];
         slot.state = state;
         if slot.removing {

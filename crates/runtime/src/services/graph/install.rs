@@ -51,6 +51,7 @@ impl Graph {
             start_queued: false,
             leave_queued: false,
             leave_after_start: false,
+            awaited: false,
             unmet: 0,
             kind: 0,
             needs: NONE,
@@ -192,6 +193,7 @@ impl Graph {
     /// Frees a service that has stopped and has no offers any more; its recipe is
     /// to be dropped when nothing is borrowed.
     pub fn free(&mut self, service: u32) -> Option<Freed> {
+        self.note_news(service);
         let mut need = self.slots[service].needs;
         while need != NONE {
             let made = self.needs[need].made;

@@ -53,6 +53,8 @@ pub(super) struct Slot {
     leave_queued: bool,
     /// It has to stop as soon as its start is over.
     pub leave_after_start: bool,
+    /// Somebody waits for news of it.
+    awaited: bool,
     pub unmet: u32,
     /// The number of its type.
     pub kind: u32,
@@ -294,6 +296,8 @@ pub(super) struct Graph {
     pub moving: usize,
     /// How often a need, an offer or an edge was looked at: what work costs.
     pub steps: u64,
+    /// Services that somebody awaits and of which there are news.
+    news: Vec<u32>,
 }
 
 impl Graph {
@@ -331,6 +335,28 @@ impl Graph {
     #[inline]
     pub fn next(&mut self) -> Option<Action> {
         self.actions.pop_front()
+    }
+
+    /// Keeps the next news of a service for [`take_news`](Graph::take_news).
+    pub fn await_news(&mut self, id: ServiceId) {
+        if let Some(service) = self.find(id) {
+            self.slots[service].awaited = true;
+        }
+    }
+
+    /// The services that somebody awaits and of which there are news, which are awaited no
+    /// more.
+    pub fn take_news(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// There are news of a service: its state, whether it is wanted, that it is gone.
+    #[inline]
+    fn note_news(&mut self, service: u32) {
+        if self.slots[service].awaited {
+            self.slots[service].awaited = false;
+            self.news.push(service);
+        }
     }
 
     /// True when nothing is to be done and nobody is being waited for.

@@ -56,6 +56,7 @@ impl Graph {
         if matches!(slot.state, State::Stopped | State::Failed) {
             self.arm(service);
         }
+        self.note_news(service);
     }
 
     #[inline]
@@ -330,6 +331,7 @@ impl Graph {
         let (asked_by, mut offer) = (slot.asked_by, slot.offers);
         let leaves = std::mem::take(&mut slot.leave_after_start);
         self.moving -= 1;
+        self.note_news(service);
         self.running
             .push(&mut self.slots, service, |slot| &mut slot.order);
         if leaves {
