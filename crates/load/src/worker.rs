@@ -209,7 +209,7 @@ impl Worker {
                 end.get_or_insert_with(clock::thread_cpu);
             }
             cpu.set((start, end));
-            self.strike_timeouts(now);
+            self.strike_timeouts(now).await;
             self.coalesce();
             said = self.say_how_far(&shared, said);
             let moments = [now + tick, self.window.start(), self.window.end()];
@@ -239,11 +239,19 @@ impl Worker {
     }
 
     /// Resets every connection whose answer is overdue. Its task finds the slot expired.
-    fn strike_timeouts(&self, now: Instant) {
+    async fn strike_timeouts(&self, now: Instant) {
+        let timeout = self.share.timeout;
+        let is_overdue =
+            |slot: &Slot| slot.stream.is_some() && !slot.expired && now.since(slot.sent) >= timeout;
+        if !self.slots.borrow().iter().any(is_overdue) {
+            return;
+        }
+        // An answer that is here already, and which only this thread has not looked at, was
+        // not late: the kernel is asked, and the connections' tasks have their turn.
+        self.handle.yield_now().await;
         for slot in self.slots.borrow_mut().iter_mut() {
-            if let Some(stream) = &slot.stream
-                && !slot.expired
-                && now.since(slot.sent) >= self.share.timeout
+            if is_overdue(slot)
+                && let Some(stream) = &slot.stream
             {
                 slot.expired = true;
                 stream.reset();
