@@ -141,6 +141,12 @@ impl Handle {
         }
     }
 
+    /// Wakes who polls in the next turn, once the kernel has been asked: for hand-written
+    /// futures, as [`yield_now`](Handle::yield_now) is for others.
+    pub fn wake_next_turn(&self, cx: &Context<'_>) {
+        self.core.tasks.queue.wake_next_turn(cx.waker().clone());
+    }
+
     /// Lets the other tasks that are due run, and the kernel be asked.
     pub async fn yield_now(&self) {
         let mut yielded = false;

@@ -541,6 +541,32 @@ fn each_time_out_strikes_at_its_time_and_by_its_name() {
 }
 
 #[test]
+fn what_had_come_while_nobody_read_was_taken_for_a_server_that_stalls() {
+    const PIECES: usize = 150;
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {PIECES}\r\n\r\n");
+    let mut script = vec![Read, send(&head)];
+    for _ in 0..PIECES {
+        script.extend([send("x"), Wait(Nanos::from_millis(1))]);
+    }
+    script.push(Stay);
+    let settings = Settings {
+        stall_timeout: Nanos::from_secs(5),
+        ..Settings::default()
+    };
+    let (bytes, counts) = beside(vec![script], settings, async |handle, client| {
+        let mut answer = client.get(URL).send().await.expect("a head");
+        let mut bytes = 0;
+        // More pieces wait than the loop takes in for who does not read.
+        while let Some(piece) = answer.chunk().await.expect("nobody stalls") {
+            bytes += piece.len();
+            handle.sleep(Nanos::from_secs(6)).await;
+        }
+        bytes
+    });
+    assert_eq!((bytes, counts.answered), (PIECES, 1));
+}
+
+#[test]
 fn what_is_too_long_is_refused_by_name() {
     let settings = || Settings {
         collected_bytes_max: 10,

@@ -309,7 +309,9 @@ fn the_protocol_that_the_server_chose_can_be_read() {
     });
     let error = shake(server, &authority.trusted()).expect_err("nothing in common");
     assert!(
-        error.to_string().contains("NoApplicationProtocol"),
+        error
+            .to_string()
+            .contains("no_application_protocol: it speaks none"),
         "{error}"
     );
 }

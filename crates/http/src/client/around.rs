@@ -200,6 +200,12 @@ fn turn_to(client: &Client, request: &mut Request, hop: Hop) -> Result<(), Error
     }
     request.method = hop.method;
     let before = std::mem::replace(&mut request.target, client.target(hop.url.as_str())?);
+    if request.target.authorization.is_some() {
+        // The Location's own user and password are for where it leads; what was for the
+        // place before is not.
+        let is_old = |name: &str| name.eq_ignore_ascii_case("authorization");
+        request.headers.retain(|(name, _)| !is_old(name));
+    }
     // What a URL's user and password became is not in the URL any more.
     if let Some(value) = &before.authorization
         && hop.keeps_credentials

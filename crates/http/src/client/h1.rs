@@ -94,6 +94,8 @@ pub(super) struct Connection {
     phase: Phase,
     /// When something last moved.
     moved: Instant,
+    /// Whether it was waited for more since then, while there was time.
+    has_asked: bool,
     /// What of the request was posted and not taken then.
     posted: usize,
     head_bytes: usize,
@@ -152,6 +154,7 @@ impl Connection {
             },
             phase: Phase::Wait,
             moved: now,
+            has_asked: false,
             posted: 0,
             head_bytes: 0,
             sent_bytes: 0,
@@ -227,6 +230,7 @@ impl Connection {
     fn expect(&mut self, method: &Method, waits: Waits, now: Instant) -> Result<(), Error> {
         self.waits = waits;
         self.moved = now;
+        self.has_asked = false;
         self.phase = Phase::Wait;
         self.sent_bytes = 0;
         self.received_bytes = 0;
@@ -377,6 +381,7 @@ impl Connection {
                 Poll::Ready(Ok(chunk)) if chunk.is_empty() => return Poll::Ready(self.at_end()),
                 Poll::Ready(Ok(chunk)) => {
                     self.moved = self.handle.now();
+                    self.has_asked = false;
                     if self.phase == Phase::Wait {
                         self.phase = Phase::Head;
                     }
@@ -541,7 +546,20 @@ impl Connection {
     fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         loop {
             let (due, limit, length) = self.next_limit();
-            ready!(self.alarm.poll(&self.handle, due, cx));
+            if self.alarm.poll(&self.handle, due, cx).is_pending() {
+                self.has_asked = true;
+                return Poll::Pending;
+            }
+            if !std::mem::replace(&mut self.has_asked, true) {
+                // Nobody has looked since what came last: what came meanwhile may still be
+                // with the kernel, and was not late.
+                if limit == TimeLimit::Whole {
+                    self.handle.wake_next_turn(cx);
+                    return Poll::Pending;
+                }
+                self.moved = self.handle.now();
+                continue;
+            }
             let posted = self.transport.posted_bytes();
             if limit != TimeLimit::Whole && std::mem::replace(&mut self.posted, posted) > posted {
                 // The kernel took a part of what is being sent.

@@ -13,6 +13,7 @@ pub mod error;
 pub mod guide;
 mod h1;
 mod http2;
+mod line;
 pub mod multipart;
 mod pool;
 pub mod proxy;
@@ -43,7 +44,7 @@ pub use error::{Error, Kind, Phase, TimeLimit};
 pub use request::{Progress, Request, RequestBuilder};
 pub use response::{Response, Timing, Version};
 pub use settings::{HttpVersion, Settings};
-pub use target::Origin;
+pub use target::{Origin, stray_control};
 pub use transport::{Chunk, Transport};
 
 use cookies::CookieJar;
@@ -294,9 +295,11 @@ impl Client {
 
     #[cold]
     fn new_target(&self, text: &str) -> Result<Rc<Target>, Error> {
-        let url = Url::parse(text).map_err(|error| {
-            Error::new(Phase::Request, Kind::BadUrl(error.to_string())).url(text)
-        })?;
+        let bad = |why| Error::new(Phase::Request, Kind::BadUrl(why)).url(text);
+        if let Some(why) = stray_control(text) {
+            return Err(bad(why));
+        }
+        let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
         let host = self.pool().host(Origin::of(&url)?);
         let target = Rc::new(Target::new(url, host));
         let mut targets = self.0.targets.borrow_mut();

@@ -20,6 +20,7 @@ use prony_wire::Method;
 use super::error::{Error, Kind, Phase};
 use super::h1::Connection;
 use super::http2::Sharing;
+use super::line::{Line, Mark, Stands};
 use super::response::read_away;
 use super::settings::Settings;
 use super::target::Origin;
@@ -38,7 +39,7 @@ pub(super) struct Host {
         reason = "answers hold them boxed: here they only change hands"
     )]
     idle: RefCell<Vec<Box<Connection>>>,
-    line: RefCell<VecDeque<Rc<Waiter>>>,
+    line: RefCell<Line<Waiter>>,
     open: Cell<usize>,
     /// Those that speak HTTP/2.
     pub sharing: Rc<Sharing>,
@@ -47,6 +48,7 @@ pub(super) struct Host {
 /// Somebody in line.
 struct Waiter {
     ticket: u64,
+    mark: Mark,
     granted: RefCell<Option<Granted>>,
     waker: Cell<Option<Waker>>,
     /// Its request, as long as it may be sent behind others.
@@ -57,6 +59,12 @@ struct Waiter {
     is_lost: Cell<bool>,
     /// Nobody waits for the answer any more.
     is_gone: Cell<bool>,
+}
+
+impl Stands for Waiter {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
 }
 
 /// A whole request that may be sent behind others.
@@ -326,7 +334,7 @@ impl Pool {
             return;
         }
         while connection.behind.waiters.len() < self.pipelining_max {
-            let first = host.line.borrow().front().cloned();
+            let first = host.line.borrow().first().cloned();
             let Some(first) = first.filter(|one| one.ahead.borrow().is_some()) else {
                 return;
             };
@@ -475,7 +483,7 @@ impl Host {
     }
 
     fn first_ticket(&self) -> Option<u64> {
-        self.line.borrow().front().map(|waiter| waiter.ticket)
+        self.line.borrow().first().map(|waiter| waiter.ticket)
     }
 }
 
@@ -502,6 +510,7 @@ impl<'a> Standing<'a> {
         pool.waiting.set(pool.waiting.get() + 1);
         let waiter = Rc::new(Waiter {
             ticket,
+            mark: Mark::default(),
             granted: RefCell::new(None),
             waker: Cell::new(None),
             ahead: RefCell::new(ahead),
@@ -532,10 +541,10 @@ impl<'a> Standing<'a> {
 impl Drop for Standing<'_> {
     fn drop(&mut self) {
         self.pool.waiting.set(self.pool.waiting.get() - 1);
-        let mut line = self.host.line.borrow_mut();
-        line.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
-        drop(line);
+        self.host.line.borrow_mut().leave(&self.waiter);
         self.waiter.is_gone.set(true);
+        // It may lie in line for a while yet, with nothing in it.
+        drop((self.waiter.ahead.take(), self.waiter.waker.take()));
         // Granted, and nobody came for it.
         match self.waiter.granted.take() {
             Some(Granted::Used(connection, None)) => {

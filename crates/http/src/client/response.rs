@@ -175,6 +175,8 @@ pub struct Response {
     pub(super) peer: SocketAddr,
     pub(super) started: Instant,
     pub(super) timing: Timing,
+    /// Bytes of the body so far, as they came.
+    pub(super) received_bytes: u64,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) decoding: Option<Box<Decoding>>,
 }
@@ -281,6 +283,12 @@ impl Response {
         value.trim().parse().ok()
     }
 
+    /// Bytes of the body that have come so far, as they were sent: before a coding was
+    /// undone. What [`chunk`](Response::chunk) gives may be more, or less.
+    pub fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
     /// The next bytes of the body, where the loop received them; None at its end.
     /// Dropping the future loses nothing.
     ///
@@ -383,6 +391,7 @@ impl Response {
         };
         Poll::Ready(match ready!(connection.poll_body(cx)) {
             Ok(Next::Data(place)) => {
+                self.received_bytes += place.len() as u64;
                 self.tell_progress();
                 Ok(Some(place))
             }
@@ -410,6 +419,7 @@ impl Response {
             Ok(Some(chunk)) => {
                 let place = 0..chunk.len();
                 *last = Some(chunk);
+                self.received_bytes += place.len() as u64;
                 self.tell_progress();
                 Ok(Some(place))
             }

@@ -85,6 +85,7 @@ pub(super) async fn send(
             trailers: None,
             started,
             timing: answered.timing,
+            received_bytes: 0,
             on_progress: request
                 .options
                 .take()

@@ -102,6 +102,24 @@ impl Target {
     }
 }
 
+/// What is wrong with a text that is to be a URL and has a control character in it: a parser
+/// drops line breaks and tabs without a word, and then another URL is asked for than was
+/// written.
+pub fn stray_control(text: &str) -> Option<String> {
+    let (place, found) = text
+        .char_indices()
+        .find(|(_, one)| one.is_ascii_control())?;
+    let name = match found {
+        '\r' | '\n' => "a line break",
+        '\t' => "a tab",
+        _ => "a control character",
+    };
+    let code = u32::from(found);
+    Some(format!(
+        "there is {name} in it, behind {place} bytes: leave it out, or write %{code:02X} where it is meant"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +140,15 @@ mod tests {
         ] {
             assert_eq!(origin(text).expect("fine").authority(), authority);
         }
+    }
+
+    #[test]
+    fn control_characters_are_said_and_found_nowhere_else() {
+        let of = |text| stray_control(text).unwrap_or_default();
+        assert!(of("http://a/b\r\nc").starts_with("there is a line break in it, behind 10 bytes"));
+        assert!(of("http://a/\t").ends_with("or write %09 where it is meant"));
+        assert!(of("http://a/\0").contains("a control character"));
+        assert_eq!(stray_control("http://a/\u{e4} b%0D"), None);
     }
 
     #[test]

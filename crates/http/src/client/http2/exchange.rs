@@ -35,6 +35,8 @@ pub struct Exchange {
     kept: Body,
     trailers: Option<Box<OwnedHeaders>>,
     alarm: Alarm,
+    /// Whether it was waited for more since something moved, while there was time.
+    has_asked: bool,
     waits: Waits,
     /// When something last moved.
     moved: Instant,
@@ -92,6 +94,7 @@ impl Exchange {
         };
         Exchange {
             moved: connection.0.handle.now(),
+            has_asked: false,
             connection: connection.clone(),
             answer: Answer::Awaited(answer),
             stream,
@@ -129,6 +132,7 @@ impl Exchange {
             Err(error) => return Poll::Ready(Err(self.broken(Phase::Wait, &error))),
         };
         self.moved = self.connection.0.handle.now();
+        self.has_asked = false;
         self.connection.heard();
         copy(&head.headers, headers);
         self.answer = Answer::Coming(body);
@@ -210,6 +214,7 @@ impl Exchange {
 
     fn taken(&mut self, bytes: Bytes) -> Result<Option<Chunk>, Error> {
         self.moved = self.connection.0.handle.now();
+        self.has_asked = false;
         self.received_bytes += bytes.len() as u64;
         if let Answer::Coming(body) = &mut self.answer {
             let released = body.flow_control().release_capacity(bytes.len());
@@ -337,9 +342,24 @@ impl Exchange {
 
     /// Ready with an error once a time-out has passed.
     fn poll_time(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
-        let (due, limit, length) = self.next_limit();
-        let handle = &self.connection.0.handle;
-        ready!(self.alarm.poll(handle, due, cx));
+        let handle = self.connection.0.handle.clone();
+        let (limit, length) = loop {
+            let (due, limit, length) = self.next_limit();
+            if self.alarm.poll(&handle, due, cx).is_pending() {
+                self.has_asked = true;
+                return Poll::Pending;
+            }
+            if std::mem::replace(&mut self.has_asked, true) {
+                break (limit, length);
+            }
+            // Nobody has looked since what came last: what came meanwhile may still be with
+            // the kernel, and was not late.
+            if limit == TimeLimit::Whole {
+                handle.wake_next_turn(cx);
+                return Poll::Pending;
+            }
+            self.moved = handle.now();
+        };
         let phase = match (&self.answer, &self.sending) {
             (Answer::Awaited(_), Sending::Done) => Phase::Wait,
             (Answer::Awaited(_), _) => Phase::Send,

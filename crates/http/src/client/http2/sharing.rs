@@ -5,7 +5,6 @@
 //! others wait for what comes of it; that a host speaks HTTP/1 is remembered.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -14,13 +13,14 @@ use prony_base::{Instant, Nanos};
 
 use super::Http2;
 use crate::client::error::{Error, Kind, Phase};
+use crate::client::line::{Line, Mark, Stands};
 use crate::client::pool::Slot;
 
 /// The shared connections of one host.
 #[derive(Default)]
 pub(in crate::client) struct Sharing {
     entries: RefCell<Vec<Entry>>,
-    line: RefCell<VecDeque<Rc<Waiter>>>,
+    line: RefCell<Line<Waiter>>,
     connecting: Cell<usize>,
     /// The last one that was to be made was not: nobody waits for another's try then.
     has_failed: Cell<bool>,
@@ -41,6 +41,13 @@ struct Waiter {
     waker: Cell<Option<Waker>>,
     /// It was its turn to look, and it has not looked yet.
     is_called: Cell<bool>,
+    mark: Mark,
+}
+
+impl Stands for Waiter {
+    fn mark(&self) -> &Mark {
+        &self.mark
+    }
 }
 
 /// How a request of a host that may speak HTTP/2 goes on.
@@ -219,13 +226,18 @@ impl Sharing {
 
     fn call_first(&self) {
         let line = self.line.borrow();
-        if let Some(waiter) = line.iter().find(|waiter| !waiter.is_called.get()) {
+        let first = line.iter().find(|waiter| !waiter.is_called.get());
+        let first = first.cloned();
+        // Waking may run any code, which may leave the line.
+        drop(line);
+        if let Some(waiter) = first {
             waiter.call();
         }
     }
 
     fn call_all(&self) {
-        for waiter in self.line.borrow().iter() {
+        let all: Vec<_> = self.line.borrow().iter().cloned().collect();
+        for waiter in all {
             waiter.call();
         }
     }
@@ -264,9 +276,9 @@ impl Standing {
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        let mut line = self.sharing.line.borrow_mut();
-        line.retain(|waiter| !Rc::ptr_eq(waiter, &self.waiter));
-        drop(line);
+        self.sharing.line.borrow_mut().leave(&self.waiter);
+        // It may lie in line for a while yet, with nothing in it.
+        drop(self.waiter.waker.take());
         // Room that it was called for and did not take, or more than it took.
         if self.waiter.is_called.get() {
             self.sharing.call_first();

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
+use rustls::{AlertDescription, CertificateError, Error};
 
 use super::verify::SelfSigned;
+use super::words;
 
 /// Why there is no TLS connection, or why it ended.
 #[derive(Clone, Debug)]
@@ -44,9 +45,9 @@ pub enum TlsError {
     BadCertificate(String),
     /// The server wants a certificate of the client.
     ClientCertificateRequired,
-    /// The server does not take the client's certificate; its alert.
+    /// The server does not take the client's certificate; its alert, as RFC 8446 names it.
     ClientCertificateRefused(String),
-    /// The server ended the connection with this alert.
+    /// The server ended the connection with this alert, as RFC 8446 names it.
     Alert(String),
     /// The server broke the rules of TLS, or has no version or cipher in common with us.
     Protocol(String),
@@ -147,7 +148,13 @@ impl fmt::Display for TlsError {
             TlsError::ClientCertificateRefused(alert) => {
                 write!(f, "the server refuses the client's certificate ({alert})")
             }
-            TlsError::Alert(alert) => write!(f, "the server ended TLS with the alert {alert}"),
+            TlsError::Alert(alert) => {
+                write!(f, "the server ended TLS with the alert {alert}")?;
+                match words::meaning_of_alert(alert) {
+                    Some(meaning) => write!(f, ": {meaning}"),
+                    None => Ok(()),
+                }
+            }
             TlsError::Protocol(why) => write!(f, "TLS failed: {why}"),
             TlsError::NotTls(bytes) if bytes.starts_with(b"HTTP/") => f.write_str(
                 "the server speaks HTTP without TLS on this port: use http:// in the URL",
@@ -198,10 +205,7 @@ impl TlsError {
         match error {
             Error::InvalidCertificate(certificate) => of_certificate(certificate),
             Error::AlertReceived(alert) => of_alert(alert, shown),
-            Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-                TlsError::Protocol("a record of no known type".to_owned())
-            }
-            other => TlsError::Protocol(other.to_string()),
+            other => TlsError::Protocol(words::of_handshake(&other)),
         }
     }
 }
@@ -234,13 +238,12 @@ fn of_certificate(error: CertificateError) -> TlsError {
         CertificateError::UnknownIssuer => TlsError::UnknownIssuer,
         CertificateError::Revoked => TlsError::Revoked,
         CertificateError::Other(other) if other.0.is::<SelfSigned>() => TlsError::SelfSigned,
-        CertificateError::Other(other) => TlsError::BadCertificate(other.0.to_string()),
-        other => TlsError::BadCertificate(other.to_string()),
+        other => TlsError::BadCertificate(words::of_certificate(&other)),
     }
 }
 
 fn of_alert(alert: AlertDescription, shown: bool) -> TlsError {
-    let name = format!("{alert:?}");
+    let name = words::alert(alert);
     match alert {
         AlertDescription::CertificateRequired => TlsError::ClientCertificateRequired,
         AlertDescription::BadCertificate
@@ -265,5 +268,116 @@ fn length(seconds: u64) -> String {
         60..3_600 => format!("{} min", seconds / 60),
         3_600..DAY => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / DAY),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use rustls::pki_types::UnixTime;
+    use rustls::{InconsistentKeys, InvalidMessage, OtherError, PeerIncompatible, PeerMisbehaved};
+
+    use super::*;
+
+    fn certificate(error: CertificateError) -> Error {
+        Error::InvalidCertificate(error)
+    }
+
+    /// Every alert there can be, and of everything else what servers make happen.
+    fn all() -> Vec<Error> {
+        let alerts = (0..=255).map(|number| Error::AlertReceived(AlertDescription::from(number)));
+        let chain = [
+            webpki::Error::CaUsedAsEndEntity,
+            webpki::Error::EndEntityUsedAsCa,
+            webpki::Error::NameConstraintViolation,
+            webpki::Error::PathLenConstraintViolated,
+            webpki::Error::UnsupportedCertVersion,
+            webpki::Error::EmptyEkuExtension,
+        ];
+        let chain =
+            chain.map(|why| certificate(CertificateError::Other(OtherError(Arc::new(why)))));
+        let own = [
+            CertificateError::BadEncoding,
+            CertificateError::BadSignature,
+            CertificateError::Expired,
+            CertificateError::NotValidYet,
+            CertificateError::UnknownIssuer,
+            CertificateError::InvalidPurpose,
+            CertificateError::NotValidForName,
+            CertificateError::UnhandledCriticalExtension,
+            CertificateError::ApplicationVerificationFailure,
+            CertificateError::UnsupportedSignatureAlgorithmContext {
+                signature_algorithm_id: vec![1, 2],
+                supported_algorithms: Vec::new(),
+            },
+        ];
+        let others = [
+            Error::InvalidMessage(InvalidMessage::InvalidContentType),
+            Error::InvalidMessage(InvalidMessage::TrailingData("Finished")),
+            Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13),
+            Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+            Error::PeerIncompatible(PeerIncompatible::KeyShareExtensionRequired),
+            Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedCipherSuite),
+            Error::InconsistentKeys(InconsistentKeys::KeyMismatch),
+            Error::NoCertificatesPresented,
+            Error::DecryptError,
+        ];
+        alerts
+            .chain(chain)
+            .chain(own.map(certificate))
+            .chain(others)
+            .collect()
+    }
+
+    #[test]
+    fn errors_were_shown_as_names_of_rusts_types() {
+        for error in all() {
+            let said = format!("{error:?}");
+            let text = TlsError::of(error, false).to_string();
+            let bytes = text.as_bytes();
+            let is_joined =
+                |pair: &[u8]| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase();
+            assert!(!bytes.windows(2).any(is_joined), "{said}: {text}");
+            assert!(!text.contains(['{', '(', '[']), "{said}: {text}");
+            assert!(text.contains(' '), "{said}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_frequent_ones_are_sentences() {
+        let of = |error| TlsError::of(error, false).to_string();
+        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let expired = CertificateError::ExpiredContext {
+            time: at(300_000),
+            not_after: at(0),
+        };
+        for (error, text) in [
+            (
+                certificate(expired),
+                "the server's certificate has expired, 3 days ago",
+            ),
+            (
+                certificate(CertificateError::UnknownIssuer),
+                "no known authority signed the server's certificate: give the authority's \
+                 certificate, where it is to be trusted",
+            ),
+            (
+                Error::AlertReceived(AlertDescription::HandshakeFailure),
+                "the server ended TLS with the alert handshake_failure: it accepts none of the \
+                 ciphers, keys and signatures that it was offered",
+            ),
+            (
+                Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13),
+                "TLS failed: the server speaks none of the versions of TLS that it was offered",
+            ),
+            (
+                certificate(CertificateError::InvalidPurpose),
+                "the server's certificate cannot be accepted: it was not issued for servers",
+            ),
+        ] {
+            assert_eq!(of(error), text);
+        }
     }
 }

@@ -13,6 +13,7 @@
 mod error;
 mod stream;
 mod verify;
+mod words;
 
 use std::fmt;
 use std::fs;
@@ -226,7 +227,7 @@ impl TlsSettings {
     fn config(&self, provider: Arc<CryptoProvider>) -> Result<ClientConfig, TlsError> {
         let unusable = |what, error: rustls::Error| TlsError::BadSetting {
             what,
-            why: error.to_string(),
+            why: words::of_handshake(&error),
         };
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(self.version_min.versions())
@@ -259,7 +260,7 @@ impl TlsSettings {
                 .add(certificate.clone())
                 .map_err(|error| TlsError::BadSetting {
                     what: "certificate of an authority",
-                    why: error.to_string(),
+                    why: words::of_handshake(&error),
                 })?;
         }
         if self.system_roots {
