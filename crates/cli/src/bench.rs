@@ -26,15 +26,17 @@ pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
 
 /// Does the work, then prints what it measured as a line for people or for programs.
 fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    refuse_what_is_of_others(work, words)?;
+    let usual = Order::default();
     let order = Order {
         count: words.count.unwrap_or(work.count()),
         threads: words.threads,
         injection: match words.injection {
-            InjectionWord::Explicit => prony_bench::Injection::Explicit,
-            InjectionWord::Constructor => prony_bench::Injection::Constructor,
+            None | Some(InjectionWord::Explicit) => prony_bench::Injection::Explicit,
+            Some(InjectionWord::Constructor) => prony_bench::Injection::Constructor,
         },
-        priorities: words.priorities,
-        deadline: words.deadline,
+        priorities: words.priorities.unwrap_or(usual.priorities),
+        deadline: words.deadline.unwrap_or(usual.deadline),
         driver: crate::driver::chosen()?
             .parse()
             .map_err(anyhow::Error::msg)?,
@@ -64,6 +66,20 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
 
 /// Version of the line that `--json` prints.
 const SCHEMA: u32 = 1;
+
+/// What is of another work would be typed in vain: who does so expects something of it.
+fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()> {
+    for (is_given, flag, of) in [
+        (words.injection.is_some(), "--injection", Work::Start),
+        (words.priorities.is_some(), "--priorities", Work::Event),
+        (words.deadline.is_some(), "--deadline", Work::Realtime),
+    ] {
+        if is_given && work != of {
+            bail!("{flag} is of the work {of}, and means nothing to {work}: leave it out");
+        }
+    }
+    Ok(())
+}
 
 #[derive(Serialize)]
 struct Line<'a> {

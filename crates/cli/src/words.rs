@@ -270,15 +270,15 @@ pub struct BenchWords {
     /// Threads that do the whole work at the same time, each with a loop of its own
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// start: how a service comes by what it requires
-    #[arg(long, value_name = "HOW", default_value = "explicit")]
-    pub injection: InjectionWord,
-    /// event: different priorities, mixed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    pub priorities: u32,
-    /// realtime: what no run should exceed
-    #[arg(long, value_name = "T", default_value = "2ms", value_parser = duration::parse_positive)]
-    pub deadline: Nanos,
+    /// start: how a service comes by what it requires [default: explicit]
+    #[arg(long, value_name = "HOW")]
+    pub injection: Option<InjectionWord>,
+    /// event: different priorities, mixed [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub priorities: Option<u32>,
+    /// realtime: what no run should exceed [default: 2ms]
+    #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
+    pub deadline: Option<Nanos>,
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
@@ -356,24 +356,24 @@ pub struct IoWords {
     /// 64KiB; ring: 1MiB]
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub buffer: Option<u64>,
-    /// poll, epoll: one buffer for all connections, or one for each as in the original
-    #[arg(long, value_name = "WHOSE", default_value = "shared")]
-    pub buffers: BuffersWord,
-    /// ring: most buffers of the pool that all connections share
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..))]
-    pub ring_buffers: u32,
-    /// ring: how it receives
-    #[arg(long, value_name = "HOW", default_value = "multishot")]
-    pub receive: ReceiveWord,
+    /// poll, epoll: one buffer for all connections, or one for each as in the original [default: shared]
+    #[arg(long, value_name = "WHOSE")]
+    pub buffers: Option<BuffersWord>,
+    /// ring: most buffers of the pool that all connections share [default: 6]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub ring_buffers: Option<u32>,
+    /// ring: how it receives [default: multishot]
+    #[arg(long, value_name = "HOW")]
+    pub receive: Option<ReceiveWord>,
     /// Throw the body away in the kernel (MSG_TRUNC): its bytes are counted and not seen
     #[arg(long)]
     pub discard: bool,
     /// Never sleep while waiting: one core is busy throughout
     #[arg(long)]
     pub spin: bool,
-    /// Read into this many buffers in turn (readv)
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
-    pub vectored: u32,
+    /// threads, poll, epoll: read into this many buffers in turn (readv) [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub vectored: Option<u32>,
     /// Version of HTTP that is asked in; the original's is 1.0
     #[arg(long, value_name = "VERSION", default_value = "1.1")]
     pub http: HttpWord,
@@ -406,7 +406,7 @@ pub struct IoWords {
 }
 
 /// How a program learns that bytes are there.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StrategyWord {
     /// A thread for each connection
     Threads,

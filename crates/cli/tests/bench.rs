@@ -63,3 +63,29 @@ fn a_work_that_is_not_there_is_answered_with_those_that_are() {
         "{text}"
     );
 }
+
+#[test]
+fn a_flag_of_another_work_was_taken_and_did_nothing() {
+    for (words, of) in [
+        (["event", "--injection", "constructor"], "start"),
+        (["start-stop", "--injection", "explicit"], "start"),
+        (["start", "--priorities", "8"], "event"),
+        (["coroutine", "--priorities", "1"], "event"),
+        (["event", "--deadline", "2ms"], "realtime"),
+    ] {
+        let said = bench(&[&words[..], &["-n", "1"]].concat());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(2), "{words:?}: {text}");
+        let (work, flag) = (words[0], words[1]);
+        let wanted = format!("{flag} is of the work {of}, and means nothing to {work}");
+        assert!(text.contains(&wanted) && said.stdout.is_empty(), "{text}");
+    }
+    for words in [
+        ["start", "--injection", "constructor"],
+        ["event", "--priorities", "8"],
+        ["realtime", "--deadline", "1h"],
+    ] {
+        let said = bench(&[&words[..], &["-n", "20"]].concat());
+        assert_eq!(said.status.code(), Some(0), "{words:?}");
+    }
+}

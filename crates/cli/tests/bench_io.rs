@@ -123,7 +123,7 @@ fn wrong_words_are_answered_with_exit_code_2() {
         (&["io", "127.0.0.1", "80", "-b", "64KB"], "is not a size"),
         (
             &["io", "127.0.0.1", "80", "-s", "ring", "--vectored", "2"],
-            "no vectored reads",
+            "--vectored is of the strategy threads or poll or epoll",
         ),
         (&["io", "8.8.8.8", "80"], "--yes-i-own-this-host"),
         (
@@ -136,6 +136,26 @@ fn wrong_words_are_answered_with_exit_code_2() {
         let (_, err) = texts(&said);
         assert_eq!(said.status.code(), Some(2), "{err}");
         assert!(err.contains(answer), "{err}");
+    }
+}
+
+#[test]
+fn a_flag_of_another_strategy_was_taken_and_did_nothing() {
+    for (words, of) in [
+        (["poll", "--receive", "oneshot"], "ring"),
+        (["threads", "--receive", "multishot"], "ring"),
+        (["epoll", "--ring-buffers", "6"], "ring"),
+        (["threads", "--buffers", "own"], "poll or epoll"),
+        (["ring", "--buffers", "shared"], "poll or epoll"),
+        (["ring", "--vectored", "1"], "threads or poll or epoll"),
+    ] {
+        let all = [&["io", "127.0.0.1", "1", "-s"], &words[..]].concat();
+        let said = bench(&all, &[]);
+        let (out, err) = texts(&said);
+        assert_eq!(said.status.code(), Some(2), "{words:?}: {err}");
+        let (strategy, flag) = (words[0], words[1]);
+        let wanted = format!("{flag} is of the strategy {of}, and means nothing to {strategy}");
+        assert!(err.contains(&wanted) && out.is_empty(), "{err}");
     }
 }
 

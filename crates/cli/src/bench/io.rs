@@ -7,6 +7,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
+use clap::ValueEnum as _;
 use prony_bench::io::{Buffers, IoDone, IoError, IoOrder, Strategy, Version, run as download};
 use prony_engine::Receive;
 
@@ -18,6 +19,8 @@ use crate::{Ending, Streams};
 const BUFFER_BYTES: usize = 64 << 10;
 /// The same of the ring, where few large buffers cost least: each completion has its price.
 const RING_BUFFER_BYTES: usize = 1 << 20;
+/// Buffers of its pool.
+const RING_BUFFERS: u32 = 6;
 
 /// Runs `prony bench io`.
 pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -103,6 +106,35 @@ fn say(words: &IoWords, done: &IoDone, streams: &mut Streams<'_>) -> anyhow::Res
     }
 }
 
+/// What is of other strategies would be typed in vain: who does so expects something of it.
+fn refuse_what_is_of_others(words: &IoWords) -> anyhow::Result<()> {
+    use StrategyWord::{Epoll, Poll, Ring, Threads};
+    let name = |strategy: StrategyWord| {
+        let value = strategy.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    };
+    for (is_given, flag, of) in [
+        (words.buffers.is_some(), "--buffers", &[Poll, Epoll][..]),
+        (words.ring_buffers.is_some(), "--ring-buffers", &[Ring]),
+        (words.receive.is_some(), "--receive", &[Ring]),
+        (
+            words.vectored.is_some(),
+            "--vectored",
+            &[Threads, Poll, Epoll],
+        ),
+    ] {
+        if is_given && !of.contains(&words.strategy) {
+            let of: Vec<_> = of.iter().map(|&strategy| name(strategy)).collect();
+            bail!(
+                "{flag} is of the strategy {}, and means nothing to {}: leave it out",
+                of.join(" or "),
+                name(words.strategy)
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The words, checked, with nothing left to default. `variable` reads the environment.
 fn resolve(
     words: &IoWords,
@@ -133,6 +165,7 @@ fn resolve(
         None => number("TEST_PAYLOAD")?.map(|mebibytes| u64::from(mebibytes) << 20),
         given => given,
     };
+    refuse_what_is_of_others(words)?;
     Ok(IoOrder {
         path: words.path.clone(),
         version: match words.http {
@@ -148,8 +181,8 @@ fn resolve(
             StrategyWord::Ring => Strategy::Ring,
         },
         receive: match words.receive {
-            ReceiveWord::Multishot => Receive::Multishot,
-            ReceiveWord::Oneshot => Receive::OneShot,
+            None | Some(ReceiveWord::Multishot) => Receive::Multishot,
+            Some(ReceiveWord::Oneshot) => Receive::OneShot,
         },
         buffer_bytes: match words.buffer {
             Some(bytes) => usize::try_from(bytes)?,
@@ -157,11 +190,11 @@ fn resolve(
             None => BUFFER_BYTES,
         },
         buffers: match words.buffers {
-            BuffersWord::Shared => Buffers::Shared,
-            BuffersWord::Own => Buffers::Own,
+            None | Some(BuffersWord::Shared) => Buffers::Shared,
+            Some(BuffersWord::Own) => Buffers::Own,
         },
-        ring_buffers: words.ring_buffers,
-        vectored: words.vectored,
+        ring_buffers: words.ring_buffers.unwrap_or(RING_BUFFERS),
+        vectored: words.vectored.unwrap_or(1),
         discard: words.discard,
         spin: words.spin,
         payload_bytes,
