@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use scripted::tls::Secured;
 use scripted::{Ask, End, Scripted, folder, names, run, say, whole};
 
 const BODY: &[u8] = b"0123456789abcdef";
@@ -119,6 +120,8 @@ fn what_cannot_be_meant_is_said_before_anything_is_sent() {
     let (a, b) = (server.url("/1/x"), server.url("/2/x"));
     let part = server.url("/x.part");
     let up = server.url("/%2e%2e%2fx");
+    // The parser of URLs drops these without a word.
+    let (broken, tabbed) = (server.url("/a\r\nb"), server.url("/a\tb"));
     for (words, what) in [
         (vec![a.as_str(), &b], "would both be written to"),
         (vec![&a, &part], "would both be written to"),
@@ -126,6 +129,8 @@ fn what_cannot_be_meant_is_said_before_anything_is_sent() {
         (vec![&up], "leads to another folder"),
         (vec!["ftp://127.0.0.1/x"], "only http:// and https://"),
         (vec!["127.0.0.1/x"], "begin it with http://"),
+        (vec![&broken], "there is a line break in it"),
+        (vec![&tabbed], "there is a tab in it"),
         (vec!["-H", "Range: bytes=0-1", &a], "--resume"),
         (vec!["-H", "nonsense", &a], "is not a header"),
         (vec!["--checksum", "md5:x", &a], "use sha256 or sha512"),
@@ -289,6 +294,13 @@ fn codings_cookies_and_credentials_go_their_way() {
     let here = folder("around");
     let did = run(&here, &["--compressed", "-o", "-", &server.url("/coded")]);
     assert_eq!(did.out, b"hello", "{}", did.err);
+    assert!(did.err.contains("5 B (25 B on the wire) in"), "{}", did.err);
+    let did = run(&here, &["--compressed", "--json", &server.url("/coded")]);
+    let told = did.object();
+    assert_eq!(
+        (&told["bytes"], &told["received_bytes"]),
+        (&5.into(), &25.into())
+    );
     let words = [
         "--cookie-file",
         "jar",
@@ -308,6 +320,224 @@ fn codings_cookies_and_credentials_go_their_way() {
     let third = run(&here, &["-o", "-", &inside]);
     assert_eq!(third.out, b"- Basic eW91Omh1c2g= -");
     assert!(!third.err.contains("hush"), "{}", third.err);
+}
+
+#[test]
+fn user_and_header_were_both_sent_as_credentials() {
+    let server = Scripted::new(|ask: &Ask| {
+        let seen = ask.headers_of("authorization");
+        (whole("", seen.join("|").as_bytes()), End::Close)
+    });
+    let (here, url) = (folder("one"), server.url("/x"));
+    let inside = url.replace("http://", "http://you:hush@");
+    for (words, seen) in [
+        (
+            vec!["-u", "me:secret", "-H", "authorization: Own", &url],
+            "Own",
+        ),
+        (vec!["-H", "Authorization: Own", &inside], "Own"),
+        (vec!["-u", "me:secret", &inside], "Basic eW91Omh1c2g="),
+    ] {
+        let did = run(&here, &[&["-o", "-"], &words[..]].concat());
+        assert_eq!(String::from_utf8_lossy(&did.out), seen, "{words:?}");
+    }
+}
+
+#[test]
+fn a_locations_own_credentials_lost_to_those_before() {
+    let server = Scripted::new(|ask: &Ask| {
+        let seen = ask.headers_of("authorization");
+        let host = ask.header("host").unwrap_or_default();
+        match ask.path.as_str() {
+            "/with" => {
+                let to = format!("Location: http://you:hush@{host}/x\r\n");
+                (say("302 Found", &to, b""), End::Close)
+            }
+            "/without" => (say("302 Found", "Location: /x\r\n", b""), End::Close),
+            _ => (whole("", seen.join("|").as_bytes()), End::Close),
+        }
+    });
+    let here = folder("location");
+    for (path, seen) in [
+        ("/with", "Basic eW91Omh1c2g="),
+        ("/without", "Basic bWU6c2VjcmV0"),
+    ] {
+        let url = server.url(path);
+        let inside = url.replace("http://", "http://me:secret@");
+        for words in [vec!["-u", "me:secret", &url], vec![&inside]] {
+            let did = run(&here, &[&["-o", "-"], &words[..]].concat());
+            assert_eq!(String::from_utf8_lossy(&did.out), seen, "{words:?}");
+            assert!(!did.err.contains("hush"), "{}", did.err);
+        }
+    }
+}
+
+#[test]
+fn heads_that_curl_takes_were_refused() {
+    let server = Scripted::new(|ask: &Ask| match ask.path.as_str() {
+        "/folded" => (
+            whole("Content-Type: text/plain;\r\n charset=utf-8\r\n", BODY),
+            End::Close,
+        ),
+        "/many" => (whole(&"X: y\r\n".repeat(4_000), BODY), End::Close),
+        "/long" => (
+            whole(&format!("X: {}\r\n", "y".repeat(250_000)), BODY),
+            End::Close,
+        ),
+        _ => {
+            let hints = b"HTTP/1.1 103 Early Hints\r\n\r\n".repeat(500);
+            ([hints, whole("", BODY)].concat(), End::Close)
+        }
+    });
+    let here = folder("heads");
+    for path in ["/folded", "/many", "/long", "/hints"] {
+        let did = run(&here, &["-o", "-", &server.url(path)]);
+        assert_eq!(
+            (did.code, &did.out[..]),
+            (Some(0), BODY),
+            "{path}: {}",
+            did.err
+        );
+    }
+}
+
+#[test]
+fn a_rate_is_kept_to() {
+    let body = vec![b'x'; 4_000];
+    let server = Scripted::new(move |_| (whole("", &body), End::Close));
+    let here = folder("rate");
+    let did = run(
+        &here,
+        &["--limit-rate", "16KiB", "--json", &server.url("/x")],
+    );
+    let told = did.object();
+    assert_eq!(told["bytes"], 4_000, "{}", did.err);
+    // It never waits for less than what the rate asks for.
+    let least_ns = 4_000 * 1_000_000_000_u64 / (16 << 10);
+    assert!(told["took_ns"].as_u64() >= Some(least_ns), "{told}");
+}
+
+#[test]
+fn redirects_are_followed_as_often_as_asked() {
+    let server = Scripted::new(|ask: &Ask| match ask.path.as_str() {
+        "/3" => (whole("", BODY), End::Close),
+        path => {
+            let next: u32 = path[1..].parse::<u32>().expect("a number") + 1;
+            (
+                say("302 Found", &format!("Location: /{next}\r\n"), b""),
+                End::Close,
+            )
+        }
+    });
+    let (here, url) = (folder("redirects"), server.url("/0"));
+    let did = run(&here, &["--redirects", "3", "-o", "-", &url]);
+    assert_eq!((did.code, &did.out[..]), (Some(0), BODY), "{}", did.err);
+    let did = run(&here, &["--redirects", "2", "-o", "-", &url]);
+    assert_eq!(did.code, Some(1));
+    assert!(
+        did.err.contains("more than 2 redirects in a row"),
+        "{}",
+        did.err
+    );
+}
+
+#[test]
+fn a_connection_has_its_own_time() {
+    // Who speaks TLS waits for an answer that this server has not to give.
+    let server = Scripted::new(|_| (Vec::new(), End::Stall));
+    let url = server.url("/x").replace("http://", "https://");
+    let did = run(
+        &folder("connect"),
+        &["--connect-timeout", "50ms", "--json", &url],
+    );
+    assert_eq!(did.code, Some(1));
+    let error = &did.object()["error"];
+    assert_eq!(
+        (&error["kind"], &error["phase"]),
+        (&"timed_out".into(), &"tls".into())
+    );
+    assert!(
+        did.err.contains("50.0ms that connect_timeout allows"),
+        "{}",
+        did.err
+    );
+}
+
+#[test]
+fn certificates_are_asked_for_and_shown() {
+    let here = folder("certificates");
+    let server = Secured::new(&here, true);
+    let base = ["--http1.1", "--cacert", "ca.pem", "-o", "-", &server.url];
+    let did = run(&here, &base);
+    assert_eq!(did.code, Some(1));
+    let wanted = "the server wants a certificate of the client, and none was given";
+    assert!(did.err.contains(wanted), "{}", did.err);
+    let shown = [&base[..], &["--cert", "client.pem", "--key", "client.key"]].concat();
+    let did = run(&here, &shown);
+    assert_eq!(
+        (did.code, &did.out[..]),
+        (Some(0), &b"hello"[..]),
+        "{}",
+        did.err
+    );
+    for words in [
+        ["--cert", "client.pem", "--http1.1"],
+        ["--key", "client.key", "--http1.1"],
+    ] {
+        let did = run(&here, &[&words[..], &[&server.url]].concat());
+        assert_eq!(
+            did.code,
+            Some(2),
+            "one is of no use without the other: {}",
+            did.err
+        );
+    }
+    let wrong = ["--cert", "client.key", "--key", "client.pem", &server.url];
+    let did = run(&here, &wrong);
+    assert_eq!(did.code, Some(2));
+    assert!(
+        did.err.contains("--cert client.key --key client.pem"),
+        "{}",
+        did.err
+    );
+}
+
+#[test]
+fn whoever_answers_is_taken_where_that_is_asked_for_by_name() {
+    let here = folder("danger");
+    let server = Secured::new(&here, false);
+    let did = run(&here, &["--http1.1", "-o", "-", &server.url]);
+    assert_eq!(did.code, Some(1));
+    assert!(
+        did.err
+            .contains("no known authority signed the server's certificate"),
+        "{}",
+        did.err
+    );
+    let danger = "--danger-accept-invalid-certificates";
+    let did = run(&here, &["--http1.1", danger, "-o", "-", &server.url]);
+    assert_eq!(
+        (did.code, &did.out[..]),
+        (Some(0), &b"hello"[..]),
+        "{}",
+        did.err
+    );
+    // It has HTTP/2 to offer, which it does not speak: who takes it hears nothing it knows.
+    let did = run(
+        &here,
+        &[danger, "--connect-timeout", "5s", "-o", "-", &server.url],
+    );
+    assert_eq!(did.code, Some(1), "{}", did.err);
+    assert_eq!(*server.agreed.lock().expect("no panic"), ["http/1.1", "h2"]);
+}
+
+#[test]
+fn http2_is_spoken_unasked_where_nothing_else_is_to_be() {
+    let server = good();
+    let did = run(&folder("http2"), &["--http2", "-o", "-", &server.url("/x")]);
+    assert_eq!(did.code, Some(1), "{}", did.err);
+    // The line with which HTTP/2 begins, PRI * HTTP/2.0.
+    assert_eq!(server.asked(), ["*"]);
 }
 
 #[test]

@@ -54,7 +54,8 @@ pub struct Told {
     pub bytes: u64,
     /// Bytes that an earlier run had left.
     pub resumed_from: u64,
-    /// Bytes that came in this run.
+    /// Bytes of bodies that came in this run, as they were sent: before a coding of
+    /// --compressed was undone.
     pub received: u64,
     /// What the file hashes to.
     pub sum: Option<(Algorithm, String)>,
@@ -273,16 +274,20 @@ impl Work {
             ..
         } = &self.own;
         let mut request = client.get(job.url.as_str());
-        let has_user = !job.url.username().is_empty() || job.url.password().is_some();
+        let is_given = |wanted: &str| {
+            let mut names = options.headers.iter().map(|(name, _)| name);
+            names.any(|name| name.eq_ignore_ascii_case(wanted))
+        };
+        let has_user = !job.url.username().is_empty()
+            || job.url.password().is_some()
+            || is_given("authorization");
         if let Some((user, password)) = options.user.as_ref().filter(|_| !has_user) {
             request = request.basic_auth(user, password);
         }
         for (name, value) in &options.headers {
             request = request.header(name, value);
         }
-        let own_codings =
-            |(name, _): &(String, String)| name.eq_ignore_ascii_case("accept-encoding");
-        if !options.compressed && !options.headers.iter().any(own_codings) {
+        if !options.compressed && !is_given("accept-encoding") {
             request = request.header("accept-encoding", "identity");
         }
         if let (Asked::From { offset, .. }, Some(mark)) = (asked, mark) {
@@ -389,7 +394,20 @@ impl Work {
 
     async fn body(&mut self, response: &mut Response) -> Result<(), Fault> {
         let began = self.own.handle.now();
-        let mut came = 0;
+        let before = self.told.received;
+        let ended = self.pieces(response, (began, before)).await;
+        // What came of a coding without anything to write, too.
+        self.told.received = before + response.received_bytes();
+        ended?;
+        self.told.timing = Some(response.timing());
+        Ok(())
+    }
+
+    async fn pieces(
+        &mut self,
+        response: &mut Response,
+        (began, before): (Instant, u64),
+    ) -> Result<(), Fault> {
         while let Some(piece) = response.chunk().await? {
             let Some(output) = &mut self.output else {
                 break;
@@ -402,16 +420,15 @@ impl Work {
             if let Some(sum) = &mut self.sum {
                 sum.update(piece);
             }
-            came += piece.len() as u64;
-            self.told.received += piece.len() as u64;
             self.own.live.bytes.set(output.written());
+            let came = response.received_bytes();
+            self.told.received = before + came;
             if let Some(rate) = self.own.options.rate_max {
                 // At this rate, so many bytes have come by then.
                 let due = came as f64 / rate as f64 * 1e9;
                 self.own.handle.sleep_until(began + Nanos(due as u64)).await;
             }
         }
-        self.told.timing = Some(response.timing());
         Ok(())
     }
 

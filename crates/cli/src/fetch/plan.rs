@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use prony_base::Nanos;
+use prony_http::client::stray_control;
 use url::Url;
 
 use super::checksum::Checksum;
@@ -146,6 +147,10 @@ fn listed(path: &Path) -> anyhow::Result<Vec<String>> {
 
 fn job(text: &str, words: &FetchWords) -> anyhow::Result<Job> {
     let wrong = |why: &dyn std::fmt::Display| anyhow!("`{text}` cannot be fetched: {why}");
+    if let Some(why) = stray_control(text) {
+        let shown = text.escape_debug();
+        bail!("`{shown}` cannot be fetched: {why}");
+    }
     let url = Url::parse(text).map_err(|error| match error {
         url::ParseError::RelativeUrlWithoutBase => wrong(&"begin it with http:// or https://"),
         other => wrong(&other),

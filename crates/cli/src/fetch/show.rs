@@ -126,7 +126,7 @@ impl<'s, 'a> Show<'s, 'a> {
     }
 }
 
-/// Bytes a second that came, in this run.
+/// Bytes a second that came on the wire, in this run.
 fn rate(told: &Told) -> f64 {
     match told.took {
         Nanos::ZERO => 0.0,
@@ -140,9 +140,10 @@ fn line(job: &Job, told: &Told) -> String {
         None => "standard output".to_owned(),
     };
     let mut text = format!(
-        "{} -> {to}: {} in {}, {}/s",
+        "{} -> {to}: {}{} in {}, {}/s",
         job.shown,
         BinaryBytes(told.bytes),
+        on_the_wire(told),
         told.took,
         BinaryBytes(rate(told) as u64)
     );
@@ -155,6 +156,14 @@ fn line(job: &Job, told: &Told) -> String {
     text.push('\n');
     notes(&mut text, told);
     text
+}
+
+/// What the body took on the wire, where that is not what the file has.
+fn on_the_wire(told: &Told) -> String {
+    match told.received == told.bytes - told.resumed_from.min(told.bytes) {
+        true => String::new(),
+        false => format!(" ({} on the wire)", BinaryBytes(told.received)),
+    }
 }
 
 fn notes(text: &mut String, told: &Told) {

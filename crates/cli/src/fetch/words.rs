@@ -69,13 +69,13 @@ pub struct FetchWords {
     /// Fail where a file has more bytes: 200MiB, 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub max_bytes: Option<u64>,
-    /// Take at most so many bytes a second of each file: 512KiB
+    /// Take at most so many bytes a second of each file, as they come: 512KiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub limit_rate: Option<u64>,
     /// Send a header line, as `Name: value`; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub headers: Vec<String>,
-    /// User and password, as USER:PASSWORD; those of a URL go first
+    /// User and password, as USER:PASSWORD; those of a URL go first, and a header Authorization before both
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub user: Option<String>,
     /// Go through this proxy; `env` takes those that the environment names (https_proxy, no_proxy)
@@ -108,7 +108,8 @@ pub struct FetchWords {
     /// Follow so many redirects in a row
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=100))]
     pub redirects: u32,
-    /// Ask for gzip, br or zstd on the way, and write what comes out of it
+    /// Ask for gzip, br or zstd on the way, and write what comes out of it. Sizes are then told twice: of the file,
+    /// and of what came on the wire
     #[arg(long)]
     pub compressed: bool,
     /// Send the cookies of this file, and keep there what servers set; in the format of curl

@@ -1,7 +1,8 @@
 //! A server over plain sockets that answers as a test tells it, one request a connection.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::collections::HashMap;
+pub mod tls;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,12 +18,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A request.
 pub struct Ask {
     pub path: String,
-    headers: HashMap<String, String>,
+    /// Names in small letters.
+    headers: Vec<(String, String)>,
 }
 
 impl Ask {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).map(String::as_str)
+        self.headers_of(name).first().copied()
+    }
+
+    pub fn headers_of(&self, name: &str) -> Vec<&str> {
+        let lines = self.headers.iter().filter(|line| line.0 == name);
+        lines.map(|line| line.1.as_str()).collect()
     }
 }
 
@@ -172,6 +179,12 @@ impl Did {
         lines
             .map(|line| serde_json::from_str(line).expect("JSON"))
             .collect()
+    }
+
+    /// The only one.
+    pub fn object(&self) -> serde_json::Value {
+        let [object] = <[_; 1]>::try_from(self.objects()).expect("one object");
+        object
     }
 
     /// Phase and kind of the one error, as --json has it.
