@@ -1,11 +1,126 @@
-//! What README.md shows is true: its commands are ones that the program takes,
-//! its files are there, and its excerpts stand word for word in the documents
-//! that they are from.
+//! What README.md shows is true: its commands run, its files are there, and its excerpts stand
+//! word for word in the documents that they are from, which belong to the experiments as they
+//! are. The commands in `docs` are ones that the program takes.
+
+mod common;
+mod server;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
 use clap::Parser as _;
+use common::Ended;
 use prony_cli::words::Words;
+use prony_lab::cap::Limits;
+use prony_lab::experiment::Experiment;
+use prony_lab::plan::{self, Facts, KernelSetting};
+use prony_lab::subject::{self, Subject};
+
+/// Commands of README that are not run here, each with what runs it, or what it is made of.
+const NOT_RUN: [(&str, &str); 1] = [("./test", "runs this test")];
+
+/// What stands for a command of README because the whole of it takes minutes: one cell of an
+/// experiment, or less of the same. What is not here runs as it stands.
+const SHORTER: [(&str, &str); 15] = [
+    (
+        "./prony run experiments/ping.toml --quick",
+        "./prony run experiments/ping.toml --quick --blocks 1 --only 'rust/prony ping c=2 services=off'",
+    ),
+    (
+        "./prony run experiments/own-server.toml",
+        "./prony run experiments/own-server.toml --quick --blocks 1",
+    ),
+    (
+        "./prony run experiments/ping.toml --only rust/axum --blocks 12 --seed 7",
+        "./prony run experiments/ping.toml --only 'rust/prony hello c=400' --blocks 1 --seed 7 --quick",
+    ),
+    (
+        "./prony run experiments/ping.toml --quick --resume runs/ping-001",
+        "./prony run experiments/ping.toml --quick --resume runs/ping-001 --blocks 1 --only 'rust/prony ping c=2 services=off'",
+    ),
+    (
+        "./prony load -c 100 -t 1 -d 10s --latency http://127.0.0.1:8080/hello",
+        "./prony load -c 100 -t 1 -d 1s --latency http://127.0.0.1:8080/hello",
+    ),
+    (
+        "./prony load -n 100000 --method POST --body '{\"sequence\":2}' -H 'Content-Type: application/json' --json - http://127.0.0.1:8080/ping",
+        "./prony load -n 1000 --method POST --body '{\"sequence\":2}' -H 'Content-Type: application/json' --json - http://127.0.0.1:8080/ping",
+    ),
+    (
+        "./prony run experiments/ichor-runtime.toml --quick",
+        "./prony run experiments/ichor-runtime.toml --quick --only 'rust/prony start n=10000 allocator=std threads=1'",
+    ),
+    (
+        "./prony run experiments/realtime.toml --only \"*throttle=-1*\"",
+        "./prony run experiments/realtime.toml --only \"rust/prony*throttle=-1*\" --quick --blocks 1",
+    ),
+    (
+        "./prony run experiments/lift.toml --quick",
+        "./prony run experiments/lift.toml --quick --only 'rust/prony-load c1-t1-s1 *'",
+    ),
+    (
+        "./prony run experiments/haiku-net-bench.toml --quick",
+        "./prony run experiments/haiku-net-bench.toml --quick --only 'ring prony *'",
+    ),
+    (
+        "./prony serve --port 8080 --payload 200MiB",
+        "./prony serve --port 8080 --payload 2MiB",
+    ),
+    (
+        "./prony bench client http://127.0.0.1:8080/hello 5 10 1",
+        "./prony bench client http://127.0.0.1:8080/hello 1 10 1",
+    ),
+    // Each of its subjects takes minutes to build; subjects.rs builds them and holds them to their
+    // contract, and lab/tests/faults/services.rs runs such trials.
+    (
+        "./prony run experiments/clicky.toml --quick",
+        "./prony run experiments/clicky.toml --quick --dry-run",
+    ),
+    (
+        "./prony load -c 100 -d 10 --seconds seconds.log http://127.0.0.1:8080/hello",
+        "./prony load -c 100 -d 5 --seconds seconds.log http://127.0.0.1:8080/hello",
+    ),
+    (
+        "./prony run experiments/nibiru.toml --quick",
+        "./prony run experiments/nibiru.toml --quick --only 'lua/prony-host hello c=1'",
+    ),
+];
+
+/// Parts of commands and what they need of a machine.
+const NEEDS: [(&str, Need); 5] = [
+    ("own-server.toml", Need::Program("python3")),
+    ("lift.toml", Need::Program("nginx")),
+    ("realtime.toml", Need::Setting("kernel.sched_rt_runtime_us")),
+    ("--strategy ring", Need::Ring),
+    ("'ring prony", Need::Ring),
+];
+
+enum Need {
+    Program(&'static str),
+    /// A kernel setting that may be written.
+    Setting(&'static str),
+    Ring,
+}
+
+impl Need {
+    /// Whether it is there; what is not has been said.
+    fn is_met(&self) -> bool {
+        match self {
+            Need::Program(name) => prony_testkit::need(name).is_some(),
+            Need::Setting(name) => {
+                let writable = prony_lab::sysctl::is_writable(name);
+                if !writable {
+                    prony_testkit::skip(&format!("{name} may not be written here"));
+                }
+                writable
+            }
+            Need::Ring => server::drivers().contains(&"ring"),
+        }
+    }
+}
 
 fn readme() -> String {
     fs::read_to_string(prony_testkit::root().join("README.md")).expect("README.md")
@@ -22,20 +137,169 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// Splits as a shell does: words, `'…'`, and `#` for a comment.
+/// Splits as a shell does: words, `'…'`, `"…"`, and `#` for a comment.
 fn words(line: &str) -> Vec<String> {
     let mut found = vec![String::new()];
-    let mut quoted = false;
+    let mut quote = None;
     for c in line.chars() {
         match c {
-            '\'' => quoted = !quoted,
-            '#' if !quoted => break,
-            ' ' if !quoted => found.push(String::new()),
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            c if quote == Some(c) => quote = None,
+            '#' if quote.is_none() => break,
+            ' ' if quote.is_none() => found.push(String::new()),
             other => found.last_mut().expect("a word").push(other),
         }
     }
     found.retain(|word| !word.is_empty());
     found
+}
+
+/// A folder in which README's commands can be typed as they stand, and change nothing here.
+struct Desk {
+    folder: PathBuf,
+    /// The server that was started last, and its port.
+    server: Option<(Ended, u16)>,
+}
+
+impl Desk {
+    fn new() -> Desk {
+        let (folder, root) = (common::folder("readme"), prony_testkit::root());
+        for name in ["experiments", "examples"] {
+            symlink(root.join(name), folder.join(name)).expect("a link");
+        }
+        symlink(common::PRONY, folder.join("prony")).expect("a link");
+        // A log is written into its document.
+        let log = Path::new("docs/documents/nibiru.md");
+        fs::create_dir_all(folder.join("docs/documents")).expect("a folder");
+        fs::copy(root.join(log), folder.join(log)).expect("a copy");
+        Desk {
+            folder,
+            server: None,
+        }
+    }
+
+    fn shell(&self, line: &str) -> Command {
+        // What is still there after this long hangs.
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "300", "sh", "-c", &format!("exec {line}")]);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .current_dir(&self.folder)
+            .env("PATH", format!("{path}:/usr/sbin"))
+            .env("PRONY_HOME", prony_testkit::root())
+            .env("PRONY_CACHE", self.folder.join("cache"))
+            .env_remove("PRONY_DRIVER");
+        command
+    }
+
+    /// Ends the last server and starts another, which listens when this returns.
+    fn serve(&mut self, line: &str) {
+        self.server = None;
+        let mut command = self.shell(line);
+        let mut server = Ended::start(command.stdout(Stdio::piped()));
+        let out = BufReader::new(server.0.stdout.take().expect("its output"));
+        let mut said = out.lines().map_while(Result::ok);
+        let url = said.find(|line| line.contains("listening on http://"));
+        let port = url.and_then(|url| url.rsplit(':').next()?.trim().parse().ok());
+        let port = port.unwrap_or_else(|| panic!("{line}: it does not listen"));
+        assert!(!common::get(port, "/").is_empty(), "{line}: it answers");
+        self.server = Some((server, port));
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let port = self.server.as_ref().map(|(_, port)| *port);
+        let line = match port {
+            Some(port) => line
+                .replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"))
+                .replace("127.0.0.1 8080", &format!("127.0.0.1 {port}")),
+            None => line.to_owned(),
+        };
+        self.shell(&line).output().expect("it starts")
+    }
+}
+
+/// The command of a line of README, without its comment.
+fn command_of(line: &str) -> &str {
+    line.split("  #").next().unwrap_or_default().trim()
+}
+
+#[test]
+fn its_commands_run() {
+    let text = readme();
+    let lines = blocks(&text, "sh");
+    let commands: Vec<&str> = lines.iter().map(|line| command_of(line)).collect();
+    let tables = SHORTER.iter().chain(&NOT_RUN);
+    for (command, _) in tables {
+        assert!(commands.contains(command), "README has no `{command}`");
+    }
+    let mut desk = Desk::new();
+    let mut ran = 0;
+    for command in commands {
+        if NOT_RUN.iter().any(|&(name, _)| name == command) {
+            continue;
+        }
+        let shorter = SHORTER.iter().find(|&&(long, _)| long == command);
+        let line = shorter.map_or(command, |&(_, short)| short);
+        let mut needs = NEEDS.iter().filter(|(part, _)| line.contains(part));
+        if !needs.all(|(_, need)| need.is_met()) {
+            continue;
+        }
+        ran += 1;
+        if line.starts_with("./prony serve") {
+            desk.serve(&line.replace("--port 8080", "--port 0"));
+        } else if line.starts_with("./prony host") {
+            desk.serve(&format!("{line} 0"));
+        } else {
+            let output = desk.run(line);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{line}\n{said}");
+        }
+    }
+    assert!(ran >= 15, "its commands were found");
+    let fetched = fs::metadata(desk.folder.join("payload")).expect("what was fetched");
+    assert_eq!(fetched.len(), 2 << 20);
+    let log = fs::read_to_string(desk.folder.join("docs/documents/nibiru.md")).expect("the log");
+    let before = prony_testkit::root().join("docs/documents/nibiru.md");
+    let before = fs::read_to_string(before).expect("the log");
+    assert!(log.len() > before.len(), "an entry was added");
+    drop(desk.server.take());
+    fs::remove_dir_all(&desk.folder).expect("it can go");
+}
+
+/// Programs in blocks of `docs` that are not `prony`, with what runs them.
+const OTHERS: [(&str, &str); 2] = [
+    ("pip", "python/test installs the wheel"),
+    ("prony-wsgi", "python/tests drives its command line"),
+];
+
+#[test]
+fn the_commands_in_docs_are_ones_that_the_program_takes() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    let docs = fs::read_dir(prony_testkit::root().join("docs")).expect("docs");
+    for path in docs.flatten().map(|entry| entry.path()) {
+        if path.extension().is_none_or(|extension| extension != "md") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("text");
+        for line in blocks(&text, "sh") {
+            let words = words(line.split(['|', '>']).next().unwrap_or_default());
+            let Some((program, rest)) = words.split_first() else {
+                continue;
+            };
+            if OTHERS.iter().any(|(other, _)| other == program) {
+                continue;
+            }
+            seen += 1;
+            let rest = rest.iter().map(String::as_str);
+            let parsed = Words::try_parse_from(std::iter::once("prony").chain(rest));
+            let is_prony = ["prony", "./prony"].contains(&program.as_str());
+            if !is_prony || parsed.is_err() {
+                wrong.push(format!("{}: {line}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen >= 10, "only {seen} commands were found");
 }
 
 #[test]
@@ -74,7 +338,10 @@ fn its_excerpts_stand_in_their_documents() {
     let text = readme();
     let mut rows = 0;
     for part in text.split("<!-- excerpt: ").skip(1) {
-        let (name, rest) = part.split_once(" -->").expect("the name of a document");
+        let (comment, rest) = part.split_once(" -->").expect("what it is from");
+        let (name, of) = comment
+            .split_once(" of ")
+            .expect("`DOCUMENT of EXPERIMENT`");
         let excerpt = rest.split("<!-- /excerpt -->").next().expect("its end");
         let document = fs::read_to_string(prony_testkit::root().join(name)).expect(name);
         for line in excerpt.lines().filter(|line| !line.is_empty()) {
@@ -84,8 +351,132 @@ fn its_excerpts_stand_in_their_documents() {
             );
             rows += 1;
         }
+        let told = Told::by(&document).expect("a document of one run");
+        let plan = told.plan.map(|plan| format!(", plan {plan}"));
+        let wanted = format!("{}{}", told.experiment, plan.unwrap_or_default());
+        assert_eq!(of, wanted, "which experiment the excerpt of {name} is of");
+        let is_older = OLDER.iter().any(|&(older, _)| older == name);
+        assert_eq!(
+            text.contains("older than its experiment"),
+            is_older,
+            "README says so where {name} is older, and only there"
+        );
     }
     assert!(rows > 10, "a table was found");
+}
+
+/// Documents that are older than their experiments, each with the reason. They are to be made
+/// again on an idle machine, by the command that stands in each.
+const OLDER: [(&str, &str); 2] = [
+    (
+        "docs/documents/ping-quick.md",
+        "the experiment has got the setting `services` since",
+    ),
+    (
+        "docs/documents/realtime.md",
+        "the experiment's description has changed since",
+    ),
+];
+/// Documents of many runs.
+const LOGS: [&str; 1] = ["docs/documents/nibiru.md"];
+
+/// What a document says of where it comes from.
+struct Told<'a> {
+    experiment: &'a str,
+    sha256: &'a str,
+    /// Those of older Pronys do not say it.
+    plan: Option<&'a str>,
+    /// The command that makes it again, without `prony`.
+    command: &'a str,
+}
+
+impl<'a> Told<'a> {
+    fn by(document: &'a str) -> Option<Told<'a>> {
+        let after = |start: &str| document.lines().find_map(|line| line.strip_prefix(start));
+        let fact = |name: &str| {
+            let value = after(name)?.strip_prefix(": `")?;
+            value.strip_suffix('`')
+        };
+        Some(Told {
+            experiment: fact("- experiment")?,
+            sha256: fact("- its SHA-256")?,
+            plan: fact("- plan"),
+            command: after("prony run ")?,
+        })
+    }
+
+    /// Whether the experiment and what Prony makes of it are the same as then.
+    fn is_as_it_is_now(&self) -> bool {
+        let root = prony_testkit::root();
+        let experiment = Experiment::load(&root.join(self.experiment)).expect("an experiment");
+        let words = words(&format!("prony run {}", self.command));
+        let Ok(Words {
+            command: prony_cli::words::Command::Run(words),
+            ..
+        }) = Words::try_parse_from(words)
+        else {
+            panic!("`{}` is what `prony run` takes", self.command);
+        };
+        let subjects = subject::load_all(&experiment, &root.join("subjects"));
+        let subjects = subjects.unwrap_or_else(|wrong| panic!("{}", wrong.len()));
+        let options = plan::Options {
+            quick: words.quick,
+            only: words.only.clone(),
+            blocks: words.blocks,
+            seed: words.seed,
+            duration: words.duration,
+            ..plan::Options::default()
+        };
+        let facts = all_there(&experiment, &subjects);
+        let plan = plan::plan(&experiment, &subjects, &facts, &options).expect("a plan");
+        let same = |told: &str| told == prony_report::plan_hash(&plan);
+        self.sha256 == experiment.sha256 && self.plan.is_none_or(same)
+    }
+}
+
+/// A machine with two cores that lacks nothing.
+fn all_there(experiment: &Experiment, subjects: &[Subject]) -> Facts {
+    let settings = experiment.settings.iter().filter_map(|s| s.sysctl.clone());
+    let writable = KernelSetting {
+        value: String::new(),
+        writable: true,
+    };
+    let needs = || subjects.iter().map(|subject| &subject.needs);
+    Facts {
+        cores: vec![vec![0], vec![1]],
+        commands: needs().flat_map(|n| n.commands.clone()).collect(),
+        files: needs().flat_map(|n| n.files.clone()).collect(),
+        limits: Limits::example(),
+        kernel: settings.map(|name| (name, writable.clone())).collect(),
+        ..Facts::default()
+    }
+}
+
+#[test]
+fn documents_are_of_experiments_as_they_are_now() {
+    let root = prony_testkit::root();
+    let mut seen = 0;
+    for entry in fs::read_dir(root.join("docs/documents"))
+        .expect("documents")
+        .flatten()
+    {
+        let name = format!("docs/documents/{}", entry.file_name().to_string_lossy());
+        if !name.ends_with(".md") || LOGS.contains(&name.as_str()) {
+            continue;
+        }
+        let document = fs::read_to_string(entry.path()).expect("text");
+        let told = Told::by(&document).unwrap_or_else(|| panic!("{name} says where it is from"));
+        let is_older = OLDER.iter().any(|&(older, _)| older == name);
+        assert_eq!(
+            told.is_as_it_is_now(),
+            !is_older,
+            "whether {name} is of {} as it is now; where it is older: `prony run {}`, or else take it off the list here",
+            told.experiment,
+            told.command
+        );
+        seen += 1;
+    }
+    assert!(seen >= 5, "the documents were found");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod markdown;
 mod notes;
 mod numbers;
 mod part;
+mod plan_hash;
 mod plots;
 mod programs;
 mod render;
@@ -41,6 +42,7 @@ use std::collections::BTreeMap;
 
 use prony_record::{Environment, Histogram, Plan, Trial};
 
+pub use plan_hash::plan_hash;
 pub use plots::Plot;
 pub use render::{plot_svg, render};
 

@@ -429,8 +429,12 @@ pub fn repeat(run: &Run) -> Repeat {
     let mut facts = vec![
         fact("experiment", plan.experiment.clone()),
         fact("its SHA-256", plan.experiment_sha256.clone()),
+        fact("plan", crate::plan_hash(plan)),
         fact("seed", plan.seed.to_string()),
     ];
+    if plan.experiment_sha256.is_empty() {
+        facts.retain(|fact| fact.name != "plan");
+    }
     facts.retain(|fact| !fact.value.is_empty());
     Repeat {
         command: words.join(" "),

@@ -481,6 +481,28 @@ fn a_load_average_is_read_as_the_scripts_write_it() {
     assert_eq!(load_average("| no | average |"), None);
 }
 
+/// How large the binary is, `.ci/release` holds; this holds what made it five times as large.
+#[test]
+fn the_release_binary_carried_line_tables() {
+    let manifest = prony_testkit::root().join("Cargo.toml");
+    let text = fs::read_to_string(manifest).expect("the workspace's manifest");
+    let (_, profile) = text
+        .split_once("[profile.release]\n")
+        .expect("the profile that is released");
+    let profile = profile.split("\n[").next().unwrap_or_default();
+    let strips = [
+        "strip = \"debuginfo\"",
+        "strip = \"symbols\"",
+        "strip = true",
+    ];
+    assert!(
+        profile.lines().any(|line| strips.contains(&line)),
+        "{profile}"
+    );
+    let debug = profile.lines().find(|line| line.starts_with("debug ="));
+    assert_eq!(debug, None);
+}
+
 #[test]
 fn links_between_documents_lead_somewhere() {
     let root = prony_testkit::root();
