@@ -203,14 +203,17 @@ fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     if orphaned && alone {
         supervisor.kill()?;
     }
+    // Before its descendants are collected, or its status would be with theirs.
+    let ended = if orphaned {
+        None
+    } else {
+        Some(supervisor.wait()?)
+    };
     if !alone {
         launch::kill_descendants(KILL_ROUNDS_MAX);
     }
-    if orphaned {
-        return Ok(ExitCode::FAILURE);
-    }
-    let status = supervisor.wait()?;
-    Ok(ExitCode::from(u8::from(!status.success())))
+    let well = ended.is_some_and(|status| status.success());
+    Ok(ExitCode::from(u8::from(!well)))
 }
 
 /// Gives the supervisor its order and passes on what the parent says, until the

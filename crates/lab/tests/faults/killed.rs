@@ -1,10 +1,22 @@
-//! Any process of a trial is killed at any moment: there is a result and nobody is left.
+//! Any process of a trial is killed at any moment: there is a result, it says so, and nobody
+//! is left.
+//!
+//! When somebody was killed is told by the machine's clock, and what the trial did then by its
+//! own record, so that a machine that is slow at either changes no verdict:
+//!
+//! | killed | before the window's end | when the trial stopped already |
+//! |---|---|---|
+//! | the subject, a service around it, the generator | failed, and says who was killed | measured |
+//! | guard, supervisor | failed: there was no report yet | either: the report may be out |
+//!
+//! Between the two, while what is in flight is answered, it is either: whoever is killed then
+//! may be done.
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use prony_base::Random;
-use prony_record::{Exit, Outcome, Phase, Role, Trial};
+use prony_base::{Random, clock};
+use prony_record::{Exit, Outcome, Phase, Plan, Role, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::services;
@@ -12,6 +24,10 @@ use crate::stage::{Isolation, Stage, good, plan};
 
 /// Longest moment at which a process is killed: a little longer than a trial.
 const LATEST_MS: u64 = 900;
+/// What a trial's own clock, which is written in milliseconds, may be off by.
+const CLOCK_MS: u64 = 20;
+/// Tries to kill somebody before the window's end, on a machine that others use, too.
+const EARLY_TRIES: u32 = 50;
 /// Longest that a run of one trial may take, whoever was killed.
 const RUN_MAX: Duration = Duration::from_secs(60);
 
@@ -32,68 +48,157 @@ const VICTIMS: [Victim; 4] = [
     Victim::Supervisor,
 ];
 
-/// `PRONY_KILLS` kills, else 8, or 50 in the long tier; one trial each.
+impl Victim {
+    fn find(self, processes: &[(u32, String)]) -> Option<u32> {
+        let of = |word: &'static str| {
+            let found = processes
+                .iter()
+                .filter(move |(_, text)| text.contains(word));
+            found.map(|&(pid, _)| pid)
+        };
+        match self {
+            Victim::Subject => of("python3").next(),
+            Victim::Generator => of("__generate").next(),
+            Victim::Guard => of("__supervise").min(),
+            // The guard is there first, and starts it.
+            Victim::Supervisor => of("__supervise")
+                .max()
+                .filter(|_| of("__supervise").count() > 1),
+        }
+    }
+
+    /// What a failed trial says of who was killed.
+    fn says(self) -> &'static str {
+        match self {
+            Victim::Subject => "the subject",
+            Victim::Generator => "the generator ended without a result",
+            Victim::Guard | Victim::Supervisor => "the supervisor ended without a result",
+        }
+    }
+
+    fn role(self) -> Option<Role> {
+        match self {
+            Victim::Subject => Some(Role::Subject),
+            Victim::Generator => Some(Role::Generator),
+            Victim::Guard | Victim::Supervisor => None,
+        }
+    }
+}
+
+/// When somebody was killed, in milliseconds of the machine's clock: not before the one, and
+/// not after the other.
+#[derive(Clone, Copy, Debug)]
+struct Kill {
+    not_before: u64,
+    not_after: u64,
+}
+
+fn now_ms() -> u64 {
+    clock::unix_nanos() / 1_000_000
+}
+
+/// Kills the process that `find` names, if there is one now.
+fn kill_one(stage: &Stage, find: impl Fn(&[(u32, String)]) -> Option<u32>) -> Option<Kill> {
+    let pid = find(&stage.left())?;
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let not_before = now_ms();
+    kill_process(pid, Signal::KILL).ok()?;
+    Some(Kill {
+        not_before,
+        not_after: now_ms() + 1,
+    })
+}
+
+/// The record of a run's one trial, in which somebody was or was not killed.
+fn only_trial(stage: &Stage, run: &mut Child, what: &str) -> Trial {
+    let status = ends_in_time(run, what);
+    assert!(status.success(), "{what}: {status}");
+    stage.none_left();
+    let mut stored = stage.read();
+    assert_eq!(stored.trials.len(), 1, "{what}");
+    stored.trials.remove(0)
+}
+
+/// Each of them while it is needed, then `PRONY_KILLS` of them at any moment, else 4, or 50 in
+/// the long tier; one trial each.
 pub fn any_process(isolation: Isolation) {
-    let kills = prony_testkit::repeats("PRONY_KILLS", 8, 50);
+    let plan = plan(vec![good()], 1, 150);
+    for victim in VICTIMS {
+        while_needed(isolation, &plan, victim);
+    }
     let mut random = Random::of(11, "victims");
-    let mut hits = 0;
-    for kill in 0..kills {
+    for kill in 0..prony_testkit::repeats("PRONY_KILLS", 4, 50) {
         let victim = VICTIMS[random.below(VICTIMS.len() as u64) as usize];
         let moment = Duration::from_millis(random.below(LATEST_MS));
         let stage = Stage::new(isolation);
-        let plan = plan(vec![good()], 1, 150);
         let mut run = stage.start(&plan, &[]);
         std::thread::sleep(moment);
-        let hit = kill_one(&stage, victim);
-        hits += u32::from(hit);
-        let status = ends_in_time(
-            &mut run,
-            &format!("kill {kill} of {victim:?} after {moment:?}"),
-        );
-        let what = format!("kill {kill} of {victim:?} after {moment:?}, hit: {hit}");
-        assert!(status.success(), "{what}: {status}");
-        stage.none_left();
-        let stored = stage.read();
-        assert_eq!(stored.trials.len(), 1, "{what}");
-        judge(&stored.trials[0], victim, hit, &what);
+        let hit = kill_one(&stage, |processes| victim.find(processes));
+        let what = format!("kill {kill} of {victim:?} after {moment:?}: {hit:?}");
+        let trial = only_trial(&stage, &mut run, &what);
+        judge(&trial, &plan, victim, hit, &what);
     }
-    assert!(hits > 0, "nobody was there to be killed in {kills} tries");
 }
 
-/// Of a trial with services, `PRONY_KILLS` processes, else 6, or 50 in the long tier; one trial each. Whichever it is,
-/// there is a result, and it says so.
-pub fn any_of_services(isolation: Isolation) {
-    let kills = prony_testkit::repeats("PRONY_KILLS", 6, 50);
-    let mut random = Random::of(12, "services");
-    let mut hits = 0;
-    let servers = ["/store/server.py", "/front/server.py", "/tally/server.py"];
-    for kill in 0..kills {
-        let server = servers[random.below(servers.len() as u64) as usize];
+/// Kills one as soon as it is there, until that was before the window's end.
+fn while_needed(isolation: Isolation, plan: &Plan, victim: Victim) {
+    for _ in 0..EARLY_TRIES {
         let stage = Stage::new(isolation);
-        let mut run = stage.start(&services::whole(), &[]);
-        stage.wait_for(|command| command.contains(server));
-        std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
-        let processes = stage.left();
-        let found = processes
-            .iter()
-            .find(|(_, command)| command.contains(server));
-        let pid = found.and_then(|found| Pid::from_raw(i32::try_from(found.0).ok()?));
-        let hit = pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok());
-        hits += u32::from(hit);
-        let what = format!("kill {kill} of {server}, hit: {hit}");
-        assert!(ends_in_time(&mut run, &what).success(), "{what}");
-        stage.none_left();
-        let stored = stage.read();
-        let [trial] = stored.trials.as_slice() else {
-            panic!("{what}: {:#?}", stored.trials);
-        };
-        match &trial.outcome {
-            Outcome::Measured => {}
-            Outcome::Failed { reason, .. } => assert!(hit, "{what}: {reason}"),
-            Outcome::Interrupted => panic!("{what}: nobody interrupted it"),
+        let mut run = stage.start(plan, &[]);
+        let mut hit = None;
+        while hit.is_none() && run.try_wait().expect("a child").is_none() {
+            hit = kill_one(&stage, |processes| victim.find(processes));
+        }
+        let what = format!("{victim:?}, as soon as it was there: {hit:?}");
+        let trial = only_trial(&stage, &mut run, &what);
+        judge(&trial, plan, victim, hit, &what);
+        if matches!(trial.outcome, Outcome::Failed { .. }) {
+            return;
         }
     }
-    assert!(hits > 0, "nobody was there to be killed in {kills} tries");
+    panic!("in {EARLY_TRIES} tries {victim:?} was never killed before the window's end");
+}
+
+/// Of a trial with services, `PRONY_KILLS` processes, else 6, or 50 in the long tier; one trial
+/// each. Whichever it is, there is a result, and it says so.
+pub fn any_of_services(isolation: Isolation) {
+    let mut random = Random::of(12, "services");
+    let plan = services::whole();
+    let servers = [
+        ("/store/server.py", Role::Backing),
+        ("/front/server.py", Role::Front),
+        ("/tally/server.py", Role::Subject),
+    ];
+    for kill in 0..prony_testkit::repeats("PRONY_KILLS", 6, 50) {
+        // Each as soon as it is there, and then any at any moment.
+        let is_early = (kill as usize) < servers.len();
+        let (server, role) = match is_early {
+            true => servers[kill as usize],
+            false => servers[random.below(servers.len() as u64) as usize],
+        };
+        let stage = Stage::new(isolation);
+        let mut run = stage.start(&plan, &[]);
+        stage.wait_for(|command| command.contains(server));
+        if !is_early {
+            std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
+        }
+        let hit = kill_one(&stage, |processes| {
+            let found = processes.iter().find(|(_, text)| text.contains(server));
+            found.map(|found| found.0)
+        });
+        let what = format!("kill {kill} of {server}: {hit:?}");
+        let trial = only_trial(&stage, &mut run, &what);
+        match &trial.outcome {
+            Outcome::Measured => assert_late(&trial, &plan, hit, &what),
+            Outcome::Failed { reason, .. } => {
+                assert!(hit.is_some(), "{what}: {reason}");
+                assert!(says_killed(&trial, role, reason), "{what}: {:#?}", trial);
+            }
+            Outcome::Interrupted => panic!("{what}: nobody interrupted it"),
+        }
+        // Before anything is measured.
+        assert!(!is_early || trial.outcome != Outcome::Measured, "{what}");
+    }
 }
 
 /// The status with which a run of one trial ends; in time, or this fails.
@@ -108,62 +213,81 @@ pub fn ends_in_time(run: &mut Child, what: &str) -> ExitStatus {
     }
 }
 
-/// Kills the victim, if it is there now.
-fn kill_one(stage: &Stage, victim: Victim) -> bool {
-    let processes = stage.left();
-    let of = |word: &str| -> Vec<&(u32, String)> {
-        processes
-            .iter()
-            .filter(|(_, command)| command.contains(word))
-            .collect()
-    };
-    let supervisors = of("__supervise");
-    let found = match victim {
-        Victim::Generator => of("__generate").first().map(|found| found.0),
-        Victim::Guard => supervisors.iter().map(|found| found.0).min(),
-        Victim::Supervisor if supervisors.len() > 1 => {
-            supervisors.iter().map(|found| found.0).max()
-        }
-        Victim::Supervisor => None,
-        Victim::Subject => of("python3").first().map(|found| found.0),
-    };
-    let pid = found.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
-    pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+/// When a phase of a trial began, and how long it was.
+fn span(trial: &Trial, phase: Phase) -> Option<(u64, u64)> {
+    let span = trial.phases.iter().find(|span| span.phase == phase)?;
+    let began = trial.started_unix_ms + span.start_ns / 1_000_000;
+    Some((began, span.length_ns / 1_000_000))
 }
 
-fn judge(trial: &Trial, victim: Victim, hit: bool, what: &str) {
-    match &trial.outcome {
-        Outcome::Measured => {}
-        Outcome::Failed { reason, .. } => {
-            assert!(hit, "{what}: {reason}");
-            assert!(!reason.is_empty(), "{what}");
-        }
-        Outcome::Interrupted => panic!("{what}: nobody interrupted it"),
-    }
-    // Whoever was killed while it was followed has that in its record.
-    let role = match victim {
-        Victim::Subject => Role::Subject,
-        Victim::Generator => Role::Generator,
-        Victim::Guard | Victim::Supervisor => return,
+/// Who was killed in a trial that was measured was not needed any more.
+fn assert_late(trial: &Trial, plan: &Plan, hit: Option<Kill>, what: &str) {
+    let Some(kill) = hit else {
+        return;
     };
-    let stopping = trial
-        .phases
+    let (measure, _) = span(trial, Phase::Measure).expect("it was measured");
+    let end = measure + plan.duration_ns / 1_000_000;
+    assert!(
+        kill.not_after + CLOCK_MS >= end,
+        "{what}: killed before the window's end at {end}, and measured: {:#?}",
+        trial.phases
+    );
+}
+
+/// Whether a failed trial tells of the end of a process of this role, in its reason or, where
+/// another failed because of it, in the process's record.
+fn says_killed(trial: &Trial, role: Role, reason: &str) -> bool {
+    let mut own = trial
+        .processes
         .iter()
-        .any(|span| span.phase == Phase::Stop && span.length_ns > 0);
+        .filter(|process| process.role == role);
+    reason.contains("was ended by signal 9")
+        || reason.contains("exited with status 137")
+        || own.any(|process| was_killed(process.exit.as_ref()))
+}
+
+/// Where `python3` is a script, what was killed may have been a child of its shell, which then
+/// says so by its own status.
+fn was_killed(exit: Option<&Exit>) -> bool {
+    matches!(
+        exit,
+        Some(Exit::Signal { signal: 9, .. } | Exit::Code { code: 137 })
+    )
+}
+
+fn judge(trial: &Trial, plan: &Plan, victim: Victim, hit: Option<Kill>, what: &str) {
+    let (phase, reason) = match &trial.outcome {
+        Outcome::Measured => {
+            assert_late(trial, plan, hit, what);
+            if let (Some(kill), None) = (hit, victim.role()) {
+                // The report was out, and that is what the last phase ends with.
+                let (stop, length) = span(trial, Phase::Stop).expect("it stopped");
+                assert!(
+                    kill.not_after + CLOCK_MS >= stop + length,
+                    "{what}: {trial:#?}"
+                );
+            }
+            return;
+        }
+        Outcome::Failed { phase, reason } => (*phase, reason),
+        Outcome::Interrupted => panic!("{what}: nobody interrupted it"),
+    };
+    let kill = hit.unwrap_or_else(|| panic!("{what}: nobody was killed, and it failed: {reason}"));
+    assert!(
+        reason.contains(victim.says()),
+        "{what}: {phase:?}: {reason}"
+    );
+    let Some(role) = victim.role() else {
+        return;
+    };
+    let (stop, _) = span(trial, Phase::Stop).expect("it stopped");
+    assert!(
+        kill.not_before <= stop + CLOCK_MS,
+        "{what}: killed when the trial stopped at {stop}, and failed: {reason}"
+    );
+    // Whoever was killed while it was followed has that in its record.
     let own = trial.processes.iter().find(|process| process.role == role);
-    if let (true, true, Some(process)) = (hit, stopping, own) {
-        // Where `python3` is a script, what was killed may have been a child of its shell,
-        // which then says so by its own status.
-        let killed = matches!(
-            process.exit,
-            Some(Exit::Signal { signal: 9, .. } | Exit::Code { code: 137 })
-        );
-        let ended = matches!(trial.outcome, Outcome::Measured);
-        assert!(
-            killed || ended,
-            "{what}: {:?}, {:?}",
-            process.exit,
-            trial.outcome
-        );
+    if let Some(process) = own {
+        assert!(was_killed(process.exit.as_ref()), "{what}: {process:?}");
     }
 }
