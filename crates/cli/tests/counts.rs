@@ -148,36 +148,71 @@ fn prony_serve_has_counted_what_prony_load_has_counted() {
     });
 }
 
-/// A rate is a measurement, not an invariant: the bounds only catch a figure that
-/// is wrong by a factor, such as requests counted twice.
+/// What wrk printed: requests, the seconds that they took, and its rate.
+fn wrk(wrk: &Path, url: &str) -> (u64, f64, f64) {
+    let output = Command::new(wrk)
+        .args(["-c50", "-t1", "-d1s", url])
+        .output()
+        .expect("wrk runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `  98765 requests in 1.00s, 15.07MB read` and `Requests/sec:  98270.15`
+    let (before, after) = text.split_once(" requests in ").expect("a line of counts");
+    let requests = before.split_whitespace().last().expect("a number");
+    let (seconds, _) = after.split_once("s,").expect("a time in seconds");
+    let rate = text.split_once("Requests/sec:").expect("a rate").1;
+    let rate = rate.lines().next().expect("a line");
+    let number = |word: &str| word.trim().parse().expect("a number");
+    (
+        requests.parse().expect("a number"),
+        number(seconds),
+        number(rate),
+    )
+}
+
+/// A rate is what the server has counted, over the time that passed: of each tool on its own.
+/// How fast they are beside each other is measured elsewhere, and is no test.
 #[test]
-fn wrk_finds_the_same_rate_within_a_factor_of_two() {
+fn rates_of_prony_and_of_wrk_are_the_servers_count_over_the_time_that_passed() {
     let (folder, port) = (common::folder("nginx-rates"), common::free_port());
-    let (Some(wrk), Some(_server)) = (prony_testkit::need("wrk"), nginx(&folder, port)) else {
+    let (Some(path), Some(_server)) = (prony_testkit::need("wrk"), nginx(&folder, port)) else {
         return;
     };
     let url = format!("http://127.0.0.1:{port}/hello");
-    let ratios = (0..3).map(|_| {
-        let ours = load(&url, &["-c50", "-t1", "-d1s"])["rate_per_s"]
-            .as_f64()
-            .expect("a rate");
-        let output = Command::new(&wrk)
-            .args(["-c50", "-t1", "-d1s", &url])
-            .output()
-            .expect("wrk runs");
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix("Requests/sec:"))
-            .expect("wrk's rate");
-        ours / line.trim().parse::<f64>().expect("a number")
-    });
-    let best = ratios
-        .map(|ratio: f64| ratio.ln().abs())
-        .fold(f64::INFINITY, f64::min);
+    let before = nginx_requests(port);
+    let (requests, seconds, rate) = wrk(&path, &url);
+    let between = nginx_requests(port);
+    // What is on its way when it stops, one on each of its connections, it leaves out.
+    let seen = between - before - 1;
     assert!(
-        best < 2.0_f64.ln(),
-        "the rates differ by a factor of {}",
-        best.exp()
+        requests <= seen && seen <= requests + 50,
+        "wrk says {requests} and nginx {seen}"
+    );
+    // It writes its time with two digits after the point.
+    let at_most = requests as f64 / (seconds - 0.005);
+    let at_least = requests as f64 / (seconds + 0.005);
+    assert!(
+        (at_least - 0.01..=at_most + 0.01).contains(&rate),
+        "wrk: {requests} in {seconds} s are not {rate}"
+    );
+    let begun = std::time::Instant::now();
+    let report = load(&url, &["-c50", "-t1", "-d1s"]);
+    let passed = begun.elapsed().as_secs_f64();
+    let seen = nginx_requests(port) - between - 1;
+    assert_eq!(seen, accounted(&report), "{report}");
+    let completed = number(&report, "/completed");
+    assert!(
+        completed <= seen && seen <= completed + 50,
+        "completed {completed}, and nginx has counted {seen}: {report}"
+    );
+    let window = number(&report, "/window_ns") as f64 / 1e9;
+    assert!(
+        (1.0..=passed).contains(&window),
+        "a window of {window} s in {passed} s"
+    );
+    let rate = report["rate_per_s"].as_f64().expect("a rate");
+    let expected = completed as f64 / window;
+    assert!(
+        (rate / expected - 1.0).abs() < 1e-6,
+        "{completed} in {window} s are not {rate}"
     );
 }
