@@ -10,10 +10,14 @@
 //! for, and many in the long tier, where `PRONY_LONG=1`.
 #![forbid(unsafe_code)]
 
+mod container;
+
 use std::env;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+pub use container::{Refusal, in_container};
 
 /// Path of `command` where the machine has it; otherwise the calling test is
 /// recorded as skipped and should return.

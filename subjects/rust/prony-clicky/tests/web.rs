@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use prony_testkit::{Refusal, in_container};
 use rustix::process::Signal;
 use service::{Client, Service, command, get, post, start, until};
 
@@ -509,6 +510,25 @@ fn each_request_is_a_line() {
         "{}",
         lines[1]
     );
+}
+
+#[test]
+fn where_a_container_refuses_io_uring_it_says_so_once_and_counts() {
+    for refusal in [Refusal::NotPermitted, Refusal::NotImplemented] {
+        let ended = in_container(refusal, || {
+            let service = start(&[
+                ("RUST_LOG", "warn"),
+                ("CLICKY_THREADS", "2"),
+                ("PRONY_DRIVER", "auto"),
+            ]);
+            assert_eq!(service.ask(&post("/", "5")).body, "5");
+            assert_eq!(service.get("/"), "5");
+            service.stop()
+        });
+        assert_eq!(ended.code, Some(0));
+        let said = ended.out.matches("using epoll, not io_uring: ").count();
+        assert_eq!(said, 1, "{refusal:?}: {ended:?}");
+    }
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl Crew {
         }
         let served = prony_engine::run(&self.config(), |handle| async move {
             if let Some(why) = handle.fallback() {
-                self.tell.say(why);
+                self.tell.say(&format!("using epoll, not io_uring: {why}"));
             }
             let listener = self.listen(&handle).await?;
             let address = listener.local_addr();
