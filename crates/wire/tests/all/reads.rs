@@ -1,6 +1,6 @@
 //! Every vector, whole and cut at every place, says the same.
 
-mod vectors;
+use super::vectors;
 
 /// Inputs up to this long are cut at every pair of places, too.
 const PAIRS_BYTES_MAX: usize = 72;

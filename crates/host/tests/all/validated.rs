@@ -1,12 +1,10 @@
 //! What an application is given, against a model, and with a validator between it and the
 //! host (`apps/validator.lua`).
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use common::{body, serve, talk};
+use super::common::{body, serve, talk};
 use prony_base::Random;
 
 const REQUESTS: usize = 400;
@@ -236,7 +234,7 @@ fn a_request_is_the_same_split_at_every_byte() {
             let case = case(&mut random);
             for at in 1..case.bytes.len() {
                 let (first, second) = case.bytes.split_at(at);
-                let answer = common::talk_in(address, &[first, second]).expect("an answer");
+                let answer = super::common::talk_in(address, &[first, second]).expect("an answer");
                 let (environ, given) = told(&answer);
                 assert_eq!(
                     (environ, given),

@@ -1,13 +1,11 @@
 //! The interface on real sockets: what `docs/host-interface.md` says, from the bytes of a
 //! request to the bytes of its answer.
 
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use common::{body, get, serve, serve_as, talk};
+use super::common::{body, get, serve, serve_as, talk};
 
 const DUMP: &str = r#"
 local function app(environ, start_response)

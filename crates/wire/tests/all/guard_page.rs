@@ -1,7 +1,7 @@
 //! Every vector and each of its beginnings, placed so that the next byte is on
 //! a page that must not be read: looking one byte too far crashes the test.
 
-mod vectors;
+use super::vectors;
 
 #[test]
 fn nothing_is_read_behind_the_input() {
@@ -30,7 +30,7 @@ fn reading_one_byte_too_far_crashes() {
     }
     let program = std::env::current_exe().expect("a test is a program");
     let mut child = std::process::Command::new(program);
-    child.args(["--exact", "reading_one_byte_too_far_crashes"]);
+    child.args(["--exact", "guard_page::reading_one_byte_too_far_crashes"]);
     let output = child.env(CHILD, "1").output().expect("it starts");
     let signal = std::os::unix::process::ExitStatusExt::signal(&output.status);
     assert_eq!(signal, Some(libc::SIGSEGV), "{output:?}");

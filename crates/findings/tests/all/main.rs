@@ -1,0 +1,7 @@
+//! The tests of this room in one program: each is linked for itself, which takes longer than its tests do.
+
+mod clients;
+mod figures;
+mod programs;
+mod rules;
+mod services;

@@ -1,0 +1,11 @@
+//! The tests of this room in one program: each is linked for itself, which takes longer than its tests do.
+
+mod corpus;
+mod faults;
+mod guard_page;
+mod properties;
+mod reads;
+mod vectors;
+mod whole;
+mod work;
+mod writes;
