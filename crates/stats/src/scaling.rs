@@ -260,6 +260,19 @@ mod tests {
         }
     }
 
+    /// Student's ten values (1908) as the exponents of ten blocks: mean 1.58, interval 0.7001 to 2.4599.
+    #[test]
+    fn the_exponents_of_the_blocks_give_students_interval() {
+        let powers = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
+        let sweep = powers.map(|power| [1e3, 1e4, 1e5].map(|n| (n, libm::pow(n, power))).into());
+        let seen = scaling(&sweep).unwrap();
+        assert_eq!(seen.spread.kind, SpreadKind::Interval);
+        assert!((seen.exponent.0 - 1.58).abs() < 1e-9);
+        assert!((seen.spread.low.0 - 0.700_114_2).abs() < 1e-6, "{seen:?}");
+        assert!((seen.spread.high.0 - 2.459_885_8).abs() < 1e-6, "{seen:?}");
+        assert_eq!(seen.growth, Growth::TooWide);
+    }
+
     #[test]
     fn what_lies_between_is_not_rounded_to_a_whole_power() {
         let seen = scaling(&blocks(8, 0.02, |n| libm::pow(n, 1.4))).unwrap();

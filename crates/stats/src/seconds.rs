@@ -287,6 +287,12 @@ mod tests {
     }
 
     #[test]
+    fn values_whose_sum_overflows_have_a_mean() {
+        let seen = seconds(&[f64::MAX, f64::MAX, 0.0, f64::MAX]).unwrap();
+        assert!((seen.mean.0 / f64::MAX - 0.75).abs() < 1e-15, "{seen:?}");
+    }
+
+    #[test]
     fn slices_make_whole_seconds() {
         let slices: Vec<u64> = (1..=25).collect();
         assert_eq!(whole_seconds(&slices, 100_000_000), [55.0, 155.0]);

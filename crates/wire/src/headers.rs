@@ -219,6 +219,8 @@ mod tests {
         let lines: Vec<_> = headers.as_headers().iter().collect();
         let wanted = [Header::new("a", b"1"), Header::new("b-c", b"x: \xff")];
         assert_eq!(lines, wanted);
+        assert_eq!(headers.get("B-C"), Some(&b"x: \xff"[..]));
+        assert_eq!(headers.get("b"), None);
         headers.clear();
         assert!(headers.as_headers().is_empty());
     }

@@ -92,3 +92,25 @@ pub const fn reason(status: u16) -> &'static str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against another list of the same registry, which has older names for some.
+    #[test]
+    fn reasons_are_those_of_the_registry() {
+        for code in 100..1_000 {
+            let theirs = http::StatusCode::from_u16(code).map(|status| status.canonical_reason());
+            let expected = match code {
+                203 => "Non-Authoritative Information",
+                413 => "Content Too Large",
+                422 => "Unprocessable Content",
+                // A joke, and obsolete: not assigned, and historic.
+                418 | 510 => "",
+                _ => theirs.ok().flatten().unwrap_or_default(),
+            };
+            assert_eq!(reason(code), expected, "{code}");
+        }
+    }
+}

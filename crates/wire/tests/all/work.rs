@@ -2,7 +2,8 @@
 //! bytes looked at, not in time; and memory stays where the limits say.
 
 use prony_wire::{
-    Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseEvent, ResponseReader,
+    EndOfInput, Error, Limit, Limits, Method, RequestEvent, RequestReader, ResponseEvent,
+    ResponseReader,
 };
 
 /// A head of `bytes` bytes in lines of about `line` bytes.
@@ -191,5 +192,83 @@ fn a_body_thrown_away_by_the_kernel_counts_as_read() {
         assert_eq!(reader.plain_bytes_left(), 0);
         let (used, _) = reader.next(b"\r\n0\r\n\r\n").unwrap_or((0, None));
         assert_eq!(used, if head.ends_with(b"e8\r\n") { 7 } else { 0 });
+    }
+}
+
+/// The fault of a request under the limits that a server has by default, if there is one.
+fn refusal(request: &str) -> Option<Error> {
+    let mut reader = RequestReader::new(Limits::for_requests());
+    let mut rest = request.as_bytes();
+    loop {
+        match reader.next(rest) {
+            Err(error) => return Some(error),
+            Ok((_, None)) => return None,
+            Ok((used, Some(_))) => rest = &rest[used..],
+        }
+    }
+}
+
+#[test]
+fn a_server_takes_by_default_what_its_limits_say_and_no_byte_more() {
+    let head = |bytes| String::from_utf8(head(bytes, 200)).expect("ASCII");
+    let target = |bytes: usize| format!("GET /{} HTTP/1.0\r\n\r\n", "a".repeat(bytes - 1));
+    let chunked = "PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let trailers = |bytes: usize| format!("{chunked}0\r\na: {}\r\n\r\n", "b".repeat(bytes - 7));
+    let line = |bytes: usize| format!("{chunked}0;{}\r\n\r\n", "c".repeat(bytes - 2));
+    let lines = |count: usize| format!("GET / HTTP/1.0\r\n{}\r\n", "d:\r\n".repeat(count));
+    let empty = |count: usize| format!("{}GET / HTTP/1.0\r\n\r\n", "\r\n".repeat(count));
+    for (fits, too_much, limit, max) in [
+        (head(16_384), head(16_385), Limit::Head, 16_384),
+        (target(8_192), target(8_193), Limit::Target, 8_192),
+        (trailers(4_096), trailers(4_097), Limit::Trailer, 4_096),
+        (line(256), line(257), Limit::ChunkLine, 256),
+        (lines(100), lines(101), Limit::Headers, 100),
+        (empty(4), empty(5), Limit::EmptyLines, 4),
+    ] {
+        assert_eq!(refusal(&fits), None, "{limit:?}");
+        assert_eq!(refusal(&too_much), Some(Error::Limit { limit, max }));
+    }
+}
+
+#[test]
+fn a_client_takes_a_body_of_any_length() {
+    let mut reader = ResponseReader::new(Limits::for_responses());
+    reader.expect(&Method::Get).expect("room for one");
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", u64::MAX);
+    let (_, event) = reader.next(answer.as_bytes()).expect("a fine head");
+    assert!(matches!(event, Some(ResponseEvent::Head(_))));
+    assert_eq!(reader.plain_bytes_left(), u64::MAX);
+}
+
+/// Whether a stream may end after its first event.
+fn may_end(request: &[u8]) -> Result<(), Error> {
+    let mut reader = RequestReader::new(Limits::for_requests());
+    assert!(reader.next(request).expect("a fine head").1.is_some());
+    reader.end_of_input()
+}
+
+#[test]
+fn a_stream_may_end_after_a_head_that_no_body_follows() {
+    assert_eq!(may_end(b"GET / HTTP/1.0\r\n\r\n"), Ok(()));
+    let with_body = b"PUT / HTTP/1.0\r\nContent-Length: 1\r\n\r\n";
+    assert_eq!(may_end(with_body), Err(Error::TruncatedBody));
+}
+
+#[test]
+fn an_answer_without_a_body_is_whole_after_its_head() {
+    for (length, end) in [(0, Ok(true)), (1, Err(Error::TruncatedBody))] {
+        let mut reader = ResponseReader::new(Limits::for_responses());
+        reader.expect(&Method::Get).expect("room for one");
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        assert!(
+            reader
+                .next(answer.as_bytes())
+                .expect("a fine head")
+                .1
+                .is_some()
+        );
+        let ended = reader.end_of_input();
+        let is_idle = ended.map(|end| matches!(end, EndOfInput::Idle { unanswered: 0 }));
+        assert_eq!(is_idle, end);
     }
 }
