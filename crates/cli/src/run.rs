@@ -83,6 +83,9 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     let dir = folder::choose(words)?;
     let environment = machine(plan, &words.experiment, &subjects, &offer)?;
     writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
+    if environment.driver != "ring" {
+        writeln!(streams.err, "  the load runs on {}", environment.driver)?;
+    }
     let measured = measure(
         words,
         plan,
