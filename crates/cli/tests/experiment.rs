@@ -82,11 +82,14 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
     let measured = trials
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a trial"));
+    let mut seen = 0;
     for trial in measured.filter(|trial| trial["generator"] == "prony") {
+        seen += 1;
         assert_eq!(trial["outcome"]["kind"], "measured", "{trial}");
         assert!(trial["load"]["completed"].as_u64() > Some(100));
         assert_eq!(trial["load"]["errors"], serde_json::json!({}));
     }
+    assert_eq!(seen, 4, "two cells in two blocks");
     let document = text(&first[0]);
     assert!(document.starts_with("# A small run\n"), "{document}");
 }

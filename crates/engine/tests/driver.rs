@@ -113,7 +113,7 @@ cases! {
     a_timeout_ends_what_waits_and_lets_pass_what_is_ready,
     many_timeouts_that_never_fire,
     tasks_join_and_cancel,
-    tasks_that_end_with_the_loop_are_dropped,
+    a_loop_ends_while_tasks_still_wait,
     addresses_of_both_sides_agree,
     sent_buffers_come_back,
     a_burst_of_connects_passes_a_small_accept_queue,
@@ -683,7 +683,7 @@ async fn tasks_join_and_cancel(handle: Handle) {
     assert_eq!((drops.get(), handle.tasks()), (1, 0));
 }
 
-async fn tasks_that_end_with_the_loop_are_dropped(handle: Handle) {
+async fn a_loop_ends_while_tasks_still_wait(handle: Handle) {
     let (client, server) = pair(&handle).await;
     let drops = Rc::new(Cell::new(0));
     for stream in [client, server] {
@@ -698,7 +698,7 @@ async fn tasks_that_end_with_the_loop_are_dropped(handle: Handle) {
     }
     handle.yield_now().await;
     assert_eq!(drops.get(), 0);
-    // The loop drops them after this; see `a_loop_drops_what_is_left`.
+    // That the loop then drops them is in `a_loop_drops_what_is_left`: nothing here outlives it.
 }
 
 async fn addresses_of_both_sides_agree(handle: Handle) {

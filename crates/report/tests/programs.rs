@@ -93,7 +93,9 @@ fn exponents_are_those_that_the_times_were_made_with() {
         ("cpp/coroutines", 2.0, "consistent"),
         ("rust/tokio", 1.4, "between"),
     ] {
-        for figure in scaling.iter().filter(|f| f["subject"] == subject) {
+        let of_subject = || scaling.iter().filter(|f| f["subject"] == subject);
+        assert!(of_subject().count() > 0, "{subject} has an exponent");
+        for figure in of_subject() {
             assert!((number(&figure["exponent"]) - exponent).abs() < 0.02);
             assert_eq!(figure["growth"], growth);
             assert_eq!(figure["start_up"], false);
