@@ -87,8 +87,8 @@ pub enum StoreError {
     },
     /// The run in it is another one.
     #[error(
-        "{} holds another run: {what} differ. Resume with the same experiment, options and \
-         machine, or give another directory",
+        "{} holds another run: {what} differ. Resume with the same experiment, options, \
+         environment and machine, or give another directory",
         path.display()
     )]
     OtherRun {
@@ -574,6 +574,27 @@ mod tests {
         let error = Journal::resume(&folder.0, &other, &changed).unwrap_err();
         assert!(error.to_string().contains("prony_sha256"), "{error}");
         assert!(Journal::resume(&folder.0, &other, &environment()).is_ok());
+    }
+
+    #[test]
+    fn half_of_a_run_was_measured_in_another_environment() {
+        let folder = Folder::new("environment");
+        let passed = |value: &str| Environment {
+            facts: vec![prony_record::Fact {
+                name: TRIALS.to_owned(),
+                value: value.to_owned(),
+            }],
+            ..environment()
+        };
+        drop(Journal::create(&folder.0, &plan(), &passed("LANG=C PATH")).unwrap());
+        let resume = |now: &Environment| Journal::resume(&folder.0, &plan(), now);
+        let error = resume(&passed("GOGC=off LANG=C PATH")).unwrap_err();
+        assert!(
+            error.to_string().contains("environment of trials differ"),
+            "{error}"
+        );
+        assert!(resume(&passed("LANG=C PATH")).is_ok());
+        assert!(resume(&environment()).is_ok(), "one that does not say it");
     }
 
     #[test]

@@ -64,6 +64,31 @@ fn the_experiment_goes_before_the_file() {
 }
 
 #[test]
+fn what_is_no_capability_is_said_and_an_experiments_are_added() {
+    let named =
+        |name: &str| format!("subject = [{{ cmd = 'a {{port}}', capabilities = ['{name}'] }}]");
+    let subject = load_all(&experiment(&named("setuid"), Path::new("/srv")), &root()).unwrap();
+    assert_eq!(subject[0].needs.capabilities, ["setuid"]);
+    for wrong in ["CAP_SETUID", "SETUID", "root", ""] {
+        let text = format!(
+            "{}\nworkload = [{{ request = {{ path = '/ping' }} }}]",
+            named(wrong)
+        );
+        let error = Experiment::parse(&text, &Origin::new("e.toml", "/srv")).unwrap_err();
+        assert!(error.to_string().contains("is no capability"), "{error}");
+    }
+    let url = "subject = [{ url = 'http://127.0.0.1:1', capabilities = ['setuid'] }]";
+    let text = format!("{url}\nworkload = [{{ request = {{ path = '/ping' }} }}]");
+    let error = Experiment::parse(&text, &Origin::new("e.toml", "/srv")).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("`capabilities` cannot go with `url`"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_folder_may_lie_beside_the_experiment() {
     let experiment = experiment(
         "subject = [{ ref = '../subjects/rust/axum' }]",
