@@ -39,6 +39,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 HOST = "127.0.0.1"
 PAGE = "/hello_world.html"
 SECONDS = 1
+# Where a client had no answer within that time, it gets more: a machine may be busy with something else.
+PATIENT_SECONDS = 10
 TIMEOUT_S = 60
 # (connections in all, threads)
 CELLS = [(1, 1), (10, 1), (10, 2)]
@@ -223,13 +225,13 @@ def check_latency(latency, answered, connections, elapsed_ns):
         expect(busy <= connections * LITTLE, f"{busy:.2f} requests under way on {connections} connections")
 
 
-def check_line(line, connections, threads):
+def check_line(line, connections, threads, seconds):
     told = line["client"]
     expect(line["measure"] == "requests", f"measure is {line['measure']!r}")
     expect(line["threads"] == threads, f"threads is {line['threads']!r}, not {threads}")
     expect(told["connections"] == connections, f"connections is {told['connections']!r}, not {connections}")
     expect(sum(told["failed_by_kind"].values()) == told["failed"], f"failures do not add up: {told}")
-    low, high = SECONDS * 9e8, SECONDS * 1e10
+    low, high = seconds * 9e8, seconds * 1e10
     expect(low <= line["elapsed_ns"] <= high, f"elapsed_ns is {line['elapsed_ns']}")
     in_flight = told.get("in_flight")
     expect(in_flight is None or 0 <= in_flight <= connections, f"in_flight is {in_flight}")
@@ -273,11 +275,14 @@ def settled(peer):
 
 def check_requests(client, peer, wanted):
     for connections, threads in wanted:
-        before = settled(peer)
-        line, _ = client.run(client.words(peer.port, PAGE, connections, threads, SECONDS))
-        served = settled(peer) - before
+        for seconds in (SECONDS, PATIENT_SECONDS):
+            before = settled(peer)
+            line, _ = client.run(client.words(peer.port, PAGE, connections, threads, seconds))
+            served = settled(peer) - before
+            if line["count"] > 0:
+                break
         try:
-            check_line(line, connections, threads)
+            check_line(line, connections, threads, seconds)
             check_counts(line, served, connections)
             expect(line["count"] > 0 and line["client"]["failed"] == 0, f"{line['count']} answers, {line['client']}")
             check_bytes(line, peer.page_bytes(), connections)
