@@ -11,12 +11,12 @@ import shlex
 import subprocess
 import time
 
+import described
+
 # Written last: what lies beside it is whole, and was built of what it says.
 MARKER = ".built-of"
 # Folders among the inputs that hold what others made of them.
 SKIPPED = {"target", "node_modules", ".git", "__pycache__"}
-# Variables that a user names so that they reach builds; they may change what is built.
-NAMED = "PRONY_PASS_ENV"
 
 
 class Failed(Exception):
@@ -44,7 +44,7 @@ def made_of(subject, folder, environment=os.environ):
     for file in sorted({file for name in subject["build"]["inputs"] for file in files(folder / name)}):
         parts += [f"{file.stat().st_mode:o} {os.path.relpath(file, folder)}".encode(), file.read_bytes()]
     parts += [tool(name) for name in subject.get("needs", {}).get("commands", [])]
-    parts += [f"{name}={environment.get(name)}".encode() for name in environment.get(NAMED, "").split(",")]
+    parts += [f"{name}={environment.get(name)}".encode() for name in environment.get(described.PASS, "").split(",")]
     # Each with its length, or else a byte could move from one to the next.
     return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).hexdigest()
 
