@@ -177,3 +177,59 @@ fn what_needs_an_escape_gets_one() {
     );
     assert_eq!(to_vec(&f64::NAN), b"null");
 }
+
+#[test]
+fn every_escape_is_read() {
+    let read = |text: &str| from_slice::<String>(format!("\"{text}\"").as_bytes());
+    for (text, expected) in [
+        (r#"\"\\\/"#, "\"\\/"),
+        (r"\b\f\n\r\t", "\u{8}\u{c}\n\r\t"),
+        (r"\u0000\u00e9\uFFFF", "\0é\u{ffff}"),
+        (r"\ud7ff\ue000", "\u{d7ff}\u{e000}"),
+        (r"\ud800\udc00\uDBFF\uDFFF", "\u{10000}\u{10ffff}"),
+        (r"a\ud83d\ude00b", "a\u{1f600}b"),
+    ] {
+        assert_eq!(read(text).as_deref(), Ok(expected), "{text}");
+    }
+    for text in [
+        r"\ud800",
+        r"\ud800\ud800",
+        r"\udc00",
+        r"\ud800\ue000",
+        r"\u12",
+        r"\u12g4",
+        r"\a",
+        r"\",
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_short_escapes_are_written_where_there_are_some() {
+    let written = to_vec(&Text::from("\n\r\t\u{8}\u{c}/"));
+    assert_eq!(written, br#""\n\r\t\u0008\u000c/""#);
+}
+
+#[test]
+fn a_number_is_read_by_the_grammar_and_not_by_what_rust_would_read() {
+    let read = |text: &str| from_slice::<f64>(text.as_bytes()).ok();
+    for (text, expected) in [
+        ("0", 0.0),
+        ("-0.5", -0.5),
+        ("10", 10.0),
+        ("0e1", 0.0),
+        ("1.5E-2", 0.015),
+        ("2e+1", 20.0),
+    ] {
+        assert_eq!(read(text), Some(expected), "{text}");
+    }
+    let none = [
+        "01", "-01", "00", "+1", ".5", "1.", "1e", "1e+", "-", "", "inf", "NaN", "0x1",
+    ];
+    for text in none {
+        assert_eq!(read(text), None, "{text}");
+        let unknown = format!("{{\"b\":{text}}}");
+        assert!(from_slice::<One>(unknown.as_bytes()).is_err(), "{text}");
+    }
+}
