@@ -109,6 +109,13 @@ mod tests {
     }
 
     #[test]
+    fn a_start_without_any_answer_is_as_far_from_steady_as_a_number_can_say() {
+        let seen = steadiness(&[0, 0, 0, 10, 10, 10, 10, 10, 10]).unwrap();
+        assert_eq!((seen.drift.0, seen.stalled.0), (f64::MAX, 3.0 / 9.0));
+        assert!(!seen.is_steady());
+    }
+
+    #[test]
     fn few_or_empty_slices_say_nothing() {
         assert_eq!(steadiness(&[1, 2, 3, 4, 5]), None);
         assert_eq!(steadiness(&[0; 20]), None);
