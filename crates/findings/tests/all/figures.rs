@@ -38,7 +38,7 @@ fn core(core: u32, role: Role, busy: u64) -> CoreUse {
         core,
         role: Some(role),
         busy_ns: hundredths(busy),
-        steal_ns: 0,
+        ..CoreUse::default()
     }
 }
 
