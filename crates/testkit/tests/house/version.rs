@@ -53,3 +53,35 @@ fn the_version_stands_in_one_place() {
     }
     assert_none(&breaches);
 }
+
+#[test]
+fn the_changelog_begins_with_the_version_that_is_being_made() {
+    let text = fs::read_to_string(prony_testkit::root().join("CHANGELOG.md")).expect("a changelog");
+    let heads: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .collect();
+    let first = heads.first().copied().unwrap_or_default();
+    let (version, when) = first.split_once(", ").unwrap_or((first, ""));
+    assert_eq!(
+        version,
+        env!("CARGO_PKG_VERSION"),
+        "the newest section is `{first}`"
+    );
+    let is_date = when.len() == 10 && when.split('-').all(|part| part.parse::<u16>().is_ok());
+    assert!(
+        when == "unreleased" || is_date,
+        "`{when}` is neither `unreleased` nor a date"
+    );
+    let numbers = |head: &str| -> Vec<u64> {
+        let version = head.split(',').next().unwrap_or_default();
+        version
+            .split('.')
+            .map(|part| part.parse().expect("a number"))
+            .collect()
+    };
+    assert!(
+        heads.is_sorted_by(|a, b| numbers(a) > numbers(b)),
+        "newest first: {heads:?}"
+    );
+}
