@@ -21,7 +21,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
+use std::error::Error;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prony_base::Nanos;
@@ -34,6 +37,9 @@ const SCRIPT: &str = include_str!("redis.lua");
 
 /// How long the number of the last batch is known after the end.
 const FORGET_AFTER_SECONDS: u64 = 600;
+
+/// How often a question that signals interrupt is asked again.
+const INTERRUPTIONS_MAX: u32 = 20;
 
 /// A server of Redis or Valkey.
 pub struct RedisStore {
@@ -117,7 +123,7 @@ impl RedisStore {
     /// The connection that there is, or a new one.
     fn link(&mut self) -> Result<&mut Link, CommitError> {
         if self.link.is_none() {
-            let link = self.connect();
+            let link = asked_again(|| self.connect());
             self.link = Some(link.map_err(|error| CommitError::NotKept(error.to_string()))?);
         }
         let missing = || CommitError::NotKept("no connection".to_owned());
@@ -195,12 +201,16 @@ impl RedisStore {
         // As one transaction, so that they belong together.
         pipe.atomic().cmd("GET").arg(epoch);
         pipe.cmd("GET").arg(root).cmd("HGETALL").arg(named);
-        let answer = pipe.query(&mut self.link()?.connection);
+        let mut link = self.link.take();
+        let answer = asked_again(|| {
+            // A connection with half an answer on it is none.
+            let mut link = link.take().map_or_else(|| self.connect(), Ok)?;
+            let answer = pipe.query(&mut link.connection)?;
+            self.link = Some(link);
+            Ok(answer)
+        });
         let (epoch, root, named): (_, Option<u64>, Vec<(String, u64)>) =
-            answer.map_err(|error: RedisError| {
-                self.link = None;
-                CommitError::NotKept(error.to_string())
-            })?;
+            answer.map_err(|error| CommitError::NotKept(error.to_string()))?;
         let mut totals = vec![(Name::ROOT, root.unwrap_or(0))];
         for (name, total) in named {
             // One that somebody else put there, under a name that nobody can ask for.
@@ -209,6 +219,26 @@ impl RedisStore {
             }
         }
         Ok((totals, epoch))
+    }
+}
+
+/// What `ask` comes to, which changes nothing on the server. It is asked again where a signal interrupts it: calls
+/// with a time limit are not gone on with by the kernel, and a ring that ran on this thread may interrupt one while
+/// the kernel takes it apart.
+fn asked_again<T>(mut ask: impl FnMut() -> Result<T, RedisError>) -> Result<T, RedisError> {
+    let mut left = INTERRUPTIONS_MAX;
+    loop {
+        let answer = ask();
+        let interrupted = |error: &RedisError| {
+            // What it gives for its cause is the pointer in which it keeps that.
+            let cause = error.source().and_then(|cause| cause.downcast_ref());
+            let cause = cause.and_then(|cause: &Arc<dyn Error + Send + Sync>| cause.downcast_ref());
+            cause.is_some_and(|cause: &io::Error| cause.kind() == io::ErrorKind::Interrupted)
+        };
+        if left == 0 || !answer.as_ref().is_err_and(interrupted) {
+            return answer;
+        }
+        left -= 1;
     }
 }
 
@@ -286,6 +316,28 @@ impl Store for RedisStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_while_it_asked_was_taken_for_a_server_that_cannot_be_reached() {
+        let asked = |interruptions: u32| {
+            let mut left = interruptions;
+            asked_again(|| {
+                let interrupted = RedisError::from(io::Error::from(io::ErrorKind::Interrupted));
+                let answer = if left == 0 { Ok(()) } else { Err(interrupted) };
+                left = left.saturating_sub(1);
+                answer
+            })
+        };
+        assert!(asked(INTERRUPTIONS_MAX).is_ok());
+        assert!(asked(INTERRUPTIONS_MAX + 1).is_err(), "not for ever");
+        let mut refused = 0;
+        let refuse = || {
+            refused += 1;
+            Err::<(), _>(io::Error::from(io::ErrorKind::ConnectionRefused).into())
+        };
+        assert!(asked_again(refuse).is_err());
+        assert_eq!(refused, 1);
+    }
 
     #[test]
     fn a_url_that_cannot_be_is_named_without_its_password() {
