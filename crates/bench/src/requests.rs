@@ -118,6 +118,7 @@ fn ask(order: &Order, address: SocketAddr) -> Result<u64, BenchError> {
         expected_status: vec![200],
         driver: order.driver_name().to_owned(),
         exact: true,
+        ..LoadSpec::default()
     };
     let outcome = prony_load::run(&spec, &mut Silent).map_err(wrong)?;
     let counts = &outcome.report.counts;

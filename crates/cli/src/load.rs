@@ -159,6 +159,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         expected_status: Vec::new(),
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
+        ..LoadSpec::default()
     })
 }
 

@@ -370,6 +370,7 @@ pub fn summary(hdr: &Hdr<u64>) -> LatencyNs {
         p99_9: at(0.999),
         p99_99: at(0.9999),
         max: hdr.max(),
+        infinite: 0,
     }
 }
 

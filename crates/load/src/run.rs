@@ -342,6 +342,7 @@ fn add_up(
         cpu_ns: threads_cpu.iter().map(|thread| thread.cpu_ns).sum(),
         threads_cpu,
         coalescing_ns: coalescing.0,
+        ..LoadReport::default()
     };
     (report, histogram)
 }
@@ -376,6 +377,7 @@ mod tests {
             expected_status: vec![204],
             driver: "auto".to_owned(),
             exact: false,
+            ..LoadSpec::default()
         }
     }
 

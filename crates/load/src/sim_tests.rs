@@ -150,6 +150,7 @@ impl Setting {
             expected_status: self.expected_status.clone(),
             driver: "sim".to_owned(),
             exact: false,
+            ..LoadSpec::default()
         }
     }
 

@@ -350,6 +350,7 @@ mod tests {
             expected_status: Vec::new(),
             driver: "epoll".to_owned(),
             exact,
+            ..LoadSpec::default()
         };
         let share = Share {
             thread: 0,

@@ -100,6 +100,7 @@ fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
         expected_status: Vec::new(),
         driver: driver.to_owned(),
         exact: false,
+        ..LoadSpec::default()
     }
 }
 

@@ -21,6 +21,7 @@ mod environment;
 mod histogram;
 pub mod layout;
 mod load;
+mod pace;
 mod plan;
 mod program;
 mod service;
@@ -33,9 +34,10 @@ pub use client::{
 pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
-    Counts, ExpectedAnswer, Failures, GeneratorEvent, LatencyNs, LoadReport, LoadSpec, LoadTarget,
-    PreparedRequest, Slices, ThreadCpu,
+    Arrivals, Counts, ExpectedAnswer, Failures, GeneratorDelay, GeneratorEvent, LatencyNs,
+    LoadReport, LoadSpec, LoadTarget, NEVER, PreparedRequest, QUEUE_MAX, Slices, ThreadCpu,
 };
+pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedProgram, PlannedSetting,
     PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,

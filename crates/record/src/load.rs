@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::pace::{LatencyOrigin, Pace, Timestamps};
+
 /// One run of the load generator, resolved: nothing is left to default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
     /// Where to connect and what to call it.
     pub target: LoadTarget,
@@ -35,7 +37,32 @@ pub struct LoadSpec {
     /// Never wait for more completions before taking those that are there, whatever CPU that costs.
     #[serde(default)]
     pub exact: bool,
+    /// When requests start.
+    #[serde(default)]
+    pub pace: Pace,
+    /// What latency counts from.
+    #[serde(default)]
+    pub latency_from: LatencyOrigin,
+    /// Arrivals that may wait for an idle slot at the same time, over all threads; a further one is dropped, and
+    /// counted. 0: [`QUEUE_MAX`].
+    #[serde(default)]
+    pub queue_max: u64,
+    /// Seed of all that is drawn at random.
+    #[serde(default)]
+    pub seed: u64,
+    /// The loops ask the kernel again and again instead of sleeping.
+    #[serde(default)]
+    pub spin: bool,
+    /// Who says when bytes arrived.
+    #[serde(default)]
+    pub timestamps: Timestamps,
+    /// Keep the times of each request, for as many as this; 0: of none.
+    #[serde(default)]
+    pub trace_max: u64,
 }
+
+/// Arrivals that wait for an idle slot at most, where nothing else is said.
+pub const QUEUE_MAX: u64 = 1_000_000;
 
 /// The server that is driven.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -118,7 +145,8 @@ pub struct LoadReport {
     pub received_bytes: u64,
     /// Bytes sent in the window, heads included.
     pub sent_bytes: u64,
-    /// Latency of the requests completed in the window: last byte received - sent.
+    /// Latency of the requests whose origin (`latency_from`) lies in the window: last byte received - origin.
+    /// Of those that ended after the window, too; one that failed or was never answered is infinite.
     pub latency_ns: LatencyNs,
     /// Time from sending to the first byte of the answer, likewise.
     pub first_byte_ns: LatencyNs,
@@ -139,12 +167,85 @@ pub struct LoadReport {
     /// of the others then takes, than without. Zero: none waited.
     #[serde(default)]
     pub coalescing_ns: u64,
+    /// When requests were to start.
+    #[serde(default)]
+    pub pace: Pace,
+    /// What `latency_ns` counts from.
+    #[serde(default)]
+    pub latency_from: LatencyOrigin,
+    /// Who said when bytes arrived: as asked for, or `User` where the kernel refused.
+    #[serde(default)]
+    pub timestamps: Timestamps,
+    /// What became of the schedule; `None` in a closed loop without think time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+    /// What the generator itself added. `None` where an older one did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<GeneratorDelay>,
+    /// Latencies of a closed loop with those added that requests would have had which it did not send while it
+    /// waited, by wrk's rule: hypothetical. `None` in an open loop, and where nothing was hidden.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub corrected_ns: Option<LatencyNs>,
+    /// The drain was cut: of some requests of the window it is not known how long they took. Percentiles are
+    /// "at least".
+    #[serde(default)]
+    pub drain_cut: bool,
+    /// Requests that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
+    #[serde(default)]
+    pub unsent: u64,
+}
+
+/// What became of the arrivals of a schedule: `scheduled = sent + waiting + dropped`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// Drawn from the start of the load to the end of the window, warm-up included.
+    pub scheduled: u64,
+    /// Handed to the kernel, the drain included. The same as `counts.sent`.
+    pub sent: u64,
+    /// Still waiting for an idle slot when the run ended: never sent.
+    pub waiting: u64,
+    /// Found the queue at its limit: never sent.
+    pub dropped: u64,
+    /// Drawn in the window.
+    pub in_window: u64,
+    /// Most that waited at the same time, over all threads at most.
+    pub waiting_max: u64,
+    /// The limit of that.
+    pub queue_max: u64,
+    /// Fewer were completed in the window than drawn in it, by more than 1 %, and arrivals waited for slots:
+    /// the server does not keep up with this rate.
+    pub overloaded: bool,
+    /// The same, but slots were idle: the generator does not keep up with this rate.
+    pub generator_short: bool,
+}
+
+/// What the generator added to the requests whose origin lies in the window: four figures that do not overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorDelay {
+    /// Due, or, if that was later, a slot having become idle, to handed to the kernel.
+    pub lateness_ns: LatencyNs,
+    /// Due to a slot being idle: the server's doing. Only requests that waited.
+    pub slot_wait_ns: LatencyNs,
+    /// Last byte arrived to taken from the kernel. With the kernel's stamps as it was; otherwise at most, and
+    /// only of the answers that came while the thread was at work.
+    pub pick_up_ns: LatencyNs,
+    /// Values of `pick_up_ns` that are exact.
+    pub pick_up_exact: u64,
+    /// Answers that came while the thread slept in the kernel, so that only the time of its waking lies between,
+    /// which it cannot see.
+    pub woken: u64,
+    /// Taken from the kernel to recorded.
+    pub handling_ns: LatencyNs,
+    /// Width of the bracket around each moment of handing to the kernel.
+    pub send_bracket_ns: LatencyNs,
+    /// Latencies are to be read as "at most": answers lay in the kernel for long enough to matter.
+    pub at_most: bool,
 }
 
 /// Every request of a run, counted once.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Requests handed to the kernel from the start of the run to the end of the window, warm-up included.
+    /// Requests handed to the kernel, warm-up and drain included.
     pub sent: u64,
     /// Answered in full before the window began.
     pub warmup_completed: u64,
@@ -160,7 +261,10 @@ pub struct Counts {
     pub acknowledged: u64,
     /// Failed in the window, by kind.
     pub failed: Failures,
-    /// Sent and neither answered nor failed when the window ended:
+    /// Of `sent`, those that waited for a slot when the window ended and were sent after it.
+    #[serde(default)]
+    pub sent_in_drain: u64,
+    /// Sent, or waiting for a slot and sent afterwards, and neither answered nor failed when the window ended:
     /// `drained + drain_failed + abandoned`.
     pub in_flight: u64,
     /// Of those, answered in full afterwards.
@@ -213,7 +317,11 @@ impl Failures {
     }
 }
 
-/// Percentiles of a latency in nanoseconds; all zero where nothing was counted.
+/// A percentile that falls among requests that failed or were never answered.
+pub const NEVER: u64 = u64::MAX;
+
+/// Percentiles of a latency in nanoseconds; all zero where nothing was counted. A percentile, and the largest, is
+/// [`NEVER`] where it falls among the infinite ones; mean and deviation are of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyNs {
     /// How many values the rest rests on.
@@ -238,6 +346,14 @@ pub struct LatencyNs {
     pub p99_99: u64,
     /// Largest.
     pub max: u64,
+    /// Of `count`, those that are infinite.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub infinite: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Completions by slices of equal length; the last one may be cut short and is then left out.

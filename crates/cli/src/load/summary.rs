@@ -192,6 +192,7 @@ mod tests {
             p99_9: 4_590_000,
             p99_99: 12_000_000,
             max: 1_070_000_000,
+            infinite: 0,
         };
         let report = LoadReport {
             driver: "ring".to_owned(),

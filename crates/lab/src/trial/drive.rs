@@ -77,6 +77,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         expected_status: vec![order.workload.expect_status],
         driver: order.driver.clone(),
         exact: true,
+        ..LoadSpec::default()
     }
 }
 

@@ -195,6 +195,7 @@ Transfer/sec:     16.47MB
             expected_status: Vec::new(),
             driver: "auto".into(),
             exact: false,
+            ..LoadSpec::default()
         };
         let report = report(OUTPUT, &spec, "wrk 4.1.0").expect("a report");
         assert_eq!(report.completed, 240_000);
