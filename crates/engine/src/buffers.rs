@@ -12,6 +12,7 @@ use std::rc::Rc;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::driver::FilePart;
+use crate::stamps::Arrival;
 
 /// Buffers by which the pool first starts and then at least grows.
 const GROWTH_MIN: u32 = 64;
@@ -199,6 +200,7 @@ impl Empty {
             buffer: self,
             from: 0,
             len,
+            arrival: Arrival::default(),
         }
     }
 }
@@ -229,9 +231,21 @@ pub struct Received {
     /// Bytes at the beginning that are not wanted any more.
     from: u32,
     len: u32,
+    arrival: Arrival,
 }
 
 impl Received {
+    /// When these bytes came; of an empty one, when the end of the stream did.
+    pub fn arrival(&self) -> Arrival {
+        self.arrival
+    }
+
+    /// The same bytes, which came then.
+    pub(crate) fn at(mut self, arrival: Arrival) -> Received {
+        self.arrival = arrival;
+        self
+    }
+
     /// The end of the stream.
     pub(crate) fn end() -> Received {
         Received {
@@ -242,6 +256,7 @@ impl Received {
             },
             from: 0,
             len: 0,
+            arrival: Arrival::default(),
         }
     }
 
@@ -278,7 +293,8 @@ impl Received {
         if !is_pooled || room < LARGE_BYTES || self.is_empty() || self.len > room / FEW_IN {
             return self;
         }
-        Empty::boxed(Box::from(&self[..])).filled(self.len())
+        let kept = Empty::boxed(Box::from(&self[..])).filled(self.len());
+        kept.at(self.arrival)
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Config {
     /// kernel is asked every few microseconds, or when it says in memory that it has
     /// something (io_uring).
     pub spin: bool,
+    /// Have the kernel end waits for timers on time. By default it may end them some 50 µs
+    /// late, to serve several wake-ups at once. Holds for the loop's thread, while it runs.
+    pub precise_timers: bool,
 }
 
 impl Default for Config {
@@ -68,6 +71,7 @@ impl Default for Config {
             send_buffer_bytes_max: 64 << 10,
             linger: Nanos::from_secs(1),
             spin: false,
+            precise_timers: false,
         }
     }
 }
@@ -192,6 +196,10 @@ pub struct ConnectOptions {
     /// that the window can grow to it. The kernel lowers it to `net.core.rmem_max`, and
     /// adjusts it no more. None: it adjusts it to what is needed. Of no effect in sim.
     pub kernel_recv_bytes: Option<u32>,
+    /// Ask the kernel to stamp what arrives.
+    /// [`Received::arrival`](crate::Received::arrival)'s `kernel` is None where it refuses,
+    /// in sim, and with receive buffers of less than 256 bytes.
+    pub timestamps: bool,
 }
 
 /// Counters of one loop since it started.

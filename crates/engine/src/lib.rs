@@ -63,6 +63,7 @@ mod remote;
 pub mod sim;
 
 mod slab;
+mod stamps;
 mod stream;
 mod sync;
 mod tasks;
@@ -78,6 +79,7 @@ pub use config::{
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pages::prefer_huge_pages;
+pub use stamps::{Arrival, Bracket};
 pub use stream::{Accepted, FileTooShort, Listener, PostLimit, Stream};
 pub use tasks::{Outcome, Task, TaskCounts, TaskId, TaskWaker};
 pub use turn::run;

@@ -17,6 +17,7 @@ use crate::driver::socket::{Blocking, accept_waiting};
 use crate::driver::{Op, Role, Socket, Token};
 use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
 use crate::slab::Key;
+use crate::stamps::Bracket;
 use crate::tasks::Waiter;
 use crate::turn::Core;
 
@@ -108,7 +109,9 @@ impl Stream {
             return Poll::Ready(Ok(received));
         }
         match (receive.ended, stream.send.error) {
-            (Some(Ok(())), None) => return Poll::Ready(Ok(Received::end())),
+            (Some(Ok(())), None) => {
+                return Poll::Ready(Ok(Received::end().at(receive.ended_at)));
+            }
             (Some(Err(errno)), _) | (Some(Ok(())), Some(errno)) => {
                 return Poll::Ready(Err(broken(errno)));
             }
@@ -254,6 +257,19 @@ impl Stream {
             let file_bytes = usize::try_from(stream.send.file_bytes).unwrap_or(usize::MAX);
             stream.send.bytes.saturating_add(file_bytes)
         })
+    }
+
+    /// When the first byte of what was last posted was handed to the kernel; None before
+    /// that. Where the socket had no room, when it was first offered: from there on the wait
+    /// is the peer's doing.
+    ///
+    /// On io_uring one call hands over at most a few streams' bytes, and the bracket is that
+    /// call. A call that goes on to wait has no reading of the clock in between: its bracket
+    /// is as wide as that of the last call that did not wait, which every 16th at the latest
+    /// is.
+    pub fn submitted(&self) -> Option<Bracket> {
+        let net = self.core.net.borrow();
+        net.streams.get(self.key)?.send.submitted
     }
 
     /// Ends this side of the stream once what was posted is out; the peer's

@@ -3,9 +3,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 
 use rustix::mm::MlockAllFlags;
-use rustix::thread::CpuSet;
+use rustix::thread::{CpuSet, current_timer_slack, set_current_timer_slack};
 
 /// Keeps the calling thread, and what it starts from now on, to `cores` (numbered from 0).
 ///
@@ -73,6 +74,35 @@ pub fn lock_memory() -> io::Result<()> {
     )?)
 }
 
+/// The least by which the kernel can be had to prolong a thread's waits.
+pub(crate) const PRECISE_SLACK_NS: NonZeroU64 = NonZeroU64::new(1).expect("not zero");
+
+/// While it lives, the kernel does not prolong the calling thread's waits; by default it may
+/// by 50 µs.
+pub(crate) struct PreciseTimers {
+    /// None where the kernel does not say: then nothing was changed.
+    before: Option<u64>,
+}
+
+impl PreciseTimers {
+    pub fn new() -> PreciseTimers {
+        let before = current_timer_slack().ok();
+        if before.is_some() {
+            // Refused nowhere that the question is answered.
+            let _ = set_current_timer_slack(Some(PRECISE_SLACK_NS));
+        }
+        PreciseTimers { before }
+    }
+}
+
+impl Drop for PreciseTimers {
+    fn drop(&mut self) {
+        if let Some(before) = self.before {
+            let _ = set_current_timer_slack(NonZeroU64::new(before));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +116,15 @@ mod tests {
             assert!(pin(&[]).is_err());
         });
         tested.join().unwrap();
+    }
+
+    #[test]
+    fn waits_are_as_prolonged_as_before_once_precise_timers_are_gone() {
+        let before = current_timer_slack().unwrap();
+        let precise = PreciseTimers::new();
+        assert_eq!(current_timer_slack().unwrap(), 1);
+        drop(precise);
+        assert_eq!(current_timer_slack().unwrap(), before);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::net::Net;
 use crate::remote::{Entered, Registration, Remote};
 use crate::slab::Key;
 use crate::tasks::{Main, Tasks, Waiter};
+use crate::thread::PreciseTimers;
 use crate::wheel::Wheel;
 
 /// Looks for what other threads want before a loop that spins asks the kernel: some
@@ -321,7 +322,7 @@ fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chos
             Err(error) => fallback = Some(error.to_string()),
         }
     }
-    let epoll = Epoll::new(pool.clone(), remote, config.spin);
+    let epoll = Epoll::new(pool.clone(), remote, config);
     let epoll = epoll.map_err(|cause| Error::System {
         call: "epoll_create1",
         cause,
@@ -384,6 +385,7 @@ pub fn run<T, F>(config: &Config, main: impl FnOnce(Handle) -> F) -> Result<T, E
 where
     F: Future<Output = T>,
 {
+    let _on_time = config.precise_timers.then(PreciseTimers::new);
     let running = Running(Core::new(config)?);
     let core = &running.0;
     let value = Cell::new(None);

@@ -2,6 +2,9 @@
 //! again while it waits for more completions, and on sim with many seeds. Where
 //! io_uring is not allowed its cases say so and pass.
 
+#[path = "driver/stamps.rs"]
+mod stamps;
+
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io::{self, ErrorKind};
@@ -17,6 +20,8 @@ use prony_engine::{
     Accepted, Config, ConnectOptions, DriverChoice, DriverKind, Elapsed, Error, FileTooShort,
     Handle, ListenOptions, Listener, PostLimit, Receive, Stream, mailbox, run,
 };
+
+use stamps::*;
 
 const LIMIT: Nanos = Nanos::from_secs(600);
 
@@ -151,6 +156,14 @@ cases! {
     files_count_little_against_the_limit(Config { post_bytes_max: 8_192, ..Config::default() }),
     a_file_arrives_though_the_stream_was_dropped,
     connecting_from_an_address_of_ones_own,
+    a_post_was_submitted_after_it_was_posted,
+    posts_that_are_joined_were_submitted_at_once,
+    what_arrives_says_when,
+    sends_of_one_turn_have_growing_brackets,
+    a_post_to_a_peer_that_does_not_read_was_submitted_when_there_was_room(
+        Config { post_bytes_max: 1 << 30, ..Config::default() }
+    ),
+    the_first_byte_counts_though_the_others_wait,
 }
 
 fn localhost() -> SocketAddr {
@@ -1266,6 +1279,7 @@ async fn connecting_from_an_address_of_ones_own(handle: Handle) {
     let options = ConnectOptions {
         local: Some(SocketAddr::from(([127, 0, 0, 2], 0))),
         kernel_recv_bytes: Some(100_000),
+        ..ConnectOptions::default()
     };
     let connecting = handle.connect_with(listener.local_addr(), &options);
     let client = connecting.await.expect("connected");

@@ -23,8 +23,10 @@ use super::{
     Role, Socket, Token, Wait,
 };
 use crate::buffers::{Empty, Pool};
-use crate::config::{ConnectOptions, ListenOptions};
+use crate::config::{Config, ConnectOptions, ListenOptions};
 use crate::remote::Remote;
+use crate::stamps::{Arrival, Bracket};
+use crate::thread::PRECISE_SLACK_NS;
 
 /// Events taken in one call.
 const EVENTS_MAX: usize = 512;
@@ -39,6 +41,13 @@ const WAKER: u64 = u64::MAX;
 const NAP_MAX: Nanos = Nanos::from_millis(1);
 /// By how much the kernel may prolong a nap; by default it is 50 µs.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("not zero");
+
+/// Waits up to this long are prolonged by no more than 50 ns.
+const LATE_FROM: Nanos = Nanos::from_micros(50);
+/// A call that took no longer than this, and as much more for each event, has not slept: to
+/// be put to sleep and woken takes longer.
+const AWAKE_MAX: Nanos = Nanos(2_000);
+const AWAKE_PER_EVENT: Nanos = Nanos(100);
 
 /// What one descriptor waits for.
 #[derive(Clone, Copy, Default)]
@@ -77,11 +86,20 @@ pub(crate) struct Epoll {
     events: Vec<epoll::Event>,
     enters: u64,
     spin: bool,
+    precise_timers: bool,
     coalescing: Coalescing,
+    /// When what this turn brings has come.
+    arrival: Arrival,
+    /// The kernel was asked last then, and told everything.
+    told_all: Instant,
+    /// The kernel may have more than it told in this turn.
+    is_behind: bool,
+    /// The clock as it was read after the last send of this turn.
+    last_sent: Option<Instant>,
 }
 
 impl Epoll {
-    pub fn new(pool: Rc<Pool>, remote: &Remote, spin: bool) -> io::Result<Epoll> {
+    pub fn new(pool: Rc<Pool>, remote: &Remote, config: &Config) -> io::Result<Epoll> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(event) = remote.event() {
             let data = epoll::EventData::new_u64(WAKER);
@@ -95,8 +113,13 @@ impl Epoll {
             entries: Vec::new(),
             events: Vec::with_capacity(EVENTS_MAX),
             enters: 0,
-            spin,
+            spin: config.spin,
+            precise_timers: config.precise_timers,
             coalescing: Coalescing::default(),
+            arrival: Arrival::default(),
+            told_all: clock::monotonic(),
+            is_behind: false,
+            last_sent: None,
         })
     }
 
@@ -170,13 +193,32 @@ impl Epoll {
     }
 
     fn send(&mut self, socket: Socket, bytes: InFlight, token: Token, done: &mut Completions) {
-        match send(socket.fd(), bytes.as_slice(), SendFlags::NOSIGNAL) {
+        let from = self.last_sent.unwrap_or_else(clock::monotonic);
+        let result = send(socket.fd(), bytes.as_slice(), SendFlags::NOSIGNAL);
+        let at = self.sent_since(from);
+        match result {
             Err(Errno::AGAIN) => {
+                done.push(Completion {
+                    token,
+                    outcome: Ok(Outcome::Offered(at)),
+                    more: true,
+                });
                 self.entry(socket.0).send = Some((token, bytes));
                 self.begin(socket.0, token, done);
             }
-            result => finish(done, token, result.map(|count| Outcome::Sent(count as u64))),
+            result => finish(
+                done,
+                token,
+                result.map(|count| Outcome::Sent(count as u64, at)),
+            ),
         }
+    }
+
+    /// The bracket of a send that has just been made; the next one may begin with its end.
+    fn sent_since(&mut self, from: Instant) -> Bracket {
+        let to = clock::monotonic();
+        self.last_sent = Some(to);
+        Bracket { from, to }
     }
 
     fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
@@ -214,12 +256,13 @@ impl Epoll {
             tv_sec: 0,
             tv_nsec: 0,
         };
+        let before = clock::monotonic();
         let timeout = match wait {
             Wait::Not => Some(zero),
             Wait::Until(_) if self.spin => Some(zero),
             Wait::Until(Instant::NEVER) => None,
             Wait::Until(deadline) => {
-                let left = deadline.since(self.now()).0;
+                let left = self.patience(deadline.since(before)).0;
                 Some(Timespec {
                     tv_sec: (left / 1_000_000_000) as i64,
                     tv_nsec: (left % 1_000_000_000) as i64,
@@ -229,9 +272,28 @@ impl Epoll {
         self.enters += 1;
         self.events.clear();
         let events = rustix::buffer::spare_capacity(&mut self.events);
-        match epoll::wait(&self.epoll, events, timeout.as_ref()) {
+        let result = match epoll::wait(&self.epoll, events, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
+        };
+        let after = clock::monotonic();
+        let may_sleep = timeout.is_none_or(|timeout| timeout != zero);
+        self.arrival = Arrival {
+            reaped: after,
+            since: self.told_all,
+            slept: may_sleep && has_slept(after.since(before), self.events.len()),
+            kernel: None,
+        };
+        self.is_behind = self.events.len() == EVENTS_MAX;
+        result
+    }
+
+    /// How long to wait where so much is left. The kernel may prolong a wait by a thousandth
+    /// of it; who wants to be on time waits for the most of it first.
+    fn patience(&self, left: Nanos) -> Nanos {
+        match self.precise_timers && left > LATE_FROM {
+            true => Nanos(left.0 - left.0 / 500),
+            false => left,
         }
     }
 
@@ -300,11 +362,14 @@ impl Epoll {
     }
 
     fn send_file(&mut self, socket: Socket, part: FilePart, token: Token, done: &mut Completions) {
-        match socket::send_file(socket, part) {
+        let from = clock::monotonic();
+        let result = socket::send_file(socket, part);
+        let at = self.sent_since(from);
+        match result {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => {
                 self.entry(socket.0).file = None;
-                finish(done, token, result.map(Outcome::Sent));
+                finish(done, token, result.map(|count| Outcome::Sent(count, at)));
             }
         }
     }
@@ -340,7 +405,10 @@ impl Epoll {
             let mut buffer = Empty::pooled(&self.pool).unwrap_or_else(|| Empty::own(&self.pool));
             let result = recv(socket.fd(), buffer.as_mut_slice(), RecvFlags::empty());
             let received = match result {
-                Ok((_, len)) => buffer.filled(len),
+                Ok((_, len)) => buffer.filled(len).at(Arrival {
+                    reaped: clock::monotonic(),
+                    ..self.arrival
+                }),
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Err(errno) => {
                     self.entry(socket.0).receive = None;
@@ -360,6 +428,7 @@ impl Epoll {
                 return;
             }
         }
+        self.is_behind = true;
     }
 
     fn accept(&mut self, listener: Socket, token: Token, done: &mut Completions) {
@@ -382,6 +451,11 @@ impl Epoll {
     }
 }
 
+/// Whether a call of this length that brought so many events was asleep in between.
+fn has_slept(length: Nanos, events: usize) -> bool {
+    length > AWAKE_MAX + AWAKE_PER_EVENT * events as u64
+}
+
 fn finish(done: &mut Completions, token: Token, outcome: Result<Outcome, Errno>) {
     done.push(Completion {
         token,
@@ -393,7 +467,7 @@ fn finish(done: &mut Completions, token: Token, outcome: Result<Outcome, Errno>)
 impl Driver for Epoll {
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
-            Op::Send(socket, bytes) => self.send(socket, bytes, token, done),
+            Op::Send(socket, bytes, _) => self.send(socket, bytes, token, done),
             Op::Receive(socket) => {
                 self.entry(socket.0).receive = Some(token);
                 self.begin(socket.0, token, done);
@@ -432,6 +506,8 @@ impl Driver for Epoll {
     }
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        // What the loop did since the last send is no part of the next one's bracket.
+        self.last_sent = None;
         self.nap(wait);
         self.wait(wait)?;
         let events = std::mem::take(&mut self.events);
@@ -442,6 +518,10 @@ impl Driver for Epoll {
             }
         }
         self.events = events;
+        self.last_sent = None;
+        if !self.is_behind {
+            self.told_all = self.arrival.reaped;
+        }
         Ok(())
     }
 
@@ -477,7 +557,10 @@ impl Driver for Epoll {
     fn coalesce(&mut self, coalescing: Coalescing) {
         let Coalescing { completions, wait } = coalescing;
         let is_of_use = !self.spin && completions > 1 && wait >= Nanos::from_micros(1);
-        let slack = is_of_use.then_some(TIMER_SLACK_NS);
+        let slack = match self.precise_timers {
+            true => Some(PRECISE_SLACK_NS),
+            false => is_of_use.then_some(TIMER_SLACK_NS),
+        };
         self.coalescing = match set_current_timer_slack(slack) {
             Ok(()) if is_of_use => Coalescing {
                 completions,

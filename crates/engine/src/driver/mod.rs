@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use crate::buffers::Received;
 use crate::config::{ConnectOptions, ListenOptions};
 use crate::slab::Key;
+use crate::stamps::Bracket;
 
 /// A socket of one driver: a descriptor, or a number of the simulated network.
 ///
@@ -143,7 +144,7 @@ pub(crate) enum Op {
     /// and zero at the end of the stream. Not while a receive is outstanding.
     Discard(Socket, u64),
     /// Send; completes with the number of bytes taken, perhaps fewer.
-    Send(Socket, InFlight),
+    Send(Socket, InFlight, Sending),
     /// Send from a file; completes as a send does, and with zero where the file has
     /// ended.
     SendFile(Socket, FilePart),
@@ -157,6 +158,16 @@ pub(crate) enum Op {
     /// Close, with a reset if asked. No completion. Nothing is outstanding on
     /// the socket but what was cancelled before.
     Close(Socket, Closing),
+}
+
+/// How to send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sending {
+    /// The socket took no more when it was last offered some: wait until it does.
+    pub waits: bool,
+    /// Somebody waits for the completion; without, it may come with that of another
+    /// operation.
+    pub is_awaited: bool,
 }
 
 /// How to close.
@@ -181,7 +192,12 @@ pub(crate) struct Completion {
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Done,
-    Sent(u64),
+    /// So many bytes were taken at this moment, or the last of them where the send waited.
+    Sent(u64, Bracket),
+    /// The kernel was offered the bytes then, and the send waits for it to take them.
+    Offered(Bracket),
+    /// It was offered the bytes then and took none: to be sent again, to wait.
+    Refused(Bracket),
     /// Empty at the end of the stream.
     Received(Received),
     Discarded(u64),

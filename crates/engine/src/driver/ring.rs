@@ -1,5 +1,6 @@
 //! The driver on io_uring: a whole turn's operations go to the kernel, and its
-//! completions come back, in one system call.
+//! completions come back, in one system call; but sends in pieces of a few, so that it is
+//! known when each was made (`piece`).
 //!
 //! Receives are multishot and fill buffers of a ring that the kernel picks from;
 //! sends are submissions, which costs a sixth less than a `send` call each.
@@ -8,6 +9,7 @@
 //! Not for: kernels before 6.1, which lack one or the other (epoll serves there).
 
 mod buffer_ring;
+mod piece;
 
 use std::collections::HashMap;
 use std::io;
@@ -24,13 +26,15 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{Shutdown, SocketAddrAny, shutdown};
 
 use self::buffer_ring::{BufferRing, GROUP};
+use self::piece::{Offered, Piece};
 use super::socket::{self, Blocking};
 use super::{Coalescing, Completion, Completions, DISCARD_BYTES_MAX, Driver, DriverStats};
-use super::{FilePart, InFlight, Op, Outcome, Role, Socket, Token, Wait};
+use super::{FilePart, InFlight, Op, Outcome, Role, Sending, Socket, Token, Wait};
 use crate::buffers::{Empty, Pool, Received};
 use crate::config::{Config, ConnectOptions, Error, ListenOptions, Receive};
 use crate::remote::Remote;
 use crate::slab::Key;
+use crate::stamps::{Arrival, Bracket};
 
 /// Buffers in the kernel's hands from the start. The kernel uses them in turn, so
 /// fewer of them stay warmer in cache; the pool doubles when they do not suffice.
@@ -39,6 +43,8 @@ const BUFFERS_AT_START: usize = 64;
 const QUIESCE_TURNS: usize = 1_000;
 /// A turn without a deadline returns after this, and the next one begins.
 const LEFT_MAX: Nanos = Nanos::from_secs(3_600);
+/// Most bytes of one send; the kernel cuts off what is more than 2 GiB without a word.
+const SEND_BYTES_MAX: usize = 1 << 30;
 /// Turns in a row that may go without the kernel.
 const FREE_TURNS_MAX: u32 = 16;
 const ENTER_GETEVENTS: u32 = 1;
@@ -82,6 +88,8 @@ pub(crate) struct Ring {
     outstanding: usize,
     /// The pool is at its limit and the kernel has none of it.
     starved: bool,
+    /// The pool has grown since the kernel was given buffers.
+    is_grown: bool,
     /// The loop has ended: nothing is started again.
     ending: bool,
     enters: u64,
@@ -91,9 +99,14 @@ pub(crate) struct Ring {
     /// The kernel can wait for several completions for a limited time (Linux 6.12).
     can_coalesce: bool,
     coalescing: Coalescing,
-    /// Sends in the submission queue: nearly all complete as they are submitted,
-    /// and do not count as something that has happened.
-    sends_queued: u32,
+    /// Sends in the submission queue.
+    piece: Piece,
+    /// When what the last call brought has come.
+    arrival: Arrival,
+    /// Nothing had arrived then that the kernel had not told.
+    told_all: Instant,
+    /// Completions taken from the kernel.
+    reaped: u64,
 }
 
 impl Ring {
@@ -104,7 +117,10 @@ impl Ring {
         let mut driver = Ring {
             can_coalesce: ring.params().is_feature_min_timeout() && !config.spin,
             coalescing: Coalescing::default(),
-            sends_queued: 0,
+            piece: Piece::new(),
+            arrival: Arrival::default(),
+            told_all: clock::monotonic(),
+            reaped: 0,
             ring,
             buffers,
             own: HashMap::new(),
@@ -118,6 +134,7 @@ impl Ring {
             remote,
             outstanding: 0,
             starved: false,
+            is_grown: false,
             ending: false,
             enters: 0,
             free_turns: 0,
@@ -138,8 +155,7 @@ impl Ring {
                 return;
             }
             // A full completion queue refuses submissions until it is emptied.
-            let _ = self.enter(Wait::Not);
-            self.reap(done);
+            let _ = self.hand_over(Wait::Not, done);
         }
     }
 
@@ -183,14 +199,30 @@ impl Ring {
         self.begin(entry, token, done);
     }
 
-    fn send(&mut self, socket: Socket, bytes: InFlight, token: Token, done: &mut Completions) {
-        let len = u32::try_from(bytes.len).unwrap_or(u32::MAX);
-        // WAITALL: the kernel itself goes on after a short write.
-        let entry = opcode::Send::new(Fd(socket.0), bytes.start, len)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
-            .build();
-        self.sends_queued += 1;
-        self.begin(entry, token, done);
+    fn send(
+        &mut self,
+        socket: Socket,
+        bytes: InFlight,
+        sending: Sending,
+        token: Token,
+        done: &mut Completions,
+    ) {
+        let len = bytes.len.min(SEND_BYTES_MAX) as u32;
+        // WAITALL: the kernel itself goes on after a short write where it may wait, and
+        // takes one for a failure, which has a completion, where it may not.
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+        let entry = opcode::Send::new(Fd(socket.0), bytes.start, len);
+        if sending.waits {
+            return self.begin(entry.flags(flags).build(), token, done);
+        }
+        if self.piece.is_full() {
+            // Should it fail, the next call, which is the turn's, fails, too.
+            let _ = self.hand_over(Wait::Not, done);
+        }
+        let entry = entry.flags(flags | libc::MSG_DONTWAIT).build();
+        self.begin(entry.flags(squeue::Flags::SKIP_SUCCESS), token, done);
+        let len = u64::from(len);
+        self.piece.add(Offered { token, len }, sending.is_awaited);
     }
 
     /// Begins a receive, now or in its turn.
@@ -235,11 +267,14 @@ impl Ring {
     /// Hands parts of files to the sockets that take more.
     fn send_files(&mut self, done: &mut Completions) {
         for (token, socket, part) in std::mem::take(&mut self.writable) {
-            match send_now(socket, part) {
+            let from = clock::monotonic();
+            let result = send_now(socket, part);
+            let to = clock::monotonic();
+            match result {
                 Err(Errno::AGAIN | Errno::INTR) => self.send_file(socket, part, token, done),
-                outcome => done.push(Completion {
+                result => done.push(Completion {
                     token,
-                    outcome: outcome.map(Outcome::Sent),
+                    outcome: result.map(|count| Outcome::Sent(count, Bracket { from, to })),
                     more: false,
                 }),
             }
@@ -272,19 +307,67 @@ impl Ring {
         self.begin(entry, token, done);
     }
 
+    /// Makes the one system call, and takes what it brought.
+    fn hand_over(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        let result = self.enter(wait);
+        self.reap(done);
+        let queue = self.ring.submission();
+        // Otherwise a send may not have been made, or its failure not been told.
+        let is_known = queue.is_empty() && !queue.cq_overflow();
+        drop(queue);
+        if result.is_ok() && is_known {
+            let at = self.piece.at();
+            for send in self.piece.settle() {
+                self.outstanding -= 1;
+                done.push(Completion {
+                    token: send.token,
+                    outcome: Ok(Outcome::Sent(send.len, at)),
+                    more: false,
+                });
+            }
+        }
+        result
+    }
+
     /// The one system call.
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
-        let to_submit = self.ring.submission().len() as u32;
+        let before = clock::monotonic();
+        // Looked at after the clock: so up to then nothing had come.
+        let queue = self.ring.submission();
+        let (to_submit, is_quiet) = (queue.len() as u32, !queue.taskrun() && !queue.cq_overflow());
+        drop(queue);
+        if is_quiet {
+            self.told_all = before;
+        }
+        let waits = wait != Wait::Not && !self.spin;
+        let result = self.call(wait, to_submit, before);
+        let after = clock::monotonic();
+        self.arrival = Arrival {
+            reaped: after,
+            since: self.told_all,
+            slept: waits && is_quiet,
+            kernel: None,
+        };
+        // Looked at after the clock again; the kernel takes a limited number in one call.
+        if !self.ring.submission().taskrun() {
+            self.told_all = after;
+        }
+        if !self.piece.is_empty() {
+            self.piece.handed_over(before, after, waits);
+        }
+        result
+    }
+
+    fn call(&mut self, wait: Wait, to_submit: u32, now: Instant) -> io::Result<()> {
         let submitter = self.ring.submitter();
         self.enters += 1;
-        let sends = std::mem::take(&mut self.sends_queued);
         let result = match wait {
             Wait::Until(deadline) if !self.spin => {
-                let left = time_left(deadline);
+                let left = time_left(deadline, now);
                 let time = Timespec::new()
                     .sec(left.0 / 1_000_000_000)
                     .nsec((left.0 % 1_000_000_000) as u32);
-                let (min_complete, min_wait) = patience(self.coalescing, sends, left);
+                let (min_complete, min_wait) = patience(self.coalescing, left);
                 let args = SubmitArgs::new().timespec(&time).min_wait_usec(min_wait);
                 let flags = ENTER_GETEVENTS | ENTER_EXT_ARG;
                 // SAFETY: the argument outlives the call and is what EXT_ARG means.
@@ -306,8 +389,8 @@ impl Ring {
     /// Moves what has completed to `done`.
     fn reap(&mut self, done: &mut Completions) {
         let mut waker_ended = false;
-        let mut is_grown = false;
         for entry in self.ring.completion() {
+            self.reaped += 1;
             let Some(token) = Token::unpack(entry.user_data()) else {
                 continue;
             };
@@ -322,27 +405,36 @@ impl Ring {
                 Role::Send if !self.files.is_empty() => self.files.remove(&token),
                 _ => None,
             };
+            let of_piece = token.role == Role::Send && self.piece.heard_of(token);
             let outcome = match entry.result() {
+                code if of_piece && code == -libc::EAGAIN => Ok(Outcome::Refused(self.piece.at())),
+                count if of_piece && count >= 0 => Ok(Outcome::Sent(count as u64, self.piece.at())),
                 code if code < 0 => {
                     drop(self.own.remove(&token));
                     Err(Errno::from_raw_os_error(-code))
                 }
-                count => match file {
+                _ => match file {
                     Some(Some((socket, part))) if !self.ending => {
                         self.writable.push((token, socket, part));
                         continue;
                     }
                     Some(_) => Err(Errno::CANCELED),
-                    None => Ok(success(&self.pool, &mut self.own, &entry, token, count)),
+                    None => Ok(success(
+                        &self.pool,
+                        &mut self.own,
+                        &entry,
+                        token,
+                        self.arrival,
+                    )),
                 },
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
                 self.pool.count_exhausted();
                 // Once for all that starved together: they have been told before the kernel
-                // could be given what the first of them brought.
-                if !is_grown {
+                // was given what the first of them brought.
+                if !self.is_grown {
                     self.starved = !self.pool.grow();
-                    is_grown = true;
+                    self.is_grown = true;
                 }
                 // One that has just had some waits behind those that had none.
                 let is_fed = done.last().is_some_and(|last| last.token == token);
@@ -374,6 +466,7 @@ impl Ring {
             self.buffers.put(number, start, self.pool.buffer_bytes);
             self.starved = false;
         }
+        self.is_grown = false;
         self.buffers.commit();
     }
 }
@@ -390,21 +483,21 @@ fn send_now(socket: Socket, part: FilePart) -> Result<u64, Errno> {
 
 /// How long a call may take. Without a deadline there is one all the same: the
 /// kernel ends a bounded wait for several without any at the end of that wait.
-fn time_left(deadline: Instant) -> Nanos {
+fn time_left(deadline: Instant, now: Instant) -> Nanos {
     match deadline {
         Instant::NEVER => LEFT_MAX,
-        _ => deadline.since(clock::monotonic()).min(LEFT_MAX),
+        _ => deadline.since(now).min(LEFT_MAX),
     }
 }
 
 /// Completions that end a call at once, and the microseconds after which a single
 /// one does; not longer than `left`, because the kernel looks at the shorter wait
 /// alone.
-fn patience(coalescing: Coalescing, sends: u32, left: Nanos) -> (u32, u32) {
+fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
     match coalescing.wait.min(left).0 / 1_000 {
         0 => (1, 0),
         micros => (
-            coalescing.completions.saturating_add(sends),
+            coalescing.completions,
             u32::try_from(micros).unwrap_or(u32::MAX),
         ),
     }
@@ -424,20 +517,29 @@ fn success(
     own: &mut HashMap<Token, Empty>,
     entry: &cqueue::Entry,
     token: Token,
-    count: i32,
+    arrival: Arrival,
 ) -> Outcome {
+    let count = entry.result();
     match token.role {
         Role::Receive => {
             let len = count as usize;
-            Outcome::Received(match cqueue::buffer_select(entry.flags()) {
+            let received = match cqueue::buffer_select(entry.flags()) {
                 Some(number) => Received::from_kernel(pool, number, len),
                 None => match own.remove(&token) {
                     Some(buffer) => buffer.filled(len),
                     None => Received::end(),
                 },
-            })
+            };
+            Outcome::Received(received.at(arrival))
         }
-        Role::Send => Outcome::Sent(count as u64),
+        // It had to wait: when it was offered first is known from there.
+        Role::Send => Outcome::Sent(
+            count as u64,
+            Bracket {
+                from: arrival.since,
+                to: arrival.reaped,
+            },
+        ),
         Role::Discard => Outcome::Discarded(count as u64),
         Role::Accept => Outcome::Accepted(Socket(count)),
         Role::Connect | Role::Readable | Role::Driver => Outcome::Done,
@@ -481,7 +583,7 @@ fn unavailable(cause: io::Error) -> Error {
 impl Driver for Ring {
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
-            Op::Send(socket, bytes) => self.send(socket, bytes, token, done),
+            Op::Send(socket, bytes, sending) => self.send(socket, bytes, sending, token, done),
             Op::SendFile(socket, part) => self.send_file(socket, part, token, done),
             Op::Receive(socket) => self.queue_receive(socket, token, done),
             Op::Discard(socket, count) => self.discard(socket, count, token, done),
@@ -511,6 +613,7 @@ impl Driver for Ring {
     }
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        let reaped = self.reaped;
         self.refill();
         self.serve_queue(done);
         // While tasks are due, a turn with nothing to tell and nothing to hear costs
@@ -521,9 +624,22 @@ impl Driver for Ring {
             return Ok(());
         }
         self.free_turns = 0;
-        let result = self.enter(wait);
-        self.reap(done);
-        result
+        if wait != Wait::Not && !self.spin && !self.piece.is_empty() {
+            if !self.piece.may_be_joined() {
+                return self.hand_over(Wait::Not, done);
+            }
+            if self.piece.is_to_be_measured() {
+                self.hand_over(Wait::Not, done)?;
+            }
+        }
+        // What came meanwhile, be it a wake, is looked at before anything is waited for.
+        if self.reaped != reaped {
+            return match self.has_news() {
+                Some(false) => Ok(()),
+                _ => self.hand_over(Wait::Not, done),
+            };
+        }
+        self.hand_over(wait, done)
     }
 
     fn has_news(&mut self) -> Option<bool> {
@@ -568,10 +684,9 @@ impl Driver for Ring {
                 self.tell(all.clone(), &mut done);
             }
             let soon = clock::monotonic() + Nanos::from_millis(1);
-            if self.enter(Wait::Until(soon)).is_err() {
+            if self.hand_over(Wait::Until(soon), &mut done).is_err() {
                 break;
             }
-            self.reap(&mut done);
             close_accepted(&mut done);
             if self.outstanding == 0 {
                 return self.buffers.unregister(&self.ring);
@@ -604,16 +719,14 @@ mod tests {
     #[test]
     fn a_call_waits_for_several_only_as_long_as_it_may() {
         let none = Coalescing::default();
-        assert_eq!(patience(none, 9, LEFT_MAX), (1, 0));
+        assert_eq!(patience(none, LEFT_MAX), (1, 0));
         let some = Coalescing {
             completions: 16,
             wait: Nanos::from_micros(50),
         };
-        assert_eq!(patience(some, 0, LEFT_MAX), (16, 50));
-        // Sends complete as they are submitted, and are not waited for.
-        assert_eq!(patience(some, 9, LEFT_MAX), (25, 50));
+        assert_eq!(patience(some, LEFT_MAX), (16, 50));
         // The next timer is nearer; or due.
-        assert_eq!(patience(some, 0, Nanos(20_900)), (16, 20));
-        assert_eq!(patience(some, 0, Nanos(900)), (1, 0));
+        assert_eq!(patience(some, Nanos(20_900)), (16, 20));
+        assert_eq!(patience(some, Nanos(900)), (1, 0));
     }
 }

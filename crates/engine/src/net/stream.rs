@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::Net;
 use crate::buffers::{FileRange, Posted, Received, SendBuf};
-use crate::driver::{Closing, Completion, InFlight, Op, Outcome, Role, Socket, Token};
+use crate::driver::{Closing, Completion, InFlight, Op, Outcome, Role, Sending, Socket, Token};
 use crate::slab::Key;
+use crate::stamps::{Arrival, Bracket};
 use crate::tasks::Waiter;
 
 /// Posted bytes and parts of files, first posted first.
@@ -30,6 +31,14 @@ pub(crate) struct SendSide {
     /// Parts of files in the queue.
     pub files: usize,
     pub in_flight: bool,
+    /// The socket took no more of the first one when it was last offered some.
+    blocked: bool,
+    /// Where in the last one the last post begins.
+    mark: u64,
+    /// When the first byte of the last post was handed over.
+    pub submitted: Option<Bracket>,
+    /// When what the kernel has not taken of the first one was first offered to it.
+    offered: Option<Bracket>,
     pub error: Option<Errno>,
     pub waiter: Waiter,
     /// The sending side is to be ended once the queue is empty.
@@ -40,7 +49,15 @@ pub(crate) struct SendSide {
 impl SendSide {
     /// The kernel has taken so many bytes of the first one; yields it if that was all of
     /// it. Where a file has ended before its part was out, that is an error.
-    fn took(&mut self, count: u64) -> Option<Posted> {
+    fn took(&mut self, count: u64, at: Bracket) -> Option<Posted> {
+        let at = match self.offered.take() {
+            Some(offered) => Bracket {
+                from: offered.from,
+                to: at.to,
+            },
+            None => at,
+        };
+        self.submits(count, at);
         let first = self.queue.front()?;
         self.taken += count;
         match first {
@@ -55,12 +72,41 @@ impl SendSide {
             }
         }
         if self.taken < first.len() {
+            self.blocked = true;
+            self.offered = Some(at);
             return None;
         }
         self.taken = 0;
+        self.blocked = false;
         let sent = self.queue.pop_front()?;
         self.files -= usize::from(matches!(sent, Posted::File(_)));
         Some(sent)
+    }
+
+    /// The kernel was offered what is left of the first one.
+    fn offers(&mut self, at: Bracket) {
+        self.offered.get_or_insert(at);
+        self.submits(1, at);
+    }
+
+    /// The next `count` bytes were handed over: perhaps the first of the last post.
+    fn submits(&mut self, count: u64, at: Bracket) {
+        let is_reached = (self.taken..self.taken + count).contains(&self.mark);
+        if self.queue.len() == 1 && is_reached {
+            self.submitted.get_or_insert(at);
+        }
+    }
+
+    /// A post begins at `mark` of the last one.
+    fn begin_post(&mut self, mark: usize) {
+        self.mark = mark as u64;
+        self.submitted = None;
+    }
+
+    /// Whether anybody waits for the completion of the send that begins now, or anything
+    /// is to follow it.
+    fn is_awaited(&self) -> bool {
+        self.queue.len() > 1 || self.end_wanted || self.waiter.is_somebody()
     }
 }
 
@@ -95,6 +141,8 @@ pub(crate) struct ReceiveSide {
     pub discarded: u64,
     /// No more will come: the peer's end, or an error.
     pub ended: Option<Result<(), Errno>>,
+    /// When the peer's end came.
+    pub ended_at: Arrival,
     pub waiter: Waiter,
 }
 
@@ -152,12 +200,14 @@ fn is_of_socket(errno: Errno) -> bool {
 /// Small posts of one turn become one send; more than this is not worth copying.
 const JOIN_BYTES_MAX: usize = 16 << 10;
 
-fn join(last: &mut Vec<u8>, bytes: &[u8]) -> bool {
-    let fits = last.len() + bytes.len() <= JOIN_BYTES_MAX;
-    if fits {
+/// Puts bytes behind others where both are few; yields where they begin.
+fn join(last: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
+    let begin = last.len();
+    let fits = begin + bytes.len() <= JOIN_BYTES_MAX;
+    fits.then(|| {
         last.extend_from_slice(bytes);
-    }
-    fits
+        begin
+    })
 }
 
 impl StreamSlot {
@@ -194,7 +244,11 @@ impl Net {
                     Posted::Bytes(bytes) => {
                         // Not more than there are, so that it fits.
                         let rest = &bytes.as_slice()[send.taken as usize..];
-                        Op::Send(stream.socket, InFlight::of(rest))
+                        let sending = Sending {
+                            waits: send.blocked,
+                            is_awaited: send.is_awaited() || stream.closing.is_some(),
+                        };
+                        Op::Send(stream.socket, InFlight::of(rest), sending)
                     }
                     Posted::File(range) => Op::SendFile(stream.socket, range.rest(send.taken)),
                 };
@@ -263,7 +317,10 @@ impl Net {
         };
         let receive = &mut stream.receive;
         match outcome {
-            Ok(Outcome::Received(bytes)) if bytes.is_empty() => receive.ended = Some(Ok(())),
+            Ok(Outcome::Received(bytes)) if bytes.is_empty() => {
+                receive.ended = Some(Ok(()));
+                receive.ended_at = bytes.arrival();
+            }
             Ok(Outcome::Received(bytes)) if stream.closing.is_none() => {
                 let is_awaited = receive.waiter.is_somebody();
                 receive
@@ -348,10 +405,15 @@ impl Net {
             return;
         };
         let send = &mut stream.send;
-        send.in_flight = false;
+        send.in_flight = completion.more;
         match completion.outcome {
-            Ok(Outcome::Sent(count)) => {
-                if let Some(Posted::Bytes(bytes)) = send.took(count) {
+            Ok(Outcome::Offered(at)) => return send.offers(at),
+            Ok(Outcome::Refused(at)) => {
+                send.blocked = true;
+                send.offers(at);
+            }
+            Ok(Outcome::Sent(count, at)) => {
+                if let Some(Posted::Bytes(bytes)) = send.took(count, at) {
                     self.spares.give_back(bytes);
                 }
             }
@@ -383,6 +445,7 @@ impl Net {
         stream.send.files += 1;
         let file_bytes = &mut stream.send.file_bytes;
         *file_bytes = file_bytes.saturating_add(range.len);
+        stream.send.begin_post(0);
         stream.send.queue.push_back(Posted::File(range));
         self.touch(key);
     }
@@ -399,9 +462,10 @@ impl Net {
         let is_ours = send.queue.len() > usize::from(send.in_flight);
         let joined = match send.queue.back_mut() {
             Some(Posted::Bytes(SendBuf::Owned(last))) if is_ours => join(last, bytes.as_slice()),
-            _ => false,
+            _ => None,
         };
-        if joined {
+        send.begin_post(joined.unwrap_or(0));
+        if joined.is_some() {
             self.spares.give_back(bytes);
         } else {
             send.queue.push_back(Posted::Bytes(bytes));

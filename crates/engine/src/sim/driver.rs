@@ -7,10 +7,11 @@ use std::rc::Rc;
 
 use prony_base::Instant;
 
-use super::network::Network;
+use super::network::{Network, exactly};
 use crate::buffers::Pool;
 use crate::config::{ConnectOptions, ListenOptions};
-use crate::driver::{Completions, Driver, DriverStats, Op, Socket, Token, Wait};
+use crate::driver::Wait;
+use crate::driver::{Completion, Completions, Driver, DriverStats, Op, Outcome, Socket, Token};
 
 /// One loop's view of the network.
 pub(super) struct SimDriver {
@@ -32,8 +33,16 @@ impl SimDriver {
 }
 
 impl Driver for SimDriver {
-    fn submit(&mut self, op: Op, token: Token, _: &mut Completions) {
-        self.network.borrow_mut().submit(self.index, op, token);
+    fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
+        let mut network = self.network.borrow_mut();
+        network.submit(self.index, op, token);
+        if matches!(op, Op::Send(..) | Op::SendFile(..)) {
+            done.push(Completion {
+                token,
+                outcome: Ok(Outcome::Offered(exactly(network.now))),
+                more: true,
+            });
+        }
     }
 
     fn turn(&mut self, _: Wait, done: &mut Completions) -> io::Result<()> {

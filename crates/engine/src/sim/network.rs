@@ -16,6 +16,7 @@ use crate::buffers::{Empty, Pool, Received};
 use crate::config::ListenOptions;
 use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, Outcome, Role};
 use crate::driver::{Socket, Token};
+use crate::stamps::{self, Bracket};
 
 /// How long a connect to a full backlog waits before it knocks again, as a
 /// kernel's first retransmission does.
@@ -122,7 +123,8 @@ struct Arrival {
 
 enum ArrivalOutcome {
     Done,
-    Sent(u64),
+    /// So many, at that time.
+    Sent(u64, Instant),
     Bytes(Vec<u8>),
     Discarded(u64),
     Accepted(Socket),
@@ -206,13 +208,19 @@ impl Network {
 
     /// Moves a loop's completions to `done`, received bytes in its own buffers.
     pub fn take_completions(&mut self, index: usize, pool: &Rc<Pool>, done: &mut Completions) {
+        let came = stamps::Arrival {
+            reaped: self.now,
+            since: self.now,
+            slept: false,
+            kernel: None,
+        };
         for arrival in self.completions[index].drain(..) {
             let outcome = arrival.outcome.map(|outcome| match outcome {
                 ArrivalOutcome::Done => Outcome::Done,
-                ArrivalOutcome::Sent(count) => Outcome::Sent(count),
+                ArrivalOutcome::Sent(count, at) => Outcome::Sent(count, exactly(at)),
                 ArrivalOutcome::Discarded(count) => Outcome::Discarded(count),
                 ArrivalOutcome::Accepted(socket) => Outcome::Accepted(socket),
-                ArrivalOutcome::Bytes(bytes) => Outcome::Received(received(pool, &bytes)),
+                ArrivalOutcome::Bytes(bytes) => Outcome::Received(received(pool, &bytes).at(came)),
             });
             done.push(Completion {
                 token: arrival.token,
@@ -290,7 +298,7 @@ impl Network {
                 }
                 self.plan_read(socket);
             }
-            Op::Send(socket, bytes) => self.send(socket, token, Source::Memory(bytes)),
+            Op::Send(socket, bytes, _) => self.send(socket, token, Source::Memory(bytes)),
             Op::SendFile(socket, part) => self.send(socket, token, Source::File(part)),
             Op::Readable(_) => self.complete(index, token, Err(Errno::OPNOTSUPP), false),
             Op::Cancel(socket, of) => self.cancel(index, socket, of),
@@ -501,7 +509,7 @@ impl Network {
             self.break_both(socket);
         }
         // Like a ring's completion, it may be a while before the loop hears of it.
-        let outcome = Ok(ArrivalOutcome::Sent(count as u64));
+        let outcome = Ok(ArrivalOutcome::Sent(count as u64, self.now));
         if self.random.chance(1, 2) {
             return self.complete(index, token, outcome, false);
         }
@@ -673,6 +681,11 @@ impl Network {
         }
         self.ends.remove(&socket.0);
     }
+}
+
+/// This very moment: the clock stands still while anything happens.
+pub(super) fn exactly(at: Instant) -> Bracket {
+    Bracket { from: at, to: at }
 }
 
 fn received(pool: &Rc<Pool>, bytes: &[u8]) -> Received {

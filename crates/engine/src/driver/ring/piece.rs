@@ -1,0 +1,181 @@
+//! The sends that one call hands to the kernel, and the moment at which it did.
+//!
+//! They are submitted so that they never wait (`MSG_DONTWAIT`) and complete within the call
+//! that submits them; and so that only what went wrong has a completion: whole sends, which
+//! are nearly all, cost none, and end no wait. Once the kernel has consumed the submissions
+//! and lost no completion, a send of which nothing was heard has succeeded.
+//! Not for: sends that wait for room, which are operations like any other.
+
+use prony_base::{Instant, Nanos};
+
+use crate::driver::Token;
+use crate::stamps::Bracket;
+
+/// Most sends of one piece. A send over loopback takes some 5 µs, the receiver's part of the
+/// kernel's work included, and the bracket of each is that of the piece.
+pub(super) const PIECE_SENDS_MAX: usize = 4;
+/// Calls that hand over a piece and wait, until one is made without waiting, to be measured.
+const JOINED_MAX: u32 = 15;
+
+/// A send of which nothing was heard yet.
+#[derive(Clone, Copy)]
+pub(super) struct Offered {
+    pub token: Token,
+    pub len: u64,
+}
+
+/// Sends that are about to be handed over, or were and are not known to be done.
+pub(super) struct Piece {
+    sends: Vec<Offered>,
+    /// Somebody waits for one of them.
+    is_awaited: bool,
+    /// Before the first call that may have handed over one of them.
+    from: Option<Instant>,
+    at: Bracket,
+    /// What the last call took that handed over sends and did not wait, and their number.
+    measured: Option<(Nanos, usize)>,
+    /// Calls since then that did wait.
+    joined: u32,
+}
+
+impl Piece {
+    pub fn new() -> Piece {
+        Piece {
+            sends: Vec::with_capacity(PIECE_SENDS_MAX),
+            is_awaited: false,
+            from: None,
+            at: Bracket::default(),
+            measured: None,
+            joined: 0,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sends.is_empty()
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.sends.len() >= PIECE_SENDS_MAX
+    }
+
+    pub fn add(&mut self, send: Offered, is_awaited: bool) {
+        self.sends.push(send);
+        self.is_awaited |= is_awaited;
+    }
+
+    /// Whether the call that hands these over may go on to wait for something else.
+    pub fn may_be_joined(&self) -> bool {
+        !self.is_awaited
+    }
+
+    /// Whether it is time for a call that does not wait.
+    pub fn is_to_be_measured(&self) -> bool {
+        self.measured.is_none() || self.joined >= JOINED_MAX
+    }
+
+    /// A call from `before` to `after` has handed these over, or some of them.
+    pub fn handed_over(&mut self, before: Instant, after: Instant, waited: bool) {
+        let count = self.sends.len();
+        let is_first = self.from.is_none();
+        let from = *self.from.get_or_insert(before);
+        let to = match self.measured {
+            // Such a call has slept after it had sent: nobody read the clock in between.
+            Some((took, of)) if waited && is_first => {
+                self.joined += 1;
+                after.min(before + took * count.div_ceil(of) as u64)
+            }
+            _ => after,
+        };
+        if !waited && is_first {
+            self.measured = Some((after.since(before), count.max(1)));
+            self.joined = 0;
+        }
+        self.at = Bracket { from, to };
+    }
+
+    /// When they were handed over.
+    pub fn at(&self) -> Bracket {
+        self.at
+    }
+
+    /// Takes one out of which something was heard. False where it is none of these.
+    pub fn heard_of(&mut self, token: Token) -> bool {
+        let place = self.sends.iter().position(|send| send.token == token);
+        place.map(|place| self.sends.remove(place)).is_some()
+    }
+
+    /// The kernel is done with all of them: yields those that succeeded.
+    pub fn settle(&mut self) -> impl Iterator<Item = Offered> {
+        self.is_awaited = false;
+        self.from = None;
+        self.sends.drain(..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Role;
+    use crate::slab::Key;
+
+    fn send(index: u32) -> Offered {
+        let key = Key {
+            index,
+            generation: 1,
+        };
+        Offered {
+            token: Token::new(Role::Send, key),
+            len: 10,
+        }
+    }
+
+    fn piece_of(count: u32, piece: &mut Piece) {
+        for index in 0..count {
+            piece.add(send(index), false);
+        }
+    }
+
+    #[test]
+    fn a_call_that_waits_takes_its_bracket_from_one_that_did_not() {
+        let mut piece = Piece::new();
+        piece_of(2, &mut piece);
+        assert!(piece.is_to_be_measured());
+        piece.handed_over(Instant(1_000), Instant(1_300), false);
+        assert_eq!(piece.at().width(), Nanos(300));
+        assert_eq!(piece.settle().count(), 2);
+        for _ in 0..JOINED_MAX {
+            assert!(!piece.is_to_be_measured());
+            piece_of(3, &mut piece);
+            piece.handed_over(Instant(5_000), Instant(900_000), true);
+            // As long as two of the measured.
+            assert_eq!(piece.at().width(), Nanos(600));
+            assert_eq!(piece.settle().count(), 3);
+        }
+        assert!(piece.is_to_be_measured());
+        // A call that ended sooner is its own bracket.
+        piece_of(1, &mut piece);
+        piece.handed_over(Instant(5_000), Instant(5_100), true);
+        assert_eq!(piece.at().width(), Nanos(100));
+    }
+
+    #[test]
+    fn sends_that_took_two_calls_may_have_gone_with_either() {
+        let mut piece = Piece::new();
+        piece_of(1, &mut piece);
+        piece.handed_over(Instant(100), Instant(200), false);
+        piece.handed_over(Instant(500), Instant(900), true);
+        assert_eq!(piece.at().from, Instant(100));
+        assert_eq!(piece.at().to, Instant(900));
+    }
+
+    #[test]
+    fn what_was_heard_of_is_not_taken_for_sent() {
+        let mut piece = Piece::new();
+        piece_of(3, &mut piece);
+        assert!(piece.heard_of(send(1).token));
+        assert!(!piece.heard_of(send(1).token));
+        let left: Vec<u32> = piece.settle().map(|send| send.token.key.index).collect();
+        assert_eq!(left, [0, 2]);
+        assert!(piece.is_empty());
+    }
+}
