@@ -405,10 +405,10 @@ impl Ring {
                 Role::Send if !self.files.is_empty() => self.files.remove(&token),
                 _ => None,
             };
-            let of_piece = token.role == Role::Send && self.piece.heard_of(token);
             let outcome = match entry.result() {
-                code if of_piece && code == -libc::EAGAIN => Ok(Outcome::Refused(self.piece.at())),
-                count if of_piece && count >= 0 => Ok(Outcome::Sent(count as u64, self.piece.at())),
+                code if token.role == Role::Send && self.piece.heard_of(token) => {
+                    fell_short(code, self.piece.at())
+                }
                 code if code < 0 => {
                     drop(self.own.remove(&token));
                     Err(Errno::from_raw_os_error(-code))
@@ -438,10 +438,9 @@ impl Ring {
                 }
                 // One that has just had some waits behind those that had none.
                 let is_fed = done.last().is_some_and(|last| last.token == token);
-                let place = if is_fed {
-                    usize::MAX
-                } else {
-                    self.hungry.len()
+                let place = match is_fed {
+                    true => usize::MAX,
+                    false => self.hungry.len(),
                 };
                 self.hungry.insert(token, place);
             }
@@ -500,6 +499,15 @@ fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
             coalescing.completions,
             u32::try_from(micros).unwrap_or(u32::MAX),
         ),
+    }
+}
+
+/// What came of a send that was not to wait and has not succeeded whole.
+fn fell_short(code: i32, at: Bracket) -> Result<Outcome, Errno> {
+    match u64::try_from(code) {
+        Ok(count) => Ok(Outcome::Sent(count, at)),
+        Err(_) if code == -libc::EAGAIN => Ok(Outcome::Refused(at)),
+        Err(_) => Err(Errno::from_raw_os_error(-code)),
     }
 }
 
