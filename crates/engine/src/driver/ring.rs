@@ -436,13 +436,8 @@ impl Ring {
                     self.starved = !self.pool.grow();
                     self.is_grown = true;
                 }
-                // One that has just had some waits behind those that had none.
                 let is_fed = done.last().is_some_and(|last| last.token == token);
-                let place = match is_fed {
-                    true => usize::MAX,
-                    false => self.hungry.len(),
-                };
-                self.hungry.insert(token, place);
+                queue_up(&mut self.hungry, token, is_fed);
             }
             done.push(Completion {
                 token,
@@ -509,6 +504,16 @@ fn fell_short(code: i32, at: Bracket) -> Result<Outcome, Errno> {
         Err(_) if code == -libc::EAGAIN => Ok(Outcome::Refused(at)),
         Err(_) => Err(Errno::from_raw_os_error(-code)),
     }
+}
+
+/// Notes a receive that found no buffer. One that has just had some waits behind those
+/// that had none.
+fn queue_up(hungry: &mut HashMap<Token, usize>, token: Token, is_fed: bool) {
+    let place = match is_fed {
+        true => usize::MAX,
+        false => hungry.len(),
+    };
+    hungry.insert(token, place);
 }
 
 /// Drops last completions; connections that came too late are closed.
