@@ -123,7 +123,7 @@ impl Net {
         self.completions += done.len() as u64;
         for completion in done.drain(..) {
             match completion.token.role {
-                Role::Receive => self.received(completion),
+                Role::Receive | Role::ReceiveStamped => self.received(completion),
                 Role::Discard => self.discarded(completion),
                 Role::Send => self.sent(completion),
                 Role::Connect => self.connected(completion),

@@ -27,7 +27,8 @@ pub struct Arrival {
     pub reaped: Instant,
     /// They were not there at this time: the last moment at which the kernel was asked and
     /// had nothing more. Bytes that came while nobody received on the stream may have been
-    /// there before.
+    /// there before. On a busy machine the kernel may have had them, and stamped them, for a
+    /// while before it brought them to the socket.
     pub since: Instant,
     /// The thread slept in the kernel between the two, so that it was woken by them or by
     /// others. Where a call may or may not have slept, this is false.

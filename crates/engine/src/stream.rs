@@ -333,6 +333,7 @@ pub(crate) async fn connect_on(
     let socket = core.driver.borrow_mut().open(address, options)?;
     let mut slot = StreamSlot::new(socket);
     slot.connecting = true;
+    slot.receive.is_stamped = options.timestamps;
     let stream = Stream::new(core, slot);
     let token = Token::new(Role::Connect, stream.key);
     stream

@@ -163,7 +163,13 @@ cases! {
     a_post_to_a_peer_that_does_not_read_was_submitted_when_there_was_room(
         Config { post_bytes_max: 1 << 30, ..Config::default() }
     ),
-    the_first_byte_counts_though_the_others_wait,
+    the_first_byte_counts_though_the_others_wait(
+        Config { post_bytes_max: 1 << 30, ..Config::default() }
+    ),
+    stamped_bytes_arrive_as_others_do,
+    stamped_streams_discard_and_are_dropped_while_they_receive,
+    small_buffers_receive_without_stamps(Config { recv_buffer_bytes: 64, ..Config::default() }),
+    without_being_asked_nothing_is_stamped_by_the_kernel,
 }
 
 fn localhost() -> SocketAddr {

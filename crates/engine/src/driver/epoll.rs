@@ -17,6 +17,7 @@ use rustix::net::{
 };
 use rustix::thread::{ClockId, clock_nanosleep_relative, set_current_timer_slack};
 
+use super::kernel_stamps::{self, WallClock};
 use super::socket::{self, Blocking};
 use super::{
     Coalescing, Completion, Completions, Driver, DriverStats, FilePart, InFlight, Op, Outcome,
@@ -94,6 +95,8 @@ pub(crate) struct Epoll {
     told_all: Instant,
     /// The kernel may have more than it told in this turn.
     is_behind: bool,
+    /// For the kernel's stamps, once there are some.
+    wall: Option<WallClock>,
     /// The clock as it was read after the last send of this turn.
     last_sent: Option<Instant>,
 }
@@ -119,6 +122,7 @@ impl Epoll {
             arrival: Arrival::default(),
             told_all: clock::monotonic(),
             is_behind: false,
+            wall: None,
             last_sent: None,
         })
     }
@@ -169,7 +173,7 @@ impl Epoll {
     fn forget(&mut self, fd: RawFd, token: Token) {
         let entry = self.entry(fd);
         match token.role {
-            Role::Receive => entry.receive = None,
+            Role::Receive | Role::ReceiveStamped => entry.receive = None,
             Role::Accept => entry.accept = None,
             Role::Connect => entry.connect = None,
             Role::Send => (entry.send, entry.file) = (None, None),
@@ -234,7 +238,7 @@ impl Epoll {
     fn cancel(&mut self, token: Token, fd: RawFd, done: &mut Completions) {
         let entry = self.entry(fd);
         let there = match token.role {
-            Role::Receive => entry.receive == Some(token),
+            Role::Receive | Role::ReceiveStamped => entry.receive == Some(token),
             Role::Accept => entry.accept == Some(token),
             Role::Connect => entry.connect == Some(token),
             Role::Send => {
@@ -403,12 +407,13 @@ impl Epoll {
     fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
         for _ in 0..BURST_MAX {
             let mut buffer = Empty::pooled(&self.pool).unwrap_or_else(|| Empty::own(&self.pool));
-            let result = recv(socket.fd(), buffer.as_mut_slice(), RecvFlags::empty());
+            let result = match token.role {
+                Role::ReceiveStamped => kernel_stamps::receive(socket, buffer.as_mut_slice()),
+                _ => recv(socket.fd(), buffer.as_mut_slice(), RecvFlags::empty())
+                    .map(|(_, len)| (len, None)),
+            };
             let received = match result {
-                Ok((_, len)) => buffer.filled(len).at(Arrival {
-                    reaped: clock::monotonic(),
-                    ..self.arrival
-                }),
+                Ok((len, stamp)) => buffer.filled(len).at(self.arrived_now(stamp)),
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Err(errno) => {
                     self.entry(socket.0).receive = None;
@@ -429,6 +434,20 @@ impl Epoll {
             }
         }
         self.is_behind = true;
+    }
+
+    /// The arrival of what was just received, with the kernel's stamp of it.
+    fn arrived_now(&mut self, stamp: Option<u64>) -> Arrival {
+        let mut arrival = Arrival {
+            reaped: clock::monotonic(),
+            ..self.arrival
+        };
+        if let Some(stamp) = stamp {
+            let wall = self.wall.get_or_insert_with(WallClock::new);
+            wall.look();
+            arrival.kernel = wall.monotonic(stamp, &arrival);
+        }
+        arrival
     }
 
     fn accept(&mut self, listener: Socket, token: Token, done: &mut Completions) {

@@ -6,6 +6,7 @@
 //! reaping only fill lists.
 
 pub(crate) mod epoll;
+mod kernel_stamps;
 pub(crate) mod ring;
 
 pub(crate) mod socket;
@@ -41,6 +42,8 @@ pub(crate) enum Role {
     /// Of the driver itself; never seen by the loop.
     Driver = 6,
     Discard = 7,
+    /// A receive with the kernel's stamps.
+    ReceiveStamped = 8,
 }
 
 /// Names one operation: what it is for, and the place and generation of its
@@ -71,6 +74,7 @@ impl Token {
             5 => Role::Readable,
             6 => Role::Driver,
             7 => Role::Discard,
+            8 => Role::ReceiveStamped,
             _ => return None,
         };
         let generation = (number >> 32) as u32 & ((1 << Key::GENERATION_BITS) - 1);
@@ -138,7 +142,7 @@ pub(crate) enum Op {
     /// Connect.
     Connect(Socket, SocketAddr),
     /// Receive into pooled buffers, each one a completion, until the end of the
-    /// stream, an error or a cancel.
+    /// stream, an error or a cancel; with the kernel's stamps where the role says so.
     Receive(Socket),
     /// Throw away so many following bytes; completes with the number, perhaps fewer,
     /// and zero at the end of the stream. Not while a receive is outstanding.
@@ -294,6 +298,7 @@ mod tests {
             Role::Accept,
             Role::Driver,
             Role::Discard,
+            Role::ReceiveStamped,
         ] {
             let token = Token::new(role, key);
             assert_eq!(Token::unpack(token.pack()), Some(token));

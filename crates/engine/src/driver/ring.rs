@@ -10,6 +10,7 @@
 
 mod buffer_ring;
 mod piece;
+mod stamping;
 
 use std::collections::HashMap;
 use std::io;
@@ -27,6 +28,7 @@ use rustix::net::{Shutdown, SocketAddrAny, shutdown};
 
 use self::buffer_ring::{BufferRing, GROUP};
 use self::piece::{Offered, Piece};
+use self::stamping::Stamping;
 use super::socket::{self, Blocking};
 use super::{Coalescing, Completion, Completions, DISCARD_BYTES_MAX, Driver, DriverStats};
 use super::{FilePart, InFlight, Op, Outcome, Role, Sending, Socket, Token, Wait};
@@ -82,6 +84,8 @@ pub(crate) struct Ring {
     queueing: Vec<(Socket, Token)>,
     #[expect(clippy::vec_box, reason = "the kernel has their addresses")]
     addresses: Vec<Box<SocketAddrAny>>,
+    /// For the receives with stamps, once there are some.
+    stamping: Option<Stamping>,
     pool: Rc<Pool>,
     remote: Arc<Remote>,
     /// Operations whose last completion has not come.
@@ -130,6 +134,7 @@ impl Ring {
             hungry: HashMap::new(),
             queueing: Vec::new(),
             addresses: Vec::new(),
+            stamping: None,
             pool,
             remote,
             outstanding: 0,
@@ -184,6 +189,10 @@ impl Ring {
         self.starved &= !self.pool.has_free();
         if !self.starved {
             let entry = match self.receive {
+                _ if token.role == Role::ReceiveStamped && self.has_room_for_stamps() => {
+                    let stamping = self.stamping.get_or_insert_with(Stamping::new);
+                    opcode::RecvMsgMulti::new(fd, stamping.header(), GROUP).build()
+                }
                 Receive::Multishot => opcode::RecvMulti::new(fd, GROUP).build(),
                 Receive::OneShot => opcode::Recv::new(fd, ptr::null_mut(), 0)
                     .buf_group(GROUP)
@@ -197,6 +206,10 @@ impl Ring {
         let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.room() as u32).build();
         self.own.insert(token, own);
         self.begin(entry, token, done);
+    }
+
+    fn has_room_for_stamps(&self) -> bool {
+        self.pool.buffer_bytes >= stamping::BUFFER_BYTES_MIN
     }
 
     fn send(
@@ -388,6 +401,9 @@ impl Ring {
 
     /// Moves what has completed to `done`.
     fn reap(&mut self, done: &mut Completions) {
+        if let Some(stamping) = &mut self.stamping {
+            stamping.asked();
+        }
         let mut waker_ended = false;
         for entry in self.ring.completion() {
             self.reaped += 1;
@@ -419,13 +435,10 @@ impl Ring {
                         continue;
                     }
                     Some(_) => Err(Errno::CANCELED),
-                    None => Ok(success(
-                        &self.pool,
-                        &mut self.own,
-                        &entry,
-                        token,
-                        self.arrival,
-                    )),
+                    None => {
+                        let receiving = (&self.pool, &mut self.own, &mut self.stamping);
+                        Ok(success(receiving, &entry, token, self.arrival))
+                    }
                 },
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
@@ -525,20 +538,32 @@ fn close_accepted(done: &mut Completions) {
     }
 }
 
+/// Where received bytes may lie: the pool, buffers of their own, and how they lie there with
+/// stamps.
+type Receiving<'a> = (
+    &'a Rc<Pool>,
+    &'a mut HashMap<Token, Empty>,
+    &'a mut Option<Stamping>,
+);
+
 fn success(
-    pool: &Rc<Pool>,
-    own: &mut HashMap<Token, Empty>,
+    (pool, own, stamping): Receiving<'_>,
     entry: &cqueue::Entry,
     token: Token,
     arrival: Arrival,
 ) -> Outcome {
     let count = entry.result();
     match token.role {
-        Role::Receive => {
+        Role::Receive | Role::ReceiveStamped => {
             let len = count as usize;
-            let received = match cqueue::buffer_select(entry.flags()) {
-                Some(number) => Received::from_kernel(pool, number, len),
-                None => match own.remove(&token) {
+            let pooled = cqueue::buffer_select(entry.flags())
+                .map(|number| Received::from_kernel(pool, number, len));
+            let received = match (pooled, stamping) {
+                (Some(filled), Some(stamping)) if token.role == Role::ReceiveStamped => {
+                    return Outcome::Received(stamping.unpack(filled, arrival));
+                }
+                (Some(filled), _) => filled,
+                (None, _) => match own.remove(&token) {
                     Some(buffer) => buffer.filled(len),
                     None => Received::end(),
                 },

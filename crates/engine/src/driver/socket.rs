@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,7 +16,7 @@ use rustix::net::{
     getsockname, ipproto, listen, socket_with,
 };
 
-use super::{Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket};
+use super::{Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket, kernel_stamps};
 use crate::config::{ConnectOptions, ListenOptions};
 
 impl Socket {
@@ -124,6 +124,10 @@ pub(crate) fn open_client(
     let fd = open_stream(address, blocking)?;
     if let Some(bytes) = options.kernel_recv_bytes {
         sockopt::set_socket_recv_buffer_size(&fd, bytes as usize)?;
+    }
+    if options.timestamps {
+        // Where the kernel refuses, what arrives has no stamp, and whoever asks sees that.
+        let _ = kernel_stamps::ask(Socket(fd.as_raw_fd()));
     }
     if let Some(local) = options.local {
         bind(&fd, &local)?;

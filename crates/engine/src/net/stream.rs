@@ -120,21 +120,13 @@ pub(crate) enum Wish {
     Discard,
 }
 
-impl Wish {
-    fn role(self) -> Option<Role> {
-        match self {
-            Wish::None => None,
-            Wish::Receive => Some(Role::Receive),
-            Wish::Discard => Some(Role::Discard),
-        }
-    }
-}
-
 /// The receiving half.
 #[derive(Default)]
 pub(crate) struct ReceiveSide {
     pub queue: VecDeque<Received>,
     pub wish: Wish,
+    /// The kernel was asked to stamp what arrives.
+    pub is_stamped: bool,
     /// What is outstanding was cancelled.
     pub stopping: bool,
     /// Bytes that were thrown away as asked and not told yet.
@@ -147,6 +139,16 @@ pub(crate) struct ReceiveSide {
 }
 
 impl ReceiveSide {
+    /// What an operation for this wish is for.
+    fn role(&self, wish: Wish) -> Option<Role> {
+        match wish {
+            Wish::None => None,
+            Wish::Receive if self.is_stamped => Some(Role::ReceiveStamped),
+            Wish::Receive => Some(Role::Receive),
+            Wish::Discard => Some(Role::Discard),
+        }
+    }
+
     /// Takes up to `count` bytes of what was thrown away and of what is here.
     pub fn take_discarded(&mut self, count: u64) -> u64 {
         let mut taken = self.discarded.min(count);
@@ -278,7 +280,7 @@ impl Net {
         let socket = stream.socket;
         if !stream.closed && (closing == Closing::Reset || !unsent) {
             stream.closed = true;
-            let receiving = stream.receive.wish.role();
+            let receiving = stream.receive.role(stream.receive.wish);
             let outstanding = [
                 receiving.filter(|_| !stream.receive.stopping),
                 stream.send.in_flight.then_some(Role::Send),
@@ -384,14 +386,17 @@ impl Net {
             return;
         };
         let receive = &mut stream.receive;
-        let (op, role) = match receive.wish.role() {
-            Some(_) if receive.wish == wish || receive.stopping => return,
-            Some(role) => {
+        let (op, role) = match (receive.role(receive.wish), receive.role(wish)) {
+            (Some(_), _) if receive.wish == wish || receive.stopping => return,
+            (Some(role), _) => {
                 receive.stopping = true;
                 (Op::Cancel(stream.socket, Token::new(role, key)), role)
             }
-            None if wish == Wish::Discard => (Op::Discard(stream.socket, count), Role::Discard),
-            None => (Op::Receive(stream.socket), Role::Receive),
+            (None, Some(role)) if wish == Wish::Discard => {
+                (Op::Discard(stream.socket, count), role)
+            }
+            (None, Some(role)) => (Op::Receive(stream.socket), role),
+            (None, None) => return,
         };
         if !receive.stopping {
             receive.wish = wish;

@@ -639,7 +639,9 @@ impl Network {
         let mut there = false;
         if let Some(end) = self.ends.get_mut(&socket.0) {
             there = match of.role {
-                Role::Receive => end.receive.take_if(|token| *token == of).is_some(),
+                Role::Receive | Role::ReceiveStamped => {
+                    end.receive.take_if(|token| *token == of).is_some()
+                }
                 Role::Discard => end.discard.take_if(|(token, _)| *token == of).is_some(),
                 Role::Connect => end.connect.take_if(|token| *token == of).is_some(),
                 Role::Send => end.blocked.take_if(|(token, _)| *token == of).is_some(),

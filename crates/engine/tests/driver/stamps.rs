@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 use prony_base::Nanos;
-use prony_engine::{Bracket, Config, DriverKind, Handle, Stream, run};
+use prony_engine::{Bracket, Config, ConnectOptions, DriverKind, Handle, Stream, run};
 
 use super::{listen, localhost, on_both, pair, pattern, recv_exactly, recv_to_end, sized};
 
@@ -218,4 +218,87 @@ fn a_loop_with_precise_timers_works_like_another() {
         });
         assert!(late.expect("it runs") < Nanos::from_secs(50));
     });
+}
+
+/// A connection whose client asked for the kernel's stamps.
+async fn stamped_pair(handle: &Handle) -> (Stream, Stream) {
+    let listener = listen(handle);
+    let options = ConnectOptions {
+        timestamps: true,
+        ..ConnectOptions::default()
+    };
+    let connecting = handle.connect_with(listener.local_addr(), &options);
+    let client = connecting.await.expect("connected");
+    let (server, _) = listener.accept().await.expect("a connection");
+    (client, server)
+}
+
+pub async fn stamped_bytes_arrive_as_others_do(handle: Handle) {
+    let bytes = sized(&handle, 50_000, 2 << 20);
+    let (client, server) = stamped_pair(&handle).await;
+    server.post(pattern(bytes)).expect("posted");
+    server.shutdown_write();
+    let got = recv_to_end(&client).await.expect("the connection stands");
+    assert!(got == pattern(bytes), "what came differs");
+    client.post("and back").expect("posted");
+    assert_eq!(recv_exactly(&server, 8).await, b"and back");
+}
+
+pub async fn stamped_streams_discard_and_are_dropped_while_they_receive(handle: Handle) {
+    let (client, server) = stamped_pair(&handle).await;
+    server.post("thrown away").expect("posted");
+    let mut left = 11;
+    while left > 0 {
+        left -= client.discard(left).await.expect("the connection stands");
+    }
+    server.post("kept").expect("posted");
+    assert_eq!(recv_exactly(&client, 4).await, b"kept");
+    drop(client);
+    assert_eq!(recv_to_end(&server).await.expect("an end"), b"");
+}
+
+/// Stamps are those of the last of the bytes, and lie between the post and the reaping. The
+/// kernel begins to stamp a moment after it was first asked to; and what it has stamped may
+/// wait in it for a thread of its own to bring it to the socket, on a busy machine.
+async fn kernel_stamps_lie_between_post_and_reaping_of(handle: Handle) {
+    const ROUNDS_MAX: usize = 100_000;
+    const STAMPS: usize = 200;
+    let (client, server) = stamped_pair(&handle).await;
+    let (mut stamps, mut late) = (0, 0);
+    for _ in 0..ROUNDS_MAX {
+        let sent = submit(&server, "x").await;
+        let received = client.recv().await.expect("the connection stands");
+        let arrival = received.arrival();
+        if let Some(stamp) = arrival.kernel {
+            stamps += 1;
+            // The two clocks are read one after the other.
+            let error = Nanos::from_micros(1);
+            assert!(sent.from <= stamp + error, "{sent:?} {arrival:?}");
+            late += usize::from(arrival.since > stamp + error);
+            assert!(stamp <= arrival.reaped, "{arrival:?}");
+        }
+        if stamps == STAMPS {
+            assert!(late <= STAMPS / 2, "{late} were stamped long before");
+            return;
+        }
+    }
+    panic!("{stamps} stamps in {ROUNDS_MAX} rounds");
+}
+
+#[test]
+fn kernel_stamps_lie_between_post_and_reaping() {
+    on_both(|config| {
+        run(&config, kernel_stamps_lie_between_post_and_reaping_of).expect("it runs");
+    });
+}
+
+pub async fn small_buffers_receive_without_stamps(handle: Handle) {
+    stamped_bytes_arrive_as_others_do(handle).await;
+}
+
+pub async fn without_being_asked_nothing_is_stamped_by_the_kernel(handle: Handle) {
+    let (client, server) = pair(&handle).await;
+    server.post("unstamped").expect("posted");
+    let received = client.recv().await.expect("the connection stands");
+    assert_eq!(received.arrival().kernel, None);
 }
