@@ -26,11 +26,12 @@ use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle};
 use prony_http::client::redirect::RedirectPolicy;
 use prony_http::client::{Client, Error, Phase, Settings};
+use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
 
 use crate::crew::on_threads;
-use crate::spread::{Latencies, spread};
+use crate::spread::spread;
 use crate::usage::Usage;
 use crate::{BenchError, THREADS_MAX};
 
@@ -254,7 +255,7 @@ impl Counted {
             Ok((200..300, bytes)) => {
                 self.answered += 1;
                 self.bytes += bytes;
-                self.latencies.record(length.0);
+                self.latencies.record(length);
             }
             // Pages of errors are often short, and must not look like speed.
             Ok((status, _)) => self.fail("status", &format_args!("the answer has status {status}")),
@@ -299,7 +300,7 @@ fn sum(order: &ClientOrder, counted: Vec<Counted>, used: Usage) -> ClientDone {
         failures.extend(one.words);
     }
     let failed: u64 = all.failed.values().sum();
-    let (latency, histogram) = all.latencies.record_of();
+    let (latency, histogram) = (all.latencies.summary(), all.latencies.histogram());
     let tallies = [
         ("connected", all.connected),
         ("exchanges", all.exchanges),
@@ -353,7 +354,7 @@ mod tests {
         assert_eq!((counted.answered, counted.bytes), (2, 20));
         assert_eq!(counted.failed, BTreeMap::from([("status".to_owned(), 5)]));
         assert_eq!(counted.in_flight, 1);
-        assert_eq!(counted.latencies.record_of().0.count, 2);
+        assert_eq!(counted.latencies.summary().count, 2);
         assert_eq!(counted.words.len(), WORDS_MAX);
         assert_eq!(counted.words[2], "the answer has status 304");
     }

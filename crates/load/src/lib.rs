@@ -1,20 +1,26 @@
-//! The load generator: drives one HTTP server in a closed loop and counts every
-//! request once.
+//! The load generator: drives one HTTP server and counts every request once.
 //!
 //! [`run`] takes a resolved [`LoadSpec`] and blocks until the run has ended;
 //! an [`Observer`] hears when the measured window is, and how far the run has
-//! come. One thread is one event loop; a connection is one task on it, with one
-//! request outstanding.
+//! come. One thread is one event loop, and one loop serves whatever a load is made of, which is four values:
+//!
+//! | value | what it decides | file |
+//! |---|---|---|
+//! | pace | when requests start: closed with or without think time, constant, Poisson, stages, recorded times | `pace.rs` |
+//! | origin | what latency counts from: the intended start, or the submission | `origin.rs` |
+//! | source | what each slot sends ([`RequestSource`]) | `source.rs` |
+//! | protocol | how requests and answers share a connection | `protocol.rs`, `http1.rs` |
 //!
 //! ```text
 //! connect all ──> warm-up ──> window ──> drain
-//!                 part::WarmUp  Measured   Drain: nothing starts, the rest is answered or times out
+//!                 part::WarmUp  Measured   Drain: no arrival any more; what waits is sent, the rest answered or times out
 //! ```
 //!
-//! Each request has a time at which it was sent, one at which its first byte
-//! came and one at which it was done, each read from the clock when the engine
-//! hands over that completion; latency is done − sent. A thread with many connections
-//! may wait a little for more completions (`coalescing`); the report says how long.
+//! A *slot* is one request outstanding. In an open pace an arrival takes an idle slot or waits for one, first in,
+//! first out (`slots.rs`); in a closed loop a slot sends again once its last request has ended. A request has five
+//! times: intended, submitted, first byte, last byte, processed. The engine stamps the middle three where they
+//! happen. A thread with many connections may wait a little for more completions (`coalescing.rs`); the report says
+//! how long.
 //!
 //! Not for: verifying a server's answers in depth (the lab does), choosing what
 //! to send (a [`RequestSource`] does), printing.
@@ -22,16 +28,26 @@
 
 mod coalescing;
 mod connection;
+mod failure;
+mod http1;
+mod latencies;
+mod origin;
+pub mod pace;
 pub mod prepare;
+mod protocol;
 mod recorder;
 mod run;
 #[cfg(test)]
 mod sim_tests;
+mod slots;
 mod source;
+mod trace;
 mod window;
 mod worker;
 
+pub use failure::Failure;
+pub use latencies::Latencies;
 pub use prony_record::{LoadReport, LoadSpec};
-pub use recorder::summary;
-pub use run::{LoadError, Observer, Outcome, run};
-pub use source::{Cycle, Request, RequestSource};
+pub use run::{LoadError, Observer, Outcome, SourceOf, run, run_with};
+pub use source::{Cycle, Next, Request, RequestSource};
+pub use trace::RequestTimes;

@@ -1,105 +1,77 @@
 //! What one thread counts while it drives. Recording one answer allocates
 //! nothing and takes a few tens of nanoseconds.
 //!
-//! Each request goes through exactly one of [`Recorder::completed`] and
-//! [`Recorder::failed`]; [`Recorder::counts`] therefore obeys
+//! Each request goes through exactly one of [`Recorder::completed`],
+//! [`Recorder::failed`] and [`Recorder::abandoned`]; [`Recorder::counts`] therefore obeys
 //! `sent = warm-up + completed + failed + in flight`, which a property test holds.
+//!
+//! Counts are by when something happened; latencies are of the requests whose origin lies in the window,
+//! whenever they end.
 
-use std::io;
-
-use hdrhistogram::Histogram as Hdr;
 use prony_base::{Instant, Nanos};
-use prony_record::{Counts, Failures, Histogram, LatencyNs, SCHEMA, Slices};
+use prony_record::{Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices};
 
+use crate::failure::Failure;
+use crate::latencies::Latencies;
+use crate::origin::Times;
 use crate::window::Part;
 
 /// Length of a slice of the window.
 pub const SLICE: Nanos = Nanos::from_millis(100);
-/// Significant digits of the histograms.
-const DIGITS: u8 = 3;
-/// Largest latency that is told apart; a longer one counts as this.
-const LATENCY_MAX: Nanos = Nanos::from_secs(3_600);
 /// Status codes are three digits.
 const STATUS_MAX: usize = 1_000;
 /// Slices that are kept: ten hours of them. Later ones are not.
 const SLICES_MAX: usize = 360_000;
-
-/// Why a request, or an attempt to connect, failed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Failure {
-    /// The connection was refused.
-    Refused,
-    /// The connection was reset.
-    Reset,
-    /// The server closed before the answer was whole.
-    Closed,
-    /// No answer in time.
-    Timeout,
-    /// The answer was not HTTP, or over a limit.
-    Protocol,
-    /// The answer was not the expected one.
-    WrongAnswer,
-    /// Any other error of the system.
-    System,
-}
-
-impl From<&io::Error> for Failure {
-    fn from(error: &io::Error) -> Failure {
-        match error.kind() {
-            io::ErrorKind::ConnectionRefused => Failure::Refused,
-            io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe => Failure::Reset,
-            io::ErrorKind::UnexpectedEof => Failure::Closed,
-            io::ErrorKind::TimedOut => Failure::Timeout,
-            _ => Failure::System,
-        }
-    }
-}
-
-fn count(failures: &mut Failures, failure: Failure) {
-    let counter = match failure {
-        Failure::Refused => &mut failures.refused,
-        Failure::Reset => &mut failures.reset,
-        Failure::Closed => &mut failures.closed,
-        Failure::Timeout => &mut failures.timeout,
-        Failure::Protocol => &mut failures.protocol,
-        Failure::WrongAnswer => &mut failures.wrong_answer,
-        Failure::System => &mut failures.system,
-    };
-    *counter += 1;
-}
+/// A latency that is too long by no more than this, or by no more than one part in [`MATTERS_IN`] of the median,
+/// is taken for true.
+const MATTERS_MIN: Nanos = Nanos::from_micros(20);
+/// See [`MATTERS_MIN`].
+const MATTERS_IN: u64 = 33;
 
 /// One whole answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// When its request was sent.
-    pub sent: Instant,
-    /// When its first byte was there.
-    pub first_byte: Instant,
-    /// When its last byte was there.
-    pub done: Instant,
+    /// When what happened.
+    pub times: Times,
     /// Its status code.
     pub status: u16,
     /// Whether that is an expected one.
     pub expected: bool,
 }
 
+/// The parts of a run that a request belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// That of the moment which its latency counts from.
+    pub origin: Part,
+    /// That of the moment at which it ended.
+    pub end: Part,
+}
+
 /// The counts of one thread.
+#[derive(Clone, Debug)]
 pub struct Recorder {
+    latency_from: LatencyOrigin,
     counts: Counts,
     /// INVARIANT: `STATUS_MAX` long.
     status: Box<[u64]>,
-    latency: Hdr<u64>,
-    warmup_latency: Hdr<u64>,
-    first_byte: Hdr<u64>,
-    connect: Hdr<u64>,
+    latency: Latencies,
+    warmup_latency: Latencies,
+    first_byte: Latencies,
+    connect: Latencies,
+    lateness: Latencies,
+    slot_wait: Latencies,
+    pick_up: Latencies,
+    pick_up_exact: u64,
+    woken: u64,
+    handling: Latencies,
+    send_bracket: Latencies,
     slices: Vec<u64>,
     /// End of the slice that is being counted.
     slice_end: Instant,
     slice_completed: u64,
-    /// Last completion in the window, by which a run that ends early is measured.
-    pub last_completion: Instant,
+    /// Last end of a request in the window, well or not, by which a run that ends early is measured.
+    pub last_end: Instant,
     /// Bytes received in the window.
     pub received_bytes: u64,
     /// Bytes sent in the window.
@@ -108,51 +80,63 @@ pub struct Recorder {
     pub connections_opened: u64,
     /// Connections closed by the server after a whole answer.
     pub connections_closed_by_server: u64,
-}
-
-fn hdr() -> Hdr<u64> {
-    Hdr::new_with_bounds(1, LATENCY_MAX.0, DIGITS)
-        .expect("the bounds are constants that the library accepts")
+    /// Connections given up because bytes came that nobody had asked for.
+    pub connections_stray: u64,
 }
 
 impl Recorder {
     /// Nothing counted yet. The slices begin at `window_start`.
-    pub fn new(window_start: Instant) -> Recorder {
+    pub fn new(window_start: Instant, latency_from: LatencyOrigin) -> Recorder {
         Recorder {
+            latency_from,
             counts: Counts::default(),
             status: vec![0; STATUS_MAX].into_boxed_slice(),
-            latency: hdr(),
-            warmup_latency: hdr(),
-            first_byte: hdr(),
-            connect: hdr(),
+            latency: Latencies::default(),
+            warmup_latency: Latencies::default(),
+            first_byte: Latencies::default(),
+            connect: Latencies::default(),
+            lateness: Latencies::default(),
+            slot_wait: Latencies::default(),
+            pick_up: Latencies::default(),
+            pick_up_exact: 0,
+            woken: 0,
+            handling: Latencies::default(),
+            send_bracket: Latencies::default(),
             slices: Vec::with_capacity(1_024),
             slice_end: window_start + SLICE,
             slice_completed: 0,
-            last_completion: window_start,
+            last_end: window_start,
             received_bytes: 0,
             sent_bytes: 0,
             connections_opened: 0,
             connections_closed_by_server: 0,
+            connections_stray: 0,
         }
+    }
+
+    /// What latencies count from.
+    pub fn latency_from(&self) -> LatencyOrigin {
+        self.latency_from
     }
 
     /// A connection was opened after `length`.
     pub fn connected(&mut self, length: Nanos) {
         self.connections_opened += 1;
-        self.connect.saturating_record(length.0.max(1));
+        self.connect.record(length);
     }
 
     /// An attempt to connect failed.
     pub fn connect_failed(&mut self, failure: Failure) {
-        count(&mut self.counts.connect_failed, failure);
+        failure.count(&mut self.counts.connect_failed);
     }
 
-    /// A request of `bytes` is handed to the kernel in `part`, which is never the drain.
+    /// A request of `bytes` is handed to the kernel in `part`.
     pub fn sent(&mut self, part: Part, bytes: usize) {
-        debug_assert_ne!(part, Part::Drain, "no request starts after the window");
         self.counts.sent += 1;
-        if part == Part::Measured {
-            self.sent_bytes += bytes as u64;
+        match part {
+            Part::WarmUp => {}
+            Part::Measured => self.sent_bytes += bytes as u64,
+            Part::Drain => self.counts.sent_in_drain += 1,
         }
     }
 
@@ -163,33 +147,52 @@ impl Recorder {
         }
     }
 
-    /// A request was answered in full; `part` is that of `answer.done`.
-    pub fn completed(&mut self, part: Part, answer: &Answer) {
+    /// A request was answered in full.
+    pub fn completed(&mut self, parts: Parts, answer: &Answer) {
         self.counts.acknowledged += u64::from(answer.expected);
-        match part {
+        match parts.end {
             Part::WarmUp => {
                 self.counts.warmup_completed += 1;
-                let latency = answer.done.since(answer.sent);
-                self.warmup_latency.saturating_record(latency.0.max(1));
+                let latency = answer.times.latency(self.latency_from);
+                self.warmup_latency.record(latency);
             }
             Part::Drain => self.counts.drained += 1,
-            Part::Measured => self.measured(answer),
+            Part::Measured => self.ended_well(answer),
+        }
+        if parts.origin == Part::Measured {
+            self.measured(&answer.times);
         }
     }
 
-    fn measured(&mut self, answer: &Answer) {
+    /// Counts an answer that came in the window.
+    fn ended_well(&mut self, answer: &Answer) {
+        let done = answer.times.done();
         self.counts.completed += 1;
         self.counts.unexpected_status += u64::from(!answer.expected);
         self.status[usize::from(answer.status).min(STATUS_MAX - 1)] += 1;
-        self.latency
-            .saturating_record(answer.done.since(answer.sent).0.max(1));
-        self.first_byte
-            .saturating_record(answer.first_byte.since(answer.sent).0.max(1));
-        self.last_completion = answer.done;
-        if answer.done >= self.slice_end {
-            self.close_slices(answer.done);
+        self.last_end = self.last_end.max(done);
+        if done >= self.slice_end {
+            self.close_slices(done);
         }
         self.slice_completed += 1;
+    }
+
+    /// Takes the times of a request whose origin lies in the window.
+    fn measured(&mut self, times: &Times) {
+        let origin = times.origin(self.latency_from);
+        self.latency.record(times.done().since(origin));
+        self.first_byte.record(times.first_byte.since(origin));
+        self.lateness.record(times.lateness());
+        if times.slot_wait() > Nanos::ZERO {
+            self.slot_wait.record(times.slot_wait());
+        }
+        match times.pick_up() {
+            Some(length) => self.pick_up.record(length),
+            None => self.woken += 1,
+        }
+        self.pick_up_exact += u64::from(times.last_byte.kernel.is_some());
+        self.handling.record(times.handling());
+        self.send_bracket.record(times.submitted.width());
     }
 
     /// Closes every slice that ends at or before `now`.
@@ -200,13 +203,32 @@ impl Recorder {
         }
     }
 
-    /// A request that was sent has failed; `part` is that of the moment it did.
-    pub fn failed(&mut self, part: Part, failure: Failure) {
-        match part {
+    /// A request that was sent has failed at `at`.
+    pub fn failed(&mut self, parts: Parts, failure: Failure, at: Instant) {
+        match parts.end {
             Part::WarmUp => self.counts.warmup_failed += 1,
-            Part::Measured => count(&mut self.counts.failed, failure),
+            Part::Measured => {
+                failure.count(&mut self.counts.failed);
+                self.last_end = self.last_end.max(at);
+            }
             Part::Drain if failure == Failure::Timeout => self.counts.abandoned += 1,
             Part::Drain => self.counts.drain_failed += 1,
+        }
+        self.unanswered(parts.origin);
+    }
+
+    /// A request whose origin lies in `origin` will never be answered; one that was never sent, too.
+    pub fn unanswered(&mut self, origin: Part) {
+        if origin == Part::Measured {
+            self.latency.record_never();
+        }
+    }
+
+    /// The run was cut short while a request was outstanding: it took at least `so_far`.
+    pub fn abandoned(&mut self, origin: Part, so_far: Nanos) {
+        self.counts.abandoned += 1;
+        if origin == Part::Measured {
+            self.latency.record(so_far);
         }
     }
 
@@ -220,12 +242,11 @@ impl Recorder {
 
     /// Median latency of the window so far, or, before that, of the warm-up; zero before the first answer.
     pub fn median_latency(&self) -> Nanos {
-        let so_far = if self.latency.is_empty() {
-            &self.warmup_latency
+        if self.latency.is_empty() {
+            self.warmup_latency.median()
         } else {
-            &self.latency
-        };
-        Nanos(so_far.value_at_quantile(0.5))
+            self.latency.median()
+        }
     }
 
     /// A failure to connect, if there was one.
@@ -262,29 +283,36 @@ impl Recorder {
             .map(|(code, &count)| (code.to_string(), count))
     }
 
-    /// Latency of the window.
-    pub fn latency(&self) -> (LatencyNs, Histogram) {
-        let counts = self.latency.iter_recorded();
-        let counts = counts
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
-            .collect();
-        let histogram = Histogram {
-            schema: SCHEMA,
-            unit: "ns".to_owned(),
-            digits: DIGITS,
-            counts,
-        };
-        (summary(&self.latency), histogram)
+    /// Latency of the requests of the window.
+    pub fn latency(&self) -> &Latencies {
+        &self.latency
     }
 
-    /// Time to the first byte in the window.
+    /// Time to the first byte, likewise.
     pub fn first_byte(&self) -> LatencyNs {
-        summary(&self.first_byte)
+        self.first_byte.summary()
     }
 
     /// Time to connect.
     pub fn connect(&self) -> LatencyNs {
-        summary(&self.connect)
+        self.connect.summary()
+    }
+
+    /// What the generator itself added.
+    pub fn delay(&self) -> GeneratorDelay {
+        let pick_up_ns = self.pick_up.summary();
+        let matters = MATTERS_MIN.max(Nanos(self.latency.median().0 / MATTERS_IN));
+        let is_bound = pick_up_ns.count > self.pick_up_exact;
+        GeneratorDelay {
+            lateness_ns: self.lateness.summary(),
+            slot_wait_ns: self.slot_wait.summary(),
+            pick_up_ns,
+            pick_up_exact: self.pick_up_exact,
+            woken: self.woken,
+            handling_ns: self.handling.summary(),
+            send_bracket_ns: self.send_bracket.summary(),
+            at_most: is_bound && pick_up_ns.p99 > matters.0,
+        }
     }
 
     /// The whole slices of a window of `length`.
@@ -306,11 +334,16 @@ impl Recorder {
         }
         for (mine, theirs) in [
             (&mut self.latency, &other.latency),
+            (&mut self.warmup_latency, &other.warmup_latency),
             (&mut self.first_byte, &other.first_byte),
             (&mut self.connect, &other.connect),
+            (&mut self.lateness, &other.lateness),
+            (&mut self.slot_wait, &other.slot_wait),
+            (&mut self.pick_up, &other.pick_up),
+            (&mut self.handling, &other.handling),
+            (&mut self.send_bracket, &other.send_bracket),
         ] {
-            mine.add(theirs)
-                .expect("all histograms have the same bounds");
+            mine.add(theirs);
         }
         if self.slices.len() < other.slices.len() {
             self.slices.resize(other.slices.len(), 0);
@@ -318,16 +351,27 @@ impl Recorder {
         for (mine, theirs) in self.slices.iter_mut().zip(&other.slices) {
             *mine += theirs;
         }
-        self.last_completion = self.last_completion.max(other.last_completion);
-        self.received_bytes += other.received_bytes;
-        self.sent_bytes += other.sent_bytes;
-        self.connections_opened += other.connections_opened;
-        self.connections_closed_by_server += other.connections_closed_by_server;
+        self.last_end = self.last_end.max(other.last_end);
+        for (mine, theirs) in [
+            (&mut self.pick_up_exact, other.pick_up_exact),
+            (&mut self.woken, other.woken),
+            (&mut self.received_bytes, other.received_bytes),
+            (&mut self.sent_bytes, other.sent_bytes),
+            (&mut self.connections_opened, other.connections_opened),
+            (
+                &mut self.connections_closed_by_server,
+                other.connections_closed_by_server,
+            ),
+            (&mut self.connections_stray, other.connections_stray),
+        ] {
+            *mine += theirs;
+        }
     }
 }
 
 fn add(mine: &mut Counts, theirs: &Counts) {
     mine.sent += theirs.sent;
+    mine.sent_in_drain += theirs.sent_in_drain;
     mine.warmup_completed += theirs.warmup_completed;
     mine.warmup_failed += theirs.warmup_failed;
     mine.completed += theirs.completed;
@@ -350,44 +394,53 @@ fn add_failures(mine: &mut Failures, theirs: &Failures) {
     mine.system += theirs.system;
 }
 
-/// What a record keeps of a histogram of nanoseconds; all zero where nothing was recorded.
-pub fn summary(hdr: &Hdr<u64>) -> LatencyNs {
-    if hdr.is_empty() {
-        return LatencyNs::default();
-    }
-    // A bucket is named by its highest value, which may lie above the largest
-    // value that was seen; a percentile never does.
-    let at = |quantile| hdr.value_at_quantile(quantile).min(hdr.max());
-    LatencyNs {
-        count: hdr.len(),
-        min: hdr.min(),
-        mean: hdr.mean(),
-        stdev: hdr.stdev(),
-        p50: at(0.5),
-        p75: at(0.75),
-        p90: at(0.9),
-        p99: at(0.99),
-        p99_9: at(0.999),
-        p99_99: at(0.9999),
-        max: hdr.max(),
-        infinite: 0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use prony_engine::{Arrival, Bracket};
     use proptest::prelude::*;
 
     use super::*;
 
+    fn times(sent: u64, first_byte: u64, done: u64) -> Times {
+        let sent = Instant(sent);
+        let last_byte = Arrival {
+            reaped: Instant(done),
+            since: sent,
+            ..Arrival::default()
+        };
+        Times {
+            intended: sent,
+            ready: sent,
+            submitted: Bracket {
+                from: sent,
+                to: sent,
+            },
+            first_byte: Instant(first_byte),
+            last_byte,
+            processed: Instant(done),
+        }
+    }
+
     fn answer(sent: u64, done: u64) -> Answer {
         Answer {
-            sent: Instant(sent),
-            first_byte: Instant(done),
-            done: Instant(done),
+            times: times(sent, done, done),
             status: 200,
             expected: true,
         }
+    }
+
+    /// All of it in this part of the run.
+    fn all(part: Part) -> Parts {
+        Parts {
+            origin: part,
+            end: part,
+        }
+    }
+
+    fn recorder() -> Recorder {
+        Recorder::new(Instant(0), LatencyOrigin::Submitted)
     }
 
     fn part() -> impl Strategy<Value = Part> {
@@ -421,12 +474,10 @@ mod tests {
     }
 
     fn event() -> impl Strategy<Value = Event> {
-        let whole = (1_u64..5_000_000, 1_u64..5_000_000, 100_u16..600).prop_map(|times| Answer {
-            sent: Instant(0),
-            first_byte: Instant(times.0),
-            done: Instant(times.0 + times.1),
-            status: times.2,
-            expected: times.2 < 400,
+        let whole = (1_u64..5_000_000, 1_u64..5_000_000, 100_u16..600).prop_map(|of| Answer {
+            times: times(0, of.0, of.0 + of.1),
+            status: of.2,
+            expected: of.2 < 400,
         });
         prop_oneof![
             1 => (1_u64..1_000_000).prop_map(Event::Connected),
@@ -447,31 +498,23 @@ mod tests {
                 Event::Sent(bytes) => self.sent(Part::Measured, bytes),
                 Event::Received(part, bytes) => self.received(part, bytes),
                 Event::Completed(part, answer) => {
-                    let later = |moment: Instant| Instant(moment.0 + at);
-                    let (sent, first_byte) = (later(answer.sent), later(answer.first_byte));
-                    let done = later(answer.done);
-                    self.completed(
-                        part,
-                        &Answer {
-                            sent,
-                            first_byte,
-                            done,
-                            ..answer
-                        },
-                    );
+                    let (first_byte, done) = (answer.times.first_byte.0, answer.times.done().0);
+                    let times = times(at, at + first_byte, at + done);
+                    self.completed(all(part), &Answer { times, ..answer });
                 }
-                Event::Failed(part, failure) => self.failed(part, failure),
+                Event::Failed(part, failure) => self.failed(all(part), failure, Instant(at)),
                 Event::ClosedByServer => self.connections_closed_by_server += 1,
             }
         }
 
         /// All that a report is made of.
         fn told(&self, length: Nanos) -> impl PartialEq + std::fmt::Debug + use<> {
-            let latencies = (self.latency(), self.first_byte(), self.connect());
+            let latency = (self.latency().summary(), self.latency().histogram());
+            let latencies = (latency, self.first_byte(), self.connect(), self.delay());
             let status: Vec<_> = self.status().collect();
             let bytes = (self.received_bytes, self.sent_bytes);
             let connections = (self.connections_opened, self.connections_closed_by_server);
-            let ends = (self.last_completion, self.slices(length), self.so_far());
+            let ends = (self.last_end, self.slices(length), self.so_far());
             (self.counts(), latencies, status, bytes, connections, ends)
         }
     }
@@ -481,12 +524,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(prony_testkit::seeds(48, 2_000) as u32))]
         #[test]
         fn every_request_is_counted_once(ends in prop::collection::vec((part(), prop::option::of(failure()), any::<bool>()), 0..200)) {
-            let mut recorder = Recorder::new(Instant(0));
+            let mut recorder = recorder();
             for &(part, failure, expected) in &ends {
                 recorder.sent(Part::WarmUp, 100);
                 match failure {
-                    None => recorder.completed(part, &Answer { expected, ..answer(0, 1_000) }),
-                    Some(failure) => recorder.failed(part, failure),
+                    None => recorder.completed(all(part), &Answer { expected, ..answer(0, 1_000) }),
+                    Some(failure) => recorder.failed(all(part), failure, Instant(1)),
                 }
             }
             let c = recorder.counts();
@@ -495,25 +538,13 @@ mod tests {
             let right = ends.iter().filter(|(_, failure, expected)| failure.is_none() && *expected);
             prop_assert_eq!(c.acknowledged, right.count() as u64);
             prop_assert_eq!(c.in_flight, c.drained + c.drain_failed + c.abandoned);
-            prop_assert_eq!(recorder.latency().1.total(), c.completed);
-        }
-
-        #[test]
-        fn percentiles_keep_three_digits(mut values in prop::collection::vec(1_u64..10_000_000_000, 1..300)) {
-            let mut recorder = Recorder::new(Instant(0));
-            for &value in &values {
-                recorder.completed(Part::Measured, &answer(0, value));
-            }
-            values.sort_unstable();
-            let exact = values[(values.len() * 99).div_ceil(100) - 1] as f64;
-            let shown = recorder.latency().0.p99 as f64;
-            prop_assert!((shown - exact).abs() <= exact * 0.001 + 1.0, "{} for {}", shown, exact);
+            let of_window = ends.iter().filter(|(part, ..)| *part == Part::Measured);
+            prop_assert_eq!(recorder.latency().summary().count, of_window.count() as u64);
         }
 
         #[test]
         fn two_threads_together_count_what_one_would(events in prop::collection::vec((event(), any::<bool>()), 0..200)) {
-            let new = || Recorder::new(Instant(0));
-            let (mut whole, mut one, mut other) = (new(), new(), new());
+            let (mut whole, mut one, mut other) = (recorder(), recorder(), recorder());
             for (at, (event, mine)) in (0..).step_by(10_000_000).zip(&events) {
                 whole.happens(event, at);
                 let half = if *mine { &mut one } else { &mut other };
@@ -530,10 +561,10 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_early_leaves_no_slice_of_another_out() {
-        let (mut short, mut long) = (Recorder::new(Instant(0)), Recorder::new(Instant(0)));
+        let (mut short, mut long) = (recorder(), recorder());
         for (recorder, tenths) in [(&mut short, 1), (&mut long, 3)] {
             for tenth in 0..tenths {
-                recorder.completed(Part::Measured, &answer(0, tenth * SLICE.0));
+                recorder.completed(all(Part::Measured), &answer(0, tenth * SLICE.0));
             }
             recorder.close_slices(Instant(tenths * SLICE.0));
         }
@@ -543,10 +574,10 @@ mod tests {
 
     #[test]
     fn each_kind_of_failure_has_its_own_counter() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         for (times, kind) in (1..).zip(KINDS) {
             for _ in 0..times {
-                recorder.failed(Part::Measured, kind);
+                recorder.failed(all(Part::Measured), kind, Instant(1));
                 recorder.connect_failed(kind);
             }
             recorder.connect_failed(kind);
@@ -556,17 +587,17 @@ mod tests {
         assert_eq!(failed, [1, 2, 3, 4, 5, 6, 7]);
         let connect_failed = counts.connect_failed.by_kind().map(|(_, count)| count);
         assert_eq!(connect_failed, [2, 3, 4, 5, 6, 7, 8]);
-        recorder.completed(Part::Measured, &answer(0, 1));
+        recorder.completed(all(Part::Measured), &answer(0, 1));
         assert_eq!(recorder.so_far(), (1, 28 + 35));
     }
 
     #[test]
     fn a_failure_outside_of_the_window_is_in_no_kind() {
-        let mut recorder = Recorder::new(Instant(0));
-        recorder.failed(Part::WarmUp, Failure::Timeout);
-        recorder.failed(Part::Drain, Failure::Timeout);
-        recorder.failed(Part::Drain, Failure::Timeout);
-        recorder.failed(Part::Drain, Failure::Reset);
+        let mut recorder = recorder();
+        recorder.failed(all(Part::WarmUp), Failure::Timeout, Instant(1));
+        recorder.failed(all(Part::Drain), Failure::Timeout, Instant(1));
+        recorder.failed(all(Part::Drain), Failure::Timeout, Instant(1));
+        recorder.failed(all(Part::Drain), Failure::Reset, Instant(1));
         let counts = recorder.counts();
         assert_eq!((counts.warmup_failed, counts.failed.total()), (1, 0));
         assert_eq!(
@@ -593,12 +624,12 @@ mod tests {
 
     #[test]
     fn the_first_failure_to_connect_is_one_that_there_was() {
-        assert_eq!(Recorder::new(Instant(0)).first_connect_failure(), None);
+        assert_eq!(recorder().first_connect_failure(), None);
         for kind in KINDS {
             if matches!(kind, Failure::Protocol | Failure::WrongAnswer) {
                 continue; // No attempt to connect ends so.
             }
-            let mut recorder = Recorder::new(Instant(0));
+            let mut recorder = recorder();
             recorder.connect_failed(kind);
             assert_eq!(recorder.first_connect_failure(), Some(kind));
         }
@@ -606,19 +637,19 @@ mod tests {
 
     #[test]
     fn the_median_is_that_of_the_window_and_before_it_that_of_the_warm_up() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         assert_eq!(recorder.median_latency(), Nanos::ZERO);
         for latency in [100, 200, 300] {
-            recorder.completed(Part::WarmUp, &answer(1_000, 1_000 + latency));
+            recorder.completed(all(Part::WarmUp), &answer(1_000, 1_000 + latency));
         }
         assert_eq!(recorder.median_latency(), Nanos(200));
-        recorder.completed(Part::Measured, &answer(1_000, 1_700));
+        recorder.completed(all(Part::Measured), &answer(1_000, 1_700));
         assert_eq!(recorder.median_latency(), Nanos(700));
     }
 
     #[test]
     fn bytes_count_in_the_window_only() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         recorder.sent(Part::WarmUp, 1);
         recorder.sent(Part::Measured, 20);
         recorder.sent(Part::Measured, 300);
@@ -636,11 +667,11 @@ mod tests {
 
     #[test]
     fn answers_of_the_window_are_told_apart_by_their_status() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         for status in [200, 503, 200, 999, 1_000, u16::MAX] {
             let expected = status == 200;
             recorder.completed(
-                Part::Measured,
+                all(Part::Measured),
                 &Answer {
                     status,
                     expected,
@@ -649,7 +680,7 @@ mod tests {
             );
         }
         recorder.completed(
-            Part::Drain,
+            all(Part::Drain),
             &Answer {
                 status: 404,
                 expected: false,
@@ -664,7 +695,7 @@ mod tests {
 
     #[test]
     fn no_more_than_ten_hours_of_slices_are_kept() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         recorder.close_slices(Instant(SLICE.0 * (SLICES_MAX as u64 + 2)));
         assert_eq!(recorder.slices.len(), SLICES_MAX);
         let kept = recorder.slices(Nanos(SLICE.0 * (SLICES_MAX as u64 + 2)));
@@ -674,7 +705,7 @@ mod tests {
     /// Under 2,048 ns the buckets are as wide as a nanosecond, and figures are exact.
     #[test]
     fn a_summary_has_each_percentile_mean_and_deviation() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         let steps = [
             (5_000, 100),
             (2_500, 200),
@@ -686,10 +717,10 @@ mod tests {
         ];
         for (count, latency) in steps {
             for _ in 0..count {
-                recorder.completed(Part::Measured, &answer(5, 5 + latency));
+                recorder.completed(all(Part::Measured), &answer(5, 5 + latency));
             }
         }
-        let (seen, histogram) = recorder.latency();
+        let (seen, histogram) = (recorder.latency().summary(), recorder.latency().histogram());
         assert_eq!((seen.count, seen.min, seen.max), (10_000, 100, 700));
         let percentiles = [
             seen.p50,
@@ -715,14 +746,14 @@ mod tests {
             histogram.counts,
             steps.map(|(count, latency)| (latency, count))
         );
-        assert_eq!(summary(&hdr()), LatencyNs::default());
+        assert_eq!(super::Latencies::default().summary(), LatencyNs::default());
     }
 
     #[test]
     fn the_slices_of_a_window_hold_all_of_its_answers() {
-        let mut recorder = Recorder::new(Instant(0));
+        let mut recorder = recorder();
         for tenth in 0..30 {
-            recorder.completed(Part::Measured, &answer(0, tenth * 10_000_000));
+            recorder.completed(all(Part::Measured), &answer(0, tenth * 10_000_000));
         }
         recorder.close_slices(Instant(300_000_000));
         assert_eq!(
@@ -733,9 +764,62 @@ mod tests {
 
     #[test]
     fn a_percentile_is_never_above_the_maximum() {
-        let mut recorder = Recorder::new(Instant(0));
-        recorder.completed(Part::Measured, &answer(0, 1_000_001));
-        let latency = recorder.latency().0;
+        let mut recorder = recorder();
+        recorder.completed(all(Part::Measured), &answer(0, 1_000_001));
+        let latency = recorder.latency().summary();
         assert!(latency.p99_99 <= latency.max);
+    }
+
+    #[test]
+    fn a_latency_is_that_of_a_request_of_the_window_whenever_it_ends() {
+        let mut recorder = recorder();
+        let ends = |origin, end| Parts { origin, end };
+        // Before the window and answered in it; in the window and answered in it, and after it; and failed after it.
+        recorder.completed(ends(Part::WarmUp, Part::Measured), &answer(0, 100));
+        recorder.completed(ends(Part::Measured, Part::Measured), &answer(0, 200));
+        recorder.completed(ends(Part::Measured, Part::Drain), &answer(0, 300));
+        recorder.failed(
+            ends(Part::Measured, Part::Drain),
+            Failure::Timeout,
+            Instant(9),
+        );
+        recorder.unanswered(Part::Measured);
+        recorder.unanswered(Part::WarmUp);
+        let (counts, latency) = (recorder.counts(), recorder.latency().summary());
+        assert_eq!(
+            (counts.completed, counts.drained, counts.abandoned),
+            (2, 1, 1)
+        );
+        assert_eq!((latency.count, latency.min, latency.infinite), (4, 200, 2));
+        assert_eq!((latency.p50, latency.p75), (300, prony_record::NEVER));
+    }
+
+    #[test]
+    fn latencies_are_at_most_where_answers_may_have_lain_in_the_kernel_for_long() {
+        let with = |length: u64, kernel: Option<Instant>, slept| {
+            let mut recorder = recorder();
+            let mut answer = answer(0, 1_000_000);
+            answer.times.last_byte = Arrival {
+                reaped: Instant(1_000_000),
+                since: Instant(1_000_000 - length),
+                slept,
+                kernel,
+            };
+            recorder.completed(all(Part::Measured), &answer);
+            recorder.delay()
+        };
+        // Three parts in a hundred of a millisecond are 30 us.
+        assert!(!with(29_000, None, false).at_most);
+        assert!(with(40_000, None, false).at_most);
+        let exact = with(40_000, Some(Instant(950_000)), false);
+        assert_eq!(
+            (exact.at_most, exact.pick_up_exact, exact.pick_up_ns.max),
+            (false, 1, 50_015)
+        );
+        let woken = with(40_000, None, true);
+        assert_eq!(
+            (woken.at_most, woken.woken, woken.pick_up_ns.count),
+            (false, 1, 0)
+        );
     }
 }

@@ -12,14 +12,35 @@ use std::time::Duration;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
-use prony_record::{Histogram, LoadReport, LoadSpec, LoadTarget, SCHEMA, ThreadCpu};
+use prony_record::{
+    Arrivals, Counts, Histogram, LatencyNs, LoadReport, LoadSpec, LoadTarget, Pace, QUEUE_MAX,
+    SCHEMA, ThreadCpu, Timestamps,
+};
 
-use crate::recorder::{Failure, Recorder};
+use crate::failure::Failure;
+use crate::pace;
+use crate::recorder::Recorder;
+use crate::source::{Cycle, RequestSource};
+use crate::trace::RequestTimes;
 use crate::window::Window;
 use crate::worker::{Counted, Share, Shared, Worker, connect_all};
 
 /// Time between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+/// Connections that all threads together open at the same time, so that a usual listen
+/// backlog (128 and more) holds them.
+const CONNECTING_MAX: u32 = 64;
+/// A first attempt to connect may take as long as the run, or this, or the time-out if that is shorter.
+const CONNECTING_MIN: Nanos = Nanos::from_secs(1);
+/// An open schedule begins so much after the threads are told, so that none is late for its first arrival.
+const HEAD_START: Nanos = Nanos::from_millis(2);
+/// Completed to drawn: below this the rate is not kept.
+const KEPT_MIN: f64 = 0.99;
+/// A generator whose threads were busy for this part of the window was at its limit.
+const BUSY: f64 = 0.95;
+/// A closed loop hides something where its longest latency is so many times the mean.
+const HIDES_FROM: f64 = 10.0;
 
 /// Hears how a run goes, on the thread that called [`run`].
 pub trait Observer {
@@ -33,6 +54,12 @@ pub trait Observer {
         let _ = (completed, failed);
         true
     }
+
+    /// Called as often: the rate in requests a second over all threads that an open pace is to have from now on;
+    /// `None`: as it is.
+    fn rate(&mut self) -> Option<f64> {
+        None
+    }
 }
 
 /// What a run measured.
@@ -40,8 +67,10 @@ pub trait Observer {
 pub struct Outcome {
     /// The figures.
     pub report: LoadReport,
-    /// Latency of every request completed in the window.
+    /// Latency of every request whose origin lies in the window and that was answered.
     pub histogram: Histogram,
+    /// Times of single requests, as many as were asked for.
+    pub trace: Vec<RequestTimes>,
     /// Why the event loops do not run on io_uring although they were not told so; empty otherwise.
     pub fallback: Option<String>,
     /// Whether the observer ended it.
@@ -62,6 +91,9 @@ pub enum LoadError {
         /// What most attempts said.
         reason: String,
     },
+    /// Some request was counted twice or not at all: a fault of this program, whose figures are worth nothing.
+    #[error("the requests do not add up, which is a fault in prony: {0}; please report it")]
+    Accounts(String),
     /// An event loop could not be started.
     #[error("the event loop could not be started: {0}")]
     Engine(#[from] prony_engine::Error),
@@ -90,8 +122,22 @@ impl Drop for AtEnd<'_> {
     }
 }
 
-/// Runs `spec` to its end. Blocks the calling thread.
+/// Makes the source of one thread, by its number and the number of its slots.
+pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync);
+
+/// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
 pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+    let cycle =
+        |_thread, slots| -> Box<dyn RequestSource> { Box::new(Cycle::new(&spec.requests, slots)) };
+    run_with(spec, &cycle, observer)
+}
+
+/// [`run`], but what is sent is what each thread's source says, and not `spec.requests`.
+pub fn run_with(
+    spec: &LoadSpec,
+    source_of: SourceOf<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, LoadError> {
     let shares = shares(spec)?;
     let shared = Arc::new(Shared::default());
     let ended = AtomicUsize::new(0);
@@ -107,7 +153,7 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, Load
                 };
                 let body = move || {
                     let _at_end = at_end;
-                    one_thread(spec, share.clone(), said, shared)
+                    one_thread(spec, share.clone(), source_of, said, shared)
                 };
                 let named = thread::Builder::new().name(format!("load-{}", share.thread));
                 named
@@ -130,6 +176,9 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, Load
                 interrupted = true;
                 shared.stop.store(true, Relaxed);
             }
+            if let Some(rate) = observer.rate().filter(|rate| *rate >= 0.0) {
+                shared.rate.store(rate.to_bits(), Relaxed);
+            }
         }
         let joined = threads.into_iter().map(|thread| {
             thread
@@ -140,10 +189,15 @@ pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, Load
         let window = begun?;
         let counted: Vec<Counted> = counted.into_iter().flatten().collect();
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
-        let (report, histogram) = add_up(spec, driver, &window, counted);
+        let (mut report, histogram, trace) = add_up(spec, driver, &window, counted);
+        if interrupted {
+            report.unsent = 0;
+        }
+        balance(&report)?;
         Ok(Outcome {
             report,
             histogram,
+            trace,
             fallback,
             interrupted,
         })
@@ -159,6 +213,12 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
     if spec.requests.is_empty() {
         return wrong("there is no request to send");
     }
+    pace::check(&spec.pace).map_err(|error| LoadError::Spec(error.to_string()))?;
+    let worth = CONNECTING_MIN.max(Nanos(spec.warmup_ns) + Nanos(spec.duration_ns));
+    let queue_max = match spec.queue_max {
+        0 => QUEUE_MAX,
+        limit => limit,
+    };
     let addresses = addresses(spec)?;
     let part = |whole: u64, thread: u32| {
         whole / u64::from(spec.threads)
@@ -167,6 +227,7 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
     let connections = |thread| part(u64::from(spec.connections), thread) as usize;
     let share = |thread| Share {
         thread,
+        threads: spec.threads,
         connections: connections(thread),
         first: (0..thread).map(connections).sum(),
         requests_max: spec
@@ -174,7 +235,12 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
             .map_or(u64::MAX, |requests| part(requests, thread)),
         addresses: addresses.clone(),
         timeout: Nanos(spec.timeout_ns),
+        first_timeout: Nanos(spec.timeout_ns).min(worth),
+        connecting_max: (CONNECTING_MAX / spec.threads).max(1) as usize,
         expected_status: spec.expected_status.clone(),
+        queue_max: usize::try_from(part(queue_max, thread)).unwrap_or(usize::MAX),
+        timestamps: spec.timestamps,
+        trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
     };
     Ok((0..spec.threads).map(share).collect())
 }
@@ -197,16 +263,19 @@ fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, LoadError> {
 fn one_thread(
     spec: &LoadSpec,
     share: Share,
+    source_of: SourceOf<'_>,
     said: mpsc::Sender<Tried>,
     shared: Arc<Shared>,
 ) -> Result<Option<Counted>, LoadError> {
     let config = Config {
         driver: spec.driver.parse().map_err(LoadError::Spec)?,
         connections_hint: share.connections as u32,
+        spin: spec.spin,
+        precise_timers: true,
         ..Config::default()
     };
     let ended = prony_engine::run(&config, |handle| {
-        one_loop(handle, spec, share, said, shared)
+        one_loop(handle, spec, share, source_of, said, shared)
     })?;
     Ok(ended)
 }
@@ -215,11 +284,13 @@ async fn one_loop(
     handle: Handle,
     spec: &LoadSpec,
     share: Share,
+    source_of: SourceOf<'_>,
     said: mpsc::Sender<Tried>,
     shared: Arc<Shared>,
 ) -> Option<Counted> {
     // The slices begin with the window, which is known only once all threads have connected.
-    let recorder = Rc::new(RefCell::new(Recorder::new(Instant::ZERO)));
+    let recorder = Recorder::new(Instant::ZERO, spec.latency_from);
+    let recorder = Rc::new(RefCell::new(recorder));
     let streams = connect_all(&handle, &share, &recorder).await;
     let (go, mut gone): (_, Receiver<Arc<Window>>) = mailbox(1);
     let opened = streams.iter().flatten().count();
@@ -235,10 +306,11 @@ async fn one_loop(
     });
     drop(said);
     let window = gone.recv().await?;
-    let mut counts = Recorder::new(window.start());
+    let mut counts = Recorder::new(window.start(), spec.latency_from);
     counts.merge(&recorder.borrow());
-    let worker = Rc::new(Worker::new(handle, spec, share, window, counts));
-    Some(worker.work(streams, shared).await)
+    let source = source_of(share.thread, share.connections);
+    let worker = Worker::new(handle, spec, share, source, window, counts);
+    Some(Rc::new(worker).work(streams, shared).await)
 }
 
 /// Lets all threads go, unless nothing answers.
@@ -254,8 +326,13 @@ fn begin(
             reason: reason(failure).to_owned(),
         });
     }
+    let head_start = if spec.pace.is_open() {
+        HEAD_START
+    } else {
+        Nanos::ZERO
+    };
     let window = Arc::new(Window::new(
-        clock::monotonic(),
+        clock::monotonic() + head_start,
         Nanos(spec.warmup_ns),
         Nanos(spec.duration_ns),
     ));
@@ -284,8 +361,8 @@ fn add_up(
     driver: DriverKind,
     window: &Window,
     counted: Vec<Counted>,
-) -> (LoadReport, Histogram) {
-    let mut all = Recorder::new(window.start());
+) -> (LoadReport, Histogram, Vec<RequestTimes>) {
+    let mut all = Recorder::new(window.start(), spec.latency_from);
     let mut threads_cpu = Vec::with_capacity(counted.len());
     let mut finished = window.start();
     let mut coalescing = Nanos::ZERO;
@@ -298,15 +375,21 @@ fn add_up(
         finished = finished.max(counted.finished);
         coalescing = coalescing.max(counted.coalescing);
     }
-    // With a number of requests the window ends with the last answer.
-    let end = if finished < window.end() {
-        all.last_completion
-    } else {
+    // With a number of requests the window ends with the last of them, whether that was answered or not.
+    let unsent = counted.iter().map(|thread| thread.unsent).sum();
+    let end = if finished >= window.end() {
         window.end()
+    } else if unsent > 0 {
+        finished
+    } else {
+        all.last_end
     };
     let length = end.since(window.start());
     let counts = all.counts();
-    let (latency_ns, histogram) = all.latency();
+    let latency_ns = all.latency().summary();
+    let delay = all.delay();
+    let cpu_ns = threads_cpu.iter().map(|thread| thread.cpu_ns).sum();
+    let busy = cpu_ns as f64 / (length.0.max(1) as f64 * f64::from(spec.threads));
     let errors = counts
         .failed
         .by_kind()
@@ -339,21 +422,114 @@ fn add_up(
         slices: all.slices(length),
         connections_opened: all.connections_opened,
         connections_closed_by_server: all.connections_closed_by_server,
-        cpu_ns: threads_cpu.iter().map(|thread| thread.cpu_ns).sum(),
+        connections_stray: all.connections_stray,
+        cpu_ns,
         threads_cpu,
         coalescing_ns: coalescing.0,
-        ..LoadReport::default()
+        pace: spec.pace.clone(),
+        latency_from: spec.latency_from,
+        timestamps: if delay.pick_up_exact > 0 {
+            spec.timestamps
+        } else {
+            Timestamps::User
+        },
+        arrivals: arrivals(spec, &counts, &counted, busy),
+        delay: Some(delay),
+        corrected_ns: corrected(spec, &all, length),
+        drain_cut: counted.iter().any(|thread| thread.drain_cut),
+        unsent,
     };
-    (report, histogram)
+    let histogram = all.latency().histogram();
+    let traces = counted.into_iter().map(|thread| thread.trace);
+    (report, histogram, traces.flatten().collect())
+}
+
+/// Whether every request was counted once.
+fn balance(report: &LoadReport) -> Result<(), LoadError> {
+    let counts = &report.counts;
+    let ended = [
+        counts.warmup_completed,
+        counts.warmup_failed,
+        counts.completed,
+        counts.failed.total(),
+        counts.in_flight,
+    ];
+    let wrong = |what: &str| {
+        Err(LoadError::Accounts(format!(
+            "{what}: {counts:?}, {:?}",
+            report.arrivals
+        )))
+    };
+    if counts.sent != ended.iter().sum() {
+        return wrong("sent is not what ended");
+    }
+    match report.arrivals {
+        Some(all) if all.scheduled != all.sent + all.waiting + all.dropped => {
+            wrong("scheduled is not sent, waiting and dropped")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What became of the arrivals of all threads; `None` in a closed loop.
+fn arrivals(spec: &LoadSpec, counts: &Counts, counted: &[Counted], busy: f64) -> Option<Arrivals> {
+    if !spec.pace.is_open() {
+        return None;
+    }
+    let mut had_idle = false;
+    let mut all = Arrivals {
+        sent: counts.sent,
+        queue_max: match spec.queue_max {
+            0 => QUEUE_MAX,
+            limit => limit,
+        },
+        ..Arrivals::default()
+    };
+    for thread in counted.iter().filter_map(|thread| thread.arrivals) {
+        all.scheduled += thread.scheduled;
+        all.in_window += thread.in_window;
+        all.waiting += thread.waiting;
+        all.dropped += thread.dropped;
+        all.waiting_max += thread.waiting_max;
+        had_idle |= thread.had_idle;
+    }
+    let ended = counts.completed + counts.failed.total();
+    let is_short = (ended as f64) < all.in_window as f64 * KEPT_MIN;
+    // A loop that spins is always busy: then it is its slots that tell who was waited for.
+    let is_generator = if spec.spin { had_idle } else { busy >= BUSY };
+    all.generator_short = is_short && is_generator;
+    all.overloaded = is_short && !is_generator && !had_idle;
+    Some(all)
+}
+
+/// The latencies of a closed loop with what it did not send while it waited, where that may matter.
+fn corrected(spec: &LoadSpec, all: &Recorder, length: Nanos) -> Option<LatencyNs> {
+    let seen = all.latency().summary();
+    let finite = seen.count - seen.infinite;
+    if spec.pace != Pace::default() || finite == 0 {
+        return None;
+    }
+    let longest = all.latency().longest();
+    if (longest.0 as f64) < seen.mean * HIDES_FROM {
+        return None;
+    }
+    // wrk's rule: each connection was meant to send one as often as it did on average.
+    let interval = length.0 / (finite / u64::from(spec.connections)).max(1);
+    Some(all.latency().corrected(Nanos(interval)).summary())
 }
 
 #[cfg(test)]
 mod tests {
     use prony_record::PreparedRequest;
 
+    use prony_engine::{Arrival, Bracket};
+    use prony_record::LatencyOrigin;
+
     use super::*;
-    use crate::recorder::Answer;
+    use crate::origin::Times;
+    use crate::recorder::{Answer, Parts};
     use crate::window::Part;
+    use crate::worker::ArrivalCounts;
 
     fn spec(threads: u32, connections: u32) -> LoadSpec {
         let target = |address: &str| LoadTarget {
@@ -447,25 +623,44 @@ mod tests {
         }
     }
 
-    /// What a thread counted that got `answers` at 100, 300, 500 … ms, and ended at `finished_ms`.
-    fn counted(window: &Window, answers: u64, finished_ms: u64) -> Counted {
-        let mut recorder = Recorder::new(window.start());
+    const MEASURED: Parts = Parts {
+        origin: Part::Measured,
+        end: Part::Measured,
+    };
+
+    /// What a thread counted that got `answers` at 100, 300, 500 … ms, one failure at `failed_ms`, and ended at
+    /// `finished_ms`.
+    fn counted(window: &Window, answers: u64, failed_ms: u64, finished_ms: u64) -> Counted {
+        let mut recorder = Recorder::new(window.start(), LatencyOrigin::Submitted);
         for number in 0..answers {
             let sent = window.start() + Nanos::from_millis(200 * number);
             let done = sent + Nanos::from_millis(100);
             recorder.sent(Part::Measured, 10);
             let answer = Answer {
-                sent,
-                first_byte: sent + Nanos::from_millis(50),
-                done,
+                times: Times {
+                    intended: sent,
+                    ready: sent,
+                    submitted: Bracket {
+                        from: sent,
+                        to: sent,
+                    },
+                    first_byte: sent + Nanos::from_millis(50),
+                    last_byte: Arrival {
+                        reaped: done,
+                        since: sent,
+                        ..Arrival::default()
+                    },
+                    processed: done,
+                },
                 status: 200,
                 expected: true,
             };
             recorder.received(Part::Measured, 1_000);
-            recorder.completed(Part::Measured, &answer);
+            recorder.completed(MEASURED, &answer);
         }
         recorder.sent(Part::Measured, 10);
-        recorder.failed(Part::Measured, Failure::Closed);
+        let failed = window.start() + Nanos::from_millis(failed_ms);
+        recorder.failed(MEASURED, Failure::Closed, failed);
         recorder.connected(Nanos(77));
         recorder.connections_closed_by_server = answers;
         let finished = window.start() + Nanos::from_millis(finished_ms);
@@ -475,6 +670,10 @@ mod tests {
             cpu: Nanos(answers * 7),
             coalescing: Nanos(answers * 2),
             finished,
+            arrivals: None,
+            drain_cut: false,
+            unsent: 0,
+            trace: Vec::new(),
         }
     }
 
@@ -485,8 +684,8 @@ mod tests {
     #[test]
     fn the_report_is_what_all_threads_counted_together() {
         let window = window();
-        let threads = vec![counted(&window, 2, 900), counted(&window, 3, 1_000)];
-        let (report, histogram) = add_up(&spec(2, 7), DriverKind::Epoll, &window, threads);
+        let threads = vec![counted(&window, 2, 50, 900), counted(&window, 3, 60, 1_000)];
+        let (report, histogram, _) = add_up(&spec(2, 7), DriverKind::Epoll, &window, threads);
         assert_eq!((report.threads, report.connections), (2, 7));
         assert_eq!(
             (report.driver.as_str(), report.window_ns),
@@ -504,10 +703,9 @@ mod tests {
             ),
             (2, 5)
         );
-        assert_eq!(
-            (report.latency_ns.count, report.first_byte_ns.count),
-            (5, 5)
-        );
+        // Five answers, and two requests that will never have one.
+        let latency = (report.latency_ns.count, report.latency_ns.infinite);
+        assert_eq!((latency, report.first_byte_ns.count), ((7, 2), 5));
         assert_eq!((report.connect_ns.count, report.connect_ns.max), (2, 77));
         assert_eq!(report.slices.completed, [0, 2, 0, 2, 0, 1, 0, 0, 0, 0]);
         let cpu: Vec<_> = report
@@ -523,12 +721,85 @@ mod tests {
     #[test]
     fn a_run_whose_requests_are_spent_ends_with_its_last_answer() {
         let window = window();
-        let threads = vec![counted(&window, 1, 200), counted(&window, 3, 999)];
-        let (report, _) = add_up(&spec(2, 2), DriverKind::Epoll, &window, threads);
+        let threads = vec![counted(&window, 1, 50, 200), counted(&window, 3, 50, 999)];
+        let (report, ..) = add_up(&spec(2, 2), DriverKind::Epoll, &window, threads);
         assert_eq!((report.window_ns, report.rate_per_s), (500_000_000, 8.0));
-        // And one that got no answer at all lasted for no time.
-        let threads = vec![counted(&window, 0, 200)];
-        let (report, _) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
-        assert_eq!((report.window_ns, report.rate_per_s), (0, 0.0));
+        // A failure is an end, too: 3 answers and a time-out after them are no 6 a second.
+        let threads = vec![counted(&window, 3, 900, 950)];
+        let (report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
+        assert_eq!(report.window_ns, 900_000_000);
+        // And where the server was waited for in vain, that time counts.
+        let gone = Counted {
+            unsent: 7,
+            ..counted(&window, 3, 50, 950)
+        };
+        let (report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, vec![gone]);
+        assert_eq!((report.window_ns, report.unsent), (950_000_000, 7));
+    }
+
+    /// What is said of a schedule of 100 arrivals in the window, of which so many were answered.
+    fn judged(answers: u64, busy: f64, spin: bool, had_idle: bool) -> (bool, bool) {
+        let thread = Counted {
+            arrivals: Some(ArrivalCounts {
+                scheduled: 120,
+                in_window: 100,
+                waiting: 3,
+                dropped: 2,
+                waiting_max: 9,
+                had_idle,
+            }),
+            ..counted(&window(), 0, 10, 1_000)
+        };
+        let counts = Counts {
+            sent: 115,
+            completed: answers,
+            ..Counts::default()
+        };
+        let spec = LoadSpec {
+            pace: Pace::Constant { rate_per_s: 100.0 },
+            spin,
+            ..spec(1, 1)
+        };
+        let all = arrivals(&spec, &counts, &[thread], busy).unwrap();
+        assert_eq!(all.scheduled, all.sent + all.waiting + all.dropped);
+        (all.overloaded, all.generator_short)
+    }
+
+    #[test]
+    fn who_does_not_keep_up_is_told_by_who_was_waited_for() {
+        assert_eq!(judged(99, 0.3, false, false), (false, false));
+        assert_eq!(judged(98, 0.3, false, false), (true, false));
+        // Slots were idle and the generator was not busy: answers only take long.
+        assert_eq!(judged(98, 0.3, false, true), (false, false));
+        assert_eq!(judged(98, 0.96, false, false), (false, true));
+        assert_eq!(judged(98, 1.0, true, false), (true, false));
+        assert_eq!(judged(98, 1.0, true, true), (false, true));
+    }
+
+    #[test]
+    fn a_request_that_was_counted_twice_or_not_at_all_is_an_error() {
+        let window = window();
+        let threads = vec![counted(&window, 3, 50, 900)];
+        let (mut report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
+        assert!(balance(&report).is_ok());
+        report.counts.completed += 1;
+        assert!(matches!(balance(&report), Err(LoadError::Accounts(_))));
+        report.counts.sent += 1;
+        report.arrivals = Some(Arrivals {
+            scheduled: 9,
+            sent: 5,
+            waiting: 3,
+            ..Arrivals::default()
+        });
+        assert!(matches!(balance(&report), Err(LoadError::Accounts(_))));
+    }
+
+    #[test]
+    fn a_closed_loop_that_stalled_says_what_it_kept_back() {
+        let window = window();
+        let mut all = Recorder::new(window.start(), LatencyOrigin::Submitted);
+        assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
+        all.merge(&counted(&window, 3, 10, 900).recorder);
+        assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
     }
 }

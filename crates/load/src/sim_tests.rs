@@ -10,11 +10,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
-use prony_record::{Counts, ExpectedAnswer, LoadSpec, LoadTarget, PreparedRequest};
+use prony_record::{
+    Counts, ExpectedAnswer, LatencyOrigin, LoadSpec, LoadTarget, Pace, PreparedRequest, Timestamps,
+};
 
 use crate::recorder::Recorder;
+use crate::source::Cycle;
+use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Share, Shared, Worker, connect_all};
+use crate::worker::{ArrivalCounts, Counted, Share, Shared, Worker, connect_all};
 
 const LIMIT: Nanos = Nanos::from_secs(600);
 
@@ -107,6 +111,8 @@ struct Setting {
     splits: bool,
     /// Whether it is told to end before it begins.
     stopped: bool,
+    pace: Pace,
+    queue_max: usize,
 }
 
 impl Default for Setting {
@@ -122,6 +128,8 @@ impl Default for Setting {
             expected_status: Vec::new(),
             splits: true,
             stopped: false,
+            pace: Pace::default(),
+            queue_max: 1_000_000,
         }
     }
 }
@@ -150,6 +158,12 @@ impl Setting {
             expected_status: self.expected_status.clone(),
             driver: "sim".to_owned(),
             exact: false,
+            pace: self.pace.clone(),
+            latency_from: if self.pace.is_open() {
+                LatencyOrigin::Intended
+            } else {
+                LatencyOrigin::Submitted
+            },
             ..LoadSpec::default()
         }
     }
@@ -157,12 +171,18 @@ impl Setting {
     fn share(&self) -> Share {
         Share {
             thread: 0,
+            threads: 1,
             connections: self.connections,
             requests_max: self.requests_max,
             first: 0,
             addresses: vec![address()],
             timeout: self.timeout,
+            first_timeout: self.timeout,
+            connecting_max: 64,
             expected_status: self.expected_status.clone(),
+            queue_max: self.queue_max,
+            timestamps: Timestamps::User,
+            trace_max: 1_000,
         }
     }
 }
@@ -175,20 +195,28 @@ struct Ended {
     lasted: Nanos,
     seen: Rc<Seen>,
     shared: Arc<Shared>,
+    /// When the load began, before the warm-up.
+    begin: Instant,
+    arrivals: Option<ArrivalCounts>,
+    unsent: u64,
+    trace: Vec<RequestTimes>,
 }
 
 async fn drive(handle: Handle, setting: Setting, shared: Arc<Shared>) -> (Counted, Instant) {
     // Time for the server to listen.
     handle.sleep(Nanos::from_millis(1)).await;
     let share = setting.share();
-    let recorder = Rc::new(RefCell::new(Recorder::new(Instant::ZERO)));
+    let spec = setting.spec();
+    let recorder = Recorder::new(Instant::ZERO, spec.latency_from);
+    let recorder = Rc::new(RefCell::new(recorder));
     let streams = connect_all(&handle, &share, &recorder).await;
     let window = Window::new(handle.now(), setting.warmup, setting.duration);
-    let start = window.start();
-    let mut counts = Recorder::new(start);
+    let (begin, start) = (window.begin(), window.start());
+    let mut counts = Recorder::new(start, spec.latency_from);
     counts.merge(&recorder.borrow());
-    let worker = Worker::new(handle, &setting.spec(), share, Arc::new(window), counts);
-    (Rc::new(worker).work(streams, shared).await, start)
+    let source = Box::new(Cycle::new(&spec.requests, share.connections));
+    let worker = Worker::new(handle, &spec, share, source, Arc::new(window), counts);
+    (Rc::new(worker).work(streams, shared).await, begin)
 }
 
 /// Plays `setting` in the world of `seed`; every request that the server saw is counted once, whatever it did.
@@ -214,7 +242,7 @@ fn play(seed: u64, setting: &Setting, behaviour: Option<Behaviour>) -> Ended {
     world
         .run(LIMIT)
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-    let (counted, start) = outcome.take().expect("the load has ended");
+    let (counted, begin) = outcome.take().expect("the load has ended");
     let counts = counted.recorder.counts();
     let in_its_part = counts.warmup_completed
         + counts.warmup_failed
@@ -223,17 +251,27 @@ fn play(seed: u64, setting: &Setting, behaviour: Option<Behaviour>) -> Ended {
         + counts.in_flight;
     assert_eq!(counts.sent, in_its_part, "seed {seed}: {counts:?}");
     assert_eq!(counts.sent, seen.requests.get(), "seed {seed}: {counts:?}");
-    assert_eq!(
-        counted.recorder.connections_opened,
-        seen.connections.get(),
-        "seed {seed}"
+    if let Some(arrivals) = counted.arrivals {
+        let became = counts.sent + arrivals.waiting + arrivals.dropped;
+        assert_eq!(arrivals.scheduled, became, "seed {seed}: {arrivals:?}");
+    }
+    // One that was being opened when the load ended is dropped, but the server may have seen it.
+    let (opened, seen_opened) = (counted.recorder.connections_opened, seen.connections.get());
+    let being_opened = opened..=opened + setting.connections as u64;
+    assert!(
+        being_opened.contains(&seen_opened),
+        "seed {seed}: {opened} {seen_opened}"
     );
     Ended {
         counts,
         recorder: counted.recorder,
-        lasted: counted.finished.since(start),
+        lasted: counted.finished.since(begin + setting.warmup),
         seen,
         shared,
+        begin,
+        arrivals: counted.arrivals,
+        unsent: counted.unsent,
+        trace: counted.trace,
     }
 }
 
@@ -558,7 +596,10 @@ fn the_first_byte_and_the_last_have_their_own_times() {
         )
     };
     in_each_world(&Setting::default(), behaviour, |ended| {
-        let (first, last) = (ended.recorder.first_byte(), ended.recorder.latency().0);
+        let (first, last) = (
+            ended.recorder.first_byte(),
+            ended.recorder.latency().summary(),
+        );
         assert_eq!((first.count, last.count), (60, 60));
         assert!(first.max < 2_000_000, "{first:?}");
         assert!(last.min > 9_900_000 && last.max < 13_000_000, "{last:?}");
@@ -623,4 +664,285 @@ fn how_far_a_load_has_come_is_told_while_it_runs() {
             );
         }
     });
+}
+
+/// An open load of so many requests a second for a second, on `connections`.
+fn open(pace: Pace, connections: usize) -> Setting {
+    Setting {
+        connections,
+        duration: Nanos::from_secs(1),
+        requests_max: u64::MAX,
+        pace,
+        ..Setting::default()
+    }
+}
+
+fn constant(rate_per_s: f64) -> Pace {
+    Pace::Constant { rate_per_s }
+}
+
+#[test]
+fn a_rate_that_the_server_keeps_is_sent_as_it_is_scheduled() {
+    in_each_world(
+        &open(constant(200.0), 5),
+        |_| Act::Answer(HELLO),
+        |ended| {
+            let arrivals = ended.arrivals.unwrap();
+            assert_eq!((arrivals.scheduled, arrivals.in_window), (200, 200));
+            assert_eq!((ended.counts.sent, ended.counts.completed), (200, 200));
+            assert_eq!(
+                (arrivals.waiting_max, arrivals.dropped, arrivals.had_idle),
+                (0, 0, true)
+            );
+            let delay = ended.recorder.delay();
+            assert_eq!(delay.slot_wait_ns.count, 0);
+            assert!(delay.lateness_ns.max < 1_000_000, "{delay:?}");
+            let intended = ended
+                .trace
+                .iter()
+                .map(|times| times.intended.since(ended.begin).0);
+            assert!(intended.eq((0..200).map(|n| n * 5_000_000)));
+        },
+    );
+}
+
+/// One slot, a request each 10 ms, and each takes 25 ms and the way there and back: the n-th waits for those before it.
+#[test]
+fn latency_counts_from_the_intended_start_and_what_waits_is_the_servers_doing() {
+    let slow: Behaviour = |_| {
+        Act::InTwo(
+            "HTTP/1.1 200 OK\r\n",
+            Nanos::from_millis(25),
+            "Content-Length: 0\r\n\r\n",
+        )
+    };
+    let setting = Setting {
+        duration: Nanos::from_millis(100),
+        splits: false,
+        ..open(constant(100.0), 1)
+    };
+    in_each_world(&setting, slow, |ended| {
+        let trace = &ended.trace;
+        assert_eq!((ended.counts.sent, trace.len()), (10, 10));
+        assert_eq!(ended.counts.sent_in_drain + ended.counts.completed, 9);
+        for (n, times) in trace.iter().enumerate() {
+            assert_eq!(
+                times.intended.since(ended.begin),
+                Nanos::from_millis(10 * n as u64)
+            );
+            if n > 0 {
+                let idle = times.submitted.since(trace[n - 1].last_byte);
+                assert!(times.submitted >= trace[n - 1].last_byte && idle < Nanos::from_millis(1));
+            }
+        }
+        let latency = ended.recorder.latency().summary();
+        let last = trace[9].last_byte.since(trace[9].intended).0 as f64;
+        assert!(
+            (latency.max as f64 / last - 1.0).abs() < 0.001 && last > 160e6,
+            "{latency:?}"
+        );
+        let delay = ended.recorder.delay();
+        assert_eq!(delay.slot_wait_ns.count, 9);
+        assert!(delay.lateness_ns.max < 1_000_000, "{delay:?}");
+        // Who takes 25 ms for what comes every 10 ms has a queue of six in the end.
+        assert_eq!(ended.arrivals.unwrap().waiting_max, 6);
+    });
+}
+
+#[test]
+fn a_queue_at_its_limit_drops_arrivals_which_are_never_answered() {
+    let never: Behaviour = |_| Act::Nothing;
+    let setting = Setting {
+        duration: Nanos::from_millis(100),
+        timeout: Nanos::from_secs(1),
+        queue_max: 7,
+        ..open(constant(1_000.0), 2)
+    };
+    in_each_world(&setting, never, |ended| {
+        let (counts, arrivals) = (&ended.counts, ended.arrivals.unwrap());
+        assert_eq!(
+            (arrivals.scheduled, counts.sent),
+            (100, 2 + counts.sent_in_drain)
+        );
+        assert_eq!(
+            arrivals.scheduled,
+            counts.sent + arrivals.waiting + arrivals.dropped
+        );
+        assert_eq!((arrivals.dropped, arrivals.waiting_max), (91, 7));
+        let latency = ended.recorder.latency().summary();
+        assert_eq!((latency.count, latency.infinite), (100, 100));
+        assert!(!arrivals.had_idle);
+    });
+}
+
+#[test]
+fn users_who_think_send_as_often_as_their_thinking_and_the_server_allow() {
+    let pace = Pace::Closed {
+        think_ns: Nanos::from_millis(10).0,
+    };
+    let setting = Setting {
+        connections: 10,
+        ..open(pace, 10)
+    };
+    in_each_world(
+        &setting,
+        |_| Act::Answer(HELLO),
+        |ended| {
+            let mean = ended.recorder.latency().summary().mean;
+            let expected = 10.0 * 1e9 / (10e6 + mean);
+            let completed = ended.counts.completed as f64;
+            assert!(
+                (completed - expected).abs() <= 10.0,
+                "{completed} {expected}"
+            );
+            // They do not go in step: the ten begin a millisecond apart.
+            let first: Vec<u64> = ended
+                .trace
+                .iter()
+                .take(10)
+                .map(|times| times.intended.since(ended.begin).0)
+                .collect();
+            assert!(
+                first.iter().zip(0..).all(|(at, n)| at / 1_000_000 == n),
+                "{first:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn a_number_of_requests_ends_an_open_load_too() {
+    let setting = Setting {
+        requests_max: 25,
+        duration: Nanos::MAX,
+        ..open(constant(1_000.0), 4)
+    };
+    in_each_world(
+        &setting,
+        |_| Act::Answer(HELLO),
+        |ended| {
+            assert_eq!(
+                (ended.counts.sent, ended.counts.completed, ended.unsent),
+                (25, 25, 0)
+            );
+            assert!(ended.lasted < Nanos::from_millis(30), "{}", ended.lasted);
+        },
+    );
+}
+
+#[test]
+fn a_load_by_number_ends_when_nobody_is_there_any_more_and_tells_what_was_not_sent() {
+    let setting = Setting {
+        requests_max: 60,
+        duration: Nanos::MAX,
+        timeout: Nanos::from_secs(2),
+        ..Setting::default()
+    };
+    for seed in 0..prony_testkit::seeds(10, 1_000) {
+        let ended = play(seed, &setting, None);
+        assert_eq!((ended.counts.sent, ended.unsent), (0, 60));
+        let bounds = Nanos::from_millis(1_990)..Nanos::from_millis(2_300);
+        assert!(bounds.contains(&ended.lasted), "{}", ended.lasted);
+    }
+}
+
+#[test]
+fn an_answer_that_nobody_asked_for_is_stray_and_its_connection_is_opened_anew() {
+    // The server speaks first, and again after each answer.
+    let twice: Behaviour = |_| {
+        let later = Nanos::from_millis(5);
+        Act::InTwo(HELLO, later, HELLO)
+    };
+    let setting = Setting {
+        splits: false,
+        ..open(constant(10.0), 1)
+    };
+    in_each_world(&setting, twice, |ended| {
+        assert_eq!(
+            (ended.counts.completed, ended.counts.failed.total()),
+            (10, 0)
+        );
+        assert_eq!(ended.recorder.connections_stray, 10);
+    });
+}
+
+#[test]
+fn another_protocol_that_nobody_asked_for_is_a_failure_and_no_wait() {
+    let switching: Behaviour = |_| Act::Answer("HTTP/1.1 101 Switching Protocols\r\n\r\n");
+    in_each_world(&Setting::default(), switching, |ended| {
+        assert_eq!(ended.counts.failed.protocol, 60);
+        assert!(ended.lasted < Nanos::from_secs(1), "{}", ended.lasted);
+    });
+}
+
+/// Any pace against a server of any mood: `play` checks that each request was counted once, by the server's count.
+#[test]
+fn whatever_the_pace_and_the_server_every_request_is_counted_once() {
+    for seed in 0..prony_testkit::seeds(1_000, 100_000) {
+        let mut random = prony_base::Random::of(seed, "accounts");
+        let rate_per_s = 1.0 + random.below(2_000) as f64;
+        let pace = match random.below(4) {
+            0 => Pace::Closed {
+                think_ns: random.below(5_000_000),
+            },
+            1 => Pace::Constant { rate_per_s },
+            2 => Pace::Poisson { rate_per_s },
+            _ => Pace::default(),
+        };
+        let moods: [Behaviour; 6] = [
+            |_| Act::Answer(HELLO),
+            |n| {
+                if n % 3 == 2 {
+                    Act::Last("")
+                } else {
+                    Act::Answer(HELLO)
+                }
+            },
+            |n| {
+                if n % 5 == 4 {
+                    Act::Nothing
+                } else {
+                    Act::Answer(HELLO)
+                }
+            },
+            |n| {
+                if n % 4 == 3 {
+                    Act::Last(HELLO_AND_CLOSE)
+                } else {
+                    Act::Answer(HELLO)
+                }
+            },
+            |n| {
+                if n % 2 == 1 {
+                    Act::Answer("what?\r\n\r\n")
+                } else {
+                    Act::Answer(HELLO)
+                }
+            },
+            |_| {
+                Act::InTwo(
+                    "HTTP/1.1 200 OK\r\nContent-",
+                    Nanos::from_millis(3),
+                    "Length: 0\r\n\r\n",
+                )
+            },
+        ];
+        let setting = Setting {
+            connections: 1 + random.below(4) as usize,
+            warmup: Nanos::from_millis(random.below(20)),
+            duration: Nanos::from_millis(1 + random.below(40)),
+            requests_max: if random.chance(1, 2) {
+                1 + random.below(50)
+            } else {
+                u64::MAX
+            },
+            timeout: Nanos::from_millis(5 + random.below(30)),
+            splits: random.chance(1, 2),
+            queue_max: random.below(12) as usize,
+            pace,
+            ..Setting::default()
+        };
+        let behaviour = moods[random.below(6) as usize];
+        play(seed, &setting, Some(behaviour));
+    }
 }

@@ -1,9 +1,12 @@
-//! What to send: the workers ask a [`RequestSource`] for each request.
+//! What to send: each thread asks its [`RequestSource`] for each request, and tells it what became of it.
 
 use std::rc::Rc;
 
+use prony_base::Nanos;
 use prony_record::PreparedRequest;
 use prony_wire::Method;
+
+use crate::failure::Failure;
 
 /// A request that is ready to go over the wire. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
@@ -18,41 +21,55 @@ pub struct Request {
     pub closes: bool,
 }
 
-/// Decides what each connection sends next. One for each thread; it never leaves it.
-pub trait RequestSource {
-    /// The next request of connection `connection` (counted from 0 on this thread).
-    fn next(&mut self, connection: usize) -> &Request;
+/// What a slot does next.
+#[derive(Debug)]
+pub enum Next<'a> {
+    /// Send this now.
+    Send(&'a Request),
+    /// Ask again after this time: a user who thinks. Until then the slot is taken.
+    After(Nanos),
+    /// Send nothing any more on this slot.
+    Nothing,
 }
 
-/// A fixed list of requests, which each connection goes through in turn from its own place.
+/// Decides what each slot sends. A slot is one request outstanding. One source for each thread; it never leaves it.
+pub trait RequestSource {
+    /// What slot `slot` (counted from 0 on this thread) does next. A request that is yielded is sent.
+    fn next(&mut self, slot: usize) -> Next<'_>;
+
+    /// The request that slot `slot` sent last got an answer with this status, as whole as it should be, or failed.
+    fn ended(&mut self, slot: usize, outcome: Result<u16, Failure>) {
+        let _ = (slot, outcome);
+    }
+}
+
+/// A fixed list of requests, which each slot goes through in turn from its own place.
 pub struct Cycle {
     requests: Vec<Request>,
-    /// Next place of each connection.
+    /// Next place of each slot.
     places: Vec<usize>,
 }
 
 impl Cycle {
-    /// The cycle over `requests`, of which there is at least one, for `connections`.
-    pub fn new(requests: &[PreparedRequest], connections: usize) -> Cycle {
+    /// The cycle over `requests`, of which there is at least one, for `slots`.
+    pub fn new(requests: &[PreparedRequest], slots: usize) -> Cycle {
         let requests: Vec<Request> = requests.iter().map(decode).collect();
         assert!(!requests.is_empty(), "a load has at least one request");
-        let places = (0..connections)
-            .map(|connection| connection % requests.len())
-            .collect();
+        let places = (0..slots).map(|slot| slot % requests.len()).collect();
         Cycle { requests, places }
     }
 }
 
 impl RequestSource for Cycle {
-    fn next(&mut self, connection: usize) -> &Request {
-        let place = &mut self.places[connection];
+    fn next(&mut self, slot: usize) -> Next<'_> {
+        let place = &mut self.places[slot];
         let request = &self.requests[*place];
         *place = if *place + 1 == self.requests.len() {
             0
         } else {
             *place + 1
         };
-        request
+        Next::Send(request)
     }
 }
 
@@ -95,12 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_goes_through_all_requests_from_its_own_place() {
+    fn each_slot_goes_through_all_requests_from_its_own_place() {
         let mut cycle = Cycle::new(&["a", "b", "c"].map(prepared), 2);
-        let mut sent = |connection| {
-            (0..4)
-                .map(|_| cycle.next(connection).bytes[0] as char)
-                .collect::<String>()
+        let mut sent = |slot| {
+            let mut letter = |_| match cycle.next(slot) {
+                Next::Send(request) => request.bytes[0] as char,
+                other => panic!("{other:?}"),
+            };
+            (0..4).map(&mut letter).collect::<String>()
         };
         assert_eq!(sent(0), "abca");
         assert_eq!(sent(1), "bcab");

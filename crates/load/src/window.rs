@@ -19,6 +19,7 @@ pub enum Part {
 /// forward once it is known that the run ends early, never back.
 #[derive(Debug)]
 pub struct Window {
+    begin: Instant,
     start: Instant,
     end: AtomicU64,
 }
@@ -28,9 +29,15 @@ impl Window {
     pub fn new(begin: Instant, warmup: Nanos, duration: Nanos) -> Window {
         let start = begin + warmup;
         Window {
+            begin,
             start,
             end: AtomicU64::new((start + duration).0),
         }
+    }
+
+    /// The first moment of the load, before the warm-up.
+    pub fn begin(&self) -> Instant {
+        self.begin
     }
 
     /// Its first moment.

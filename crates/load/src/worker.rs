@@ -1,24 +1,39 @@
-//! One thread of a run: its event loop, its connections, its counts.
+//! One thread of a run: its event loop, its slots, its schedule, its counts.
+//!
+//! Whatever the pace, the source and the protocol are, a request goes the same way: it is due, takes a slot (or
+//! waits for one), is posted, and what comes on its connection is fed to the protocol until the answer is whole.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Poll, Waker};
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Handle, Stream, Task};
-use prony_record::LoadSpec;
+use prony_engine::{Arrival, Bracket, ConnectOptions, Handle, Received, SendBuf, Stream, Task};
+use prony_record::{LoadSpec, Pace, Timestamps};
 
 use crate::coalescing;
 use crate::connection;
-use crate::recorder::{Failure, Recorder, SLICE};
-use crate::source::{Cycle, Request, RequestSource};
+use crate::failure::Failure;
+use crate::http1::Http1;
+use crate::origin::{Times, arrived};
+use crate::pace::Schedule;
+use crate::protocol::{Answered, Progress, Protocol, Reuse};
+use crate::recorder::{Answer, Parts, Recorder, SLICE};
+use crate::slots::{Arrived, Slots};
+use crate::source::{Next, RequestSource};
+use crate::trace::{RequestTimes, Trace};
 use crate::window::{Part, Window};
 
-/// Connections that one thread opens at the same time, so that a usual listen
-/// backlog (128 and more) holds them.
-const CONNECTING_MAX: usize = 64;
+/// Arrivals that are sent before the loop's other tasks have their turn.
+const ARRIVALS_MAX: usize = 256;
+/// How long requests may still be answered after the user has ended the run.
+const CUT_AFTER: Nanos = Nanos::from_secs(1);
 
 /// What the threads of a run share.
 #[derive(Debug, Default)]
@@ -29,6 +44,8 @@ pub struct Shared {
     pub completed: AtomicU64,
     /// Requests and connects failed in the window so far.
     pub failed: AtomicU64,
+    /// Bits of the rate that an open pace is to have from now on; 0: as it is.
+    pub rate: AtomicU64,
 }
 
 /// What one thread is to do.
@@ -36,6 +53,8 @@ pub struct Shared {
 pub struct Share {
     /// Number of the thread, from 0.
     pub thread: u32,
+    /// Threads of the run.
+    pub threads: u32,
     /// Its connections.
     pub connections: usize,
     /// Requests that it may send.
@@ -47,8 +66,18 @@ pub struct Share {
     pub addresses: Vec<SocketAddr>,
     /// Time-out of a request.
     pub timeout: Nanos,
+    /// Time-out of the first attempt to connect: not longer than the run is worth.
+    pub first_timeout: Nanos,
+    /// Connections that it opens at the same time.
+    pub connecting_max: usize,
     /// Status codes that are expected; empty: 200 to 399.
     pub expected_status: Vec<u16>,
+    /// Arrivals that may wait.
+    pub queue_max: usize,
+    /// Who says when bytes arrived.
+    pub timestamps: Timestamps,
+    /// Requests whose times are kept.
+    pub trace_max: usize,
 }
 
 impl Share {
@@ -56,17 +85,74 @@ impl Share {
     pub fn address(&self, index: usize) -> SocketAddr {
         self.addresses[(self.first + index) % self.addresses.len()]
     }
+
+    /// How connection `index` of this thread is opened.
+    pub fn connect_options(&self, index: usize) -> ConnectOptions {
+        ConnectOptions {
+            timestamps: match self.timestamps {
+                Timestamps::User => false,
+                Timestamps::Probe => index == 0,
+                Timestamps::Kernel => true,
+            },
+            ..ConnectOptions::default()
+        }
+    }
 }
 
-/// The request that is outstanding on a connection.
-#[derive(Default)]
-struct Slot {
-    /// The connection while one request is outstanding on it.
+/// A slot and its connection.
+struct Lane {
+    /// None while there is no connection.
     stream: Option<Rc<Stream>>,
-    /// When its request was sent.
-    sent: Instant,
+    protocol: Box<dyn Protocol>,
+    outstanding: Option<Outstanding>,
+    /// When the slot became ready for its next request.
+    ready: Instant,
     /// The time-out has struck; what fails next fails for that.
     expired: bool,
+    /// Answers on this connection.
+    served: u64,
+    /// A request of this slot has ended, on this connection or on one before.
+    has_ended: bool,
+    local_port: u16,
+}
+
+/// A request that was posted and has not ended.
+#[derive(Clone, Copy)]
+struct Outstanding {
+    intended: Instant,
+    ready: Instant,
+    posted: Instant,
+    first_byte: Option<Instant>,
+    /// The request itself asked for the connection to be closed.
+    closes: bool,
+}
+
+impl Outstanding {
+    /// Its times as far as there are any, should it end at `last_byte`.
+    fn times(&self, submitted: Option<Bracket>, last_byte: Arrival, processed: Instant) -> Times {
+        let at_once = Bracket {
+            from: self.posted,
+            to: self.posted,
+        };
+        Times {
+            intended: self.intended,
+            ready: self.ready,
+            submitted: submitted.unwrap_or(at_once),
+            first_byte: self.first_byte.unwrap_or(arrived(&last_byte)),
+            last_byte,
+            processed,
+        }
+    }
+}
+
+/// What schedules requests of an open pace.
+struct Open {
+    schedule: Schedule,
+    /// The next arrival, if there is one.
+    next: Option<Instant>,
+    scheduled: u64,
+    in_window: u64,
+    rate_bits: u64,
 }
 
 /// A thread at work. Shared by its tasks, never leaves the thread.
@@ -75,9 +161,26 @@ pub struct Worker {
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) share: Share,
     window: Arc<Window>,
-    source: RefCell<Cycle>,
-    slots: RefCell<Vec<Slot>>,
+    source: RefCell<Box<dyn RequestSource>>,
+    lanes: RefCell<Vec<Lane>>,
+    slots: RefCell<Slots>,
+    open: RefCell<Option<Open>>,
+    trace: RefCell<Trace>,
+    think: Nanos,
     requests_left: Cell<u64>,
+    outstanding: Cell<usize>,
+    connections_open: Cell<usize>,
+    /// When there was a connection last.
+    connected_last: Cell<Instant>,
+    /// The user ended the run, or the server is gone: nothing is sent any more.
+    given_up: Cell<bool>,
+    /// When whoever still waits for an answer is left.
+    cut_at: Cell<Instant>,
+    /// Who waits for the end of the run, and who for the next request that is due.
+    over: RefCell<Option<Waker>>,
+    scheduler: RefCell<Option<Waker>>,
+    /// A slot was idle when the window ended.
+    had_idle: Cell<bool>,
     exact: bool,
     coalescing_longest: Cell<Nanos>,
 }
@@ -86,15 +189,40 @@ pub struct Worker {
 pub struct Counted {
     /// Its counts.
     pub recorder: Recorder,
+    /// What became of its schedule, if it had one.
+    pub arrivals: Option<ArrivalCounts>,
     /// Its CPU time in the window.
     pub cpu: Nanos,
     /// The longest wait for more completions that was in force.
     pub coalescing: Nanos,
-    /// When its last connection had nothing left to do.
+    /// When nothing was left to do.
     pub finished: Instant,
+    /// Some requests were still outstanding when the run was cut.
+    pub drain_cut: bool,
+    /// The server was gone, and requests were left that should have been sent.
+    pub unsent: u64,
+    /// Times of its first requests.
+    pub trace: Vec<RequestTimes>,
 }
 
-/// Opens the connections of `share`, at most [`CONNECTING_MAX`] at a time. A
+/// What became of one thread's arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivalCounts {
+    /// Drawn.
+    pub scheduled: u64,
+    /// Of those, in the window.
+    pub in_window: u64,
+    /// Never sent, because they waited when the run ended.
+    pub waiting: u64,
+    /// Never sent, because the queue was full.
+    pub dropped: u64,
+    /// Most that waited at the same time.
+    pub waiting_max: u64,
+    /// A slot was idle when the window ended.
+    pub had_idle: bool,
+}
+
+/// Opens the connections of `share`, some at a time. A
 /// failed one is `None`; its failure and all lengths are in the recorder.
 pub async fn connect_all(
     handle: &Handle,
@@ -105,7 +233,7 @@ pub async fn connect_all(
     let mut none = Vec::new();
     none.resize_with(share.connections, || None);
     let opened = Rc::new(RefCell::new(none));
-    let lanes: Vec<Task<()>> = (0..CONNECTING_MAX.min(share.connections))
+    let lanes: Vec<Task<()>> = (0..share.connecting_max.min(share.connections))
         .map(|_| {
             let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
             let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
@@ -113,8 +241,10 @@ pub async fn connect_all(
             handle.clone().spawn(async move {
                 while next.get() < share.connections {
                     let index = next.replace(next.get() + 1);
-                    let (address, timeout) = (share.address(index), share.timeout);
-                    let stream = connection::open(&handle, address, timeout, &recorder).await;
+                    let (address, timeout) = (share.address(index), share.first_timeout);
+                    let options = share.connect_options(index);
+                    let stream =
+                        connection::open(&handle, address, &options, timeout, &recorder).await;
                     opened.borrow_mut()[index] = stream.ok();
                 }
             })
@@ -127,22 +257,58 @@ pub async fn connect_all(
 }
 
 impl Worker {
-    /// A thread about to work through `window`.
+    /// A thread about to work through `window`, sending what `source` says.
     pub fn new(
         handle: Handle,
         spec: &LoadSpec,
         share: Share,
+        source: Box<dyn RequestSource>,
         window: Arc<Window>,
         recorder: Recorder,
     ) -> Worker {
-        let mut slots = Vec::new();
-        slots.resize_with(share.connections, Slot::default);
+        let lane = || Lane {
+            stream: None,
+            protocol: Box::new(Http1::default()),
+            outstanding: None,
+            ready: Instant::ZERO,
+            expired: false,
+            served: 0,
+            has_ended: false,
+            local_port: 0,
+        };
+        let mut lanes = Vec::new();
+        lanes.resize_with(share.connections, lane);
+        let begin = window.begin();
+        let open = Schedule::new(&spec.pace, spec.seed, share.thread, share.threads).map(
+            |mut schedule| Open {
+                next: schedule.draw().map(|after| begin + after),
+                schedule,
+                scheduled: 0,
+                in_window: 0,
+                rate_bits: 0,
+            },
+        );
         Worker {
+            connected_last: Cell::new(handle.now()),
             handle,
             recorder: RefCell::new(recorder),
-            source: RefCell::new(Cycle::new(&spec.requests, share.connections)),
+            source: RefCell::new(source),
+            lanes: RefCell::new(lanes),
+            slots: RefCell::new(Slots::new(share.connections, share.queue_max)),
+            open: RefCell::new(open),
+            trace: RefCell::new(Trace::new(share.trace_max)),
+            think: match spec.pace {
+                Pace::Closed { think_ns } => Nanos(think_ns),
+                _ => Nanos::ZERO,
+            },
             requests_left: Cell::new(share.requests_max),
-            slots: RefCell::new(slots),
+            outstanding: Cell::new(0),
+            connections_open: Cell::new(0),
+            given_up: Cell::new(false),
+            cut_at: Cell::new(Instant::NEVER),
+            over: RefCell::default(),
+            scheduler: RefCell::default(),
+            had_idle: Cell::default(),
             exact: spec.exact,
             coalescing_longest: Cell::default(),
             share,
@@ -168,23 +334,80 @@ impl Worker {
                     .spawn(connection::drive(Rc::clone(&self), index, stream))
             })
             .collect();
-        for connection in connections {
-            connection.await;
-        }
+        // After the connections, so that the first arrivals find them.
+        let scheduler = self.handle.spawn(Rc::clone(&self).schedule());
+        poll_fn(|cx| {
+            if self.is_over(self.handle.now()) {
+                return Poll::Ready(());
+            }
+            self.over.replace(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
         let finished = self.handle.now();
-        drop(conductor);
+        drop((conductor, scheduler, connections));
         let (start, end) = cpu.get();
         let now = clock::thread_cpu();
         let cpu = end.unwrap_or(now) - start.unwrap_or(now);
-        let empty = Recorder::new(self.window.start());
+        let drain_cut = self.abandon(finished);
+        let arrivals = self.count_arrivals();
+        let empty = Recorder::new(self.window.start(), self.recorder.borrow().latency_from());
         let mut recorder = self.recorder.replace(empty);
         recorder.close_slices(finished.min(self.window.end()));
+        let is_short = self.share.requests_max != u64::MAX && self.given_up.get();
         Counted {
             recorder,
+            arrivals,
             cpu,
             coalescing: self.coalescing_longest.get(),
             finished,
+            drain_cut,
+            unsent: if is_short {
+                self.requests_left.get()
+            } else {
+                0
+            },
+            trace: self.trace.take().into_kept(),
         }
+    }
+
+    /// Counts what is outstanding although the run is over. Tells whether there was any.
+    fn abandon(&self, now: Instant) -> bool {
+        let mut is_any = false;
+        let mut recorder = self.recorder.borrow_mut();
+        for lane in self.lanes.borrow_mut().iter_mut() {
+            if let Some(outstanding) = lane.outstanding.take() {
+                let arrival = Arrival {
+                    reaped: now,
+                    ..Arrival::default()
+                };
+                let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
+                let times = outstanding.times(submitted, arrival, now);
+                let origin = times.origin(recorder.latency_from());
+                recorder.abandoned(self.part(origin), now.since(origin));
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    fn count_arrivals(&self) -> Option<ArrivalCounts> {
+        let mut slots = self.slots.borrow_mut();
+        let open = self.open.borrow();
+        let open = open.as_ref()?;
+        let waiting = slots.give_up();
+        let mut recorder = self.recorder.borrow_mut();
+        for &intended in &waiting {
+            recorder.unanswered(self.part(intended));
+        }
+        Some(ArrivalCounts {
+            scheduled: open.scheduled,
+            in_window: open.in_window,
+            waiting: waiting.len() as u64,
+            dropped: slots.dropped(),
+            waiting_max: slots.waiting_max() as u64,
+            had_idle: self.had_idle.get(),
+        })
     }
 
     /// Reads the CPU clock at both ends of the window, strikes the time-outs,
@@ -198,23 +421,44 @@ impl Worker {
         let mut said = (0, 0);
         loop {
             let now = self.handle.now();
-            if shared.stop.load(Relaxed) {
+            if shared.stop.load(Relaxed) && !self.given_up.replace(true) {
                 self.window.cut(now);
+                self.cut_at.set(now + CUT_AFTER);
             }
             let (mut start, mut end) = cpu.get();
             if now >= self.window.start() {
                 start.get_or_insert_with(clock::thread_cpu);
             }
-            if now >= self.window.end() {
-                end.get_or_insert_with(clock::thread_cpu);
+            if now >= self.window.end() && end.is_none() {
+                end = Some(clock::thread_cpu());
+                self.had_idle.set(self.has_idle());
             }
             cpu.set((start, end));
+            self.change_rate(shared.rate.load(Relaxed), now);
             self.strike_timeouts(now).await;
+            self.leave_a_server_that_is_gone(now);
             self.coalesce();
             said = self.say_how_far(&shared, said);
-            let moments = [now + tick, self.window.start(), self.window.end()];
+            self.check_over();
+            let moments = [
+                now + tick,
+                self.window.start(),
+                self.window.end(),
+                self.cut_at.get(),
+            ];
             let next = moments.into_iter().filter(|&moment| moment > now).min();
             self.handle.sleep_until(next.unwrap_or(now + tick)).await;
+        }
+    }
+
+    /// A run that ends with a number of requests would never end if nobody is there to answer them.
+    fn leave_a_server_that_is_gone(&self, now: Instant) {
+        if self.connections_open.get() > 0 {
+            self.connected_last.set(now);
+        }
+        let is_endless = self.window.end() == Instant::NEVER;
+        if is_endless && now.since(self.connected_last.get()) >= self.share.timeout {
+            self.given_up.set(true);
         }
     }
 
@@ -238,24 +482,155 @@ impl Worker {
         (completed, failed)
     }
 
-    /// Resets every connection whose answer is overdue. Its task finds the slot expired.
+    /// Resets every connection whose answer is overdue. Its task finds the lane expired.
     async fn strike_timeouts(&self, now: Instant) {
         let timeout = self.share.timeout;
-        let is_overdue =
-            |slot: &Slot| slot.stream.is_some() && !slot.expired && now.since(slot.sent) >= timeout;
-        if !self.slots.borrow().iter().any(is_overdue) {
+        let is_overdue = |lane: &Lane| {
+            let posted = lane.outstanding.map(|outstanding| outstanding.posted);
+            !lane.expired && posted.is_some_and(|posted| now.since(posted) >= timeout)
+        };
+        if !self.lanes.borrow().iter().any(is_overdue) {
             return;
         }
         // An answer that is here already, and which only this thread has not looked at, was
         // not late: the kernel is asked, and the connections' tasks have their turn.
         self.handle.yield_now().await;
-        for slot in self.slots.borrow_mut().iter_mut() {
-            if is_overdue(slot)
-                && let Some(stream) = &slot.stream
+        for lane in self.lanes.borrow_mut().iter_mut() {
+            if is_overdue(lane)
+                && let Some(stream) = &lane.stream
             {
-                slot.expired = true;
+                lane.expired = true;
                 stream.reset();
             }
+        }
+    }
+
+    /// Sends what is due by the schedule, and lets slots go on that have thought long enough.
+    async fn schedule(self: Rc<Worker>) {
+        loop {
+            let now = self.handle.now();
+            let is_behind = self.send_what_is_due(now);
+            if is_behind {
+                // The answers that are there have their turn, too.
+                self.handle.yield_now().await;
+                continue;
+            }
+            let due = self.next_due();
+            let mut sleep = pin!(self.handle.sleep_until(due));
+            let mut is_armed = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut is_armed, true) && self.next_due() < due {
+                    return Poll::Ready(());
+                }
+                self.scheduler.replace(Some(cx.waker().clone()));
+                sleep.as_mut().poll(cx)
+            })
+            .await;
+        }
+    }
+
+    /// When the scheduler has something to do again.
+    fn next_due(&self) -> Instant {
+        let thought = self.slots.borrow().next_thought();
+        let open = self.open.borrow();
+        let arrival = open.as_ref().and_then(|open| open.next);
+        let arrival = arrival.filter(|_| self.may_draw());
+        [thought, arrival]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::NEVER)
+    }
+
+    /// Whether requests start by a schedule.
+    fn is_open(&self) -> bool {
+        self.open.borrow().is_some()
+    }
+
+    /// Whether arrivals may still be drawn.
+    fn may_draw(&self) -> bool {
+        !self.given_up.get() && self.requests_left.get() > 0
+    }
+
+    /// Whether arrivals are still to be drawn.
+    fn draws(&self) -> bool {
+        let open = self.open.borrow();
+        let next = open.as_ref().and_then(|open| open.next);
+        self.may_draw() && next.is_some_and(|next| next < self.window.end())
+    }
+
+    /// True when more is due already.
+    fn send_what_is_due(&self, now: Instant) -> bool {
+        for _ in 0..ARRIVALS_MAX {
+            let thought = self.slots.borrow_mut().thought(now);
+            if let Some((due, index)) = thought {
+                if self.is_open() {
+                    self.ready(index, now);
+                } else {
+                    self.go_on(index, due, now);
+                }
+            } else if let Some(intended) = self.take_arrival(now) {
+                self.arrive(intended, now);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The next arrival, if it is due at `now`; it is counted. None is drawn whose time lies after the window.
+    fn take_arrival(&self, now: Instant) -> Option<Instant> {
+        if !self.may_draw() {
+            return None;
+        }
+        let mut open = self.open.borrow_mut();
+        let open = open.as_mut()?;
+        let intended = open.next?;
+        if intended > now {
+            return None;
+        }
+        if intended >= self.window.end() {
+            open.next = None;
+            return None;
+        }
+        let begin = self.window.begin();
+        open.next = open.schedule.draw().map(|after| begin + after);
+        open.scheduled += 1;
+        open.in_window += u64::from(self.part(intended) == Part::Measured);
+        self.requests_left.set(self.requests_left.get() - 1);
+        Some(intended)
+    }
+
+    /// A request is due.
+    fn arrive(&self, intended: Instant, now: Instant) {
+        let lanes = self.lanes.borrow();
+        let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
+        let arrived = self.slots.borrow_mut().arrive(intended, can);
+        drop(lanes);
+        match arrived {
+            Arrived::Slot(index) => self.send(index, intended, now),
+            Arrived::Waits => {}
+            Arrived::Dropped => {
+                let origin = self.part(intended);
+                self.recorder.borrow_mut().unanswered(origin);
+            }
+        }
+    }
+
+    fn change_rate(&self, bits: u64, now: Instant) {
+        let mut open = self.open.borrow_mut();
+        let Some(open) = open.as_mut() else { return };
+        if bits == 0 || bits == open.rate_bits {
+            return;
+        }
+        open.rate_bits = bits;
+        let begin = self.window.begin();
+        open.schedule
+            .set_rate(now.since(begin), f64::from_bits(bits));
+        // The one that was drawn last came of the old rate.
+        open.next = open.schedule.draw().map(|after| begin + after);
+        if let Some(waker) = self.scheduler.take() {
+            waker.wake();
         }
     }
 
@@ -264,46 +639,326 @@ impl Worker {
         self.window.part(at)
     }
 
-    /// Whether a request may still start at `now`.
-    pub(crate) fn may_start(&self, now: Instant) -> bool {
-        self.requests_left.get() > 0 && self.part(now) != Part::Drain
+    /// Whether a slot of a closed loop may send at `now`.
+    fn may_start(&self, now: Instant) -> bool {
+        self.requests_left.get() > 0 && !self.given_up.get() && self.part(now) != Part::Drain
     }
 
-    /// When no request may start any more.
-    pub(crate) fn end(&self) -> Instant {
-        self.window.end()
+    /// Whether arrivals that wait may still be sent at `now`.
+    fn may_drain(&self, now: Instant) -> bool {
+        !self.given_up.get() && now < self.window.end() + self.share.timeout
     }
 
-    /// Connection `index` is about to send: its next request, counted, or `None` once nothing may start.
-    pub(crate) fn start(&self, index: usize, now: Instant) -> Option<Request> {
-        if !self.may_start(now) {
-            return None;
+    /// Whether a connection that is gone is to be opened again at `now`.
+    pub(crate) fn wants_connections(&self, now: Instant) -> bool {
+        if !self.is_open() {
+            return self.may_start(now);
         }
-        self.requests_left.set(self.requests_left.get() - 1);
-        let request = self.source.borrow_mut().next(index).clone();
-        self.recorder
-            .borrow_mut()
-            .sent(self.part(now), request.bytes.len());
-        self.slots.borrow_mut()[index].sent = now;
-        Some(request)
+        // An open load lasts for the whole window, whether or not it has another arrival; without an end, as long as
+        // it has one.
+        let end = self.window.end();
+        let lasts = self.may_draw() && now < end && end < Instant::NEVER;
+        lasts || self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
     }
 
-    /// Connection `index` is `stream` from now on; its time-out counts.
-    pub(crate) fn occupy(&self, index: usize, stream: &Rc<Stream>) {
-        self.slots.borrow_mut()[index] = Slot {
-            stream: Some(Rc::clone(stream)),
-            sent: Instant::NEVER,
-            expired: false,
+    /// Whether nothing is outstanding and nothing more will be sent.
+    fn is_over(&self, now: Instant) -> bool {
+        if now >= self.cut_at.get() {
+            return true;
+        }
+        if self.outstanding.get() > 0 {
+            return false;
+        }
+        !self.wants_connections(now)
+    }
+
+    /// Wakes who waits for the end, if it has come.
+    fn check_over(&self) {
+        if self.is_over(self.handle.now())
+            && let Some(waker) = self.over.take()
+        {
+            waker.wake();
+        }
+    }
+
+    fn has_idle(&self) -> bool {
+        let lanes = self.lanes.borrow();
+        let mut idle = lanes.iter().filter(|lane| lane.outstanding.is_none());
+        idle.any(|lane| lane.stream.is_some())
+    }
+
+    /// Connection `index` is `stream` from now on.
+    pub(crate) fn connected(&self, index: usize, stream: &Rc<Stream>) {
+        let now = self.handle.now();
+        {
+            let lane = &mut self.lanes.borrow_mut()[index];
+            lane.stream = Some(Rc::clone(stream));
+            lane.protocol = Box::new(Http1::default());
+            (lane.expired, lane.served) = (false, 0);
+            if self.share.trace_max > 0 {
+                lane.local_port = stream.local_addr().map_or(0, |address| address.port());
+            }
+        }
+        self.connections_open.set(self.connections_open.get() + 1);
+        self.ready(index, now);
+    }
+
+    /// The slot of connection `index` is ready for another request at `now`.
+    fn ready(&self, index: usize, now: Instant) {
+        self.lanes.borrow_mut()[index].ready = now;
+        if self.is_open() {
+            if self.may_drain(now) {
+                let waited = self.slots.borrow_mut().ready(index);
+                if let Some(intended) = waited {
+                    self.send(index, intended, now);
+                }
+            }
+        } else if self.think > Nanos::ZERO {
+            self.think_until(index, now + self.pause_of(index));
+        } else {
+            self.go_on(index, now, now);
+        }
+    }
+
+    /// How long slot `index` thinks. Before its first request a part of that, by its number: users who all began at
+    /// the same moment would go on in step.
+    fn pause_of(&self, index: usize) -> Nanos {
+        if self.lanes.borrow()[index].has_ended {
+            return self.think;
+        }
+        let all = self.share.connections as u128;
+        Nanos((u128::from(self.think.0) * index as u128 / all) as u64)
+    }
+
+    fn think_until(&self, index: usize, due: Instant) {
+        self.slots.borrow_mut().think(index, due);
+        if let Some(waker) = self.scheduler.take() {
+            waker.wake();
+        }
+    }
+
+    /// A slot of a closed loop sends what was due at `intended`, if it still may.
+    fn go_on(&self, index: usize, intended: Instant, now: Instant) {
+        let is_free = {
+            let lane = &mut self.lanes.borrow_mut()[index];
+            lane.ready = intended;
+            lane.stream.is_some() && lane.outstanding.is_none()
         };
+        if is_free && self.may_start(now) {
+            self.requests_left.set(self.requests_left.get() - 1);
+            self.send(index, intended, now);
+        }
     }
 
-    /// Connection `index` is gone. Tells whether its time-out had struck.
-    pub(crate) fn vacate(&self, index: usize) -> bool {
-        std::mem::take(&mut self.slots.borrow_mut()[index]).expired
+    /// Posts the next request of slot `index`, which was due at `intended`.
+    fn send(&self, index: usize, intended: Instant, now: Instant) {
+        let mut source = self.source.borrow_mut();
+        let request = match source.next(index) {
+            Next::Send(request) => request,
+            Next::After(pause) => {
+                drop(source);
+                self.take_back(intended);
+                return self.think_until(index, now + pause);
+            }
+            Next::Nothing => return self.take_back(intended),
+        };
+        let mut lanes = self.lanes.borrow_mut();
+        let lane = &mut lanes[index];
+        lane.outstanding = Some(Outstanding {
+            intended,
+            ready: lane.ready,
+            posted: now,
+            first_byte: None,
+            closes: request.closes,
+        });
+        self.outstanding.set(self.outstanding.get() + 1);
+        let part = self.part(now);
+        self.recorder.borrow_mut().sent(part, request.bytes.len());
+        let Some(stream) = &lane.stream else { return };
+        // What fails here is told by what is received on this connection, too, and counted there.
+        if lane.protocol.sent(request).is_err() {
+            stream.reset();
+        } else {
+            let _told_by_recv = stream.post(SendBuf::from(Rc::clone(&request.bytes)));
+        }
+    }
+
+    /// The request that was due at `intended` is not sent by the slot that should have.
+    fn take_back(&self, intended: Instant) {
+        if self.is_open() {
+            self.slots.borrow_mut().put_back(intended);
+        } else {
+            self.requests_left.set(self.requests_left.get() + 1);
+        }
+    }
+
+    /// Takes in what came on connection `index`. True when it can be used further.
+    pub(crate) fn received(&self, index: usize, received: io::Result<Received>) -> bool {
+        let ended = self.feed(index, received);
+        let is_of_use = match ended {
+            Fed::More => return true,
+            Fed::Answered(answered) => self.answered(index, answered),
+            Fed::Failed(failure) => self.failed(index, failure),
+            Fed::IdleEnd => {
+                let lanes = self.lanes.borrow();
+                let served = lanes[index].served > 0;
+                self.recorder.borrow_mut().connections_closed_by_server += u64::from(served);
+                false
+            }
+            Fed::Unasked => {
+                self.recorder.borrow_mut().connections_stray += 1;
+                false
+            }
+        };
+        if self.outstanding.get() == 0 {
+            self.check_over();
+        }
+        is_of_use
+    }
+
+    /// Hands what came to the protocol.
+    fn feed(&self, index: usize, received: io::Result<Received>) -> Fed {
+        let mut lanes = self.lanes.borrow_mut();
+        let lane = &mut lanes[index];
+        let Some(outstanding) = &mut lane.outstanding else {
+            return match received {
+                Ok(bytes) if !bytes.is_empty() => {
+                    let part = self.part(bytes.arrival().reaped);
+                    self.recorder.borrow_mut().received(part, bytes.len());
+                    Fed::Unasked
+                }
+                _ => Fed::IdleEnd,
+            };
+        };
+        let bytes = match received {
+            Ok(bytes) => bytes,
+            Err(error) => return Fed::Failed(Failure::from(&error)),
+        };
+        let arrival = self.arrival(&bytes);
+        if bytes.is_empty() {
+            return match lane.protocol.ended() {
+                Ok(answered) => Fed::Answered((answered, arrival)),
+                Err(failure) => Fed::Failed(failure),
+            };
+        }
+        let part = self.part(arrived(&arrival));
+        self.recorder.borrow_mut().received(part, bytes.len());
+        outstanding.first_byte.get_or_insert(arrived(&arrival));
+        match lane.protocol.received(&bytes) {
+            Ok(Progress::Pending) => Fed::More,
+            Ok(Progress::Answered(answered)) => Fed::Answered((answered, arrival)),
+            Err(failure) => Fed::Failed(failure),
+        }
+    }
+
+    /// When `bytes` came; the end of a stream has no stamp of its own.
+    fn arrival(&self, bytes: &Received) -> Arrival {
+        let arrival = bytes.arrival();
+        if arrival.reaped > Instant::ZERO {
+            return arrival;
+        }
+        let now = self.handle.now();
+        Arrival {
+            reaped: now,
+            since: now,
+            ..arrival
+        }
+    }
+
+    /// The request on connection `index` was answered. True when the connection can carry another.
+    fn answered(&self, index: usize, (answered, last_byte): (Answered, Arrival)) -> bool {
+        let processed = self.handle.now();
+        let (times, closes, trace) = {
+            let mut lanes = self.lanes.borrow_mut();
+            let lane = &mut lanes[index];
+            let Some(outstanding) = lane.outstanding else {
+                return false;
+            };
+            let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
+            let times = outstanding.times(submitted, last_byte, processed);
+            if answered.is_right {
+                lane.outstanding = None;
+                lane.served += 1;
+                lane.has_ended = true;
+            }
+            (times, outstanding.closes, lane.local_port)
+        };
+        if !answered.is_right {
+            return self.failed(index, Failure::WrongAnswer);
+        }
+        self.outstanding.set(self.outstanding.get() - 1);
+        let answer = Answer {
+            times,
+            status: answered.status,
+            expected: self.expects(answered.status),
+        };
+        {
+            let mut recorder = self.recorder.borrow_mut();
+            let parts = Parts {
+                origin: self.part(times.origin(recorder.latency_from())),
+                end: self.part(times.done()),
+            };
+            recorder.completed(parts, &answer);
+            match answered.reuse {
+                Reuse::ClosedByServer if !closes => recorder.connections_closed_by_server += 1,
+                Reuse::Stray => recorder.connections_stray += 1,
+                Reuse::Yes | Reuse::ClosedByServer => {}
+            }
+        }
+        let connection = (self.share.first + index) as u32;
+        self.trace.borrow_mut().keep(connection, trace, &answer);
+        self.source.borrow_mut().ended(index, Ok(answered.status));
+        if answered.reuse != Reuse::Yes {
+            return false;
+        }
+        self.ready(index, processed);
+        true
+    }
+
+    /// The request on connection `index` has failed, and the connection with it.
+    fn failed(&self, index: usize, failure: Failure) -> bool {
+        let now = self.handle.now();
+        let (outstanding, submitted, expired, served) = {
+            let lane = &mut self.lanes.borrow_mut()[index];
+            let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
+            (
+                lane.outstanding.take(),
+                submitted,
+                lane.expired,
+                lane.served,
+            )
+        };
+        let Some(outstanding) = outstanding else {
+            return false;
+        };
+        self.lanes.borrow_mut()[index].has_ended = true;
+        self.outstanding.set(self.outstanding.get() - 1);
+        let times = outstanding.times(submitted, Arrival::default(), now);
+        let kind = if expired { Failure::Timeout } else { failure };
+        {
+            let mut recorder = self.recorder.borrow_mut();
+            let parts = Parts {
+                origin: self.part(times.origin(recorder.latency_from())),
+                end: self.part(now),
+            };
+            recorder.failed(parts, kind, now);
+            let is_closed = matches!(failure, Failure::Closed | Failure::Reset);
+            if served > 0 && outstanding.first_byte.is_none() && is_closed && !expired {
+                recorder.connections_closed_by_server += 1;
+            }
+        }
+        self.source.borrow_mut().ended(index, Err(kind));
+        false
+    }
+
+    /// Connection `index` is gone.
+    pub(crate) fn disconnected(&self, index: usize) {
+        self.connections_open.set(self.connections_open.get() - 1);
+        self.lanes.borrow_mut()[index].stream = None;
     }
 
     /// Whether `status` counts as expected.
-    pub(crate) fn expects(&self, status: u16) -> bool {
+    fn expects(&self, status: u16) -> bool {
         let expected = &self.share.expected_status;
         if expected.is_empty() {
             (200..400).contains(&status)
@@ -311,21 +966,26 @@ impl Worker {
             expected.contains(&status)
         }
     }
+}
 
-    /// Records that the request which was sent on a connection failed now.
-    pub(crate) fn failed(&self, failure: Failure) {
-        let part = self.part(self.handle.now());
-        self.recorder.borrow_mut().failed(part, failure);
-    }
+/// What came of some bytes.
+enum Fed {
+    More,
+    Answered((Answered, Arrival)),
+    Failed(Failure),
+    /// The connection ended between two requests.
+    IdleEnd,
+    /// Bytes that nobody asked for.
+    Unasked,
 }
 
 #[cfg(test)]
 mod tests {
     use prony_engine::Config;
-    use prony_record::{LoadTarget, PreparedRequest};
+    use prony_record::{LatencyOrigin, LoadTarget, PreparedRequest};
 
     use super::*;
-    use crate::recorder::Answer;
+    use crate::source::Cycle;
 
     /// A worker of `connections` on a loop of epoll, which can wait for more on every kernel.
     fn with_worker(connections: usize, exact: bool, test: fn(&Worker)) {
@@ -354,12 +1014,18 @@ mod tests {
         };
         let share = Share {
             thread: 0,
+            threads: 1,
             connections,
             requests_max: 0,
             first: 0,
             addresses: vec![address],
             timeout: Nanos::ZERO,
+            first_timeout: Nanos::ZERO,
+            connecting_max: 1,
             expected_status: Vec::new(),
+            queue_max: 0,
+            timestamps: Timestamps::User,
+            trace_max: 0,
         };
         let config = Config {
             driver: spec.driver.parse().unwrap(),
@@ -367,8 +1033,9 @@ mod tests {
         };
         let done = prony_engine::run(&config, move |handle| async move {
             let window = Arc::new(Window::new(handle.now(), Nanos::ZERO, Nanos::ZERO));
-            let recorder = Recorder::new(window.start());
-            test(&Worker::new(handle, &spec, share, window, recorder));
+            let recorder = Recorder::new(window.start(), LatencyOrigin::Submitted);
+            let source = Box::new(Cycle::new(&spec.requests, connections));
+            test(&Worker::new(handle, &spec, share, source, window, recorder));
         });
         done.unwrap();
     }
@@ -378,16 +1045,21 @@ mod tests {
         let done = Instant::ZERO + latency;
         for _ in 0..times {
             let answer = Answer {
-                sent: Instant::ZERO,
-                first_byte: done,
-                done,
+                times: Times {
+                    last_byte: Arrival {
+                        reaped: done,
+                        ..Arrival::default()
+                    },
+                    ..Times::default()
+                },
                 status: 200,
                 expected: true,
             };
-            worker
-                .recorder
-                .borrow_mut()
-                .completed(Part::Measured, &answer);
+            let parts = Parts {
+                origin: Part::Measured,
+                end: Part::Measured,
+            };
+            worker.recorder.borrow_mut().completed(parts, &answer);
         }
     }
 

@@ -158,6 +158,9 @@ pub struct LoadReport {
     pub connections_opened: u64,
     /// Connections that the server closed after a whole answer although keep-alive was asked for.
     pub connections_closed_by_server: u64,
+    /// Connections given up because bytes came that nobody had asked for: after an answer, or before a request.
+    #[serde(default)]
+    pub connections_stray: u64,
     /// CPU time of the generator's threads in the window, the sum of `threads_cpu`.
     pub cpu_ns: u64,
     /// CPU time of each thread in the window.

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use prony_base::Nanos;
+use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 
 use super::memory::Memory;
 use super::transfer::{Marks, Transfer};
 use super::{Downloads, IoDone, IoOrder, Run};
-use crate::spread::{Latencies, spread};
+use crate::spread::spread;
 use crate::usage::Usage;
 
 /// Failures that are put in words.
@@ -111,7 +112,7 @@ impl Figures {
         } = transfer.marks;
         let download = last.since(asked);
         let rate = transfer.body_bytes() as f64 / download.as_secs_f64().max(1e-9);
-        self.latencies.record(download.0);
+        self.latencies.record(download);
         let values = [
             ("socket_ns", socket.0 as f64),
             ("setup_ns", setup.0 as f64),
@@ -168,7 +169,7 @@ impl Figures {
     pub fn finish(self) -> IoDone {
         let bytes = self.runs.iter().map(|run| run.bytes).sum::<u64>();
         let failed = self.runs.iter().map(|run| run.failed).sum();
-        let (latency, histogram) = self.latencies.record_of();
+        let (latency, histogram) = (self.latencies.summary(), self.latencies.histogram());
         let mut notes = Vec::new();
         if self.discards {
             notes.push(format!(

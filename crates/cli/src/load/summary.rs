@@ -210,6 +210,7 @@ mod tests {
         Outcome {
             report,
             histogram: Histogram::default(),
+            trace: Vec::new(),
             fallback: None,
             interrupted: false,
         }

@@ -1,0 +1,212 @@
+//! The histogram of latencies that all of Prony's generators and clients share: three significant digits, up to
+//! an hour, and a place for what never ended.
+
+use hdrhistogram::Histogram as Hdr;
+use prony_base::Nanos;
+use prony_record::{Histogram, LatencyNs, NEVER, SCHEMA};
+
+/// Significant digits.
+const DIGITS: u8 = 3;
+/// Largest latency that is told apart; a longer one counts as this.
+const LATENCY_MAX: Nanos = Nanos::from_secs(3_600);
+
+/// Latencies, counted. Recording one allocates nothing and takes a few nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    finite: Hdr<u64>,
+    infinite: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Latencies {
+        Latencies {
+            finite: Hdr::new_with_bounds(1, LATENCY_MAX.0, DIGITS)
+                .expect("the bounds are constants that the library accepts"),
+            infinite: 0,
+        }
+    }
+}
+
+impl Latencies {
+    /// Counts one; zero counts as a nanosecond.
+    pub fn record(&mut self, latency: Nanos) {
+        self.finite.saturating_record(latency.0.max(1));
+    }
+
+    /// Counts one that never ended.
+    pub fn record_never(&mut self) {
+        self.infinite += 1;
+    }
+
+    /// Whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.finite.is_empty() && self.infinite == 0
+    }
+
+    /// Adds those of `other`.
+    pub fn add(&mut self, other: &Latencies) {
+        self.finite
+            .add(&other.finite)
+            .expect("all histograms have the same bounds");
+        self.infinite += other.infinite;
+    }
+
+    /// Median of those that ended; zero where none did.
+    pub fn median(&self) -> Nanos {
+        Nanos(self.finite.value_at_quantile(0.5))
+    }
+
+    /// Longest of those that ended.
+    pub fn longest(&self) -> Nanos {
+        Nanos(self.finite.max())
+    }
+
+    /// These, with those added that would have been seen had one been sent every `interval`: for each that took
+    /// longer, one that began an interval later, another two later, and so on (G. Tene's correction of coordinated
+    /// omission, which wrk's output has). Hypothetical.
+    pub fn corrected(&self, interval: Nanos) -> Latencies {
+        Latencies {
+            finite: self.finite.clone_correct(interval.0.max(1)),
+            infinite: self.infinite,
+        }
+    }
+
+    /// What a record keeps of them; all zero where nothing was recorded.
+    pub fn summary(&self) -> LatencyNs {
+        let (finite, infinite) = (self.finite.len(), self.infinite);
+        let count = finite + infinite;
+        if count == 0 {
+            return LatencyNs::default();
+        }
+        LatencyNs {
+            count,
+            min: if finite == 0 {
+                NEVER
+            } else {
+                self.finite.min()
+            },
+            mean: self.finite.mean(),
+            stdev: self.finite.stdev(),
+            p50: self.at(0.5),
+            p75: self.at(0.75),
+            p90: self.at(0.9),
+            p99: self.at(0.99),
+            p99_9: self.at(0.999),
+            p99_99: self.at(0.9999),
+            max: if infinite > 0 {
+                NEVER
+            } else {
+                self.finite.max()
+            },
+            infinite,
+        }
+    }
+
+    /// The value that at least this part of all do not exceed.
+    fn at(&self, quantile: f64) -> u64 {
+        let finite = self.finite.len();
+        if self.infinite == 0 {
+            // A bucket is named by its highest value, which may lie above the largest
+            // value that was seen; a percentile never does.
+            return self
+                .finite
+                .value_at_quantile(quantile)
+                .min(self.finite.max());
+        }
+        let rank = (quantile * (finite + self.infinite) as f64).ceil();
+        if rank > finite as f64 {
+            return NEVER;
+        }
+        // The middle of the rank's own step, which no rounding moves to its neighbour's.
+        let within = self.finite.value_at_quantile((rank - 0.5) / finite as f64);
+        within.min(self.finite.max())
+    }
+
+    /// Those that ended, bucket by bucket.
+    pub fn histogram(&self) -> Histogram {
+        let counts = self.finite.iter_recorded();
+        let counts = counts
+            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+            .collect();
+        Histogram {
+            schema: SCHEMA,
+            unit: "ns".to_owned(),
+            digits: DIGITS,
+            counts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_never_ended_stands_above_everything() {
+        let mut latencies = Latencies::default();
+        for micros in 1..=98 {
+            latencies.record(Nanos::from_micros(micros));
+        }
+        latencies.record_never();
+        latencies.record_never();
+        let summary = latencies.summary();
+        assert_eq!((summary.count, summary.infinite), (100, 2));
+        assert_eq!(
+            (summary.p50, summary.p99, summary.max),
+            (50_015, NEVER, NEVER)
+        );
+        assert!(summary.mean > 49_000.0 && summary.mean < 50_000.0);
+    }
+
+    #[test]
+    fn nothing_but_what_never_ended_has_no_finite_figure() {
+        let mut latencies = Latencies::default();
+        latencies.record_never();
+        let summary = latencies.summary();
+        assert_eq!((summary.count, summary.min, summary.p50), (1, NEVER, NEVER));
+        assert!(latencies.histogram().counts.is_empty());
+    }
+
+    #[test]
+    fn a_stall_is_corrected_by_the_requests_that_it_kept_back() {
+        let mut latencies = Latencies::default();
+        for _ in 0..9_500 {
+            latencies.record(Nanos::from_millis(1));
+        }
+        latencies.record(Nanos::from_millis(501));
+        let corrected = latencies.corrected(Nanos::from_millis(1)).summary();
+        assert_eq!(corrected.count, 10_001);
+        // The 1 % point of 10,000 of which 500 are spread over half a second lies at four fifths of that.
+        let p99 = corrected.p99 as f64 / 1e6;
+        assert!((p99 - 400.0).abs() < 5.0, "{p99}");
+    }
+
+    proptest! {
+        #[test]
+        fn percentiles_keep_three_digits_whatever_never_ended(
+            mut values in prop::collection::vec(1_u64..10_000_000_000, 1..300), never in 0_u64..30,
+        ) {
+            let mut latencies = Latencies::default();
+            for &value in &values {
+                latencies.record(Nanos(value));
+            }
+            for _ in 0..never {
+                latencies.record_never();
+            }
+            values.sort_unstable();
+            let summary = latencies.summary();
+            for (quantile, shown) in [(0.5, summary.p50), (0.9, summary.p90), (0.99, summary.p99)] {
+                let rank = (quantile * (values.len() as u64 + never) as f64).ceil() as usize;
+                match values.get(rank - 1) {
+                    None => prop_assert_eq!(shown, NEVER),
+                    Some(&exact) => {
+                        let (shown, exact) = (shown as f64, exact as f64);
+                        prop_assert!((shown - exact).abs() <= exact * 0.001 + 1.0, "{} for {}", shown, exact);
+                    }
+                }
+            }
+        }
+    }
+}
