@@ -238,9 +238,6 @@ fn a_rate_can_be_changed_while_it_runs() {
     let report = run(&slow, &mut Faster).unwrap().report;
     let arrivals = report.arrivals.unwrap();
     // From the first look on, a quarter of a second after the start or later.
-    assert!(
-        (100..=3_600).contains(&arrivals.in_window),
-        "{arrivals:?}"
-    );
+    assert!((100..=3_600).contains(&arrivals.in_window), "{arrivals:?}");
     assert_eq!(arrivals.scheduled, report.counts.sent);
 }
