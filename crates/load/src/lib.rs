@@ -37,6 +37,8 @@ pub mod prepare;
 mod protocol;
 mod recorder;
 mod run;
+mod scheduler;
+mod share;
 #[cfg(test)]
 mod sim_tests;
 mod slots;

@@ -20,10 +20,11 @@ use prony_record::{
 use crate::failure::Failure;
 use crate::pace;
 use crate::recorder::Recorder;
+use crate::share::{Share, Shared, connect_all};
 use crate::source::{Cycle, RequestSource};
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Share, Shared, Worker, connect_all};
+use crate::worker::{Counted, Worker};
 
 /// Time between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -363,28 +364,13 @@ fn add_up(
     counted: Vec<Counted>,
 ) -> (LoadReport, Histogram, Vec<RequestTimes>) {
     let mut all = Recorder::new(window.start(), spec.latency_from);
-    let mut threads_cpu = Vec::with_capacity(counted.len());
-    let mut finished = window.start();
-    let mut coalescing = Nanos::ZERO;
-    for (thread, counted) in counted.iter().enumerate() {
+    for counted in &counted {
         all.merge(&counted.recorder);
-        threads_cpu.push(ThreadCpu {
-            name: format!("load-{thread}"),
-            cpu_ns: counted.cpu.0,
-        });
-        finished = finished.max(counted.finished);
-        coalescing = coalescing.max(counted.coalescing);
     }
-    // With a number of requests the window ends with the last of them, whether that was answered or not.
+    let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
+    let coalescing = counted.iter().map(|thread| thread.coalescing).max();
     let unsent = counted.iter().map(|thread| thread.unsent).sum();
-    let end = if finished >= window.end() {
-        window.end()
-    } else if unsent > 0 {
-        finished
-    } else {
-        all.last_end
-    };
-    let length = end.since(window.start());
+    let length = end_of(window, &counted, &all).since(window.start());
     let counts = all.counts();
     let latency_ns = all.latency().summary();
     let delay = all.delay();
@@ -404,11 +390,7 @@ fn add_up(
         connections: spec.connections,
         window_ns: length.0,
         completed: counts.completed,
-        rate_per_s: if length == Nanos::ZERO {
-            0.0
-        } else {
-            counts.completed as f64 / length.as_secs_f64()
-        },
+        rate_per_s: rate(counts.completed, length),
         counts,
         status: all.status().collect(),
         errors: errors
@@ -425,7 +407,7 @@ fn add_up(
         connections_stray: all.connections_stray,
         cpu_ns,
         threads_cpu,
-        coalescing_ns: coalescing.0,
+        coalescing_ns: coalescing.unwrap_or_default().0,
         pace: spec.pace.clone(),
         latency_from: spec.latency_from,
         timestamps: if delay.pick_up_exact > 0 {
@@ -444,6 +426,35 @@ fn add_up(
     (report, histogram, traces.flatten().collect())
 }
 
+fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
+    ThreadCpu {
+        name: format!("load-{thread}"),
+        cpu_ns: counted.cpu.0,
+    }
+}
+
+/// The end of the window as it was. With a number of requests that is the end of the last of them, answered or not;
+/// where the server was gone, until it was given up.
+fn end_of(window: &Window, counted: &[Counted], all: &Recorder) -> Instant {
+    let finished = counted.iter().map(|thread| thread.finished).max();
+    let finished = finished.unwrap_or(window.start());
+    if finished >= window.end() {
+        window.end()
+    } else if counted.iter().any(|thread| thread.unsent > 0) {
+        finished
+    } else {
+        all.last_end
+    }
+}
+
+fn rate(completed: u64, length: Nanos) -> f64 {
+    if length == Nanos::ZERO {
+        0.0
+    } else {
+        completed as f64 / length.as_secs_f64()
+    }
+}
+
 /// Whether every request was counted once.
 fn balance(report: &LoadReport) -> Result<(), LoadError> {
     let counts = &report.counts;
@@ -460,7 +471,7 @@ fn balance(report: &LoadReport) -> Result<(), LoadError> {
             report.arrivals
         )))
     };
-    if counts.sent != ended.iter().sum() {
+    if counts.sent != ended.iter().sum::<u64>() {
         return wrong("sent is not what ended");
     }
     match report.arrivals {
@@ -528,8 +539,8 @@ mod tests {
     use super::*;
     use crate::origin::Times;
     use crate::recorder::{Answer, Parts};
+    use crate::scheduler::ArrivalCounts;
     use crate::window::Part;
-    use crate::worker::ArrivalCounts;
 
     fn spec(threads: u32, connections: u32) -> LoadSpec {
         let target = |address: &str| LoadTarget {

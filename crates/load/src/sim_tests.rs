@@ -15,10 +15,12 @@ use prony_record::{
 };
 
 use crate::recorder::Recorder;
+use crate::scheduler::ArrivalCounts;
+use crate::share::{Share, Shared, connect_all};
 use crate::source::Cycle;
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{ArrivalCounts, Counted, Share, Shared, Worker, connect_all};
+use crate::worker::{Counted, Worker};
 
 const LIMIT: Nanos = Nanos::from_secs(600);
 

@@ -6,16 +6,14 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, Waker};
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Arrival, Bracket, ConnectOptions, Handle, Received, SendBuf, Stream, Task};
-use prony_record::{LoadSpec, Pace, Timestamps};
+use prony_engine::{Arrival, Bracket, Handle, Received, SendBuf, Stream, Task};
+use prony_record::{LoadSpec, Pace};
 
 use crate::coalescing;
 use crate::connection;
@@ -25,86 +23,22 @@ use crate::origin::{Times, arrived};
 use crate::pace::Schedule;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Parts, Recorder, SLICE};
-use crate::slots::{Arrived, Slots};
+use crate::scheduler::{ArrivalCounts, Open};
+use crate::share::{Share, Shared};
+use crate::slots::Slots;
 use crate::source::{Next, RequestSource};
 use crate::trace::{RequestTimes, Trace};
 use crate::window::{Part, Window};
 
-/// Arrivals that are sent before the loop's other tasks have their turn.
-const ARRIVALS_MAX: usize = 256;
 /// How long requests may still be answered after the user has ended the run.
 const CUT_AFTER: Nanos = Nanos::from_secs(1);
 
-/// What the threads of a run share.
-#[derive(Debug, Default)]
-pub struct Shared {
-    /// The run is to end now.
-    pub stop: AtomicBool,
-    /// Requests completed in the window so far.
-    pub completed: AtomicU64,
-    /// Requests and connects failed in the window so far.
-    pub failed: AtomicU64,
-    /// Bits of the rate that an open pace is to have from now on; 0: as it is.
-    pub rate: AtomicU64,
-}
-
-/// What one thread is to do.
-#[derive(Clone, Debug)]
-pub struct Share {
-    /// Number of the thread, from 0.
-    pub thread: u32,
-    /// Threads of the run.
-    pub threads: u32,
-    /// Its connections.
-    pub connections: usize,
-    /// Requests that it may send.
-    pub requests_max: u64,
-    /// Number of its first connection among those of the run.
-    pub first: usize,
-    /// Where to: connection `n` of the run goes to address `n` modulo their number; at
-    /// least one.
-    pub addresses: Vec<SocketAddr>,
-    /// Time-out of a request.
-    pub timeout: Nanos,
-    /// Time-out of the first attempt to connect: not longer than the run is worth.
-    pub first_timeout: Nanos,
-    /// Connections that it opens at the same time.
-    pub connecting_max: usize,
-    /// Status codes that are expected; empty: 200 to 399.
-    pub expected_status: Vec<u16>,
-    /// Arrivals that may wait.
-    pub queue_max: usize,
-    /// Who says when bytes arrived.
-    pub timestamps: Timestamps,
-    /// Requests whose times are kept.
-    pub trace_max: usize,
-}
-
-impl Share {
-    /// Where connection `index` of this thread goes, always the same.
-    pub fn address(&self, index: usize) -> SocketAddr {
-        self.addresses[(self.first + index) % self.addresses.len()]
-    }
-
-    /// How connection `index` of this thread is opened.
-    pub fn connect_options(&self, index: usize) -> ConnectOptions {
-        ConnectOptions {
-            timestamps: match self.timestamps {
-                Timestamps::User => false,
-                Timestamps::Probe => index == 0,
-                Timestamps::Kernel => true,
-            },
-            ..ConnectOptions::default()
-        }
-    }
-}
-
 /// A slot and its connection.
-struct Lane {
+pub struct Lane {
     /// None while there is no connection.
-    stream: Option<Rc<Stream>>,
+    pub stream: Option<Rc<Stream>>,
     protocol: Box<dyn Protocol>,
-    outstanding: Option<Outstanding>,
+    pub outstanding: Option<Outstanding>,
     /// When the slot became ready for its next request.
     ready: Instant,
     /// The time-out has struck; what fails next fails for that.
@@ -118,7 +52,7 @@ struct Lane {
 
 /// A request that was posted and has not ended.
 #[derive(Clone, Copy)]
-struct Outstanding {
+pub struct Outstanding {
     intended: Instant,
     ready: Instant,
     posted: Instant,
@@ -145,42 +79,32 @@ impl Outstanding {
     }
 }
 
-/// What schedules requests of an open pace.
-struct Open {
-    schedule: Schedule,
-    /// The next arrival, if there is one.
-    next: Option<Instant>,
-    scheduled: u64,
-    in_window: u64,
-    rate_bits: u64,
-}
-
 /// A thread at work. Shared by its tasks, never leaves the thread.
 pub struct Worker {
     pub(crate) handle: Handle,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) share: Share,
-    window: Arc<Window>,
+    pub(crate) window: Arc<Window>,
     source: RefCell<Box<dyn RequestSource>>,
-    lanes: RefCell<Vec<Lane>>,
-    slots: RefCell<Slots>,
-    open: RefCell<Option<Open>>,
+    pub(crate) lanes: RefCell<Vec<Lane>>,
+    pub(crate) slots: RefCell<Slots>,
+    pub(crate) open: RefCell<Option<Open>>,
     trace: RefCell<Trace>,
     think: Nanos,
-    requests_left: Cell<u64>,
+    pub(crate) requests_left: Cell<u64>,
     outstanding: Cell<usize>,
     connections_open: Cell<usize>,
     /// When there was a connection last.
     connected_last: Cell<Instant>,
     /// The user ended the run, or the server is gone: nothing is sent any more.
-    given_up: Cell<bool>,
+    pub(crate) given_up: Cell<bool>,
     /// When whoever still waits for an answer is left.
     cut_at: Cell<Instant>,
     /// Who waits for the end of the run, and who for the next request that is due.
     over: RefCell<Option<Waker>>,
-    scheduler: RefCell<Option<Waker>>,
+    pub(crate) scheduler: RefCell<Option<Waker>>,
     /// A slot was idle when the window ended.
-    had_idle: Cell<bool>,
+    pub(crate) had_idle: Cell<bool>,
     exact: bool,
     coalescing_longest: Cell<Nanos>,
 }
@@ -203,57 +127,6 @@ pub struct Counted {
     pub unsent: u64,
     /// Times of its first requests.
     pub trace: Vec<RequestTimes>,
-}
-
-/// What became of one thread's arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArrivalCounts {
-    /// Drawn.
-    pub scheduled: u64,
-    /// Of those, in the window.
-    pub in_window: u64,
-    /// Never sent, because they waited when the run ended.
-    pub waiting: u64,
-    /// Never sent, because the queue was full.
-    pub dropped: u64,
-    /// Most that waited at the same time.
-    pub waiting_max: u64,
-    /// A slot was idle when the window ended.
-    pub had_idle: bool,
-}
-
-/// Opens the connections of `share`, some at a time. A
-/// failed one is `None`; its failure and all lengths are in the recorder.
-pub async fn connect_all(
-    handle: &Handle,
-    share: &Share,
-    recorder: &Rc<RefCell<Recorder>>,
-) -> Vec<Option<Stream>> {
-    let next = Rc::new(Cell::new(0));
-    let mut none = Vec::new();
-    none.resize_with(share.connections, || None);
-    let opened = Rc::new(RefCell::new(none));
-    let lanes: Vec<Task<()>> = (0..share.connecting_max.min(share.connections))
-        .map(|_| {
-            let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
-            let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
-            let share = share.clone();
-            handle.clone().spawn(async move {
-                while next.get() < share.connections {
-                    let index = next.replace(next.get() + 1);
-                    let (address, timeout) = (share.address(index), share.first_timeout);
-                    let options = share.connect_options(index);
-                    let stream =
-                        connection::open(&handle, address, &options, timeout, &recorder).await;
-                    opened.borrow_mut()[index] = stream.ok();
-                }
-            })
-        })
-        .collect();
-    for lane in lanes {
-        lane.await;
-    }
-    opened.take()
 }
 
 impl Worker {
@@ -279,15 +152,8 @@ impl Worker {
         let mut lanes = Vec::new();
         lanes.resize_with(share.connections, lane);
         let begin = window.begin();
-        let open = Schedule::new(&spec.pace, spec.seed, share.thread, share.threads).map(
-            |mut schedule| Open {
-                next: schedule.draw().map(|after| begin + after),
-                schedule,
-                scheduled: 0,
-                in_window: 0,
-                rate_bits: 0,
-            },
-        );
+        let schedule = Schedule::new(&spec.pace, spec.seed, share.thread, share.threads);
+        let open = schedule.map(|schedule| Open::new(schedule, begin));
         Worker {
             connected_last: Cell::new(handle.now()),
             handle,
@@ -391,25 +257,6 @@ impl Worker {
         is_any
     }
 
-    fn count_arrivals(&self) -> Option<ArrivalCounts> {
-        let mut slots = self.slots.borrow_mut();
-        let open = self.open.borrow();
-        let open = open.as_ref()?;
-        let waiting = slots.give_up();
-        let mut recorder = self.recorder.borrow_mut();
-        for &intended in &waiting {
-            recorder.unanswered(self.part(intended));
-        }
-        Some(ArrivalCounts {
-            scheduled: open.scheduled,
-            in_window: open.in_window,
-            waiting: waiting.len() as u64,
-            dropped: slots.dropped(),
-            waiting_max: slots.waiting_max() as u64,
-            had_idle: self.had_idle.get(),
-        })
-    }
-
     /// Reads the CPU clock at both ends of the window, strikes the time-outs,
     /// sets how long turns may wait for more, hears that the run is to stop, and says how far it has come.
     async fn conduct(
@@ -505,135 +352,6 @@ impl Worker {
         }
     }
 
-    /// Sends what is due by the schedule, and lets slots go on that have thought long enough.
-    async fn schedule(self: Rc<Worker>) {
-        loop {
-            let now = self.handle.now();
-            let is_behind = self.send_what_is_due(now);
-            if is_behind {
-                // The answers that are there have their turn, too.
-                self.handle.yield_now().await;
-                continue;
-            }
-            let due = self.next_due();
-            let mut sleep = pin!(self.handle.sleep_until(due));
-            let mut is_armed = false;
-            poll_fn(|cx| {
-                if std::mem::replace(&mut is_armed, true) && self.next_due() < due {
-                    return Poll::Ready(());
-                }
-                self.scheduler.replace(Some(cx.waker().clone()));
-                sleep.as_mut().poll(cx)
-            })
-            .await;
-        }
-    }
-
-    /// When the scheduler has something to do again.
-    fn next_due(&self) -> Instant {
-        let thought = self.slots.borrow().next_thought();
-        let open = self.open.borrow();
-        let arrival = open.as_ref().and_then(|open| open.next);
-        let arrival = arrival.filter(|_| self.may_draw());
-        [thought, arrival]
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(Instant::NEVER)
-    }
-
-    /// Whether requests start by a schedule.
-    fn is_open(&self) -> bool {
-        self.open.borrow().is_some()
-    }
-
-    /// Whether arrivals may still be drawn.
-    fn may_draw(&self) -> bool {
-        !self.given_up.get() && self.requests_left.get() > 0
-    }
-
-    /// Whether arrivals are still to be drawn.
-    fn draws(&self) -> bool {
-        let open = self.open.borrow();
-        let next = open.as_ref().and_then(|open| open.next);
-        self.may_draw() && next.is_some_and(|next| next < self.window.end())
-    }
-
-    /// True when more is due already.
-    fn send_what_is_due(&self, now: Instant) -> bool {
-        for _ in 0..ARRIVALS_MAX {
-            let thought = self.slots.borrow_mut().thought(now);
-            if let Some((due, index)) = thought {
-                if self.is_open() {
-                    self.ready(index, now);
-                } else {
-                    self.go_on(index, due, now);
-                }
-            } else if let Some(intended) = self.take_arrival(now) {
-                self.arrive(intended, now);
-            } else {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// The next arrival, if it is due at `now`; it is counted. None is drawn whose time lies after the window.
-    fn take_arrival(&self, now: Instant) -> Option<Instant> {
-        if !self.may_draw() {
-            return None;
-        }
-        let mut open = self.open.borrow_mut();
-        let open = open.as_mut()?;
-        let intended = open.next?;
-        if intended > now {
-            return None;
-        }
-        if intended >= self.window.end() {
-            open.next = None;
-            return None;
-        }
-        let begin = self.window.begin();
-        open.next = open.schedule.draw().map(|after| begin + after);
-        open.scheduled += 1;
-        open.in_window += u64::from(self.part(intended) == Part::Measured);
-        self.requests_left.set(self.requests_left.get() - 1);
-        Some(intended)
-    }
-
-    /// A request is due.
-    fn arrive(&self, intended: Instant, now: Instant) {
-        let lanes = self.lanes.borrow();
-        let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
-        let arrived = self.slots.borrow_mut().arrive(intended, can);
-        drop(lanes);
-        match arrived {
-            Arrived::Slot(index) => self.send(index, intended, now),
-            Arrived::Waits => {}
-            Arrived::Dropped => {
-                let origin = self.part(intended);
-                self.recorder.borrow_mut().unanswered(origin);
-            }
-        }
-    }
-
-    fn change_rate(&self, bits: u64, now: Instant) {
-        let mut open = self.open.borrow_mut();
-        let Some(open) = open.as_mut() else { return };
-        if bits == 0 || bits == open.rate_bits {
-            return;
-        }
-        open.rate_bits = bits;
-        let begin = self.window.begin();
-        open.schedule
-            .set_rate(now.since(begin), f64::from_bits(bits));
-        // The one that was drawn last came of the old rate.
-        open.next = open.schedule.draw().map(|after| begin + after);
-        if let Some(waker) = self.scheduler.take() {
-            waker.wake();
-        }
-    }
-
     /// What the moment `at` belongs to.
     pub(crate) fn part(&self, at: Instant) -> Part {
         self.window.part(at)
@@ -704,7 +422,7 @@ impl Worker {
     }
 
     /// The slot of connection `index` is ready for another request at `now`.
-    fn ready(&self, index: usize, now: Instant) {
+    pub(crate) fn ready(&self, index: usize, now: Instant) {
         self.lanes.borrow_mut()[index].ready = now;
         if self.is_open() {
             if self.may_drain(now) {
@@ -738,7 +456,7 @@ impl Worker {
     }
 
     /// A slot of a closed loop sends what was due at `intended`, if it still may.
-    fn go_on(&self, index: usize, intended: Instant, now: Instant) {
+    pub(crate) fn go_on(&self, index: usize, intended: Instant, now: Instant) {
         let is_free = {
             let lane = &mut self.lanes.borrow_mut()[index];
             lane.ready = intended;
@@ -751,7 +469,7 @@ impl Worker {
     }
 
     /// Posts the next request of slot `index`, which was due at `intended`.
-    fn send(&self, index: usize, intended: Instant, now: Instant) {
+    pub(crate) fn send(&self, index: usize, intended: Instant, now: Instant) {
         let mut source = self.source.borrow_mut();
         let request = match source.next(index) {
             Next::Send(request) => request,
@@ -981,8 +699,10 @@ enum Fed {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use prony_engine::Config;
-    use prony_record::{LatencyOrigin, LoadTarget, PreparedRequest};
+    use prony_record::{LatencyOrigin, LoadTarget, PreparedRequest, Timestamps};
 
     use super::*;
     use crate::source::Cycle;

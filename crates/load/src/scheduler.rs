@@ -1,0 +1,207 @@
+//! What is due on a thread: arrivals of its schedule, and slots that have thought long enough.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use prony_base::Instant;
+
+use crate::pace::Schedule;
+use crate::slots::Arrived;
+use crate::window::Part;
+use crate::worker::Worker;
+
+/// Arrivals that are sent before the loop's other tasks have their turn.
+const ARRIVALS_MAX: usize = 256;
+
+/// What schedules requests of an open pace.
+pub struct Open {
+    schedule: Schedule,
+    /// The next arrival, if there is one.
+    next: Option<Instant>,
+    scheduled: u64,
+    in_window: u64,
+    rate_bits: u64,
+}
+
+impl Open {
+    /// The arrivals of `schedule`, which begins at `begin`.
+    pub fn new(mut schedule: Schedule, begin: Instant) -> Open {
+        Open {
+            next: schedule.draw().map(|after| begin + after),
+            schedule,
+            scheduled: 0,
+            in_window: 0,
+            rate_bits: 0,
+        }
+    }
+}
+
+/// What became of one thread's arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ArrivalCounts {
+    /// Drawn.
+    pub scheduled: u64,
+    /// Of those, in the window.
+    pub in_window: u64,
+    /// Never sent, because they waited when the run ended.
+    pub waiting: u64,
+    /// Never sent, because the queue was full.
+    pub dropped: u64,
+    /// Most that waited at the same time.
+    pub waiting_max: u64,
+    /// A slot was idle when the window ended.
+    pub had_idle: bool,
+}
+
+impl Worker {
+    /// What has become of the schedule; what waits will never be sent.
+    pub(crate) fn count_arrivals(&self) -> Option<ArrivalCounts> {
+        let mut slots = self.slots.borrow_mut();
+        let open = self.open.borrow();
+        let open = open.as_ref()?;
+        let waiting = slots.give_up();
+        let mut recorder = self.recorder.borrow_mut();
+        for &intended in &waiting {
+            recorder.unanswered(self.part(intended));
+        }
+        Some(ArrivalCounts {
+            scheduled: open.scheduled,
+            in_window: open.in_window,
+            waiting: waiting.len() as u64,
+            dropped: slots.dropped(),
+            waiting_max: slots.waiting_max() as u64,
+            had_idle: self.had_idle.get(),
+        })
+    }
+
+    /// Sends what is due by the schedule, and lets slots go on that have thought long enough.
+    pub(crate) async fn schedule(self: Rc<Worker>) {
+        loop {
+            let now = self.handle.now();
+            let is_behind = self.send_what_is_due(now);
+            if is_behind {
+                // The answers that are there have their turn, too.
+                self.handle.yield_now().await;
+                continue;
+            }
+            let due = self.next_due();
+            let mut sleep = pin!(self.handle.sleep_until(due));
+            let mut is_armed = false;
+            poll_fn(|cx| {
+                if std::mem::replace(&mut is_armed, true) && self.next_due() < due {
+                    return Poll::Ready(());
+                }
+                self.scheduler.replace(Some(cx.waker().clone()));
+                sleep.as_mut().poll(cx)
+            })
+            .await;
+        }
+    }
+
+    /// When the scheduler has something to do again.
+    fn next_due(&self) -> Instant {
+        let thought = self.slots.borrow().next_thought();
+        let open = self.open.borrow();
+        let arrival = open.as_ref().and_then(|open| open.next);
+        let arrival = arrival.filter(|_| self.may_draw());
+        [thought, arrival]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::NEVER)
+    }
+
+    /// Whether requests start by a schedule.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.borrow().is_some()
+    }
+
+    /// Whether arrivals may still be drawn.
+    pub(crate) fn may_draw(&self) -> bool {
+        !self.given_up.get() && self.requests_left.get() > 0
+    }
+
+    /// Whether arrivals are still to be drawn.
+    pub(crate) fn draws(&self) -> bool {
+        let open = self.open.borrow();
+        let next = open.as_ref().and_then(|open| open.next);
+        self.may_draw() && next.is_some_and(|next| next < self.window.end())
+    }
+
+    /// True when more is due already.
+    fn send_what_is_due(&self, now: Instant) -> bool {
+        for _ in 0..ARRIVALS_MAX {
+            let thought = self.slots.borrow_mut().thought(now);
+            if let Some((due, index)) = thought {
+                if self.is_open() {
+                    self.ready(index, now);
+                } else {
+                    self.go_on(index, due, now);
+                }
+            } else if let Some(intended) = self.take_arrival(now) {
+                self.arrive(intended, now);
+            } else {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The next arrival, if it is due at `now`; it is counted. None is drawn whose time lies after the window.
+    fn take_arrival(&self, now: Instant) -> Option<Instant> {
+        if !self.may_draw() {
+            return None;
+        }
+        let mut open = self.open.borrow_mut();
+        let open = open.as_mut()?;
+        let intended = open.next?;
+        if intended > now {
+            return None;
+        }
+        if intended >= self.window.end() {
+            open.next = None;
+            return None;
+        }
+        let begin = self.window.begin();
+        open.next = open.schedule.draw().map(|after| begin + after);
+        open.scheduled += 1;
+        open.in_window += u64::from(self.part(intended) == Part::Measured);
+        self.requests_left.set(self.requests_left.get() - 1);
+        Some(intended)
+    }
+
+    /// A request is due.
+    fn arrive(&self, intended: Instant, now: Instant) {
+        let lanes = self.lanes.borrow();
+        let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
+        let arrived = self.slots.borrow_mut().arrive(intended, can);
+        drop(lanes);
+        match arrived {
+            Arrived::Slot(index) => self.send(index, intended, now),
+            Arrived::Waits => {}
+            Arrived::Dropped => {
+                let origin = self.part(intended);
+                self.recorder.borrow_mut().unanswered(origin);
+            }
+        }
+    }
+
+    pub(crate) fn change_rate(&self, bits: u64, now: Instant) {
+        let mut open = self.open.borrow_mut();
+        let Some(open) = open.as_mut() else { return };
+        if bits == 0 || bits == open.rate_bits {
+            return;
+        }
+        open.rate_bits = bits;
+        let begin = self.window.begin();
+        open.schedule
+            .set_rate(now.since(begin), f64::from_bits(bits));
+        // The one that was drawn last came of the old rate.
+        open.next = open.schedule.draw().map(|after| begin + after);
+        if let Some(waker) = self.scheduler.take() {
+            waker.wake();
+        }
+    }
+}
