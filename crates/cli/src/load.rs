@@ -1,6 +1,9 @@
 //! `prony load`: drive one URL.
 
+mod ending;
+mod pace;
 mod summary;
+pub mod words;
 
 use std::fs;
 use std::io::{self, IsTerminal as _};
@@ -17,8 +20,8 @@ use prony_stats::{log, whole_seconds};
 
 use crate::cause::CannotWrite;
 use crate::signals::interruption;
-use crate::words::LoadWords;
 use crate::{Ending, Streams};
+use words::LoadWords;
 
 /// Length of a run for which neither a length nor a number of requests is given, as in wrk.
 const DURATION: Nanos = Nanos::from_secs(10);
@@ -52,7 +55,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
     }
-    Ok(ending(&outcome))
+    Ok(ending::of(&outcome))
 }
 
 /// Threads without a processor each are taken as they are, and said.
@@ -64,16 +67,6 @@ fn crowded(threads: u32) -> Option<String> {
             counted(processors, "processor")
         )
     })
-}
-
-fn ending(outcome: &Outcome) -> Ending {
-    if outcome.interrupted {
-        Ending::Interrupted
-    } else if outcome.report.completed == 0 {
-        Ending::Invalid
-    } else {
-        Ending::Done
-    }
 }
 
 fn write_json(file: &Path, outcome: &Outcome, streams: &mut Streams<'_>) -> anyhow::Result<()> {
@@ -140,13 +133,14 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         headers: &headers,
         body: &body,
     };
+    let pace = pace::pace(words)?;
     let unbounded = words.requests.is_some() && words.duration.is_none();
     Ok(LoadSpec {
         target: url.target(address),
         further: Vec::new(),
         threads: words.threads,
         connections: words.connections,
-        warmup_ns: 0,
+        warmup_ns: words.warmup.unwrap_or_default().0,
         duration_ns: if unbounded {
             Nanos::MAX
         } else {
@@ -159,7 +153,14 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         expected_status: Vec::new(),
         driver: crate::driver::chosen()?,
         exact: !words.coalesce,
-        ..LoadSpec::default()
+        latency_from: pace::latency_from(words, &pace),
+        pace,
+        // 0 is the usual limit.
+        queue_max: words.queue.unwrap_or(0),
+        seed: words.seed,
+        spin: words.spin,
+        timestamps: pace::timestamps(words),
+        trace_max: 0,
     })
 }
 

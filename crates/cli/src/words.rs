@@ -10,6 +10,7 @@ use prony_bench::Work;
 
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
+use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
@@ -64,60 +65,6 @@ pub enum Command {
     /// A worker of a host: its supervisor at the other end of standard input
     #[command(name = "__host-worker", hide = true)]
     HostWorker,
-}
-
-/// `prony load`
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Closed loop: on each connection the next request starts as soon as the last one is \
-answered. Every request is accounted for: sent = completed + failed by kind + in flight at the end."
-)]
-pub struct LoadWords {
-    /// What to drive: http://HOST:PORT/PATH
-    pub url: String,
-    /// Connections to keep open, in all
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
-    pub connections: u32,
-    /// Threads to use, one event loop each
-    #[arg(short, long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: u32,
-    /// How long to measure: 500ms, 10s, 2m, 1h [default: 10s; with -n: until all are answered]
-    #[arg(short, long, value_name = "T", value_parser = duration::parse_positive)]
-    pub duration: Option<Nanos>,
-    /// End after this many requests
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests: Option<u64>,
-    /// Add a header to the request, as `Name: value`; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "HEADER")]
-    pub headers: Vec<String>,
-    /// Request method [default: GET, or POST with a body]
-    #[arg(long, value_name = "METHOD")]
-    pub method: Option<String>,
-    /// Body of the request
-    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
-    pub body: Option<String>,
-    /// File with the body of the request
-    #[arg(long, value_name = "FILE")]
-    pub body_file: Option<PathBuf>,
-    /// Wait up to 1/32 of the median latency, 50us at most, for more answers: less client CPU, but
-    /// latencies up to 5% longer where the server is not the limit
-    #[arg(long)]
-    pub coalesce: bool,
-    /// Print more of the latency distribution
-    #[arg(long)]
-    pub latency: bool,
-    /// Count a request as failed when its answer takes longer than this; also bounds connecting
-    #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
-    pub timeout: Nanos,
-    /// Write the report as JSON to a file, or to standard output for `-`
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Write a line for each whole second of the run, which `prony stats` reads
-    #[arg(long, value_name = "FILE")]
-    pub seconds: Option<PathBuf>,
-    /// Drive a server that is neither on loopback nor in a private network
-    #[arg(long)]
-    pub yes_i_own_this_host: bool,
 }
 
 /// `prony stats`

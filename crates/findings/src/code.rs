@@ -67,6 +67,8 @@ codes! {
     P025 "counted more than was sent";
     P026 "cores shared with services around";
     P027 "more instances than cores";
+    P028 "server froze";
+    P029 "overloaded";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -145,7 +147,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P027"
+            "no finding has the code `X1`: they go from P001 to P029"
         );
     }
 }

@@ -2,7 +2,10 @@
 //! `None` where the record does not have what a figure needs.
 
 use prony_base::Nanos;
-use prony_record::{Cores, LoadReport, ProcessRecord, ProgramLine, ProgramReport, Role, Trial};
+use prony_record::{
+    Arrivals, Cores, LatencyNs, LatencyOrigin, LoadReport, Pace, ProcessRecord, ProgramLine,
+    ProgramReport, Role, Timestamps, Trial,
+};
 use prony_stats::{Bytes, Rate, Share, Time};
 
 use crate::rules::limits;
@@ -66,10 +69,96 @@ fn larger(one: Option<Share>, other: Option<Share>) -> Option<Share> {
     shares.reduce(f64::max).map(Share)
 }
 
+/// Mean times of a request in a run of the generator, by what took them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Added {
+    /// Latency as it is shown.
+    pub latency: Time,
+    /// Latency from being handed to the kernel: without lateness and the wait for a slot.
+    pub from_submitted: Time,
+    /// From arriving to being taken, at most; nothing where the kernel says when it arrived, as the latency then ends there.
+    pub pick_up: Time,
+    /// Part of the shown latency that is lateness.
+    late_in_latency: Time,
+    /// Due, or a slot idle, to handed to the kernel.
+    pub lateness: Time,
+    /// Taken to recorded.
+    pub handling: Time,
+}
+
+impl Added {
+    /// Part of the shown latency that is the generator's, at most.
+    pub fn of_latency(&self) -> Share {
+        let own = self.pick_up.0 + self.late_in_latency.0;
+        Share(if self.latency.0 > 0.0 {
+            own / self.latency.0
+        } else {
+            0.0
+        })
+    }
+
+    /// Part of a connection's time, from request to request of a closed loop, for which it stood still in the
+    /// generator.
+    pub fn of_time(&self) -> Option<Share> {
+        let own = self.handling.0 + self.lateness.0;
+        let all = own + self.from_submitted.0;
+        (all > 0.0 && self.late_in_latency.0 == 0.0).then_some(Share(own / all))
+    }
+
+    /// Time of a slot from an answer to the next request: in an open loop none, as it waits for the schedule.
+    pub fn held(&self, load: &LoadReport) -> Time {
+        match load.pace {
+            Pace::Closed { think_ns } => Time(self.handling.0 + self.lateness.0 + think_ns as f64),
+            _ => Time(0.0),
+        }
+    }
+}
+
+/// What the generator added to the requests of a run; `None` where it did not say, or nothing was answered.
+pub fn added(load: &LoadReport) -> Option<Added> {
+    let delay = load.delay?;
+    let finite = |of: &LatencyNs| of.count.saturating_sub(of.infinite) as f64;
+    let answered = finite(&load.latency_ns);
+    if answered == 0.0 || !load.latency_ns.mean.is_finite() {
+        return None;
+    }
+    // Over all answered requests, of which not each has a value of each kind.
+    let each = |of: &LatencyNs| Time((of.mean * finite(of) / answered).max(0.0));
+    let own = |of: &LatencyNs| match finite(of) {
+        0.0 => Time(0.0),
+        _ => Time(of.mean),
+    };
+    let intended =
+        load.latency_from == LatencyOrigin::Intended && load.pace != Pace::Closed { think_ns: 0 };
+    let pick_up = match load.timestamps {
+        Timestamps::Kernel => Time(0.0),
+        Timestamps::User | Timestamps::Probe => each(&delay.pick_up_ns),
+    };
+    let (lateness, latency) = (own(&delay.lateness_ns), load.latency_ns.mean);
+    let before = match intended {
+        true => lateness.0 + each(&delay.slot_wait_ns).0,
+        false => 0.0,
+    };
+    Some(Added {
+        latency: Time(latency),
+        from_submitted: Time((latency - before).max(0.0)),
+        pick_up,
+        late_in_latency: if intended { lateness } else { Time(0.0) },
+        lateness,
+        handling: own(&delay.handling_ns),
+    })
+}
+
 /// Completed requests a second of the measured window.
 pub fn rate(load: &LoadReport) -> Option<Rate> {
     let seconds = Nanos(load.window_ns).as_secs_f64();
     (load.window_ns > 0).then(|| Rate(load.completed as f64 / seconds))
+}
+
+/// Requests a second that a schedule wanted to start in the window.
+pub fn drawn(load: &LoadReport, arrivals: &Arrivals) -> Option<Rate> {
+    let seconds = Nanos(load.window_ns).as_secs_f64();
+    (load.window_ns > 0).then(|| Rate(arrivals.in_window as f64 / seconds))
 }
 
 /// CPU time of all processes of a role a completed request.

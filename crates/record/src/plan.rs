@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Around, CountsSign, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally};
+use crate::{
+    Around, CountsSign, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally, StagePoint,
+};
 
 /// The resolved experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -276,12 +278,41 @@ pub struct RequestTemplate {
 }
 
 /// When requests start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Arrival {
     /// On each connection the next one as soon as the last is answered.
     #[default]
     Closed,
+    /// On each connection the next one this long after the last is answered.
+    Think {
+        /// Think time.
+        think_ns: u64,
+    },
+    /// Open: evenly spaced, whatever the answers do.
+    Constant {
+        /// Requests a second, one cell for each; at least one.
+        rates_per_s: Vec<f64>,
+    },
+    /// Open: a Poisson process.
+    Poisson {
+        /// Mean numbers of requests a second, one cell for each; at least one.
+        rates_per_s: Vec<f64>,
+    },
+    /// Open: a rate that goes in straight lines from point to point.
+    Stages {
+        /// At least one; their times, from the beginning of the warm-up, grow.
+        points: Vec<StagePoint>,
+        /// Whether arrivals are drawn as a Poisson process of that rate; otherwise they are evenly spaced.
+        poisson: bool,
+    },
+}
+
+impl Arrival {
+    /// Whether requests start by a schedule, and not by answers.
+    pub fn is_open(&self) -> bool {
+        !matches!(self, Arrival::Closed | Arrival::Think { .. })
+    }
 }
 
 /// A named variation.
@@ -323,6 +354,9 @@ pub struct Cell {
     pub workload: String,
     /// Connections; 0 for a program.
     pub connections: u32,
+    /// Requests that are to start a second; `None`: none is said, as in a closed loop and in stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_per_s: Option<f64>,
     /// Size of a program's work; `None` for a server.
     #[serde(default)]
     pub count: Option<u64>,

@@ -11,6 +11,7 @@ use crate::Run;
 use crate::clients::{self, steps::Step};
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::open;
 use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
 use crate::rows;
@@ -73,33 +74,57 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         return Vec::new();
     }
     let mut said = vec![claim(run, servers.len(), &measured)];
-    for (workload, connections) in groups(cells) {
-        let group = measured
-            .iter()
-            .copied()
-            .filter(|c| c.workload == workload && c.connections == connections);
-        said.extend(of_group(&workload, connections, &group.collect::<Vec<_>>()));
+    for group in groups(cells) {
+        let own = measured.iter().copied().filter(|c| group.has(c));
+        said.extend(of_group(&group, &own.collect::<Vec<_>>()));
     }
     said
 }
 
-/// The servers' cells of one workload and number of connections, where these are all combinations.
-pub fn group<'a>(
-    cells: &'a [CellFigures],
-    workload: &str,
-    connections: u32,
-) -> Vec<&'a CellFigures> {
-    let of_group = |c: &&CellFigures| {
-        c.workload == workload && c.connections == connections && c.is_combined()
-    };
-    cells.iter().filter(of_group).collect()
+/// What the cells of one table have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// Name of the workload.
+    pub workload: String,
+    /// Connections.
+    pub connections: u32,
+    /// Requests that are to start a second, where a rate is said.
+    pub asked_per_s: Option<f64>,
 }
 
-/// Workloads and connections of these, in the order of the cells.
-pub fn groups(cells: &[CellFigures]) -> Vec<(String, u32)> {
-    let mut groups: Vec<(String, u32)> = Vec::new();
-    for cell in cells.iter().filter(|c| c.is_combined()) {
-        let group = (cell.workload.clone(), cell.connections);
+impl Group {
+    fn of(cell: &CellFigures) -> Group {
+        Group {
+            workload: cell.workload.clone(),
+            connections: cell.connections,
+            asked_per_s: cell.asked_per_s,
+        }
+    }
+
+    /// Whether `cell` is one of a server in all combinations, of this workload and size.
+    pub fn has(&self, cell: &CellFigures) -> bool {
+        cell.is_combined() && *self == Group::of(cell)
+    }
+
+    /// Its cells.
+    pub fn cells<'a>(&self, cells: &'a [CellFigures]) -> Vec<&'a CellFigures> {
+        cells.iter().filter(|cell| self.has(cell)).collect()
+    }
+
+    /// Its size in words: `100 connections`, `100 connections at 1.00 k requests/s`.
+    pub fn size(&self) -> String {
+        let connections = numbers::counted(u64::from(self.connections), "connection");
+        match self.asked_per_s {
+            Some(rate) => format!("{connections} at {} requests/s", numbers::rate(rate)),
+            None => connections,
+        }
+    }
+}
+
+/// The groups of servers' cells, in the order of the cells.
+pub fn groups(cells: &[CellFigures]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for group in cells.iter().filter(|c| c.is_combined()).map(Group::of) {
         if !groups.contains(&group) {
             groups.push(group);
         }
@@ -161,8 +186,11 @@ fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
     }
 }
 
-fn of_group(workload: &str, connections: u32, cells: &[&CellFigures]) -> Option<String> {
-    let place = format!("On {workload} with {}", connections_word(connections));
+fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
+    let place = format!("On {} with {}", group.workload, group.size());
+    if cells.iter().any(|cell| cell.open.is_some()) {
+        return open::sentence(&place, cells);
+    }
     let rates: Vec<f64> = cells
         .iter()
         .filter_map(|c| Some(c.rate_per_s?.median))
@@ -220,10 +248,6 @@ fn of_group(workload: &str, connections: u32, cells: &[&CellFigures]) -> Option<
             numbers::rate(lowest)
         )),
     }
-}
-
-fn connections_word(connections: u32) -> String {
-    numbers::counted(u64::from(connections), "connection")
 }
 
 /// `a, b and c`, or `a, b and 7 more`.

@@ -4,9 +4,12 @@
 //! besides is to the right of them, and empty for the others.
 //! Not for: findings and comparisons of several cells, which `summary.json` has.
 
+use prony_record::NEVER;
+
 use crate::clients::figures::SpreadFigure;
 use crate::escape;
 use crate::figures::{CellFigures, Figure};
+use crate::open::OpenFigures;
 use crate::programs::figures::DurationFigures;
 use crate::rows::figures::{ProcessFigures, TallyFigures};
 
@@ -32,6 +35,12 @@ deviation_over_seconds_per_s,seconds,cpu_front_ns_per_request,cpu_backing_ns_per
 memory_peak_front_bytes,memory_peak_backing_bytes,busy_subject,busy_generator,limit,\
 acknowledged,unanswered,counted,uncounted,kept,lost,blocks_asked,blocks_lost,invented";
 
+/// A latency that never ended, as programs read it.
+const INFINITE: &str = "inf";
+
+/// Columns that a run with open loops has besides.
+const CSV_HEAD_OPEN: &str = ",rate_asked_per_s,rate_drawn_per_s,waiting_max,never_sent,blocks_overloaded,blocks_generator_short";
+
 /// All cells.
 pub fn csv(cells: &[CellFigures]) -> String {
     let programs = cells.iter().any(|cell| cell.program.is_some());
@@ -47,6 +56,10 @@ pub fn csv(cells: &[CellFigures]) -> String {
     if services {
         head.push_str(CSV_HEAD_SERVICES);
     }
+    let open = cells.iter().any(|cell| cell.open.is_some());
+    if open {
+        head.push_str(CSV_HEAD_OPEN);
+    }
     let columns = Columns::of(&head);
     let mut text = columns.names.join(",");
     text.push('\n');
@@ -60,6 +73,9 @@ pub fn csv(cells: &[CellFigures]) -> String {
         }
         if services {
             fields.extend(csv_service_fields(cell));
+        }
+        if open {
+            fields.extend(csv_open_fields(cell));
         }
         let fields = columns.merged(fields);
         let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
@@ -106,9 +122,27 @@ impl<'a> Columns<'a> {
 
 fn number(value: Option<f64>) -> String {
     match value {
+        Some(value) if value == NEVER as f64 => INFINITE.to_owned(),
         Some(value) if value.is_finite() => value.to_string(),
         _ => String::new(),
     }
+}
+
+/// The columns of [`CSV_HEAD_OPEN`]; empty for a closed loop.
+fn csv_open_fields(cell: &CellFigures) -> [String; 6] {
+    let of = |of: fn(&OpenFigures) -> u64| {
+        let open = cell.open.as_ref();
+        open.map(|open| of(open).to_string()).unwrap_or_default()
+    };
+    let drawn = cell.open.as_ref().and_then(|open| open.drawn_per_s);
+    [
+        number(cell.asked_per_s),
+        number(drawn.map(|figure| figure.median)),
+        of(|open| open.waiting_max),
+        of(|open| open.never_sent),
+        of(|open| open.blocks_overloaded as u64),
+        of(|open| open.blocks_generator_short as u64),
+    ]
 }
 
 /// The columns of [`CSV_HEAD_PROGRAMS`]; empty for a server.
@@ -285,9 +319,10 @@ fn csv_fields(cell: &CellFigures) -> Vec<String> {
         latency("p90"),
         latency("p99"),
         latency("p99_9"),
-        cell.latency_max_ns
-            .map(|ns| ns.to_string())
-            .unwrap_or_default(),
+        match cell.latency_max_ns {
+            Some(NEVER) => INFINITE.to_owned(),
+            ns => ns.map(|ns| ns.to_string()).unwrap_or_default(),
+        },
         number(cell.cpu_subject_ns.map(|f| f.median)),
         number(cell.cpu_generator_ns.map(|f| f.median)),
         number(cell.memory_peak_bytes.map(|f| f.median)),

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::Run;
 use crate::clients::{self, figures::ClientFigures};
+use crate::open::{self, OpenFigures};
 use crate::programs::{self, figures::ProgramFigures};
 use crate::rows::figures::{self as services, RowFigures, ServiceFigures};
 
@@ -152,6 +153,12 @@ pub struct CellFigures {
     pub workload: String,
     /// Connections.
     pub connections: u32,
+    /// Requests that are to start a second, where a rate is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_per_s: Option<f64>,
+    /// What became of the schedule of an open loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenFigures>,
     /// What a program recorded beside its rate and its memory; nothing of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
@@ -177,9 +184,9 @@ pub struct CellFigures {
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
     pub ratio: Option<RatioFigure>,
-    /// Latency by percentile, nanoseconds.
+    /// Latency by percentile, nanoseconds; 2^64 - 1: among the requests that were never answered.
     pub latency_ns: BTreeMap<&'static str, Figure>,
-    /// Largest latency of all blocks, nanoseconds.
+    /// Largest latency of all blocks, nanoseconds; 2^64 - 1: some request was never answered.
     pub latency_max_ns: Option<u64>,
     /// Requests beyond p99.9.
     pub beyond_p99_9: u64,
@@ -244,6 +251,8 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         label: label(case),
         workload: cell.workload.clone(),
         connections: cell.connections,
+        asked_per_s: cell.rate_per_s,
+        open: open::of_cell(case),
         program: programs::figures::of_cell(case, seed),
         client: clients::figures::of_cell(case, seed),
         service: services::of_cell(case),
@@ -407,6 +416,10 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
 /// that it stands beside.
 fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
     let plan = case.records.plan;
+    if open::is_open(case) {
+        // How many requests start is the schedule's doing.
+        return None;
+    }
     if case.row().is_some() {
         let beside = case.beside().filter(|cell| cell.id != case.cell.id)?;
         return compared(&case.records.case(beside), case);
@@ -424,6 +437,7 @@ fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
         &cell.subject == reference
             && cell.workload == case.cell.workload
             && cell.connections == case.cell.connections
+            && cell.rate_per_s == case.cell.rate_per_s
             && cell.count == case.cell.count
             && same_settings(cell)
     };
@@ -462,7 +476,8 @@ fn latencies(
             .as_ref()
             .and_then(|name| run.histograms.get(name));
         for (name, q) in QUANTILES {
-            let value = match stored {
+            // A histogram has only latencies that ended.
+            let value = match stored.filter(|_| load.latency_ns.infinite == 0) {
                 Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
                 None => (load.latency_ns.count > 0).then(|| reported(load, name)),
             };
@@ -477,7 +492,7 @@ fn latencies(
         };
         tail.add(stored.unwrap_or(&counted), Share(0.999), connections);
     }
-    let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, Figure::range(&values)?));
+    let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
     (values.into_iter().filter_map(figure).collect(), tail)
 }
 

@@ -28,6 +28,7 @@ pub mod log;
 mod markdown;
 mod notes;
 mod numbers;
+mod open;
 mod part;
 mod plan_hash;
 mod plots;

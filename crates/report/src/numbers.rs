@@ -1,6 +1,7 @@
 //! Numbers as a reader wants them: three significant digits and a unit that fits.
 
 use prony_base::plural;
+use prony_record::NEVER;
 
 /// A value that cannot be given.
 pub const NOTHING: &str = "–";
@@ -132,8 +133,13 @@ pub fn rates(low: f64, high: f64) -> String {
 }
 
 /// A time with its unit: `4.59 ms`.
+///
+/// One that never ended ([`NEVER`]) is `∞`.
 pub fn time(ns: f64) -> String {
-    scaled(TIMES, ns)
+    match ns == NEVER as f64 {
+        true => "∞".to_owned(),
+        false => scaled(TIMES, ns),
+    }
 }
 
 /// Two ends of a time: `4.51–4.66 ms`.
@@ -243,6 +249,7 @@ mod tests {
         assert_eq!(time(28_000.0), "28.0 µs");
         assert_eq!(time(999_960.0), "1.00 ms");
         assert_eq!(time(1.07e9), "1.07 s");
+        assert_eq!(time(NEVER as f64), "∞");
         assert_eq!(bytes(47_400_000.0), "45.2 MiB");
         assert_eq!(micros(7_320.0), "7.32");
         assert_eq!(percent(0.9521), "95.2 %");

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::open;
 
 /// Which picture.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -423,10 +424,24 @@ const LATENCIES: [(&str, &str, &str, &str); 4] = [
 ];
 
 fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
-    let p50 = |c: &&CellFigures| c.latency_ns.get("p50").map(|f| f.median);
+    // One that is overloaded has no latency of its own: it grows with the run.
+    let ranked = |c: &&CellFigures| !c.is_overloaded();
+    let p50 = |c: &&CellFigures| {
+        let p50 = c.latency_ns.get("p50").filter(|_| ranked(c));
+        p50.map(|f| f.median).filter(|&ns| ns < open::INFINITE)
+    };
     let lowest = cells.iter().filter_map(p50).fold(f64::INFINITY, f64::min);
     let max = |c: &&CellFigures| c.latency_max_ns.map(|ns| ns as f64);
-    let highest = cells.iter().filter_map(max).fold(1.0, f64::max);
+    let ended = |c: &&CellFigures| {
+        let of = c.latency_ns.values().map(|figure| figure.median);
+        let all = of.chain(max(c)).filter(|&ns| ns < open::INFINITE);
+        all.reduce(f64::max)
+    };
+    let highest = cells
+        .iter()
+        .filter(|c| ranked(c))
+        .filter_map(ended)
+        .fold(1.0, f64::max);
     let lowest = if lowest.is_finite() { lowest } else { 1.0 };
     let (axis, ticks) = Axis::logarithmic(lowest, highest);
     picture.title = "Latency (logarithmic; p99 as a number)".to_owned();
@@ -442,15 +457,18 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
         let (Some(from), Some(to)) = (p50(cell), max(cell)) else {
             continue;
         };
-        picture.line((axis.x(from), y), (axis.x(to), y), "tail");
+        // What never ended is drawn to the edge.
+        let end = axis.x(to.min(highest));
+        picture.line((axis.x(from), y), (end, y), "tail");
         picture.dot(
-            (axis.x(to), y),
+            (end, y),
             ("bar", "tail"),
             format!("{}: max {}", cell.cell, numbers::time(to)),
             data(cell, "latency_max_ns", to),
         );
         for (name, figure, shape, word) in LATENCIES.into_iter().rev() {
-            let Some(value) = cell.latency_ns.get(name).map(|f| f.median) else {
+            let value = cell.latency_ns.get(name).map(|f| f.median);
+            let Some(value) = value.filter(|&ns| ns < open::INFINITE) else {
                 continue;
             };
             let tip = format!("{}: {word} {}", cell.cell, numbers::time(value));

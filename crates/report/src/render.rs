@@ -3,7 +3,6 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
-use prony_base::counted;
 use serde::Serialize;
 
 use crate::figures::CellFigures;
@@ -37,14 +36,14 @@ pub fn render(run: &Run) -> Rendered {
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
-    for (workload, connections) in answer::groups(&cells) {
-        let own = answer::group(&cells, &workload, connections);
+    for group in answer::groups(&cells) {
+        let own = group.cells(&cells);
         let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
         if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {
             best = Some((
                 measured,
                 own,
-                format!("{workload}, {}", counted(connections, "connection")),
+                format!("{}, {}", group.workload, group.size()),
             ));
         }
     }

@@ -10,6 +10,7 @@ use crate::clients;
 use crate::figures::CellFigures;
 use crate::kinds::Kinds;
 use crate::numbers;
+use crate::open;
 use crate::programs::{self, across::THREADS};
 use crate::rows;
 
@@ -208,8 +209,8 @@ fn asked(plan: &Plan) -> String {
         }
     };
     format!(
-        "A closed loop: each connection sends its next request when the last is answered, after {} of \
-         warm-up for {}. {compared}.",
+        "{}, after {} of warm-up for {}. {compared}.",
+        open::loops(plan),
         numbers::duration(plan.warmup_ns),
         numbers::duration(plan.duration_ns),
     )
@@ -231,11 +232,13 @@ fn in_turn(plan: &Plan) -> String {
     )
 }
 
-fn clocks(_plan: &Plan) -> String {
-    "Latency is the time from handing a request to the kernel to its last byte. CPU time is that of the \
-     processes' own clocks in the window; memory is the largest process's peak in the window. p99.9 \
-     with † rests on fewer than ten slow episodes that are certain to be separate."
-        .to_owned()
+fn clocks(plan: &Plan) -> String {
+    format!(
+        "Latency is the time from handing a request to the kernel{} to its last byte. CPU time is that of the \
+         processes' own clocks in the window; memory is the largest process's peak in the window. p99.9 \
+         with † rests on fewer than ten slow episodes that are certain to be separate.",
+        open::origin(plan)
+    )
 }
 
 fn reckoned(run: &Run) -> String {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::figures::{CellFigures, Figure, RatioFigure};
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
+use crate::open;
 use crate::rows;
 
 /// One table.
@@ -97,7 +98,15 @@ const COLUMNS: [(&str, &[Code]); 13] = [
     ("subject", &[Code::P010, Code::P011, Code::P012, Code::P027]),
     (
         "requests/s",
-        &[Code::P001, Code::P003, Code::P005, Code::P008, Code::P009],
+        &[
+            Code::P001,
+            Code::P003,
+            Code::P005,
+            Code::P008,
+            Code::P009,
+            Code::P028,
+            Code::P029,
+        ],
     ),
     ("spread", &[]),
     ("ratio", &[]),
@@ -112,7 +121,12 @@ const COLUMNS: [(&str, &[Code]); 13] = [
     ("errors", &[Code::P002, Code::P004, Code::P006]),
 ];
 
-/// The table of the cells of one workload and number of connections.
+/// Places among these.
+const RATE: usize = 1;
+const RATIO: usize = 3;
+const LATENCIES: std::ops::Range<usize> = 4..9;
+
+/// The table of the cells of one workload and number of connections, and of one rate where one is said.
 pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
     let word = |interval: bool| if interval { "95 % interval" } else { "range" };
     let rates = word(
@@ -144,6 +158,10 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         }
     };
     let mut columns: Vec<Column> = COLUMNS.iter().map(|&(name, _)| column(name)).collect();
+    let is_open = cells.iter().any(|cell| cell.open.is_some());
+    if is_open {
+        open::columns(&mut columns, RATE, RATIO);
+    }
     let more = rows::more_columns(cells, notes);
     columns.extend(more.iter().map(|(column, _)| column.clone()));
     columns.push(Column {
@@ -159,13 +177,13 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
             .enumerate()
             .map(|(at, cell)| {
                 let more = more.iter().map(|(_, entries)| entries[at].clone());
-                row(cell, notes, more)
+                row(cell, notes, is_open, more)
             })
             .collect(),
     }
 }
 
-fn row(cell: &CellFigures, notes: &Notes, more: impl Iterator<Item = Entry>) -> Row {
+fn row(cell: &CellFigures, notes: &Notes, is_open: bool, more: impl Iterator<Item = Entry>) -> Row {
     let mut entries = if cell.trials.measured.is_empty() {
         unmeasured(cell)
     } else {
@@ -173,6 +191,9 @@ fn row(cell: &CellFigures, notes: &Notes, more: impl Iterator<Item = Entry>) -> 
     };
     for (entry, (_, codes)) in entries.iter_mut().zip(COLUMNS) {
         entry.marks = notes.marks(&cell.cell, codes);
+    }
+    if is_open {
+        open::entries(&mut entries, cell, (RATE, RATIO), LATENCIES);
     }
     entries.extend(more);
     entries.push(Entry::text(verdict_text(cell)));

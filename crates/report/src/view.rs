@@ -154,16 +154,16 @@ fn or(text: &str, otherwise: &str) -> String {
 fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
     let groups = answer::groups(cells).into_iter().enumerate();
     groups
-        .map(|(at, (workload, connections))| {
-            let own = answer::group(cells, &workload, connections);
+        .map(|(at, group)| {
+            let own = group.cells(cells);
             let id = format!("g{}", at + 1);
             Group {
                 title: format!(
                     "{}, {}",
-                    programs::title(&run.plan, &workload),
-                    numbers::counted(u64::from(connections), "connection")
+                    programs::title(&run.plan, &group.workload),
+                    group.size()
                 ),
-                request: request(run, &workload),
+                request: request(run, &group.workload),
                 table: table::of_cells(&own, run.plan.reference.as_deref(), notes),
                 pictures: Plot::ALL
                     .iter()

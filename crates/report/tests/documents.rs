@@ -32,6 +32,19 @@ fn a_quick_run_of_two_blocks() {
     insta::assert_snapshot!("quick.csv", seen.summary_csv);
 }
 
+/// The sections before the machine.
+#[test]
+fn two_rates_of_which_one_is_too_much_for_one_server() {
+    let seen = rendered("open", &fixture::open::rates());
+    let (figures, _) = seen.document_md.split_once("## Machine").expect("it");
+    insta::assert_snapshot!("open.md", figures);
+    insta::assert_snapshot!("open.csv", seen.summary_csv);
+    assert!(
+        !seen.summary_json.contains("null,\n          \"low\""),
+        "a latency that never ended is a number"
+    );
+}
+
 #[test]
 fn twelve_blocks_with_a_copy_of_the_reference() {
     let seen = rendered("full", &fixture::full());

@@ -62,7 +62,7 @@ pub use seconds::{
 };
 pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessions};
 pub use special::{normal_quantile, t_distribution, t_quantile};
-pub use steady::{SLICES_MIN, Steadiness, steadiness};
+pub use steady::{Freeze, SLICES_MIN, Steadiness, freeze, steadiness};
 pub use summary::{RESAMPLES, Spread, SpreadKind, Summary, Warning, summarise};
 pub use tail::{EPISODES_MIN, Tail};
 pub use units::{Bytes, Connections, Exponent, Quantity, Rate, Ratio, Share, Time};

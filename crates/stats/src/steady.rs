@@ -39,7 +39,7 @@ impl Steadiness {
 }
 
 /// Looks at the completions of slices of equal length. `None` with fewer than 6 slices or
-/// where at least half of them are empty.
+/// where at least half of them are empty: whether that is a freeze tells [`freeze`].
 pub fn steadiness(completed: &[u64]) -> Option<Steadiness> {
     if completed.len() < SLICES_MIN {
         return None;
@@ -62,6 +62,47 @@ pub fn steadiness(completed: &[u64]) -> Option<Steadiness> {
         spread: Share(MAD_TO_DEVIATION * median(&deviations)? / middle),
         stalled: Share(stalled as f64 / counts.len() as f64),
         tolerance: Share(TOLERANCE.max(COUNTING_SIGMAS / middle.sqrt())),
+    })
+}
+
+/// Empty slices in a row from which a window may have been frozen: shorter stalls are `stalled`.
+const FROZEN_SLICES_MIN: usize = 3;
+/// Completions that were to be expected in them: by chance alone there are none once in e³⁰ times.
+const FROZEN_EXPECTED_MIN: f64 = 30.0;
+
+/// Slices in a row without any completion, where the others had many.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Freeze {
+    /// The most in a row.
+    pub slices: usize,
+    /// Part of all slices that lie in such rows.
+    pub share: Share,
+    /// Whether the window ends in one.
+    pub at_end: bool,
+}
+
+/// Looks for slices in a row that are empty although, by the median of the slices that are not, at least 30
+/// completions were to be expected in them. `None` where there are none. A window without any completion is one
+/// freeze: nothing is known of what was to be expected.
+pub fn freeze(completed: &[u64]) -> Option<Freeze> {
+    let busy: Vec<f64> = completed
+        .iter()
+        .filter(|&&n| n > 0)
+        .map(|&n| n as f64)
+        .collect();
+    let usual = median(&busy).unwrap_or(f64::INFINITY);
+    let is_freeze = |row: &[u64]| {
+        row.len() >= FROZEN_SLICES_MIN && row.len() as f64 * usual >= FROZEN_EXPECTED_MIN
+    };
+    // Each row of empty slices, with nothing between two that are not.
+    let rows = || completed.split(|&n| n > 0).filter(|row| is_freeze(row));
+    let slices = rows().map(<[u64]>::len).max()?;
+    let all: usize = rows().map(<[u64]>::len).sum();
+    let last = completed.rsplit(|&n| n > 0).next().unwrap_or_default();
+    Some(Freeze {
+        slices,
+        share: Share(all as f64 / completed.len() as f64),
+        at_end: is_freeze(last),
     })
 }
 
@@ -113,6 +154,38 @@ mod tests {
         let seen = steadiness(&[0, 0, 0, 10, 10, 10, 10, 10, 10]).unwrap();
         assert_eq!((seen.drift.0, seen.stalled.0), (f64::MAX, 3.0 / 9.0));
         assert!(!seen.is_steady());
+    }
+
+    #[test]
+    fn a_server_that_was_frozen_for_most_of_the_window_was_taken_for_steady() {
+        let mut slices = vec![0; 100];
+        slices[..40].fill(1_000);
+        assert_eq!(steadiness(&slices), None);
+        let seen = freeze(&slices).expect("a freeze");
+        assert_eq!((seen.slices, seen.share.0, seen.at_end), (60, 0.6, true));
+        slices[95..].fill(900);
+        let seen = freeze(&slices).expect("a freeze");
+        assert_eq!((seen.slices, seen.share.0, seen.at_end), (55, 0.55, false));
+    }
+
+    #[test]
+    fn a_freeze_across_the_end_of_the_window_is_one() {
+        let mut slices = vec![1_000; 100];
+        slices[96..].fill(0);
+        let seen = freeze(&slices).expect("a freeze");
+        assert_eq!((seen.slices, seen.at_end), (4, true));
+        assert_eq!(freeze(&[0; 10]).expect("a freeze").slices, 10);
+    }
+
+    #[test]
+    fn two_empty_slices_or_a_slow_server_are_no_freeze() {
+        let mut slices = vec![1_000; 100];
+        slices[50..52].fill(0);
+        assert_eq!(freeze(&slices), None);
+        // One answer in each third slice or so.
+        let slow: Vec<u64> = (0..100).map(|at| u64::from(at % 4 == 0)).collect();
+        assert_eq!(freeze(&slow), None);
+        assert_eq!(freeze(&[]), None);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 
 use prony_base::{Nanos, counted};
 use prony_load::{LoadReport, LoadSpec, Outcome};
-use prony_record::LatencyNs;
+use prony_record::{LatencyNs, LatencyOrigin, NEVER};
+
+use super::pace;
 
 /// The two lines before a run.
 pub fn heading(spec: &LoadSpec) -> String {
@@ -17,19 +19,23 @@ pub fn heading(spec: &LoadSpec) -> String {
         counted(spec.threads, "thread"),
         counted(spec.connections, "connection"),
     );
+    let asked = pace::asked(&spec.pace).map_or_else(String::new, |asked| format!(", {asked}"));
     format!(
-        "Running {what} @ {}\n  {threads} and {connections}\n",
+        "Running {what} @ {}\n  {threads} and {connections}{asked}\n",
         spec.target.url
     )
 }
 
 /// The lines after a run.
-pub fn text(outcome: &Outcome, whole_latency: bool) -> String {
+pub fn text(outcome: &Outcome, whole: bool) -> String {
     let report = &outcome.report;
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = latency(&mut text, &report.latency_ns, whole_latency);
+    let _ = latency(&mut text, report, whole);
+    let _ = delays(&mut text, report, whole);
+    let _ = hidden(&mut text, report, whole);
     let _ = totals(&mut text, report);
+    let _ = open_loop(&mut text, report);
     let _ = accounts(&mut text, report);
     if outcome.interrupted {
         let _ = writeln!(
@@ -40,8 +46,19 @@ pub fn text(outcome: &Outcome, whole_latency: bool) -> String {
     text
 }
 
-fn latency(text: &mut String, latency: &LatencyNs, whole: bool) -> std::fmt::Result {
-    let shown = |ns: u64| Nanos(ns).to_string();
+/// A latency as it is read; one that never ended is infinite.
+fn shown(ns: u64) -> String {
+    match ns {
+        NEVER => "∞".to_owned(),
+        ns => Nanos(ns).to_string(),
+    }
+}
+
+fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+    let latency = &report.latency_ns;
+    if latency.count == latency.infinite {
+        return writeln!(text, "  No answer came: there is no latency");
+    }
     let (mean, stdev) = (Nanos(latency.mean as u64), Nanos(latency.stdev as u64));
     writeln!(text, "  Latency      Mean     Stdev       Min       Max")?;
     let (mean, stdev) = (mean.to_string(), stdev.to_string());
@@ -51,7 +68,43 @@ fn latency(text: &mut String, latency: &LatencyNs, whole: bool) -> std::fmt::Res
         shown(latency.min),
         shown(latency.max)
     )?;
-    writeln!(text, "  Latency distribution")?;
+    let from = match (report.pace.is_open(), report.latency_from) {
+        (true, LatencyOrigin::Intended) => " from when it was to start",
+        (true, LatencyOrigin::Submitted) => " from when it was sent",
+        (false, _) => "",
+    };
+    let at_most = report.delay.is_some_and(|delay| delay.at_most);
+    let at_most = if at_most { ", at most" } else { "" };
+    writeln!(text, "  Latency distribution{from}{at_most}")?;
+    percentiles(
+        text,
+        latency,
+        whole,
+        if report.drain_cut { "≥ " } else { "" },
+    )?;
+    if report.drain_cut {
+        writeln!(
+            text,
+            "  ≥: the end of some requests was not waited for, so that these are at least as long"
+        )?;
+    }
+    if latency.infinite > 0 {
+        writeln!(
+            text,
+            "  ∞: {} of {} failed or had no answer; mean and deviation are of the others",
+            latency.infinite,
+            counted(latency.count, "request")
+        )?;
+    }
+    Ok(())
+}
+
+fn percentiles(
+    text: &mut String,
+    latency: &LatencyNs,
+    whole: bool,
+    before: &str,
+) -> std::fmt::Result {
     let usual = [
         ("50%", latency.p50),
         ("75%", latency.p75),
@@ -60,7 +113,138 @@ fn latency(text: &mut String, latency: &LatencyNs, whole: bool) -> std::fmt::Res
     ];
     let rest = [("99.9%", latency.p99_9), ("99.99%", latency.p99_99)];
     for (name, value) in usual.into_iter().chain(rest.into_iter().filter(|_| whole)) {
-        writeln!(text, "    {name:>6} {:>9}", shown(value))?;
+        let value = format!("{before}{}", shown(value));
+        writeln!(text, "    {name:>6} {value:>9}")?;
+    }
+    Ok(())
+}
+
+/// What lay between the server and the figures: of the generator, and of its slots.
+fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+    let Some(delay) = report.delay.filter(|delay| delay.handling_ns.count > 0) else {
+        return Ok(());
+    };
+    let exact = delay.pick_up_exact == delay.pick_up_ns.count;
+    let bound = if exact { "" } else { "≤ " };
+    if !whole {
+        let waited = match delay.slot_wait_ns.count {
+            0 => String::new(),
+            count => format!(
+                "slot wait {} ({count} waited), ",
+                shown(delay.slot_wait_ns.p99)
+            ),
+        };
+        return writeln!(
+            text,
+            "  Delays (99%): sent late {}, {waited}pick-up {bound}{}, handling {}",
+            shown(delay.lateness_ns.p99),
+            shown(delay.pick_up_ns.p99),
+            shown(delay.handling_ns.p99)
+        );
+    }
+    writeln!(
+        text,
+        "  Delays              50%       99%     99.9%       Max     Count"
+    )?;
+    let pick_up = if exact { "pick-up" } else { "pick-up, ≤" };
+    for (name, of) in [
+        ("sent late", &delay.lateness_ns),
+        ("slot wait", &delay.slot_wait_ns),
+        (pick_up, &delay.pick_up_ns),
+        ("handling", &delay.handling_ns),
+        ("send bracket", &delay.send_bracket_ns),
+    ] {
+        let values = [of.p50, of.p99, of.p99_9, of.max].map(shown);
+        let [p50, p99, p99_9, max] = match of.count {
+            0 => [(); 4].map(|()| "-".to_owned()),
+            _ => values,
+        };
+        writeln!(
+            text,
+            "    {name:<12} {p50:>9} {p99:>9} {p99_9:>9} {max:>9} {:>9}",
+            of.count
+        )?;
+    }
+    if delay.woken > 0 {
+        writeln!(
+            text,
+            "    {} woke a sleeping thread and have no pick-up to tell",
+            counted(delay.woken, "answer")
+        )?;
+    }
+    Ok(())
+}
+
+/// A stall from this many times the 99th percentile on is far above it.
+const STALL: u64 = 10;
+/// And hides something where this part of all requests was not sent for it: what p99.9 would rest on.
+const HIDDEN_SHARE: f64 = 0.001;
+
+/// What a closed loop does not show: the requests that it did not send while it waited.
+fn hidden(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
+    let (latency, Some(corrected)) = (&report.latency_ns, &report.corrected_ns) else {
+        return Ok(());
+    };
+    if report.pace.is_open() {
+        return Ok(());
+    }
+    let unsent = corrected.count.saturating_sub(latency.count);
+    let far = latency.max > latency.p99.saturating_mul(STALL);
+    if far && unsent as f64 >= HIDDEN_SHARE * corrected.count as f64 && unsent > 0 {
+        writeln!(
+            text,
+            "  Hidden: requests wait for answers here, so that about {unsent} were not sent while others took up to {};\n          \
+             at a steady rate 99% might be {} (--rate measures it)",
+            shown(latency.max),
+            shown(corrected.p99)
+        )?;
+    }
+    if whole {
+        writeln!(
+            text,
+            "  Latency distribution, hypothetical: with {unsent} requests made up that were not sent, by wrk's rule"
+        )?;
+        percentiles(text, corrected, true, "")?;
+    }
+    Ok(())
+}
+
+/// What became of a schedule.
+fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
+    if report.unsent > 0 {
+        writeln!(
+            text,
+            "  Not sent: {} of -n: the server could not be reached any more",
+            counted(report.unsent, "request")
+        )?;
+    }
+    let Some(arrivals) = &report.arrivals else {
+        return Ok(());
+    };
+    let seconds = Nanos(report.window_ns).as_secs_f64();
+    let drawn = if seconds > 0.0 {
+        arrivals.in_window as f64 / seconds
+    } else {
+        0.0
+    };
+    let asked = pace::asked(&report.pace).unwrap_or_default();
+    let completed = report.rate_per_s;
+    writeln!(
+        text,
+        "  Asked for {asked}; drawn {drawn:.2}/s, completed {completed:.2}/s"
+    )?;
+    if arrivals.generator_short {
+        writeln!(
+            text,
+            "  INVALID: this generator fell short: {completed:.2}/s of {drawn:.2}/s drawn, with connections idle. The \
+             server may do more:\n  give it more threads (-t) or processors, or --spin"
+        )?;
+    } else if arrivals.overloaded {
+        writeln!(
+            text,
+            "  OVERLOADED: the server completed {completed:.2}/s of {drawn:.2}/s drawn, with all connections busy: latencies \
+             grow for as\n  long as that goes on, and say how long the run was"
+        )?;
     }
     Ok(())
 }
@@ -142,6 +326,19 @@ fn accounts(text: &mut String, report: &LoadReport) -> std::fmt::Result {
         counts.completed,
         counts.failed.total(),
         counts.in_flight
+    )?;
+    let Some(arrivals) = &report.arrivals else {
+        return Ok(());
+    };
+    writeln!(
+        text,
+        "Scheduled:    {} = sent {} + still waiting {} + dropped {} ({} waited at once, {} may)",
+        arrivals.scheduled,
+        arrivals.sent,
+        arrivals.waiting,
+        arrivals.dropped,
+        arrivals.waiting_max,
+        arrivals.queue_max
     )
 }
 
@@ -159,7 +356,7 @@ fn bytes(count: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use prony_record::{Counts, Failures, Histogram};
+    use prony_record::{Arrivals, Counts, Failures, GeneratorDelay, Histogram, Pace};
 
     use super::*;
 
@@ -228,5 +425,138 @@ mod tests {
             ..outcome()
         };
         insta::assert_snapshot!(text(&nothing, false));
+    }
+
+    fn about(p50: u64) -> LatencyNs {
+        LatencyNs {
+            count: 10_000,
+            min: p50 / 2,
+            mean: p50 as f64,
+            stdev: p50 as f64 / 10.0,
+            p50,
+            p75: p50 + p50 / 8,
+            p90: p50 + p50 / 4,
+            p99: 2 * p50,
+            p99_9: 3 * p50,
+            p99_99: 4 * p50,
+            max: 5 * p50,
+            infinite: 0,
+        }
+    }
+
+    fn delay() -> GeneratorDelay {
+        GeneratorDelay {
+            lateness_ns: about(1_000),
+            slot_wait_ns: LatencyNs::default(),
+            pick_up_ns: about(3_000),
+            pick_up_exact: 0,
+            woken: 17,
+            handling_ns: about(2_000),
+            send_bracket_ns: about(4_000),
+            at_most: false,
+        }
+    }
+
+    /// 1,000 a second for ten seconds, of which the server does 800.
+    fn open() -> Outcome {
+        let mut outcome = outcome();
+        let report = &mut outcome.report;
+        report.pace = Pace::Poisson {
+            rate_per_s: 1_000.0,
+        };
+        report.latency_from = LatencyOrigin::Intended;
+        (report.completed, report.rate_per_s) = (8_000, 800.0);
+        report.latency_ns = LatencyNs {
+            p99: NEVER,
+            p99_9: NEVER,
+            p99_99: NEVER,
+            max: NEVER,
+            infinite: 120,
+            ..about(900_000_000)
+        };
+        let slot_wait_ns = LatencyNs {
+            count: 9_900,
+            ..about(890_000_000)
+        };
+        report.delay = Some(GeneratorDelay {
+            slot_wait_ns,
+            at_most: true,
+            ..delay()
+        });
+        report.counts = Counts {
+            sent: 10_020,
+            completed: 8_000,
+            in_flight: 2_020,
+            drained: 2_020,
+            sent_in_drain: 2_000,
+            ..Counts::default()
+        };
+        report.arrivals = Some(Arrivals {
+            scheduled: 10_140,
+            sent: 10_020,
+            waiting: 100,
+            dropped: 20,
+            in_window: 10_140,
+            waiting_max: 2_000,
+            queue_max: 2_000,
+            overloaded: true,
+            generator_short: false,
+        });
+        report.drain_cut = true;
+        outcome
+    }
+
+    #[test]
+    fn an_open_loop_says_what_became_of_its_schedule() {
+        insta::assert_snapshot!(text(&open(), false));
+    }
+
+    #[test]
+    fn a_generator_that_is_too_slow_is_not_taken_for_a_slow_server() {
+        let mut short = open();
+        let arrivals = short.report.arrivals.as_mut().expect("a schedule");
+        (arrivals.overloaded, arrivals.generator_short) = (false, true);
+        let said = text(&short, false);
+        assert!(
+            said.contains("this generator fell short: 800.00/s of 1014.00/s"),
+            "{said}"
+        );
+        assert!(!said.contains("OVERLOADED"), "{said}");
+    }
+
+    /// 1 ms answers that were frozen once for 500 ms.
+    #[test]
+    fn a_closed_loop_says_what_it_hides() {
+        let mut frozen = outcome();
+        let report = &mut frozen.report;
+        report.delay = Some(delay());
+        report.latency_ns = LatencyNs {
+            max: 500_000_000,
+            ..about(1_000_000)
+        };
+        report.corrected_ns = Some(LatencyNs {
+            count: 10_499,
+            p99: 398_000_000,
+            max: 500_000_000,
+            ..about(1_000_000)
+        });
+        insta::assert_snapshot!(text(&frozen, true));
+        assert!(
+            text(&frozen, false).contains("about 499 were not sent while others took up to 500ms")
+        );
+        let few = frozen.report.corrected_ns.as_mut().expect("some");
+        few.count = 10_005;
+        assert!(
+            !text(&frozen, false).contains("Hidden"),
+            "five hide nothing"
+        );
+    }
+
+    #[test]
+    fn requests_that_were_never_sent_are_named() {
+        let mut died = outcome();
+        died.report.unsent = 88;
+        let said = text(&died, false);
+        assert!(said.contains("Not sent: 88 requests of -n"), "{said}");
     }
 }

@@ -7,6 +7,7 @@ mod answers;
 mod clients;
 mod crowd;
 mod machine;
+mod open;
 mod programs;
 mod saturation;
 mod services;
@@ -24,6 +25,8 @@ pub mod limits {
     pub const SATURATED_SHARE: f64 = 0.95;
     /// P001: and the generator's own threads used this share of the window.
     pub const SATURATED_OWN_SHARE: f64 = 0.5;
+    /// P001: part of the latencies, or of the connections' time, that is the generator's own from which it shows.
+    pub const GENERATOR_SHARE: f64 = 0.20;
     /// P003: closings an answer from which keep-alive is not honoured.
     pub const CLOSED_SHARE: f64 = 0.01;
     /// P003: closings an answer from which keep-alive is limited.
@@ -80,6 +83,10 @@ pub mod limits {
     pub const RATE_OFF: f64 = 0.02;
     /// P019: what rounding of printed figures explains.
     pub const ROUNDED: f64 = 1.02;
+    /// P028: a freeze is this many times the median latency.
+    pub const FROZEN_LATENCIES: f64 = 3.0;
+    /// P028: or, where the median itself is of frozen requests, this part of the window.
+    pub const FROZEN_SHARE: f64 = 0.30;
     /// P022: how far the number of latencies may be off that of answers.
     pub const LATENCY_OFF: f64 = 0.01;
 }
@@ -116,6 +123,8 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P025, services::invented),
     (Code::P026, services::shared_cores),
     (Code::P027, services::more_instances),
+    (Code::P028, stability::froze),
+    (Code::P029, open::overloaded),
 ];
 
 /// All findings, by cell in the plan's order and by code.

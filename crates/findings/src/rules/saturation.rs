@@ -1,7 +1,7 @@
 //! P001 and P005: was it the subject that was measured, and by all connections?
 
 use prony_base::Nanos;
-use prony_record::LoadReport;
+use prony_record::{LoadReport, Trial};
 use prony_stats::{Time, in_flight};
 
 use super::{Seen, clients, limits, worst};
@@ -17,46 +17,127 @@ const SATURATED: (&str, &str) = (
      the rate as a lower bound and leave it out of comparisons.",
 );
 
-/// P001: a core or thread of the generator was busy for 95 % of the window and no core or
-/// thread of the subject was. A core counts only where the generator's own threads used half
+const OWN_LATENCY: (&str, &str) = (
+    "A part of the latencies is the generator's own: answers lay in the kernel until it took them, or requests were \
+     handed over late. They are to be read as \"at most\", and ratios between subjects are nearer to 1 than they \
+     should be.",
+    "Drive the subject with fewer connections a thread, or give the generator more cores; `prony load --timestamps \
+     kernel` tells when answers arrived.",
+);
+const OWN_TIME: (&str, &str) = (
+    "Between an answer and the next request each connection stood still in the generator for a good part of its \
+     time: with a faster generator the same connections would ask for more, so that the subject is at least this fast.",
+    "Give the generator more cores, or ask over more connections if the subject's cores are not full.",
+);
+const SHORT: (&str, &str) = (
+    "The generator did not keep up with its own schedule: requests started late although connections were idle. Rate \
+     and latency are its own, and nothing here is of the subject.",
+    "Ask for a lower rate, or give the generator more cores.",
+);
+
+/// P001: the generator did not keep up with a schedule (invalid); in a closed loop, its core or thread was busy for 95 % of the window and no core or
+/// thread of the subject was; or what it added is a fifth of the latencies, or of the connections' time. A core counts only where the generator's own threads used half
 /// of the window: what else keeps it busy says nothing about the generator (that is P009's).
 pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P001, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
-        let generator = measure::generator_busy(trial, load)?.0;
-        let subject = measure::subject_busy(trial).map(|share| share.0);
-        let free = subject.is_none_or(|share| share < limits::SATURATED_SHARE);
-        if generator < limits::SATURATED_SHARE || !free {
-            return None;
-        }
-        let mut evidence = vec![Evidence::number(
-            "generator's busiest core or thread",
-            generator,
-            Unit::Share,
-        )];
-        evidence.push(match subject {
-            Some(share) => Evidence::number("subject's busiest core or thread", share, Unit::Share),
-            None => Evidence::text("subject's busiest core or thread", "not known"),
-        });
-        Some(Seen::suspect(generator, SATURATED, evidence))
+        short(load)
+            .or_else(|| busy(trial, load))
+            .or_else(|| own_delay(load))
     })
 }
 
+fn short(load: &LoadReport) -> Option<Seen> {
+    let arrivals = load.arrivals.filter(|arrivals| arrivals.generator_short)?;
+    let (drawn, completed) = (measure::drawn(load, &arrivals)?.0, measure::rate(load)?.0);
+    let mut evidence = vec![
+        Evidence::number("drawn", drawn, Unit::PerSecond),
+        Evidence::number("completed", completed, Unit::PerSecond),
+    ];
+    evidence.extend(load.delay.map(|delay| {
+        let late = delay.lateness_ns.p99 as f64;
+        Evidence::number("sent late, 99th percentile", late, Unit::Nanoseconds)
+    }));
+    let missing = 1.0 - completed / drawn;
+    Some(Seen::suspect(missing, SHORT, evidence).severity(Severity::Invalid))
+}
+
+fn busy(trial: &Trial, load: &LoadReport) -> Option<Seen> {
+    // In an open loop a busy generator that keeps up asks for as much as an idle one.
+    let generator = measure::generator_busy(trial, load)
+        .filter(|_| !load.pace.is_open())?
+        .0;
+    let subject = measure::subject_busy(trial).map(|share| share.0);
+    let free = subject.is_none_or(|share| share < limits::SATURATED_SHARE);
+    if generator < limits::SATURATED_SHARE || !free {
+        return None;
+    }
+    let mut evidence = vec![Evidence::number(
+        "generator's busiest core or thread",
+        generator,
+        Unit::Share,
+    )];
+    evidence.push(match subject {
+        Some(share) => Evidence::number("subject's busiest core or thread", share, Unit::Share),
+        None => Evidence::text("subject's busiest core or thread", "not known"),
+    });
+    // Before what it adds alone, which may come from one full turn in a hundred.
+    Some(Seen::suspect(1.0 + generator, SATURATED, evidence))
+}
+
+fn own_delay(load: &LoadReport) -> Option<Seen> {
+    let added = measure::added(load)?;
+    let number = |what: &str, time: Time| Evidence::number(what, time.0, Unit::Nanoseconds);
+    let evidence = || {
+        vec![
+            number("mean latency", added.latency),
+            number(
+                "of it in the kernel before it was taken, at most",
+                added.pick_up,
+            ),
+            number("sent late", added.lateness),
+            number("handling", added.handling),
+        ]
+    };
+    if added.of_latency().0 >= limits::GENERATOR_SHARE {
+        let share = Evidence::number(
+            "generator's part of the latencies, at most",
+            added.of_latency().0,
+            Unit::Share,
+        );
+        let evidence = std::iter::once(share).chain(evidence()).collect();
+        return Some(Seen::suspect(added.of_latency().0, OWN_LATENCY, evidence));
+    }
+    let of_time = added
+        .of_time()
+        .filter(|share| share.0 >= limits::GENERATOR_SHARE)?;
+    let share = Evidence::number(
+        "generator's part of the connections' time",
+        of_time.0,
+        Unit::Share,
+    );
+    let evidence = std::iter::once(share).chain(evidence()).collect();
+    Some(Seen::suspect(of_time.0, OWN_TIME, evidence))
+}
+
 const GAP: (&str, &str) = (
-    "Rate × mean latency is the number of connections that had a request in flight (Little's law). \
-     It is well below the number asked for, and neither time-outs nor requests cut off by the end of \
-     the window explain the gap: rate and latency are those of fewer connections than the table says.",
+    "Rate × the mean time of a request, from the generator's turn to its turn again, is the number of connections \
+     that were in use (Little's law). It is well below the number asked for, and neither time-outs nor requests cut \
+     off by the end of the window explain the gap: rate and latency are those of fewer connections than the table \
+     says.",
     "See whether the subject accepts and keeps all connections (findings P002, P003 and P004), and \
      whether it serves some of them only rarely.",
 );
 const EXCESS: (&str, &str) = (
-    "Rate × mean latency gives more requests in flight than there were connections, which cannot be: \
-     rate or latency is wrong.",
+    "Rate × the mean time of a request gives more requests than there were connections, which cannot be: \
+     the rate or a time is wrong.",
     "Do not use the figures of this cell, and report it together with its line of trials.jsonl.",
 );
 
 /// P005: Little's law gives under 80 % of the connections, after adding what time-outs and the
-/// end of the window can explain; or more than all, beyond what the start of the window explains.
+/// end of the window can explain; or more than all, beyond what the start of the window explains. The times that it
+/// adds up are taken at different places by different clocks' readings, so that a piece that is missing, or counted
+/// twice, shows. In an open loop connections may idle, and only too many can be told.
 pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
     if case.is_client() {
         return clients::not_in_flight(case);
@@ -69,7 +150,8 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
         let evidence = || {
             vec![
                 Evidence::number("connections asked for", asked, Unit::Count),
-                Evidence::number("in flight by Little's law", flight.little, Unit::Count),
+                Evidence::number("in flight by Little's law", flight.waiting, Unit::Count),
+                Evidence::number("in the generator's hands", flight.held, Unit::Count),
                 Evidence::number("explained by time-outs", flight.timed_out, Unit::Count),
                 Evidence::number(
                     "explained by the edges of the window",
@@ -79,18 +161,23 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
                 Evidence::count("in flight when the window ended", load.counts.in_flight),
             ]
         };
-        if flight.little + flight.timed_out + flight.edge < limits::IN_FLIGHT_SHARE * asked {
-            return Some(Seen::suspect(1.0 - flight.little / asked, GAP, evidence()));
+        let little = flight.waiting + flight.held;
+        let explained = little + flight.timed_out + flight.edge;
+        if !load.pace.is_open() && explained < limits::IN_FLIGHT_SHARE * asked {
+            return Some(Seen::suspect(1.0 - little / asked, GAP, evidence()));
         }
         let most = asked * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;
-        let seen = Seen::suspect(flight.little / asked, EXCESS, evidence());
-        (flight.little > most).then(|| seen.severity(Severity::Invalid))
+        let seen = Seen::suspect(little / asked, EXCESS, evidence());
+        (little > most).then(|| seen.severity(Severity::Invalid))
     })
 }
 
-/// Connections that had a request in flight, and those that the mean latency cannot tell of.
+/// Connections that were in use, by Little's law, and those that the mean times cannot tell of.
 struct InFlight {
-    little: f64,
+    /// With a request that the server had.
+    waiting: f64,
+    /// Between an answer and the next request: handling, think time, lateness. Not known of older records.
+    held: f64,
     /// Waiting for answers that came too late to count.
     timed_out: f64,
     /// At the end of the window a request may have waited as long as the slowest one did, and
@@ -109,9 +196,16 @@ impl InFlight {
         let timeouts = load.counts.failed.timeout as f64;
         // Abandoned requests were in flight at the end of the window, for up to all of it.
         let abandoned = load.counts.abandoned as f64 * window.min(timeout.0 as f64);
-        let edge = load.counts.drained as f64 * load.latency_ns.max as f64 / window;
+        // One that never ended was in flight until the window's end.
+        let longest = load.latency_ns.max.min(load.window_ns) as f64;
+        let edge = load.counts.drained as f64 * longest / window;
+        let (latency, held) = match measure::added(load) {
+            Some(added) => (added.from_submitted, added.held(load)),
+            None => (Time(load.latency_ns.mean), Time(0.0)),
+        };
         Some(InFlight {
-            little: in_flight(rate, Time(load.latency_ns.mean)).0,
+            waiting: in_flight(rate, latency).0,
+            held: in_flight(rate, held).0,
             timed_out: ((timeouts * timeout.0 as f64 + abandoned) / window).min(connections),
             edge: edge.min(connections),
         })

@@ -2,6 +2,7 @@
 
 mod clients;
 mod figures;
+mod generator;
 mod programs;
 mod rules;
 mod services;

@@ -7,8 +7,8 @@ use prony_record::{
     ThreadCpu, ThreadRecord, Trial,
 };
 
-const SECOND: u64 = 1_000_000_000;
-const WINDOW: u64 = 10 * SECOND;
+pub const SECOND: u64 = 1_000_000_000;
+pub const WINDOW: u64 = 10 * SECOND;
 const CONNECTIONS: u32 = 100;
 
 /// A plan of two subjects with one cell each.
@@ -125,7 +125,7 @@ fn load() -> LoadReport {
 }
 
 /// Findings on cell `a`, of which two trials were changed by `change`, beside a good cell `b`.
-fn found(change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn found(change: impl Fn(&mut Trial)) -> Vec<Finding> {
     in_plan(&plan(), change)
 }
 
@@ -141,13 +141,13 @@ fn in_plan(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
 }
 
 /// Changes the generator's report.
-fn reported(change: impl Fn(&mut LoadReport)) -> impl Fn(&mut Trial) {
+pub fn reported(change: impl Fn(&mut LoadReport)) -> impl Fn(&mut Trial) {
     move |trial| change(trial.load.as_mut().expect("a report"))
 }
 
 /// The one finding that there is, which has the code, on `a`.
 #[track_caller]
-fn only(code: Code, severity: Severity, found: &[Finding]) -> Finding {
+pub fn only(code: Code, severity: Severity, found: &[Finding]) -> Finding {
     assert_eq!(found.len(), 1, "{found:#?}");
     let finding = &found[0];
     assert_eq!(
@@ -160,11 +160,11 @@ fn only(code: Code, severity: Severity, found: &[Finding]) -> Finding {
 }
 
 #[track_caller]
-fn none(found: &[Finding]) {
+pub fn none(found: &[Finding]) {
     assert_eq!(found, []);
 }
 
-fn evidence(finding: &Finding, what: &str) -> f64 {
+pub fn evidence(finding: &Finding, what: &str) -> f64 {
     let found = finding.evidence.iter().find(|e| e.what == what);
     match found.map(|e| &e.value) {
         Some(Value::Number { value, .. }) => *value,
@@ -652,6 +652,8 @@ fn the_pages_name_the_thresholds_that_the_rules_use() {
     for (code, text) in [
         (Code::P001, percent(limits::SATURATED_SHARE)),
         (Code::P001, percent(limits::SATURATED_OWN_SHARE)),
+        (Code::P001, percent(limits::GENERATOR_SHARE)),
+        (Code::P028, percent(limits::FROZEN_SHARE)),
         (Code::P003, percent(limits::CLOSED_SHARE)),
         (Code::P005, percent(limits::IN_FLIGHT_SHARE)),
         (Code::P005, percent(1.0 + limits::IN_FLIGHT_OVER)),

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use prony_base::Nanos;
-use prony_record::{DOWNLOADS, PlannedNetwork, REQUESTS, RequestTemplate};
+use prony_record::{Arrival, DOWNLOADS, PlannedNetwork, REQUESTS, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -221,6 +221,7 @@ pub fn read_workload(
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,
+        arrival: Arrival::Closed,
         connections,
         connections_max,
         timeout,

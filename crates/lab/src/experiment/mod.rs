@@ -4,6 +4,7 @@
 //! subject says ([`crate::subject`]).
 #![doc = include_str!("../../../../docs/experiments.md")]
 
+mod arrival;
 mod client;
 pub(crate) mod fields;
 mod folder;
@@ -21,7 +22,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use prony_base::Nanos;
-use prony_record::{ReadySign, RequestTemplate, StopRule};
+use prony_record::{Arrival, ReadySign, RequestTemplate, StopRule};
 use toml::Spanned;
 
 use crate::diagnosis::{Diagnoses, Diagnosis};
@@ -141,6 +142,8 @@ pub struct Quick {
     pub warmup: Option<Nanos>,
     /// The connections that are kept.
     pub connections: Option<Spanned<Vec<Connections>>>,
+    /// The rates that are kept.
+    pub rates: Option<Spanned<Vec<f64>>>,
     /// The sizes of programs' works that are kept.
     pub count: Option<Spanned<Vec<u64>>>,
     /// Larger sizes are cut to this.
@@ -219,6 +222,8 @@ pub struct Workload {
     pub expect_content_type: Option<String>,
     /// Its exact body.
     pub expect_body: Option<String>,
+    /// When requests start.
+    pub arrival: Arrival,
     /// Connections, as written.
     pub connections: Vec<Connections>,
     /// What "max" is at the most.
@@ -299,6 +304,8 @@ pub struct Exclusion {
     pub workload: Option<Spanned<String>>,
     /// Connections, before the cap.
     pub connections: Option<Connections>,
+    /// Requests that are to start a second.
+    pub rate: Option<f64>,
     /// Size of a program's work.
     pub count: Option<u64>,
     /// Values by setting.

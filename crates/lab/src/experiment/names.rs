@@ -8,10 +8,11 @@ use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
 use crate::subject::Subject;
 
 /// Keys of `exclude` and of rows, which no setting can be called.
-const RESERVED: [&str; 6] = [
+const RESERVED: [&str; 7] = [
     "subject",
     "workload",
     "connections",
+    "rate",
     "count",
     "title",
     "beside",
@@ -50,6 +51,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
         }
     }
     check_quick(experiment, p);
+    super::arrival::check_within(experiment, p);
     check_window(experiment, p);
     super::client::check_within(experiment, p);
     super::service::check_within(&experiment.settings, p);
@@ -61,7 +63,7 @@ fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {
 }
 
 fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &mut Problems) {
-    let mut keys = vec!["subject", "workload", "connections", "count"];
+    let mut keys = vec!["subject", "workload", "connections", "rate", "count"];
     keys.extend(settings);
     let message = format!("unknown key `{}` in exclude = [{{…}}]", name.get_ref());
     let help = suggest(name.get_ref(), "key", &keys);

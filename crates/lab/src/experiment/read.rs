@@ -14,7 +14,7 @@ use super::{
     CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::{client, rows, service, work};
+use super::{arrival, client, rows, service, work};
 use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
@@ -25,17 +25,17 @@ const UNSUPPORTED_RUN: [(&str, &str); 1] = [(
     "precision",
     "so far the number of `blocks` is fixed beforehand",
 )];
-const UNSUPPORTED_WORKLOAD: [(&str, &str); 4] = [
-    ("rate", CLOSED_ONLY),
-    ("stages", CLOSED_ONLY),
+const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
+    ("rate", IN_ARRIVAL),
+    ("stages", IN_ARRIVAL),
+    ("think", IN_ARRIVAL),
     (
         "pipeline",
         "so far a connection has one request outstanding",
     ),
     ("requests", "a workload has one `request`"),
 ];
-const CLOSED_ONLY: &str = "so far arrival is \"closed\": each connection sends its next request \
-                           as soon as the last one is answered";
+const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { stages = \"0:100,30s:1000\" }, { think = \"10ms\" }";
 
 /// Measured windows that an experiment, or `--duration`, may ask for.
 pub const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
@@ -191,6 +191,9 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
         connections: table
             .value("connections")
             .and_then(|value| Some(Spanned::new(value.span(), connections(value, p)?))),
+        rates: table
+            .value("rate")
+            .and_then(|value| Some(Spanned::new(value.span(), arrival::rates(value, p)?))),
         count: table
             .value("count")
             .and_then(|value| Some(Spanned::new(value.span(), work::counts(value, p)?))),
@@ -412,7 +415,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
             None
         }
     };
-    read_arrival(&mut table, p);
+    let arrival = arrival::read(&mut table, p);
     let max = table
         .whole("max", CONNECTIONS, p)
         .map_or(CONNECTIONS_MAX_DEFAULT, |n| n as u32);
@@ -447,6 +450,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         expect_status: status,
         expect_content_type: content_type,
         expect_body: body.map(Spanned::into_inner),
+        arrival,
         connections: list.unwrap_or_else(|| vec![Connections::Exactly(100)]),
         connections_max: max,
         timeout,
@@ -486,16 +490,6 @@ pub(super) fn name_of_path(path: &str) -> String {
     match name.trim_matches('-') {
         "" => "root".to_owned(),
         name => name.to_owned(),
-    }
-}
-
-fn read_arrival(table: &mut Fields<'_, '_>, p: &mut Problems) {
-    let Some(arrival) = table.text("arrival", p) else {
-        return;
-    };
-    if arrival.get_ref() != "closed" {
-        let message = format!("arrival `{}` is not supported", short(arrival.get_ref()));
-        p.note(Diagnosis::new(arrival.span(), message).help(CLOSED_ONLY));
     }
 }
 
@@ -626,9 +620,12 @@ fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusi
     let connections = table
         .value("connections")
         .and_then(|value| connection_count(value, p));
+    let rate = table
+        .value("rate")
+        .and_then(|value| arrival::rate(value, p));
     let count = table.whole("count", work::COUNT, p);
     let settings = rows::values_by_setting(&table, p);
-    let size = connections.is_some() || count.is_some();
+    let size = connections.is_some() || count.is_some() || rate.is_some();
     if subject.is_none() && workload.is_none() && !size && settings.is_empty() {
         p.note(Diagnosis::new(table.span, "this excludes everything"));
     }
@@ -636,6 +633,7 @@ fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusi
         subject,
         workload,
         connections,
+        rate,
         count,
         settings,
     })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use prony_base::Nanos;
-use prony_record::RequestTemplate;
+use prony_record::{Arrival, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
@@ -77,6 +77,7 @@ pub fn read_workload(
         expect_status: 0,
         expect_content_type: None,
         expect_body: None,
+        arrival: Arrival::Closed,
         connections: Vec::new(),
         connections_max: 0,
         timeout,

@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use prony_record::{Around, Cell};
 use toml::Spanned;
 
-use super::{CELLS_MAX, Frame, PlanError, around, client, connections, program};
+use super::{CELLS_MAX, Frame, PlanError, around, arrival, client, connections, program};
 use crate::experiment::{Connections, Exclusion, Experiment, Parts, Row, Setting, Workload};
 use crate::subject::Subject;
 
 /// How much a cell asks.
 #[derive(Clone, Copy)]
 enum Size {
-    /// Connections, as asked for and as cut.
-    Connections(Connections, u32),
+    /// Connections, as asked for and as cut, and requests a second where a rate is said.
+    Connections(Connections, u32, Option<f64>),
     /// Of a program's work.
     Count(u64),
 }
@@ -26,8 +26,12 @@ fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: boo
         return counts.into_iter().map(Size::Count).collect();
     }
     let kept = connections(workload, experiment, &frame.connection_cap, quick);
-    let size = |(asked, number)| Size::Connections(asked, number);
-    kept.into_iter().map(size).collect()
+    let rates = arrival::rates(&workload.arrival, experiment, quick);
+    let of = |(asked, number)| {
+        let size = move |rate: &Option<f64>| Size::Connections(asked, number, *rate);
+        rates.iter().map(size)
+    };
+    kept.into_iter().flat_map(of).collect()
 }
 
 /// What all cells are made from.
@@ -40,7 +44,7 @@ pub(super) struct Stage<'a> {
 }
 
 /// All cells that the experiment means, whatever the machine lacks, in the order
-/// of the document: by workload and size; then the rows of the workload, or by setting,
+/// of the document: by workload and size (connections, then rate); then the rows of the workload, or by setting,
 /// then by subject.
 pub(super) fn candidates(stage: &Stage<'_>) -> Result<Vec<Cell>, PlanError> {
     let mut cells: Vec<Cell> = Vec::new();
@@ -195,9 +199,12 @@ fn cell(
     size: Size,
     written: &[Written<'_>],
 ) -> Cell {
-    let (connections, count, size) = match size {
-        Size::Connections(_, number) => (number, None, format!("c={number}")),
-        Size::Count(count) => (0, Some(count), format!("n={count}")),
+    let (connections, count, rate_per_s, size) = match size {
+        Size::Connections(_, number, None) => (number, None, None, format!("c={number}")),
+        Size::Connections(_, number, Some(rate)) => {
+            (number, None, Some(rate), format!("c={number} rate={rate}"))
+        }
+        Size::Count(count) => (0, Some(count), None, format!("n={count}")),
     };
     let shown = |&(setting, value): &Written<'_>| {
         let value = program::value_of(setting, value, workload, &stage.frame.cores);
@@ -221,6 +228,7 @@ fn cell(
         subject: subject.id.clone(),
         workload: workload.name.get_ref().clone(),
         connections,
+        rate_per_s,
         count,
         settings,
         around,
@@ -232,7 +240,7 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
         name.as_ref().is_none_or(|name| name.get_ref() == value)
     };
     let connections = exclusion.connections.is_none_or(|count| match size {
-        Size::Connections(asked, cut) => count == asked || count == Connections::Exactly(cut),
+        Size::Connections(asked, cut, _) => count == asked || count == Connections::Exactly(cut),
         Size::Count(_) => false,
     });
     let setting = |(name, value): &(Spanned<String>, Spanned<String>)| {
@@ -246,5 +254,8 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
         && exclusion
             .count
             .is_none_or(|count| cell.count == Some(count))
+        && exclusion
+            .rate
+            .is_none_or(|rate| cell.rate_per_s == Some(rate))
         && exclusion.settings.iter().all(setting)
 }

@@ -3,7 +3,7 @@
 //! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
 
 use prony_base::{Nanos, counted};
-use prony_record::{Cell, Plan};
+use prony_record::{Arrival, Cell, Plan};
 
 use super::client;
 
@@ -14,11 +14,12 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is measured once more by wrk, where that is there: those of the reference are, of
-/// servers alone. wrk has nothing to ask of a program or a client, and is not told of what stands
-/// around a server.
+/// servers alone. wrk has nothing to ask of a program or a client, knows no pace, and is not told of what
+/// stands around a server.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-    let is_server = workload.is_none_or(|w| w.program.is_none() && w.client.is_none());
+    let is_server = workload
+        .is_none_or(|w| w.program.is_none() && w.client.is_none() && w.arrival == Arrival::Closed);
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
 }
 

@@ -29,6 +29,7 @@
 //!   pattern with `*` and `?`; several select what any of them selects.
 
 mod around;
+mod arrival;
 mod cells;
 pub(crate) mod client;
 mod cores;
@@ -45,8 +46,8 @@ use std::fmt;
 
 use prony_base::{Nanos, counted};
 use prony_record::{
-    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject,
-    PlannedTally, PlannedWorkload, SCHEMA,
+    Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject, PlannedTally,
+    PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
@@ -541,7 +542,7 @@ fn planned_workloads(
             expect_status: workload.expect_status,
             expect_content_type: workload.expect_content_type.clone(),
             expect_body: workload.expect_body.clone(),
-            arrival: Arrival::Closed,
+            arrival: arrival::planned(&workload.arrival, own()),
             connections,
             timeout_ns: workload.timeout.0,
             program: work.map(|work| program::planned(work, once(own().filter_map(|c| c.count)))),

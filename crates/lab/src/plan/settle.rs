@@ -4,7 +4,7 @@
 use prony_record::{NotRun, Plan};
 
 use super::order::order;
-use super::{around, rows};
+use super::{around, arrival, rows};
 use crate::build::BuildOutcome;
 
 /// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
@@ -60,6 +60,7 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         workload
             .connections
             .retain(|&connections| own().any(|cell| cell.connections == connections));
+        workload.arrival = arrival::planned(&workload.arrival, own());
         if let Some(program) = &mut workload.program {
             program
                 .counts

@@ -476,3 +476,51 @@ proptest! {
         prop_assert_eq!(planned.len() + first.not_run.len(), subjects.len());
     }
 }
+
+const RATES: &str = r#"
+exclude = [{ subject = "b", rate = 5000 }]
+[run.quick]
+rate = [2000]
+[[subject]]
+cmd = "a --port {port}"
+[[subject]]
+cmd = "b --port {port}"
+[[workload]]
+name = "hello"
+request = { path = "/hello" }
+connections = [10]
+arrival = { rate = [1000, 2000, 5000], process = "poisson" }
+"#;
+
+#[test]
+fn rates_are_an_axis_like_connections() {
+    let (experiment, subjects) = own(RATES);
+    let machine = machine(&subjects);
+    let whole = plan(&experiment, &subjects, &machine, &Options::default()).unwrap();
+    let expected = [
+        "a hello c=10 rate=1000",
+        "b hello c=10 rate=1000",
+        "a hello c=10 rate=2000",
+        "b hello c=10 rate=2000",
+        "a hello c=10 rate=5000",
+    ];
+    assert_eq!(ids(&whole), expected);
+    assert_eq!(whole.cells[2].rate_per_s, Some(2_000.0));
+    let quick = plan(&experiment, &subjects, &machine, &quick()).unwrap();
+    assert_eq!(ids(&quick), &expected[2..4]);
+    let rates_per_s = vec![2_000.0];
+    let arrival = prony_record::Arrival::Poisson { rates_per_s };
+    assert_eq!(quick.workloads[0].arrival, arrival);
+    let chosen = plan(&experiment, &subjects, &machine, &only(&["*rate=2000"])).unwrap();
+    assert_eq!(ids(&chosen), &expected[2..4]);
+}
+
+/// So that logs of before go on, and runs of before can be resumed.
+#[test]
+fn the_plan_of_a_closed_loop_has_nothing_of_rates() {
+    let (experiment, subjects) = shipped("ping.toml");
+    let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
+    let json = serde_json::to_string(&plan).unwrap();
+    assert!(json.contains(r#""arrival":{"kind":"closed"}"#));
+    assert!(!json.contains("rate_per_s"), "{json}");
+}

@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
-use prony_record::{GeneratorEvent, Histogram, LoadReport, LoadSpec, LoadTarget};
+use prony_record::{
+    Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, Pace,
+};
 
 use super::log::Log;
 use super::place::Place;
@@ -77,7 +79,34 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         expected_status: vec![order.workload.expect_status],
         driver: order.driver.clone(),
         exact: true,
+        latency_from: match order.workload.arrival.is_open() {
+            true => LatencyOrigin::Intended,
+            false => LatencyOrigin::Submitted,
+        },
+        pace: pace(&order.workload.arrival, order.cell.rate_per_s),
+        seed: order.seed,
         ..LoadSpec::default()
+    }
+}
+
+/// When the requests of a cell start. `rate_per_s`: the cell's, where its workload has several.
+fn pace(arrival: &Arrival, rate_per_s: Option<f64>) -> Pace {
+    let rate = |rates: &[f64]| rate_per_s.or(rates.first().copied()).unwrap_or_default();
+    match arrival {
+        Arrival::Closed => Pace::Closed { think_ns: 0 },
+        Arrival::Think { think_ns } => Pace::Closed {
+            think_ns: *think_ns,
+        },
+        Arrival::Constant { rates_per_s } => Pace::Constant {
+            rate_per_s: rate(rates_per_s),
+        },
+        Arrival::Poisson { rates_per_s } => Pace::Poisson {
+            rate_per_s: rate(rates_per_s),
+        },
+        Arrival::Stages { points, poisson } => Pace::Stages {
+            points: points.clone(),
+            poisson: *poisson,
+        },
     }
 }
 
@@ -226,4 +255,24 @@ fn start(mut command: Command, log: &Log) -> io::Result<(Child, Receiver<String>
         });
     }
     Ok((child, lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_becomes_the_pace_of_its_cell() {
+        let rates_per_s = vec![1_000.0, 2_000.0];
+        let constant = Arrival::Constant {
+            rates_per_s: rates_per_s.clone(),
+        };
+        let rate_per_s = 2_000.0;
+        assert_eq!(pace(&constant, Some(2e3)), Pace::Constant { rate_per_s });
+        let poisson = Arrival::Poisson { rates_per_s };
+        assert_eq!(pace(&poisson, Some(2e3)), Pace::Poisson { rate_per_s });
+        assert_eq!(pace(&Arrival::Closed, None), Pace::default());
+        let think = Arrival::Think { think_ns: 7 };
+        assert_eq!(pace(&think, None), Pace::Closed { think_ns: 7 });
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Code, Records, Severity, Verdict};
-use prony_record::{CodeState, Environment, Histogram, Plan, PlannedSubject, Trial};
+use prony_record::{CodeState, Environment, Histogram, LatencyNs, Plan, PlannedSubject, Trial};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
@@ -441,7 +441,14 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     let busy = client.and_then(|c| Some((c.busy_client?.median, c.busy_peer?.median)));
     Some(CellEntry {
         id: cell.id.clone(),
-        label: figures.label.clone(),
+        label: match cell.rate_per_s {
+            Some(rate) => format!(
+                "{}, {} requests/s asked for",
+                figures.label,
+                numbers::rate(rate)
+            ),
+            None => figures.label.clone(),
+        },
         connections: cell.connections,
         series: series(run, &case),
         state: state(run, &case),
@@ -515,11 +522,11 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency>
     );
     let total: u64 = loads
         .iter()
-        .map(|load| load.latency_ns.count)
+        .map(|load| finite(&load.latency_ns))
         .fold(0, u64::saturating_add);
     let sum: f64 = loads
         .iter()
-        .map(|load| load.latency_ns.mean * load.latency_ns.count as f64)
+        .map(|load| load.latency_ns.mean * finite(&load.latency_ns) as f64)
         .sum();
     let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
     let percentile = |percent: &f64| Some((*percent, quantile(&merged, percent / 100.0)?.0));
@@ -536,6 +543,11 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency>
         percentiles: PERCENTS.iter().filter_map(percentile).collect(),
         bars: bars(&merged),
     })
+}
+
+/// Values that a mean is of.
+fn finite(latency: &LatencyNs) -> u64 {
+    latency.count.saturating_sub(latency.infinite)
 }
 
 /// Histograms of several blocks as one.
@@ -561,7 +573,7 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             &w.request,
             &w.expect_status,
             &w.expect_body,
-            w.arrival,
+            &w.arrival,
             w.timeout_ns,
         );
         (

@@ -20,7 +20,15 @@ use crate::table::{self, Column, Entry, Row, Table};
 /// Codes of the findings that are footnotes on a title.
 const ON_TITLE: &[Code] = &[Code::P010, Code::P011, Code::P012, Code::P027];
 /// The same on a rate.
-const ON_RATE: &[Code] = &[Code::P001, Code::P003, Code::P005, Code::P008, Code::P009];
+const ON_RATE: &[Code] = &[
+    Code::P001,
+    Code::P003,
+    Code::P005,
+    Code::P008,
+    Code::P009,
+    Code::P028,
+    Code::P029,
+];
 /// The same on errors.
 const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
 /// The same on CPU time of the subject.
@@ -251,6 +259,9 @@ fn ratio_entry(cell: &CellFigures) -> Entry {
 }
 
 fn latencies(cell: &CellFigures) -> Vec<Entry> {
+    if cell.is_overloaded() {
+        return ["overloaded", NOTHING, NOTHING].map(Entry::text).into();
+    }
     let names = ["p50", "p99", "p99_9"];
     let entry = |name: &'static str| {
         let value = median(cell.latency_ns.get(name).copied());

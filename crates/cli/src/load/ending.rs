@@ -1,0 +1,151 @@
+//! How `prony load` ends: whether its figures answer what was asked.
+
+use prony_findings::measure;
+use prony_load::{LoadReport, Outcome};
+
+use crate::Ending;
+
+/// How a run ends. Invalid: nothing was answered, not all requests that were asked for were sent, or the
+/// generator did not keep up with the rate. Failed: answers came, and some requests have no right one.
+pub fn of(outcome: &Outcome) -> Ending {
+    let report = &outcome.report;
+    let short = report
+        .arrivals
+        .is_some_and(|arrivals| arrivals.generator_short);
+    if outcome.interrupted {
+        Ending::Interrupted
+    } else if answered(report) == 0 || report.unsent > 0 || short {
+        Ending::Invalid
+    } else if failed(report) > 0 {
+        Ending::Failed
+    } else {
+        Ending::Done
+    }
+}
+
+/// Answers of the whole run, in the window and after it.
+fn answered(report: &LoadReport) -> u64 {
+    report.counts.completed + report.counts.drained
+}
+
+/// Requests of the whole run that have no right answer, among them those that were to start and never did.
+fn failed(report: &LoadReport) -> u64 {
+    let counts = &report.counts;
+    let answered = counts.warmup_completed + answered(report);
+    // Statuses of the window are among both.
+    let elsewhere = answered.saturating_sub(counts.acknowledged + counts.unexpected_status);
+    let never = report
+        .arrivals
+        .map_or(0, |arrivals| arrivals.waiting + arrivals.dropped);
+    measure::errors(report) + counts.warmup_failed + elsewhere + never
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_record::{Arrivals, Counts, Failures, Histogram};
+
+    use super::*;
+
+    fn ended(change: impl FnOnce(&mut Outcome)) -> Ending {
+        let counts = Counts {
+            sent: 1_000,
+            completed: 990,
+            acknowledged: 1_000,
+            in_flight: 10,
+            drained: 10,
+            ..Counts::default()
+        };
+        let report = LoadReport {
+            completed: 990,
+            counts,
+            ..LoadReport::default()
+        };
+        let mut outcome = Outcome {
+            report,
+            histogram: Histogram::default(),
+            fallback: None,
+            interrupted: false,
+        };
+        change(&mut outcome);
+        of(&outcome)
+    }
+
+    #[test]
+    fn all_answered_is_done() {
+        assert_eq!(ended(|_| ()), Ending::Done);
+        assert_eq!(ended(|o| o.interrupted = true), Ending::Interrupted);
+    }
+
+    #[test]
+    fn a_run_of_nothing_but_500s_was_done() {
+        let only = |o: &mut Outcome| {
+            o.report.counts.unexpected_status = 990;
+            o.report.counts.acknowledged = 0;
+        };
+        assert_eq!(ended(only), Ending::Failed);
+    }
+
+    #[test]
+    fn whatever_failed_is_not_done() {
+        let counts: [fn(&mut Counts); 7] = [
+            |c| c.failed.timeout = 1,
+            |c| c.connect_failed.refused = 1,
+            |c| c.unexpected_status = 1,
+            |c| c.abandoned = 1,
+            |c| c.drain_failed = 1,
+            |c| c.warmup_failed = 1,
+            // A wrong status in the drain.
+            |c| c.acknowledged = 999,
+        ];
+        for (at, change) in counts.into_iter().enumerate() {
+            assert_eq!(
+                ended(|o| change(&mut o.report.counts)),
+                Ending::Failed,
+                "{at}"
+            );
+        }
+        let dropped = Arrivals {
+            dropped: 1,
+            ..Arrivals::default()
+        };
+        assert_eq!(ended(|o| o.report.arrivals = Some(dropped)), Ending::Failed);
+        let waiting = Arrivals {
+            waiting: 1,
+            ..Arrivals::default()
+        };
+        assert_eq!(ended(|o| o.report.arrivals = Some(waiting)), Ending::Failed);
+    }
+
+    #[test]
+    fn a_server_that_is_overloaded_and_answers_all_is_a_result() {
+        let overloaded = Arrivals {
+            overloaded: true,
+            waiting_max: 9,
+            ..Arrivals::default()
+        };
+        assert_eq!(
+            ended(|o| o.report.arrivals = Some(overloaded)),
+            Ending::Done
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_invalid() {
+        let nothing = |o: &mut Outcome| {
+            o.report.counts = Counts {
+                failed: Failures {
+                    timeout: 9,
+                    ..Failures::default()
+                },
+                ..Counts::default()
+            };
+        };
+        assert_eq!(ended(nothing), Ending::Invalid);
+        assert_eq!(ended(|o| o.report.unsent = 1), Ending::Invalid);
+        let short = Arrivals {
+            generator_short: true,
+            ..Arrivals::default()
+        };
+        assert_eq!(ended(|o| o.report.arrivals = Some(short)), Ending::Invalid);
+    }
+}

@@ -1,0 +1,228 @@
+//! From the words on when requests start to a [`Pace`].
+
+use anyhow::bail;
+use prony_record::{LatencyOrigin, Pace, StagePoint, Timestamps};
+
+use super::words::{ArrivalWord, LoadWords, OriginWord, TimestampsWord};
+
+/// When requests are to start; an error where the words contradict each other.
+pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
+    let poisson = words.arrival == Some(ArrivalWord::Poisson);
+    let pace = match (words.rate, &words.stages) {
+        (Some(_), Some(_)) => bail!(
+            "--rate is one rate and --stages are several: give one of them (0:1000 as --stages is a rate of 1000)"
+        ),
+        (Some(rate_per_s), None) if poisson => Pace::Poisson { rate_per_s },
+        (Some(rate_per_s), None) => Pace::Constant { rate_per_s },
+        (None, Some(stages)) => Pace::Stages {
+            points: stages
+                .0
+                .iter()
+                .map(|&(at, rate_per_s)| StagePoint {
+                    at_ns: at.0,
+                    rate_per_s,
+                })
+                .collect(),
+            poisson,
+        },
+        (None, None) => Pace::Closed {
+            think_ns: words.think.unwrap_or_default().0,
+        },
+    };
+    if pace.is_open() && words.think.is_some() {
+        bail!(
+            "--think is for a closed loop, in which requests follow answers: with --rate or --stages they start by a \
+             schedule; leave one of the two out"
+        );
+    }
+    if !pace.is_open() && words.arrival.is_some() {
+        bail!("--arrival says how a rate is spaced: add --rate or --stages");
+    }
+    if !pace.is_open() && words.queue.is_some() {
+        bail!(
+            "--queue bounds requests that wait for a connection, which none do in a closed loop: add --rate or --stages"
+        );
+    }
+    if words.requests.is_some() && words.warmup.is_some_and(|length| length.0 > 0) {
+        bail!(
+            "-n counts every request, and those of a --warmup would be among them: give -d instead of -n"
+        );
+    }
+    Ok(pace)
+}
+
+/// What latency is to count from.
+pub fn latency_from(words: &LoadWords, pace: &Pace) -> LatencyOrigin {
+    match words.latency_from {
+        Some(OriginWord::Intended) => LatencyOrigin::Intended,
+        Some(OriginWord::Submitted) => LatencyOrigin::Submitted,
+        None if pace.is_open() => LatencyOrigin::Intended,
+        None => LatencyOrigin::Submitted,
+    }
+}
+
+/// Who is to say when bytes arrived.
+pub fn timestamps(words: &LoadWords) -> Timestamps {
+    match words.timestamps {
+        TimestampsWord::User => Timestamps::User,
+        TimestampsWord::Probe => Timestamps::Probe,
+        TimestampsWord::Kernel => Timestamps::Kernel,
+    }
+}
+
+/// A rate as it is read: `1000 requests/s`, `0.5 requests/s`.
+fn a_second(rate_per_s: f64) -> String {
+    format!("{rate_per_s} requests/s")
+}
+
+/// What was asked for, in words; `None` for a closed loop without think time, of which there is nothing to say.
+pub fn asked(pace: &Pace) -> Option<String> {
+    let spaced = |poisson: bool| if poisson { "poisson" } else { "constant" };
+    match pace {
+        Pace::Closed { think_ns: 0 } => None,
+        Pace::Closed { think_ns } => Some(format!(
+            "{} between answer and request",
+            prony_base::Nanos(*think_ns)
+        )),
+        Pace::Constant { rate_per_s } => {
+            Some(format!("{} ({})", a_second(*rate_per_s), spaced(false)))
+        }
+        Pace::Poisson { rate_per_s } => {
+            Some(format!("{} ({})", a_second(*rate_per_s), spaced(true)))
+        }
+        Pace::Stages { points, poisson } => {
+            let rates = || points.iter().map(|point| point.rate_per_s);
+            let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+            let points = prony_base::counted(points.len(), "point");
+            Some(format!(
+                "{least} to {} in {points} ({})",
+                a_second(most),
+                spaced(*poisson)
+            ))
+        }
+        Pace::Times { times_ns } => Some(format!(
+            "at {}",
+            prony_base::counted(times_ns.len(), "recorded time")
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::words::{Command, Words};
+
+    fn words(line: &str) -> LoadWords {
+        let line = format!("prony load http://127.0.0.1:1/ {line}");
+        match Words::try_parse_from(line.split_whitespace())
+            .expect("words")
+            .command
+        {
+            Command::Load(words) => words,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn words_become_a_pace() {
+        let read = |line: &str| pace(&words(line)).expect("a pace");
+        assert_eq!(read(""), Pace::Closed { think_ns: 0 });
+        assert_eq!(
+            read("--think 10ms"),
+            Pace::Closed {
+                think_ns: 10_000_000
+            }
+        );
+        assert_eq!(
+            read("-R 2.5k"),
+            Pace::Constant {
+                rate_per_s: 2_500.0
+            }
+        );
+        assert_eq!(
+            read("--rate 0.5 --arrival poisson"),
+            Pace::Poisson { rate_per_s: 0.5 }
+        );
+        let point = |at_s: u64, rate_per_s| StagePoint {
+            at_ns: at_s * 1_000_000_000,
+            rate_per_s,
+        };
+        let points = vec![point(0, 100.0), point(30, 1_000.0), point(60, 1_000.0)];
+        assert_eq!(
+            read("--stages 0:100,30s:1000,60s:1000"),
+            Pace::Stages {
+                points,
+                poisson: false
+            }
+        );
+    }
+
+    #[test]
+    fn latency_counts_from_the_schedule_where_there_is_one() {
+        let from = |line: &str| {
+            let words = words(line);
+            latency_from(&words, &pace(&words).expect("a pace"))
+        };
+        assert_eq!(from(""), LatencyOrigin::Submitted);
+        assert_eq!(from("--think 1ms"), LatencyOrigin::Submitted);
+        assert_eq!(from("-R 10"), LatencyOrigin::Intended);
+        assert_eq!(from("--stages 0:5"), LatencyOrigin::Intended);
+        assert_eq!(
+            from("-R 10 --latency-from submitted"),
+            LatencyOrigin::Submitted
+        );
+    }
+
+    #[test]
+    fn words_that_contradict_each_other_are_refused() {
+        for (line, why) in [
+            ("-R 10 --stages 0:5", "give one of them"),
+            ("-R 10 --think 1ms", "--think is for a closed loop"),
+            ("--stages 0:5 --think 1ms", "--think is for a closed loop"),
+            ("--arrival poisson", "add --rate or --stages"),
+            ("--queue 7", "add --rate or --stages"),
+            ("-n 5 --warmup 1s", "give -d instead of -n"),
+        ] {
+            let said = pace(&words(line)).unwrap_err().to_string();
+            assert!(said.contains(why), "{line}: {said}");
+        }
+        for line in [
+            "-R 0",
+            "-R -5",
+            "-R x",
+            "--stages 5",
+            "--queue 0",
+            "-c 0",
+            "-n 0",
+            "--think 0",
+        ] {
+            let line = format!("prony load http://127.0.0.1:1/ {line}");
+            assert!(
+                Words::try_parse_from(line.split_whitespace()).is_err(),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_asked_for_is_said_in_words() {
+        let said = |line: &str| asked(&pace(&words(line)).expect("a pace"));
+        assert_eq!(said(""), None);
+        assert_eq!(
+            said("--think 10ms").as_deref(),
+            Some("10.0ms between answer and request")
+        );
+        assert_eq!(said("-R 1k").as_deref(), Some("1000 requests/s (constant)"));
+        let stages = said("--stages 0:0.5,9s:20 --arrival poisson");
+        assert_eq!(
+            stages.as_deref(),
+            Some("0.5 to 20 requests/s in 2 points (poisson)")
+        );
+        let times = Pace::Times {
+            times_ns: vec![1, 2],
+        };
+        assert_eq!(asked(&times).as_deref(), Some("at 2 recorded times"));
+    }
+}

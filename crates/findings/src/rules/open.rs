@@ -1,0 +1,36 @@
+//! P029: did the subject keep up with a schedule?
+
+use super::{Seen, worst};
+use crate::code::Code;
+use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::measure;
+use crate::records::Case;
+
+const OVERLOADED: (&str, &str) = (
+    "Fewer requests were completed than the schedule wanted to start, while all connections were busy: the \
+     subject does not keep up with this rate over this many connections. Latency grows for as long as that \
+     lasts, so that it tells how long the run was; none is given.",
+    "Read what it completed as its capacity; ask for its latency at a rate below that. Where connections, not \
+     the subject, are the limit (rate × latency is more than there are), ask over more of them.",
+);
+
+/// P029: completed in the window less than was drawn in it, by more than 1 %, with arrivals waiting for slots.
+/// For information: it is a fact about the subject.
+pub(super) fn overloaded(case: &Case<'_>) -> Vec<Finding> {
+    worst(case, Code::P029, case.measured(), |trial| {
+        let load = trial.load.as_ref()?;
+        let arrivals = load.arrivals.filter(|arrivals| arrivals.overloaded)?;
+        let (drawn, completed) = (measure::drawn(load, &arrivals)?.0, measure::rate(load)?.0);
+        let evidence = vec![
+            Evidence::number("drawn", drawn, Unit::PerSecond),
+            Evidence::number("completed", completed, Unit::PerSecond),
+            Evidence::count("most that waited at once", arrivals.waiting_max),
+            Evidence::count(
+                "never sent",
+                arrivals.waiting.saturating_add(arrivals.dropped),
+            ),
+        ];
+        let missing = 1.0 - completed / drawn;
+        Some(Seen::suspect(missing, OVERLOADED, evidence).severity(Severity::Info))
+    })
+}
