@@ -34,8 +34,8 @@ pub fn text(outcome: &Outcome, whole: bool) -> String {
     let _ = latency(&mut text, report, whole);
     let _ = delays(&mut text, report, whole);
     let _ = hidden(&mut text, report, whole);
-    let _ = totals(&mut text, report);
     let _ = open_loop(&mut text, report);
+    let _ = totals(&mut text, report);
     let _ = accounts(&mut text, report);
     if outcome.interrupted {
         let _ = writeln!(
@@ -113,7 +113,10 @@ fn percentiles(
     ];
     let rest = [("99.9%", latency.p99_9), ("99.99%", latency.p99_99)];
     for (name, value) in usual.into_iter().chain(rest.into_iter().filter(|_| whole)) {
-        let value = format!("{before}{}", shown(value));
+        let value = match value {
+            NEVER => shown(value),
+            ended => format!("{before}{}", shown(ended)),
+        };
         writeln!(text, "    {name:>6} {value:>9}")?;
     }
     Ok(())
