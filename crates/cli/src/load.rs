@@ -3,6 +3,7 @@
 mod ending;
 mod pace;
 mod summary;
+mod trace;
 pub mod words;
 
 use std::fs;
@@ -51,6 +52,17 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     }
     if let Some(file) = &words.seconds {
         write_seconds(file, &spec, &outcome, streams)?;
+    }
+    if let Some(file) = &words.trace {
+        trace::write(file, &outcome.trace).with_context(CannotWrite::at(file))?;
+        if outcome.trace.len() as u64 >= trace::ROWS_MAX {
+            let rows = counted(trace::ROWS_MAX, "request");
+            writeln!(
+                streams.err,
+                "prony: {} has the first {rows} and no more",
+                file.display()
+            )?;
+        }
     }
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
@@ -160,7 +172,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         seed: words.seed,
         spin: words.spin,
         timestamps: pace::timestamps(words),
-        trace_max: 0,
+        trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),
     })
 }
 

@@ -290,6 +290,99 @@ fn load_gives_up_a_request_after_its_time() {
 }
 
 #[test]
+fn a_run_of_nothing_but_500s_ended_with_0() {
+    let server = Recorder::new("HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n");
+    let folder = common::folder("flags-500");
+    let url = server.url();
+    let words = ["load", "-c1", "-t1", "-n5", &url];
+    let said = text(&ended(&folder, 1, &words).stdout);
+    assert!(said.contains("Non-2xx or 3xx responses: 5"), "{said}");
+}
+
+#[test]
+fn load_starts_requests_by_a_schedule() {
+    let server = Recorder::new(OK);
+    let (url, folder) = (server.url(), common::folder("flags-rate"));
+    let load = |words: &[&str]| {
+        let mut all = vec!["load", "-c2", "-t1", "-d", "300ms", "--json", "-"];
+        all.extend(words);
+        all.push(&url);
+        json(&ended(&folder, 0, &all))
+    };
+    let of = |report: &Value, path: &str| {
+        report
+            .pointer(path)
+            .and_then(Value::as_u64)
+            .expect("a number")
+    };
+    let words = [
+        "-R",
+        "0.2k",
+        "--arrival",
+        "poisson",
+        "--seed",
+        "7",
+        "--trace",
+        "trace.csv",
+    ];
+    let report = load(&words);
+    assert_eq!(report["pace"]["kind"], "poisson");
+    assert_eq!(report["latency_from"], "intended");
+    let arrivals = |name: &str| of(&report, &format!("/arrivals/{name}"));
+    assert!(arrivals("in_window") > 0);
+    let ended = arrivals("sent") + arrivals("waiting") + arrivals("dropped");
+    assert_eq!(arrivals("scheduled"), ended);
+    assert_eq!(arrivals("sent"), server.seen().len() as u64);
+    let trace = fs::read_to_string(folder.join("trace.csv")).expect("a file");
+    let head = trace.lines().next().expect("a head");
+    assert!(
+        head.starts_with("connection,local_port,intended_ns,submitted_ns,"),
+        "{head}"
+    );
+    assert_eq!(trace.lines().count() as u64, 1 + arrivals("sent"));
+    // The schedule is the seed's: it does not depend on what the machine is busy with.
+    assert_eq!(
+        of(&load(&words), "/arrivals/scheduled"),
+        arrivals("scheduled")
+    );
+
+    let stages = load(&[
+        "--stages",
+        "0:100,300ms:300",
+        "--warmup",
+        "50ms",
+        "--latency-from",
+        "submitted",
+    ]);
+    assert_eq!(stages["pace"]["points"][1]["rate_per_s"], 300.0);
+    assert_eq!(stages["latency_from"], "submitted");
+    let think = load(&["--think", "20ms", "--timestamps", "probe", "--spin"]);
+    assert_eq!(think["pace"]["think_ns"], 20_000_000);
+    assert!(think.get("arrivals").is_none(), "{think}");
+    let few = of(&think, "/counts/sent");
+    assert!(few <= 2 * (300 / 20 + 2), "each connection thinks: {few}");
+}
+
+#[test]
+fn words_that_ask_for_two_loops_at_once_are_refused() {
+    let folder = common::folder("flags-two");
+    for (words, why) in [
+        (
+            &["-R", "5", "--think", "1ms"][..],
+            "--think is for a closed loop",
+        ),
+        (&["-R", "5", "--stages", "0:5"], "give one of them"),
+        (&["-R", "0"], "it must be more than 0"),
+        (&["--arrival", "poisson"], "add --rate or --stages"),
+    ] {
+        let mut all = vec!["load", "http://127.0.0.1:1/"];
+        all.extend(words);
+        let said = text(&ended(&folder, 2, &all).stderr);
+        assert!(said.contains(why), "{words:?}: {said}");
+    }
+}
+
+#[test]
 fn load_without_any_answer_is_invalid() {
     let folder = common::folder("flags-none");
     let url = format!("http://127.0.0.1:{}/", common::free_port());
@@ -720,6 +813,7 @@ fn another_day(folder: &Path, day: u64, commit: &str, rate: f64, to: &str) {
     load["window_ns"] = 1_000_000_000_u64.into();
     // Nobody was busy, so that nothing speaks against the figures.
     load["latency_ns"]["mean"] = 1_000.0.into();
+    load["delay"] = Value::Null;
     load["threads_cpu"] = Value::Array(Vec::new());
     for count in load["counts"]["failed"]
         .as_object_mut()

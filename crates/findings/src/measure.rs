@@ -76,8 +76,10 @@ pub struct Added {
     pub latency: Time,
     /// Latency from being handed to the kernel: without lateness and the wait for a slot.
     pub from_submitted: Time,
-    /// From arriving to being taken, at most; nothing where the kernel says when it arrived, as the latency then ends there.
+    /// From arriving to being taken, at most.
     pub pick_up: Time,
+    /// Whether the latency ends when the answer arrived, so that pick-up is no part of it.
+    is_by_kernel: bool,
     /// Part of the shown latency that is lateness.
     late_in_latency: Time,
     /// Due, or a slot idle, to handed to the kernel.
@@ -89,7 +91,12 @@ pub struct Added {
 impl Added {
     /// Part of the shown latency that is the generator's, at most.
     pub fn of_latency(&self) -> Share {
-        let own = self.pick_up.0 + self.late_in_latency.0;
+        let pick_up = if self.is_by_kernel {
+            0.0
+        } else {
+            self.pick_up.0
+        };
+        let own = pick_up + self.late_in_latency.0;
         Share(if self.latency.0 > 0.0 {
             own / self.latency.0
         } else {
@@ -97,18 +104,28 @@ impl Added {
         })
     }
 
+    /// From the end of a latency to the next request's being handed over.
+    fn between(&self) -> f64 {
+        let pick_up = if self.is_by_kernel {
+            self.pick_up.0
+        } else {
+            0.0
+        };
+        pick_up + self.handling.0 + self.lateness.0
+    }
+
     /// Part of a connection's time, from request to request of a closed loop, for which it stood still in the
-    /// generator.
-    pub fn of_time(&self) -> Option<Share> {
-        let own = self.handling.0 + self.lateness.0;
-        let all = own + self.from_submitted.0;
-        (all > 0.0 && self.late_in_latency.0 == 0.0).then_some(Share(own / all))
+    /// generator; `None` in an open loop, and with think time.
+    pub fn of_time(&self, load: &LoadReport) -> Option<Share> {
+        let all = self.between() + self.from_submitted.0;
+        let closed = load.pace == Pace::Closed { think_ns: 0 };
+        (closed && all > 0.0).then(|| Share(self.between() / all))
     }
 
     /// Time of a slot from an answer to the next request: in an open loop none, as it waits for the schedule.
     pub fn held(&self, load: &LoadReport) -> Time {
         match load.pace {
-            Pace::Closed { think_ns } => Time(self.handling.0 + self.lateness.0 + think_ns as f64),
+            Pace::Closed { think_ns } => Time(self.between() + think_ns as f64),
             _ => Time(0.0),
         }
     }
@@ -130,10 +147,6 @@ pub fn added(load: &LoadReport) -> Option<Added> {
     };
     let intended =
         load.latency_from == LatencyOrigin::Intended && load.pace != Pace::Closed { think_ns: 0 };
-    let pick_up = match load.timestamps {
-        Timestamps::Kernel => Time(0.0),
-        Timestamps::User | Timestamps::Probe => each(&delay.pick_up_ns),
-    };
     let (lateness, latency) = (own(&delay.lateness_ns), load.latency_ns.mean);
     let before = match intended {
         true => lateness.0 + each(&delay.slot_wait_ns).0,
@@ -142,7 +155,8 @@ pub fn added(load: &LoadReport) -> Option<Added> {
     Some(Added {
         latency: Time(latency),
         from_submitted: Time((latency - before).max(0.0)),
-        pick_up,
+        pick_up: each(&delay.pick_up_ns),
+        is_by_kernel: load.timestamps == Timestamps::Kernel,
         late_in_latency: if intended { lateness } else { Time(0.0) },
         lateness,
         handling: own(&delay.handling_ns),

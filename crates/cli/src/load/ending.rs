@@ -63,6 +63,7 @@ mod tests {
         let mut outcome = Outcome {
             report,
             histogram: Histogram::default(),
+            trace: Vec::new(),
             fallback: None,
             interrupted: false,
         };

@@ -239,8 +239,8 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if arrivals.generator_short {
         writeln!(
             text,
-            "  INVALID: this generator fell short: {completed:.2}/s of {drawn:.2}/s drawn, with connections idle. The \
-             server may do more:\n  give it more threads (-t) or processors, or --spin"
+            "  INVALID: this generator was at its limit: {completed:.2}/s of {drawn:.2}/s drawn. The server may do more: give \
+             it\n  more threads (-t) or processors"
         )?;
     } else if arrivals.overloaded {
         writeln!(
@@ -521,7 +521,7 @@ mod tests {
         (arrivals.overloaded, arrivals.generator_short) = (false, true);
         let said = text(&short, false);
         assert!(
-            said.contains("this generator fell short: 800.00/s of 1014.00/s"),
+            said.contains("this generator was at its limit: 800.00/s of 1014.00/s"),
             "{said}"
         );
         assert!(!said.contains("OVERLOADED"), "{said}");

@@ -97,6 +97,9 @@ pub struct LoadWords {
     /// Write a line for each whole second of the run, which `prony stats` reads
     #[arg(long, value_name = "FILE")]
     pub seconds: Option<PathBuf>,
+    /// Write the times of each answered request as CSV, of the first 1000000
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
     /// Drive a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,

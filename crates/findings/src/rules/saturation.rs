@@ -30,8 +30,8 @@ const OWN_TIME: (&str, &str) = (
     "Give the generator more cores, or ask over more connections if the subject's cores are not full.",
 );
 const SHORT: (&str, &str) = (
-    "The generator did not keep up with its own schedule: requests started late although connections were idle. Rate \
-     and latency are its own, and nothing here is of the subject.",
+    "The generator did not keep up with its own schedule: fewer requests were completed than drawn, and it was its own \
+     threads that were full. Rate and latency are its own, and nothing here is of the subject.",
     "Ask for a lower rate, or give the generator more cores.",
 );
 
@@ -109,7 +109,7 @@ fn own_delay(load: &LoadReport) -> Option<Seen> {
         return Some(Seen::suspect(added.of_latency().0, OWN_LATENCY, evidence));
     }
     let of_time = added
-        .of_time()
+        .of_time(load)
         .filter(|share| share.0 >= limits::GENERATOR_SHARE)?;
     let share = Evidence::number(
         "generator's part of the connections' time",

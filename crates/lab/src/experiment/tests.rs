@@ -26,7 +26,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 6);
+    assert_eq!(blocks.len(), 7);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -36,7 +36,10 @@ fn the_documented_file_parses_whole() {
     assert_eq!(whole.subjects.len(), 3);
     assert_eq!(whole.run.threads, Some(1));
     assert_eq!(whole.exclude.len(), 1);
-    let services = parse(blocks[2]).unwrap();
+    let arrivals = parse(blocks[2]).unwrap();
+    assert!(arrivals.workloads[0].arrival.is_open());
+    assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
+    let services = parse(blocks[3]).unwrap();
     assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
     let table = &services.workloads[0];
     assert_eq!(
@@ -45,12 +48,12 @@ fn the_documented_file_parses_whole() {
     );
     assert_eq!(table.rows[3].beside_of(3, &table.rows), Some("Redis"));
     assert_eq!(table.rows[4].beside_of(4, &table.rows), Some("No backend"));
-    let programs = parse(blocks[3]).unwrap();
+    let programs = parse(blocks[4]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
-    let ichor = parse(blocks[4]).unwrap();
+    let ichor = parse(blocks[5]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
-    let clients = parse(blocks[5]).unwrap();
+    let clients = parse(blocks[6]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
     let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
     assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));
