@@ -5,6 +5,8 @@
 //! [`Completion`]s with the same tokens. No driver calls back: submission and
 //! reaping only fill lists.
 
+#[cfg(test)]
+mod capture_tests;
 pub(crate) mod epoll;
 mod kernel_stamps;
 pub(crate) mod ring;
