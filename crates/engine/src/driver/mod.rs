@@ -174,6 +174,8 @@ pub(crate) struct Sending {
     /// Somebody waits for the completion; without, it may come with that of another
     /// operation.
     pub is_awaited: bool,
+    /// When it is handed over is to be known closely.
+    pub is_timed: bool,
 }
 
 /// How to close.

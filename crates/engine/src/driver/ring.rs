@@ -228,14 +228,14 @@ impl Ring {
         if sending.waits {
             return self.begin(entry.flags(flags).build(), token, done);
         }
-        if self.piece.is_full() {
+        if sending.is_timed && self.piece.is_full() {
             // Should it fail, the next call, which is the turn's, fails, too.
             let _ = self.hand_over(Wait::Not, done);
         }
         let entry = entry.flags(flags | libc::MSG_DONTWAIT).build();
         self.begin(entry.flags(squeue::Flags::SKIP_SUCCESS), token, done);
         let len = u64::from(len);
-        self.piece.add(Offered { token, len }, sending.is_awaited);
+        self.piece.add(Offered { token, len }, sending);
     }
 
     /// Begins a receive, now or in its turn.

@@ -170,6 +170,8 @@ pub(crate) struct StreamSlot {
     pub socket: Socket,
     pub receive: ReceiveSide,
     pub send: SendSide,
+    /// This side has connected: it asks, and may want to know how long an answer took.
+    pub is_client: bool,
     /// Outstanding, or its result.
     pub connecting: bool,
     pub connected: Option<Result<(), Errno>>,
@@ -218,6 +220,7 @@ impl StreamSlot {
             socket,
             receive: ReceiveSide::default(),
             send: SendSide::default(),
+            is_client: false,
             connecting: false,
             connected: None,
             connect_waiter: Waiter::Nobody,
@@ -249,6 +252,7 @@ impl Net {
                         let sending = Sending {
                             waits: send.blocked,
                             is_awaited: send.is_awaited() || stream.closing.is_some(),
+                            is_timed: stream.is_client,
                         };
                         Op::Send(stream.socket, InFlight::of(rest), sending)
                     }

@@ -100,7 +100,7 @@ pub async fn sends_of_one_turn_have_growing_brackets(handle: Handle) {
     }
     let distinct: HashSet<_> = brackets.iter().map(|at| at.from).collect();
     let least = match handle.driver() {
-        DriverKind::Ring => COUNT / 4,
+        DriverKind::Ring => COUNT.div_ceil(8),
         DriverKind::Epoll => COUNT,
         DriverKind::Sim => 1,
     };

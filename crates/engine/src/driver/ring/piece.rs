@@ -8,12 +8,19 @@
 
 use prony_base::{Instant, Nanos};
 
-use crate::driver::Token;
+use crate::driver::{Sending, Token};
 use crate::stamps::Bracket;
 
-/// Most sends of one piece. A send over loopback takes some 5 µs, the receiver's part of the
-/// kernel's work included, and the bracket of each is that of the piece.
-pub(super) const PIECE_SENDS_MAX: usize = 4;
+/// Most sends of one piece, where they are to be timed. A send over loopback takes some 3 to
+/// 8 µs, the receiver's part of the kernel's work included, and the bracket of each is that of
+/// the piece.
+const PIECE_SENDS_MAX: usize = 8;
+/// How long the brackets of timed sends are to be at most, as a rule: pieces are as large as
+/// the machine allows within that. Each call more costs; a quarter is left for what varies.
+const WIDTH_AIM: Nanos = Nanos::from_micros(15);
+/// Of a piece that took much longer than others so much counts at most: something else had
+/// the processor.
+const OUTLIER: u64 = 2;
 /// Calls that hand over a piece and wait, until one is made without waiting, to be measured.
 const JOINED_MAX: u32 = 15;
 
@@ -29,11 +36,15 @@ pub(super) struct Piece {
     sends: Vec<Offered>,
     /// Somebody waits for one of them.
     is_awaited: bool,
+    /// When one of them was handed over may be asked for.
+    is_timed: bool,
     /// Before the first call that may have handed over one of them.
     from: Option<Instant>,
     at: Bracket,
     /// What the last call took that handed over sends and did not wait, and their number.
     measured: Option<(Nanos, usize)>,
+    /// What a send takes, as a rule.
+    one_takes: Nanos,
     /// Calls since then that did wait.
     joined: u32,
 }
@@ -43,9 +54,11 @@ impl Piece {
         Piece {
             sends: Vec::with_capacity(PIECE_SENDS_MAX),
             is_awaited: false,
+            is_timed: false,
             from: None,
             at: Bracket::default(),
             measured: None,
+            one_takes: WIDTH_AIM,
             joined: 0,
         }
     }
@@ -54,13 +67,16 @@ impl Piece {
         self.sends.is_empty()
     }
 
+    /// Whether there are as many as should share a bracket.
     pub fn is_full(&self) -> bool {
-        self.sends.len() >= PIECE_SENDS_MAX
+        let fit = WIDTH_AIM.0 / self.one_takes.0.max(1);
+        self.sends.len() as u64 >= fit.clamp(1, PIECE_SENDS_MAX as u64)
     }
 
-    pub fn add(&mut self, send: Offered, is_awaited: bool) {
+    pub fn add(&mut self, send: Offered, sending: Sending) {
         self.sends.push(send);
-        self.is_awaited |= is_awaited;
+        self.is_awaited |= sending.is_awaited;
+        self.is_timed |= sending.is_timed;
     }
 
     /// Whether the call that hands these over may go on to wait for something else.
@@ -70,7 +86,7 @@ impl Piece {
 
     /// Whether it is time for a call that does not wait.
     pub fn is_to_be_measured(&self) -> bool {
-        self.measured.is_none() || self.joined >= JOINED_MAX
+        self.is_timed && (self.measured.is_none() || self.joined >= JOINED_MAX)
     }
 
     /// A call from `before` to `after` has handed these over, or some of them.
@@ -87,8 +103,12 @@ impl Piece {
             _ => after,
         };
         if !waited && is_first {
-            self.measured = Some((after.since(before), count.max(1)));
+            let took = after.since(before);
+            self.measured = Some((took, count.max(1)));
             self.joined = 0;
+            let usual = self.one_takes.0;
+            let one = (took.0 / count.max(1) as u64).min(usual * OUTLIER);
+            self.one_takes = Nanos((usual * 15 + one).div_ceil(16));
         }
         self.at = Bracket { from, to };
     }
@@ -101,12 +121,13 @@ impl Piece {
     /// Takes one out of which something was heard. False where it is none of these.
     pub fn heard_of(&mut self, token: Token) -> bool {
         let place = self.sends.iter().position(|send| send.token == token);
-        place.map(|place| self.sends.remove(place)).is_some()
+        place.map(|place| self.sends.swap_remove(place)).is_some()
     }
 
     /// The kernel is done with all of them: yields those that succeeded.
     pub fn settle(&mut self) -> impl Iterator<Item = Offered> {
         self.is_awaited = false;
+        self.is_timed = false;
         self.from = None;
         self.sends.drain(..)
     }
@@ -129,9 +150,15 @@ mod tests {
         }
     }
 
+    const TIMED: Sending = Sending {
+        waits: false,
+        is_awaited: false,
+        is_timed: true,
+    };
+
     fn piece_of(count: u32, piece: &mut Piece) {
         for index in 0..count {
-            piece.add(send(index), false);
+            piece.add(send(index), TIMED);
         }
     }
 
@@ -144,18 +171,61 @@ mod tests {
         assert_eq!(piece.at().width(), Nanos(300));
         assert_eq!(piece.settle().count(), 2);
         for _ in 0..JOINED_MAX {
-            assert!(!piece.is_to_be_measured());
             piece_of(3, &mut piece);
+            assert!(!piece.is_to_be_measured());
             piece.handed_over(Instant(5_000), Instant(900_000), true);
             // As long as two of the measured.
             assert_eq!(piece.at().width(), Nanos(600));
             assert_eq!(piece.settle().count(), 3);
         }
-        assert!(piece.is_to_be_measured());
         // A call that ended sooner is its own bracket.
         piece_of(1, &mut piece);
+        assert!(piece.is_to_be_measured());
         piece.handed_over(Instant(5_000), Instant(5_100), true);
         assert_eq!(piece.at().width(), Nanos(100));
+    }
+
+    /// How many fit after calls that took so long for each send.
+    fn fitting(piece: &mut Piece, one: u64) -> usize {
+        for _ in 0..100 {
+            piece_of(1, piece);
+            piece.handed_over(Instant(0), Instant(one), false);
+            assert_eq!(piece.settle().count(), 1);
+        }
+        let fit = (0..100).take_while(|&index| {
+            let is_full = piece.is_full();
+            piece.add(send(index), TIMED);
+            !is_full
+        });
+        let fit = fit.count();
+        assert!(piece.settle().count() > fit);
+        fit
+    }
+
+    #[test]
+    fn pieces_are_as_large_as_their_bracket_may_be() {
+        let mut piece = Piece::new();
+        assert_eq!(fitting(&mut piece, 3_500), 4);
+        assert_eq!(fitting(&mut piece, 7_000), 2);
+        assert_eq!(fitting(&mut piece, 40_000), 1);
+        assert_eq!(fitting(&mut piece, 10), PIECE_SENDS_MAX);
+        // Once interrupted, a piece says nothing about the next.
+        assert_eq!(fitting(&mut piece, 4_500), 3);
+        piece_of(1, &mut piece);
+        piece.handed_over(Instant(0), Instant(5_000_000), false);
+        assert_eq!(piece.settle().count(), 1);
+        assert!(!piece.is_full());
+        piece_of(2, &mut piece);
+        assert!(!piece.is_full());
+    }
+
+    #[test]
+    fn what_is_not_timed_is_not_measured() {
+        let mut piece = Piece::new();
+        piece.add(send(0), Sending::default());
+        assert!(!piece.is_to_be_measured());
+        piece.add(send(1), TIMED);
+        assert!(piece.is_to_be_measured());
     }
 
     #[test]
