@@ -1,0 +1,324 @@
+"""Latency, request by request: what `prony load --trace` says beside a capture of the packets and the server's own times."""
+
+import contextlib
+import json
+import math
+import os
+from dataclasses import dataclass, field
+
+from instruments import (
+    CLIENT_CORE, TOOLS, Broken, Capture, Load, Responder, busy_loop, percentile, percentiles, prony_load, run_client,
+    stopped_in_bursts, time_of,
+)
+from rows import Figure, at_least_share, at_most, holds, row
+
+US = 1_000
+# Two readings of clocks and their relation are not more exact than this.
+CLOCKS_NS = 250
+# From the capture of a segment until the receiver could have it: the kernel's work between the two, which no reader of
+# a socket can see. Only the upper end of an interval has this added.
+DELIVERY_NS = 20 * US
+# Part of the requests that must lie in their own interval.
+SHARE_MIN = 0.999
+
+
+@dataclass
+class Judged:
+    """Requests that both sides saw."""
+    # By the trace, and by the packets: last byte of the answer less request.
+    shown: list = field(default_factory=list)
+    captured: list = field(default_factory=list)
+    # Of each request: how much it says that it may be longer than the truth.
+    bounds: list = field(default_factory=list)
+    send_brackets: list = field(default_factory=list)
+    # Request on the wire less intended.
+    late: list = field(default_factory=list)
+    # How often each order of moments was not kept.
+    sent_early: int = 0
+    sent_late: int = 0
+    taken_early: int = 0
+    taken_late: int = 0
+    under_server: int = 0
+    # Ports whose numbers of requests do not agree, and what that means.
+    odd: list = field(default_factory=list)
+
+
+def judge(trace, exchanges, served):
+    """Joins by port and order. `served` may be None where the server kept no times."""
+    own = Judged()
+    for port, rows in trace.items():
+        seen = exchanges.get(port, [])
+        known = served[port] if served is not None else [(None, None)] * len(seen)
+        if not len(rows) == len(seen) == len(known):
+            own.odd.append(f"port {port}: trace {len(rows)}, capture {len(seen)}, server {len(known)}")
+            continue
+        for row_, wire, (received, answered) in zip(rows, seen, known):
+            if row_["last_byte_ns"] is None or not wire.answer:
+                continue
+            judge_one(own, row_, wire, received, answered)
+    return own
+
+
+def judge_one(own, row_, wire, received, answered):
+    submitted, last = row_["submitted_ns"], row_["last_byte_ns"]
+    own.shown.append(last - submitted)
+    own.captured.append(wire.answer - wire.request)
+    own.bounds.append(row_["submitted_within_ns"] + row_["picked_up_within_ns"])
+    own.send_brackets.append(row_["submitted_within_ns"])
+    own.late.append(wire.request - row_["intended_ns"])
+    own.sent_early += wire.request < submitted - CLOCKS_NS
+    own.sent_late += wire.request > submitted + row_["submitted_within_ns"] + CLOCKS_NS
+    own.taken_early += last < wire.answer - CLOCKS_NS
+    own.taken_late += last - row_["picked_up_within_ns"] > wire.answer + DELIVERY_NS + CLOCKS_NS
+    if received is not None:
+        own.under_server += last - submitted < answered - received or received < submitted or answered > last
+
+
+def within_interval(own):
+    """Shares of requests that are not shorter than the capture says, and not longer than that and their bound."""
+    both = list(zip(own.shown, own.captured, own.bounds))
+    not_under = sum(shown >= captured - CLOCKS_NS for shown, captured, _ in both) / len(both)
+    not_over = sum(shown <= captured + bound + DELIVERY_NS + CLOCKS_NS for shown, captured, bound in both) / len(both)
+    strictly = sum(shown <= captured + bound + CLOCKS_NS for shown, captured, bound in both) / len(both)
+    return not_under, not_over, strictly
+
+
+def requests(own, kernel, exact=True):
+    """Figures of a run, request by request."""
+    yield Figure("requests in trace, capture and server's log", str(len(own.shown)), "> 0, all ports agree" +
+                 "".join(f"; {odd}" for odd in own.odd[:2]), bool(own.shown) and not own.odd)
+    if not own.shown:
+        return
+    not_under, not_over, strictly = within_interval(own)
+    yield at_least_share("capture ≤ shown", not_under, 1.0)
+    yield at_least_share("shown ≥ the server's own, its times inside of ours", 1 - own.under_server / len(own.shown), 1.0)
+    yield at_least_share(f"shown ≤ capture + stated bound (+ {DELIVERY_NS // US} µs of the kernel's delivery)", not_over, SHARE_MIN)
+    yield Figure("… without that", f"{100 * strictly:.4g} %")
+    yield Figure("request on the wire before, after its bracket; answer taken before, after",
+                 f"{own.sent_early}, {own.sent_late}; {own.taken_early}, {own.taken_late} of {len(own.shown)}")
+    narrow = sum(width <= 20 * US for width in own.send_brackets) / len(own.send_brackets)
+    figure = at_least_share("brackets of sending ≤ 20 µs", narrow, SHARE_MIN)
+    yield figure if exact else Figure(figure.what, figure.shown)
+    yield Figure("stated bound: p50, p99", ", ".join(time_of(percentile(sorted(own.bounds), q)) for q in (0.5, 0.99)))
+
+
+def percentiles_agree(own, report, kernel):
+    """The percentiles that are printed beside those of the capture."""
+    truth = percentiles(own.captured)
+    printed = report["latency_ns"]
+    for name in ("p50", "p90", "p99", "p99_9"):
+        yield close(f"printed {name.replace('_', '.')} beside the capture's", printed[name], truth[name],
+                    5 * US if kernel else 20 * US, 0.0 if kernel else 0.03)
+
+
+def close(what, value, truth, absolute_ns, relative):
+    limit = max(absolute_ns, relative * truth, 0.001 * truth)
+    reach = f"within {absolute_ns / US:g} µs" + (f" or {100 * relative:g} %" if relative else "")
+    return Figure(f"{what}", f"{time_of(value)} beside {time_of(truth)} ({time_of(value - truth)})", reach,
+                  abs(value - truth) <= limit)
+
+
+@contextlib.contextmanager
+def watched(folder, *responder_words, shift=0):
+    """A responder that keeps its times and a capture on it."""
+    with Responder(*responder_words, log=os.path.join(folder, "server.csv")) as server, \
+            Capture(server.port, os.path.join(folder, "capture.csv"), shift=shift) as capture:
+        yield server, capture
+
+
+def measure(folder, responder_words, load_words, kernel=False, **how):
+    """One run of the generator against a server, and all that was seen of it."""
+    with watched(folder, *responder_words) as (server, capture):
+        stamps = ["--timestamps", "kernel" if kernel else "user", "--latency-from", "submitted"]
+        load = prony_load(folder, server.url, *load_words, *stamps, trace=True, **how)
+        counts = server.count()
+        own = judge(load.trace(), capture.exchanges(), server.rows())
+    if counts["requests"] != load.report["counts"]["sent"]:
+        own.odd.append(f"server received {counts['requests']}, sent {load.report['counts']['sent']}")
+    return own, load
+
+
+def is_kernel(load):
+    return Figure("receive times are from", load.report["timestamps"], "kernel", load.report["timestamps"] == "kernel")
+
+
+def closed(name, connections, delay_us, kernel):
+    @row(name, 5)
+    def run(folder):
+        own, load = measure(folder, ["--delay", delay_us], ["-c", connections, "-d", "2s"], kernel)
+        if kernel:
+            yield is_kernel(load)
+        yield from requests(own, kernel)
+        if own.shown:
+            yield from percentiles_agree(own, load.report, kernel)
+
+
+for connections, delay_us in ((1, 300), (100, 5_000)):
+    closed(f"latency/closed-{connections}", connections, delay_us, kernel=False)
+    closed(f"latency/closed-{connections}-kernel", connections, delay_us, kernel=True)
+
+OPEN_CONNECTIONS = 100
+# A server of this much work a request, one at a time, has a capacity that a generator is not the limit of.
+OPEN_SERVER = ["--serial", "--delay", 25]
+capacity_found = {}
+
+
+def capacity(folder):
+    """Requests a second of the open rows' server with as many connections, in a closed loop; measured once."""
+    if not capacity_found:
+        with Responder(*OPEN_SERVER) as server:
+            load = prony_load(folder, server.url, "-c", OPEN_CONNECTIONS, "-d", "1500ms")
+        capacity_found["rate"] = load.report["rate_per_s"]
+    return capacity_found["rate"]
+
+
+def open_loop(name, percent, kernel):
+    @row(name, 6)
+    def run(folder):
+        rate = capacity(folder) * percent / 100
+        seconds = 2 if percent < 80 else 1.5
+        words = ["-c", OPEN_CONNECTIONS, "-d", f"{round(seconds * 1000)}ms", "--rate", round(rate)]
+        own, load = measure(folder, OPEN_SERVER, words, kernel, may_fail=True)
+        yield Figure("rate", f"{load.report['rate_per_s']:.0f}/s of {capacity(folder):.0f}/s")
+        if kernel:
+            yield is_kernel(load)
+        yield from requests(own, kernel, exact=percent < 80)
+        if not own.shown:
+            return
+        if percent < 80:
+            yield from percentiles_agree(own, load.report, kernel)
+        else:
+            yield from at_most_or_true(own, load, kernel)
+
+
+def at_most_or_true(own, load, kernel):
+    """Where the generator may be the limit: with the kernel's stamps still within 3 %, otherwise called at most."""
+    truth, printed = percentiles(own.captured), load.report["latency_ns"]
+    for name in ("p50", "p99"):
+        if kernel:
+            yield close(f"printed {name} beside the capture's", printed[name], truth[name], 5 * US, 0.03)
+        else:
+            yield Figure(f"printed {name} beside the capture's", f"{time_of(printed[name])} beside {time_of(truth[name])}")
+    if not kernel:
+        # A label is asked for where it would make a difference to who reads the figures.
+        apart = any(abs(printed[name] - truth[name]) > max(20 * US, 0.03 * truth[name]) for name in ("p50", "p99"))
+        yield holds("apart by more than 20 µs and 3 %: then called at most", load.report["delay"]["at_most"] or not apart,
+                    f"{'apart' if apart else 'not apart'}, at_most = {load.report['delay']['at_most']}")
+
+
+for percent in (10, 50, 80):
+    open_loop(f"latency/open-{percent}", percent, kernel=False)
+    open_loop(f"latency/open-{percent}-kernel", percent, kernel=True)
+
+
+def disturbed(name, words, kernel, must_label, bursts=False):
+    """A generator that has too little of its processor."""
+    @row(name, 5)
+    def run(folder):
+        given = [word(folder) if callable(word) else word for word in words]
+        with contextlib.ExitStack() as stack:
+            how = {}
+            if bursts:
+                how["meanwhile"] = stopped_in_bursts(stop_s=0.01, go_s=0.09, bursts=12)
+            else:
+                stack.enter_context(busy_loop(CLIENT_CORE))
+            own, load = measure(folder, OPEN_SERVER if "--rate" in words else [], given, kernel, may_fail=True, **how)
+        if kernel:
+            yield is_kernel(load)
+        yield from requests(own, kernel, exact=False)
+        if own.shown:
+            yield from at_most_or_true(own, load, kernel)
+            if must_label and not kernel:
+                yield holds("called at most", load.report["delay"]["at_most"])
+
+
+ten_percent = ["-c", OPEN_CONNECTIONS, "-d", "2s", "--rate", lambda folder: round(capacity(folder) / 10)]
+for stamps, kernel in (("", False), ("-kernel", True)):
+    disturbed("latency/saturated" + stamps, ["-c", 100, "-d", "1500ms"], kernel, must_label=True)
+    disturbed("latency/slowed" + stamps, ten_percent, kernel, must_label=True)
+    disturbed("latency/stopped" + stamps, ten_percent, kernel, must_label=True, bursts=True)
+
+
+@row("latency/lateness", 20)
+def lateness(folder):
+    """Request on the wire less the time that it was intended for."""
+    for rate, spin in ((2_000, True), (20_000, True), (2_000, False), (20_000, False), (200_000, False)):
+        words = ["-c", OPEN_CONNECTIONS, "-d", "2s" if rate < 200_000 else "500ms", "--rate", rate, *(["--spin"] if spin else [])]
+        own, load = measure(folder, [], words, may_fail=True)
+        how = f"{rate}/s{' --spin' if spin else ''}: "
+        if not own.late:
+            yield Figure(how + "requests", "; ".join(own.odd[:2]) or "none", "> 0", False)
+            continue
+        seen = percentile(sorted(own.late), 0.99)
+        printed = load.report["delay"]["lateness_ns"]["p99"]
+        if spin:
+            yield at_most(how + "sent − intended, p99 by the capture, µs", seen / US, 50)
+        waited = (load.report["delay"].get("slot_wait_ns") or {}).get("count", 0)
+        figure = close(how + "lateness that is printed, p99, beside it", printed, seen, 20 * US, 0.03)
+        # Where arrivals waited for a slot, what the capture sees is both.
+        yield figure if waited * 100 < len(own.late) else Figure(figure.what, f"{figure.shown}; {waited} waited for a slot")
+
+
+@row("latency/arrivals", 25)
+def arrivals(folder):
+    """Intended times: those of a Poisson process are what they must be, those of threads are spread evenly."""
+    passed = 0
+    tried = 10
+    for seed in range(1, tried + 1):
+        gaps, rate = intended_gaps(folder, 50_000, "--arrival", "poisson", "--seed", seed, "-d", "1s")
+        distance, variation, correlation = poisson_statistics(gaps, rate)
+        # Each is rejected at 1 % where nothing is wrong in one of a hundred.
+        root = math.sqrt(len(gaps))
+        passed += distance < 1.63 / root and abs(variation - 1) < 2.576 / root and abs(correlation) < 2.576 / root
+    yield Figure(f"Poisson: Kolmogorov–Smirnov, variation and lag-1 correlation, {tried} seeds of 50,000, last: "
+                 f"D √n {distance * root:.3f}, variation {variation:.4f}, correlation {correlation:.4f}",
+                 f"{passed} of {tried} not rejected", f"≥ {tried - 1}", passed >= tried - 1)
+    gaps, rate = intended_gaps(folder, 10_000, "-d", "1s", threads=2)
+    worst = max(abs(gap - 1e9 / rate) for gap in gaps)
+    yield at_most("constant rate by two threads: gap less 1/rate, largest, µs", worst / US, 1)
+
+
+def intended_gaps(folder, rate, *words, threads=1):
+    """Gaps between intended times in ns, of all requests in the order of these."""
+    with Responder() as server:
+        load = prony_load(folder, server.url, "-c", 400, "--rate", rate, *words, trace=True, threads=threads, may_fail=True)
+    times = sorted(row_["intended_ns"] for rows in load.trace().values() for row_ in rows)
+    if load.report["arrivals"]["dropped"] or len(times) < 0.99 * load.report["arrivals"]["scheduled"]:
+        raise Broken(f"the trace has {len(times)} of {load.report['arrivals']}")
+    return [later - earlier for earlier, later in zip(times, times[1:])], rate
+
+
+def poisson_statistics(gaps, rate):
+    """Largest distance of the gaps' distribution from the exponential one; coefficient of variation; correlation of neighbours."""
+    count, mean_ns = len(gaps), 1e9 / rate
+    distance = 0.0
+    for index, gap in enumerate(sorted(gaps)):
+        expected = -math.expm1(-gap / mean_ns)
+        distance = max(distance, expected - index / count, (index + 1) / count - expected)
+    mean = sum(gaps) / count
+    variance = sum((gap - mean) ** 2 for gap in gaps) / count
+    covariance = sum((a - mean) * (b - mean) for a, b in zip(gaps, gaps[1:])) / (count - 1)
+    return distance, math.sqrt(variance) / mean, covariance / variance
+
+
+@row("latency/self", 6)
+def itself(folder):
+    """The instruments against each other: a client whose times are simple is found true, a lie of 100 µs is found."""
+    with watched(folder, "--delay", 300) as (server, capture):
+        trace_file = os.path.join(folder, "yardstick.csv")
+        words = [os.path.join(TOOLS, "yardstick"), "-d", 1000, "-c", 4, "-l", trace_file, "127.0.0.1", server.port]
+        ended = run_client(words)
+        if ended.status != 0:
+            raise Broken(ended.errors)
+        counts = server.count()
+        trace = Load(ended, None, trace_file).trace()
+        exchanges, served = capture.exchanges(), server.rows()
+    own = judge(trace, exchanges, served)
+    yield holds("server counts what the yardstick sent", counts["requests"] == json.loads(ended.out)["requests_with_probe"])
+    # The yardstick's brackets hold its reading of the clock, which is all that it can say.
+    yield from requests(own, kernel=False, exact=False)
+    for rows in trace.values():
+        for row_ in rows:
+            row_["last_byte_ns"] -= 100 * US
+    lied = judge(trace, exchanges, served)
+    yield at_most("100 µs taken off: part of capture ≤ shown that is left, %", 100 * within_interval(lied)[0], 5)

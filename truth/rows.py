@@ -1,0 +1,59 @@
+"""A row of the table: what was measured, beside what, and what it must reach."""
+
+import os
+import sys
+from dataclasses import dataclass
+
+# Name of a row → (what it does: yields figures, seconds that it takes).
+ROWS = {}
+
+
+@dataclass
+class Figure:
+    """One line of the table. `reached` is None where it is only reported."""
+    what: str
+    shown: str
+    reach: str = "reported"
+    reached: bool | None = None
+
+
+def row(name, seconds):
+    """Makes a function that yields figures a row with this name."""
+    def known(function):
+        ROWS[name] = (function, seconds)
+        return function
+    return known
+
+
+def at_most(what, value, limit, unit="", digits=4):
+    return Figure(what, f"{value:.{digits}g}{unit}", f"≤ {limit:g}{unit}", value <= limit)
+
+
+def at_least_share(what, share, limit):
+    return Figure(what, f"{100 * share:.6g} %", f"≥ {100 * limit:g} %", share >= limit)
+
+
+def is_equal(what, beside, value, truth):
+    return Figure(what, str(value), f"= {truth} ({beside})", value == truth)
+
+
+def holds(what, value, shown=None):
+    return Figure(what, shown or ("yes" if value else "no"), "yes", bool(value))
+
+
+def show(figure):
+    mark = {True: "reached", False: "NOT REACHED", None: ""}[figure.reached]
+    print(f"| {figure.what} | {figure.shown} | {figure.reach} | {mark} |", flush=True)
+
+
+def skipped(name, why):
+    """Says that a row cannot run here, to the reader and to who lists such things."""
+    print(f"| {name} | skipped: {why} | | |", flush=True)
+    file = os.environ.get("PRONY_SKIPPED")
+    if file:
+        with open(file, "a") as listed:
+            print(f"truth {name}: {why}", file=listed)
+    if os.environ.get("PRONY_SKIP_NOTHING"):
+        print(f"truth: {name} was skipped, and nothing may be", file=sys.stderr)
+        return False
+    return True

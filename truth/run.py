@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Runs rows and prints the table. Called by .ci/truth, which says how."""
+
+import os
+import platform
+import sys
+import time
+
+sys.dont_write_bytecode = True  # a measurement leaves nothing in the tree
+import accounting  # noqa: E402, F401
+import arithmetic  # noqa: E402, F401
+import instruments  # noqa: E402
+import latency  # noqa: E402, F401
+import rows  # noqa: E402
+import speed  # noqa: E402, F401
+
+
+def steal_ticks():
+    """Time that the hypervisor gave to others, all processors, in ticks."""
+    with open("/proc/stat") as stat:
+        return int(stat.readline().split()[8])
+
+
+def chosen(words):
+    names = [name for name in rows.ROWS if not words or any(name.startswith(word) for word in words)]
+    for word in words:
+        if not any(name.startswith(word) for name in rows.ROWS):
+            sys.exit(f"truth: no row begins with {word}; there are: {' '.join(rows.ROWS)}")
+    return names
+
+
+def run(name):
+    """Runs a row; returns whether nothing that it must reach was missed."""
+    function, _ = rows.ROWS[name]
+    good = True
+    try:
+        with instruments.folder() as folder:
+            for figure in function(folder):
+                figure.what = f"{name}: {figure.what}"
+                rows.show(figure)
+                good &= figure.reached is not False
+    except instruments.Skipped as why:
+        good = rows.skipped(name, why)
+    except instruments.Broken as why:
+        rows.show(rows.Figure(name, str(why).replace("\n", " "), "runs", False))
+        good = False
+    return good
+
+
+def main(words):
+    if words == ["--list"]:
+        print("\n".join(f"{name:24} {seconds:4} s" for name, (_, seconds) in rows.ROWS.items()))
+        return 0
+    names = chosen(words)
+    if instruments.has_network_of_its_own():
+        instruments.raise_limits()
+    # What reads and judges is on the server's side, where it is idle while a row runs.
+    os.sched_setaffinity(0, {instruments.SERVER_CORE})
+    print(f"{instruments.PRONY} on Linux {platform.release()}, {os.cpu_count()} processors; load average before "
+          f"{os.getloadavg()[0]:.2f}\n\n| what | figure | reach | |\n|---|---|---|---|", flush=True)
+    began, stolen = time.monotonic(), steal_ticks()
+    missed = [name for name in names if not run(name)]
+    print(f"\n{len(names)} rows in {time.monotonic() - began:.0f} s, {steal_ticks() - stolen} ticks of steal; load average "
+          f"after {os.getloadavg()[0]:.2f}; {len(missed)} not reached: {' '.join(missed) or 'none'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
