@@ -1,9 +1,9 @@
 """Servers that are frozen at known times: what each request's latency must then be is arithmetic."""
 
 import heapq
-import os
+from dataclasses import dataclass
 
-from instruments import QUANTILES, Responder, percentile, prony_load, time_of
+from instruments import QUANTILES, Responder, percentile, prony_load, time_of, watched
 from rows import Figure, holds, is_equal, row
 
 MS = 1_000_000
@@ -64,14 +64,35 @@ def turn_time(served, freezes):
     return percentile(sorted(found), 0.5) if found else 0
 
 
-def compared(report, truth, names, freezes_begun):
+@dataclass
+class Aside:
+    """What is not in the plan of a run and was seen by the capture: nothing of it is a figure of the generator."""
+    # Median of what passes on the wire besides the server's own time, its waking among it.
+    way_ns: int
+    # Requests that took 1 ms longer than planned outside of freezes, because the machine was busy with something else.
+    slow: int
+
+
+def seen_aside(exchanges, served, freezes):
+    began = min(rows[0][0] for rows in served.values())
+    ways, slow = [], 0
+    for port, seen in exchanges.items():
+        for wire, (received, answered) in zip(seen, served[port]):
+            ways.append(wire.answer - wire.request - (answered - received))
+            outside = all(freezes.thawed(time - began) == time - began for time in (wire.request, wire.answer, received))
+            slow += outside and wire.answer - wire.request > (ANSWER_MS + 1) * MS
+    return Aside(percentile(sorted(ways), 0.5), slow)
+
+
+def compared(report, truth, names, freezes_begun, aside):
     """Each percentile beside that of the arithmetic. Where a freeze begins or ends within microseconds of an arrival, that
-    one may lie on either side: two places at most for each freeze, which matters where latencies jump there."""
-    ordered = sorted(truth)
+    one may lie on either side: two places at most for each freeze, which matters where latencies jump there, as do those
+    that were slow for another reason."""
+    ordered = sorted(latency + aside.way_ns for latency in truth)
     edges = 2 * freezes_begun / len(ordered)
     for name in names:
         quantile = QUANTILES.get(name, 1.0)
-        low, high = (percentile(ordered, min(1.0, quantile + edge)) for edge in (-edges, edges))
+        low, high = percentile(ordered, quantile - edges), percentile(ordered, min(1.0, quantile + edges + aside.slow / len(ordered)))
         if name == "max":
             low = high
         value = report["latency_ns"][name]
@@ -82,17 +103,21 @@ def compared(report, truth, names, freezes_begun):
 
 def run(folder, rate, seconds, slots, freezes, names, backlog=False):
     """A constant rate into a server that freezes; what is printed beside what must be."""
-    # The server asks for requests again and again, because its waking is no part of the arithmetic.
-    with Responder("--delay", 1000 * ANSWER_MS, "--busy", *freezes.words(), log=os.path.join(folder, "server.csv")) as server:
-        load = prony_load(folder, server.url, "-c", slots, "-d", f"{seconds}s", "--rate", rate, "--timeout", "20s", may_fail=True)
+    with watched(folder, "--delay", 1000 * ANSWER_MS, *freezes.words(), real_time=True) as (server, capture):
+        load = prony_load(folder, server.url, "-c", slots, "-d", f"{seconds}s", "--rate", rate, "--timeout", "20s",
+                          may_fail=True, real_time=True)
         counts = server.count()
-        turn_ns = turn_time(server.rows(), freezes) if backlog else 0
+        exchanges, served = capture.exchanges(), server.rows()
+    aside = seen_aside(exchanges, served, freezes)
+    turn_ns = turn_time(served, freezes) if backlog else 0
     truth = latencies(rate, seconds * 1_000_000_000, slots, freezes, turn_ns)
+    yield Figure("the way there and back, by the capture; slow for another reason", f"{time_of(aside.way_ns)}; {aside.slow}",
+                 "part of the arithmetic")
     if backlog:
         yield Figure("answer to next request on a slot, by the server", time_of(turn_ns), "part of the arithmetic")
     yield is_equal("requests whose latency counts", "rate × window", load.report["latency_ns"]["count"], len(truth))
     yield is_equal("sent", "the server's count", load.report["counts"]["sent"], counts["requests"])
-    yield from compared(load.report, truth, names, freezes.begun(seconds * 1_000_000_000))
+    yield from compared(load.report, truth, names, freezes.begun(seconds * 1_000_000_000), aside)
 
 
 ALL = [*QUANTILES, "max"]

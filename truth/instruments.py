@@ -20,8 +20,10 @@ TOOLS = os.environ.get("TRUTH_TOOLS", "target/truth")
 PRONY = os.environ.get("PRONY", "target/release/prony")
 # Each side has a processor of its own; what watches shares that of the server, and sleeps meanwhile.
 SERVER_CORE, CLIENT_CORE = 0, min(1, os.cpu_count() - 1)
-# What else runs on the machine is to take as little from either side as can be had.
+# What else runs on the machine is to take as little from either side as can be had: nothing at all where both sleep most
+# of the time and may be in real time; a real-time program that never sleeps is stopped by the kernel now and then.
 NICE = -20
+REAL_TIME = 1
 ENDS_WITHIN_S = 90
 
 
@@ -33,11 +35,14 @@ class Broken(Exception):
     """What ran did not do what it must do for the row to say anything."""
 
 
-def placed(core):
-    """What a child does before it is the program: goes to its processor, and before others there."""
+def placed(core, real_time=False):
+    """What a child does before it is the program: goes to its processor, and before others there, where that is allowed."""
     def place():
         os.sched_setaffinity(0, {core})
         os.setsid()
+        if real_time:
+            with contextlib.suppress(OSError):
+                os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME))
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
             # Where sessions share the processors out among them, it is the session's own that counts.
@@ -66,9 +71,9 @@ def has_network_of_its_own():
 class Instrument:
     """A program of this folder that says when it is ready and is asked for what it knows by its standard input."""
 
-    def __init__(self, name, *words, core=SERVER_CORE):
+    def __init__(self, name, *words, real_time=False):
         self.name = name
-        self.process = subprocess.Popen([os.path.join(TOOLS, name), *map(str, words)], preexec_fn=placed(core),
+        self.process = subprocess.Popen([os.path.join(TOOLS, name), *map(str, words)], preexec_fn=placed(SERVER_CORE, real_time),
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = self.process.stdout.readline().split()
         if not self.ready:
@@ -96,9 +101,9 @@ class Instrument:
 class Responder(Instrument):
     """responder.c; with `log`, `rows()` are its times by the client's port."""
 
-    def __init__(self, *words, log=None):
+    def __init__(self, *words, log=None, real_time=False):
         self.log = log
-        super().__init__("responder", *words, *(["--log", log] if log else []))
+        super().__init__("responder", *words, *(["--log", log] if log else []), real_time=real_time)
         self.port = int(self.ready[1])
         self.url = f"http://127.0.0.1:{self.port}/hello"
 
@@ -185,11 +190,12 @@ class Ended:
     memory_peak: int
 
 
-def run_client(words, core=CLIENT_CORE, within_s=ENDS_WITHIN_S, meanwhile=None, watch_memory=False):
+def run_client(words, within_s=ENDS_WITHIN_S, meanwhile=None, watch_memory=False, real_time=False):
     """Runs a program to its end. CPU is what the kernel accounts to the finished process (wait4). Its peak memory is
     watched, because that of wait4 begins with this program's own. `meanwhile` is called with its process id."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen([str(word) for word in words], preexec_fn=placed(core), stdout=out, stderr=errors)
+        process = subprocess.Popen([str(word) for word in words], preexec_fn=placed(CLIENT_CORE, real_time), stdout=out,
+                                   stderr=errors)
         overdue = threading.Timer(within_s, process.kill)
         overdue.start()
         memory_peak = 0
@@ -200,6 +206,10 @@ def run_client(words, core=CLIENT_CORE, within_s=ENDS_WITHIN_S, meanwhile=None, 
                 memory_peak = max(memory_peak, now)
                 time.sleep(0.02)
             _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         finally:
             overdue.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -247,6 +257,14 @@ def prony_load(folder, url, *words, trace=False, threads=1, may_fail=False, **ho
         raise Broken(f"{' '.join(map(str, given))} ended with {ended.status}: {ended.errors.strip()} {ended.out.strip()}")
     with open(report_file) as report:
         return Load(ended, json.load(report), trace_file if trace else None)
+
+
+@contextlib.contextmanager
+def watched(folder, *responder_words, real_time=False):
+    """A responder that keeps its times and a capture on it."""
+    with Responder(*responder_words, log=os.path.join(folder, "server.csv"), real_time=real_time) as server, \
+            Capture(server.port, os.path.join(folder, "capture.csv")) as capture:
+        yield server, capture
 
 
 @contextlib.contextmanager

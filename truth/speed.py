@@ -55,11 +55,26 @@ def wrk(connections, *words):
     return ["wrk", "-t1", f"-c{connections}", f"-d{TURN}", *words]
 
 
-@row("speed/yardstick", 25)
+def start_cost(words):
+    """Median CPU of a run of one request, in ns."""
+    return statistics.median(run_client(words).cpu_ns for _ in range(9))
+
+
+@row("speed/yardstick", 28)
 def one_connection(_):
+    def without(start_ns, turn):
+        def less(server):
+            before = server.count()["requests"]
+            _, ended = turn(server)
+            return (ended.cpu_ns - start_ns) / (server.count()["requests"] - before), ended
+        return less
+
     with Responder("--busy") as server:
-        yardstick = [os.path.join(TOOLS, "yardstick"), "-d", 1000]
-        pairs = turns(server, cpu_of(prony(1)), cpu_of(yardstick, url=["127.0.0.1", server.port]))
+        yardstick, address = [os.path.join(TOOLS, "yardstick"), "-d", 1000], ["127.0.0.1", server.port]
+        own_start = start_cost([PRONY, "load", "-t", 1, "-c", 1, "-n", 1, server.url])
+        start = start_cost([*yardstick, "-n", 1, *address])
+        pairs = turns(server, without(own_start, cpu_of(prony(1))), without(start, cpu_of(yardstick, url=address)))
+    yield Figure("CPU of a run of one request, ours and the yardstick's", f"{time_of(own_start)}, {time_of(start)}", "taken off")
     yield beside(pairs, ("one connection", "a client that parses nothing"), 1.06)
 
 
@@ -132,11 +147,3 @@ def spinning(folder):
             figure = beside(turns(server, ours, theirs, PAIRS if words else 3), ("one connection, spinning,", "wrk"), 0.4)
         figure.what = figure.what.replace("CPU a request", "p50" + (", of a server that spins, too" if words else ", of one that sleeps"))
         yield figure if words else Figure(figure.what, figure.shown)
-
-
-@row("speed/startup", 2)
-def startup(_):
-    """What is in each turn besides its requests."""
-    with Responder() as server:
-        costs = sorted(run_client([PRONY, "load", "-t", 1, "-c", 1, "-n", 1, server.url]).cpu_ns for _ in range(5))
-    yield Figure("CPU of a run of one request", time_of(costs[2]), "part of each turn")
