@@ -52,7 +52,8 @@ pub struct Config {
     /// something (io_uring).
     pub spin: bool,
     /// Have the kernel end waits for timers on time. By default it may end them some 50 µs
-    /// late, to serve several wake-ups at once. Holds for the loop's thread, while it runs.
+    /// late, to serve several wake-ups at once, and on epoll up to a millisecond. Holds for
+    /// the loop's thread, while it runs. A thread must still be woken, which takes its time.
     pub precise_timers: bool,
 }
 

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
@@ -275,9 +275,23 @@ impl Epoll {
         };
         self.enters += 1;
         self.events.clear();
-        let events = rustix::buffer::spare_capacity(&mut self.events);
-        let result = match epoll::wait(&self.epoll, events, timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+        let result = match timeout {
+            // Only that call has a time-out in nanoseconds.
+            Some(timeout) if self.precise_timers && timeout != zero => {
+                wait_precisely(&self.epoll, &mut self.events, timeout)
+            }
+            _ => {
+                let events = rustix::buffer::spare_capacity(&mut self.events);
+                epoll::wait(&self.epoll, events, timeout.as_ref()).map(drop)
+            }
+        };
+        if matches!(result, Err(Errno::NOSYS | Errno::PERM)) {
+            // Linux before 5.11, or a sandbox: to the millisecond from the next turn on.
+            self.precise_timers = false;
+            return Ok(());
+        }
+        let result = match result {
+            Ok(()) | Err(Errno::INTR) => Ok(()),
             Err(errno) => Err(errno.into()),
         };
         let after = clock::monotonic();
@@ -288,7 +302,7 @@ impl Epoll {
             slept: may_sleep && has_slept(after.since(before), self.events.len()),
             kernel: None,
         };
-        self.is_behind = self.events.len() == EVENTS_MAX;
+        self.is_behind = self.events.len() >= EVENTS_MAX;
         result
     }
 
@@ -468,6 +482,38 @@ impl Epoll {
             }
         }
     }
+}
+
+/// Waits to the nanosecond, and puts what is ready into `events`, which is empty.
+fn wait_precisely(
+    epoll: &OwnedFd,
+    events: &mut Vec<epoll::Event>,
+    timeout: Timespec,
+) -> Result<(), Errno> {
+    let time = libc::timespec {
+        tv_sec: timeout.tv_sec,
+        tv_nsec: timeout.tv_nsec,
+    };
+    // SAFETY: the kernel writes at most so many events, which fit the room behind `events`
+    // and are laid out as these, and reads one time, which lives across the call.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            events.capacity() as libc::c_int,
+            &raw const time,
+            std::ptr::null::<libc::sigset_t>(),
+            0,
+        )
+    };
+    let Ok(count) = usize::try_from(count) else {
+        let error = io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    };
+    // SAFETY: the kernel has written so many, not more than fit.
+    unsafe { events.set_len(count) };
+    Ok(())
 }
 
 /// Whether a call of this length that brought so many events was asleep in between.
