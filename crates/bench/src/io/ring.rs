@@ -8,7 +8,7 @@ use std::panic::resume_unwind;
 use std::pin::pin;
 use std::rc::Rc;
 
-use prony_base::{Nanos, clock};
+use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, LoopStats, Outcome, Stream, Task};
 
 use super::transfer::Transfer;
@@ -157,7 +157,14 @@ async fn receive(
             }
             None => {
                 let bytes = stream.recv().await?;
-                shared.transfers.borrow_mut()[number].received(&bytes);
+                let transfer = &mut shared.transfers.borrow_mut()[number];
+                // As the other strategies, which read the clock when the send has returned.
+                if transfer.marks.first == Instant::ZERO
+                    && let Some(submitted) = stream.submitted()
+                {
+                    transfer.asked_at(submitted.to);
+                }
+                transfer.received_at(&bytes, bytes.arrival().reaped);
             }
         }
     }

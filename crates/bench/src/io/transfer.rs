@@ -128,6 +128,11 @@ impl Transfer {
         self.state = State::Receiving;
     }
 
+    /// It is known only now when the request was sent.
+    pub fn asked_at(&mut self, at: Instant) {
+        self.marks.asked = at;
+    }
+
     /// Goes on where the socket is writable: sees whether it is connected, and sends.
     pub fn write(&mut self, fd: BorrowedFd<'_>, request: &[u8]) {
         if let State::Connecting = self.state {
@@ -152,7 +157,13 @@ impl Transfer {
     /// Bytes were received, none at the end of the stream.
     #[inline]
     pub fn received(&mut self, bytes: &[u8]) {
-        self.note();
+        self.received_at(bytes, clock::monotonic());
+    }
+
+    /// Bytes were received at that time, none at the end of the stream.
+    #[inline]
+    pub fn received_at(&mut self, bytes: &[u8], at: Instant) {
+        self.note(at);
         let whole = if bytes.is_empty() {
             self.answer.end().map(|()| true)
         } else {
@@ -163,7 +174,7 @@ impl Transfer {
 
     /// Bytes were received into several buffers, `count` of them in all.
     pub fn received_vectored(&mut self, buffers: std::slice::Chunks<'_, u8>, count: usize) {
-        self.note();
+        self.note(clock::monotonic());
         if count == 0 || self.answer.body_left().is_some() {
             let whole = self.counted(count as u64);
             return self.settle(whole);
@@ -182,7 +193,7 @@ impl Transfer {
 
     /// So many bytes of the body were thrown away in the kernel, none at the end of the stream.
     pub fn discarded(&mut self, count: u64) {
-        self.note();
+        self.note(clock::monotonic());
         self.discarded_bytes += count;
         let whole = self.counted(count);
         self.settle(whole);
@@ -197,8 +208,7 @@ impl Transfer {
     }
 
     #[inline]
-    fn note(&mut self) {
-        let now = clock::monotonic();
+    fn note(&mut self, now: Instant) {
         if self.marks.first == Instant::ZERO {
             self.marks.first = now;
         } else {
