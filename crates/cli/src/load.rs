@@ -67,7 +67,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     if !to_stdout {
         write!(streams.out, "{}", summary::text(&outcome, words.latency))?;
     }
-    Ok(ending::of(&outcome))
+    Ok(ending::of(&outcome, words.allow_failures))
 }
 
 /// Threads without a processor each are taken as they are, and said.

@@ -22,7 +22,7 @@ use prony_lab::experiment::{BLOCKS, DURATION};
 #[derive(Debug, Parser)]
 #[command(name = "prony", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done and valid; 1 a check failed, or the machine could not do it (a full disk); \
+    after_help = "Exit codes: 0 done and valid; 1 a check or a request failed, or the machine could not do it (a full disk); \
 2 wrong usage or a bad file; 3 a measurement that the answer rests on is invalid; 130 interrupted."
 )]
 pub struct Words {

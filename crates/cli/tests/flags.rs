@@ -364,6 +364,46 @@ fn load_starts_requests_by_a_schedule() {
 }
 
 #[test]
+fn each_rate_of_an_experiment_is_a_cell() {
+    let folder = common::folder("flags-rates");
+    let toml = TINY
+        .replace("PRONY", PRONY)
+        .replace(
+            "connections = [1]",
+            "connections = [4]\narrival = { rate = [100, \"0.3k\"] }",
+        )
+        .replace("duration = \"100ms\"", "duration = \"500ms\"");
+    fs::write(folder.join("rates.toml"), toml).expect("an experiment");
+    let summary = json(&rendered(
+        &folder,
+        &["run", "rates.toml", "--json", "--out", "out"],
+    ));
+    let cells = summary["cells"].as_array().expect("cells");
+    let ids: Vec<&str> = cells
+        .iter()
+        .filter_map(|cell| cell["cell"].as_str())
+        .collect();
+    assert_eq!(
+        ids,
+        ["serve hello c=4 rate=100", "serve hello c=4 rate=300"]
+    );
+    for (cell, rate) in cells.iter().zip([100.0, 300.0]) {
+        assert_eq!(cell["asked_per_s"], rate);
+        // The schedule is drawn beforehand, so that a busy machine does not change it.
+        assert_eq!(cell["open"]["drawn_per_s"]["median"], rate, "{cell}");
+        assert!(cell["ratio"].is_null());
+    }
+    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
+    assert!(
+        document.contains("## hello, 4 connections at 300 requests/s"),
+        "{document}"
+    );
+    assert!(document.contains(" drawn/s "), "{document}");
+    let trials = fs::read_to_string(folder.join("out/trials.jsonl")).expect("trials");
+    assert!(trials.contains(r#""latency_from":"intended""#), "{trials}");
+}
+
+#[test]
 fn words_that_ask_for_two_loops_at_once_are_refused() {
     let folder = common::folder("flags-two");
     for (words, why) in [

@@ -100,6 +100,9 @@ pub struct LoadWords {
     /// Write the times of each answered request as CSV, of the first 1000000
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// End with 0 although requests failed, if any was answered: for who reads the report
+    #[arg(long)]
+    pub allow_failures: bool,
     /// Drive a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,

@@ -83,12 +83,12 @@ pub mod limits {
     pub const RATE_OFF: f64 = 0.02;
     /// P019: what rounding of printed figures explains.
     pub const ROUNDED: f64 = 1.02;
+    /// P022: how far the number of latencies may be off that of answers.
+    pub const LATENCY_OFF: f64 = 0.01;
     /// P028: a freeze is this many times the median latency.
     pub const FROZEN_LATENCIES: f64 = 3.0;
     /// P028: or, where the median itself is of frozen requests, this part of the window.
     pub const FROZEN_SHARE: f64 = 0.30;
-    /// P022: how far the number of latencies may be off that of answers.
-    pub const LATENCY_OFF: f64 = 0.01;
 }
 
 /// A rule.
