@@ -82,6 +82,8 @@ pub struct Added {
     is_by_kernel: bool,
     /// Part of the shown latency that is lateness.
     late_in_latency: Time,
+    /// Part of the median latency that is the generator's, at most, by medians.
+    usual: Share,
     /// Due, or a slot idle, to handed to the kernel.
     pub lateness: Time,
     /// Taken to recorded.
@@ -89,19 +91,21 @@ pub struct Added {
 }
 
 impl Added {
-    /// Part of the shown latency that is the generator's, at most.
+    /// Part of the shown latency that is lateness.
+    pub fn late_share(&self) -> Share {
+        of(self.late_in_latency.0, self.latency.0)
+    }
+
+    /// Part of the shown latency that is the generator's, at most: by the means and by the medians, whichever is less,
+    /// so that neither some stalls nor a usual moment alone make it large.
     pub fn of_latency(&self) -> Share {
         let pick_up = if self.is_by_kernel {
             0.0
         } else {
             self.pick_up.0
         };
-        let own = pick_up + self.late_in_latency.0;
-        Share(if self.latency.0 > 0.0 {
-            own / self.latency.0
-        } else {
-            0.0
-        })
+        let by_means = of(pick_up + self.late_in_latency.0, self.latency.0);
+        Share(by_means.0.min(self.usual.0))
     }
 
     /// From the end of a latency to the next request's being handed over.
@@ -131,6 +135,10 @@ impl Added {
     }
 }
 
+fn of(part: f64, whole: f64) -> Share {
+    Share(if whole > 0.0 { part / whole } else { 0.0 })
+}
+
 /// What the generator added to the requests of a run; `None` where it did not say, or nothing was answered.
 pub fn added(load: &LoadReport) -> Option<Added> {
     let delay = load.delay?;
@@ -152,11 +160,27 @@ pub fn added(load: &LoadReport) -> Option<Added> {
         true => lateness.0 + each(&delay.slot_wait_ns).0,
         false => 0.0,
     };
+    let median = |of: &LatencyNs| match finite(of) * 2.0 >= answered {
+        true => of.p50 as f64,
+        // The usual request has none of it.
+        false => 0.0,
+    };
+    let is_by_kernel = load.timestamps == Timestamps::Kernel;
+    let late = if intended {
+        median(&delay.lateness_ns)
+    } else {
+        0.0
+    };
+    let usual = match is_by_kernel {
+        true => late,
+        false => late + median(&delay.pick_up_ns),
+    };
     Some(Added {
+        usual: of(usual, load.latency_ns.p50 as f64),
         latency: Time(latency),
         from_submitted: Time((latency - before).max(0.0)),
         pick_up: each(&delay.pick_up_ns),
-        is_by_kernel: load.timestamps == Timestamps::Kernel,
+        is_by_kernel,
         late_in_latency: if intended { lateness } else { Time(0.0) },
         lateness,
         handling: own(&delay.handling_ns),

@@ -27,6 +27,8 @@ pub mod limits {
     pub const SATURATED_OWN_SHARE: f64 = 0.5;
     /// P001: part of the latencies, or of the connections' time, that is the generator's own from which it shows.
     pub const GENERATOR_SHARE: f64 = 0.20;
+    /// P001: the same of what is only known to be at most so much.
+    pub const GENERATOR_BOUND_SHARE: f64 = 0.50;
     /// P003: closings an answer from which keep-alive is not honoured.
     pub const CLOSED_SHARE: f64 = 0.01;
     /// P003: closings an answer from which keep-alive is limited.

@@ -36,7 +36,7 @@ const SHORT: (&str, &str) = (
 );
 
 /// P001: the generator did not keep up with a schedule (invalid); in a closed loop, its core or thread was busy for 95 % of the window and no core or
-/// thread of the subject was; or what it added is a fifth of the latencies, or of the connections' time. A core counts only where the generator's own threads used half
+/// thread of the subject was; or what it added is a large part of the latencies, or of the connections' time. A core counts only where the generator's own threads used half
 /// of the window: what else keeps it busy says nothing about the generator (that is P009's).
 pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P001, case.measured(), |trial| {
@@ -99,14 +99,15 @@ fn own_delay(load: &LoadReport) -> Option<Seen> {
             number("handling", added.handling),
         ]
     };
-    if added.of_latency().0 >= limits::GENERATOR_SHARE {
+    let (late, all) = (added.late_share().0, added.of_latency().0);
+    if late >= limits::GENERATOR_SHARE || all >= limits::GENERATOR_BOUND_SHARE {
         let share = Evidence::number(
             "generator's part of the latencies, at most",
-            added.of_latency().0,
+            late.max(all),
             Unit::Share,
         );
         let evidence = std::iter::once(share).chain(evidence()).collect();
-        return Some(Seen::suspect(added.of_latency().0, OWN_LATENCY, evidence));
+        return Some(Seen::suspect(late.max(all), OWN_LATENCY, evidence));
     }
     let of_time = added
         .of_time(load)

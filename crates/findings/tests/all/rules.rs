@@ -653,6 +653,7 @@ fn the_pages_name_the_thresholds_that_the_rules_use() {
         (Code::P001, percent(limits::SATURATED_SHARE)),
         (Code::P001, percent(limits::SATURATED_OWN_SHARE)),
         (Code::P001, percent(limits::GENERATOR_SHARE)),
+        (Code::P001, percent(limits::GENERATOR_BOUND_SHARE)),
         (Code::P028, percent(limits::FROZEN_SHARE)),
         (Code::P003, percent(limits::CLOSED_SHARE)),
         (Code::P005, percent(limits::IN_FLIGHT_SHARE)),
