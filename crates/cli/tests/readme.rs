@@ -267,7 +267,13 @@ fn its_commands_run() {
 }
 
 /// Programs in blocks of `docs` that are not `prony`, with what runs them.
-const OTHERS: [(&str, &str); 2] = [
+const OTHERS: [(&str, &str); 5] = [
+    (
+        "gcc",
+        "builds truth/responder.c, which the truth's own tests do",
+    ),
+    ("./responder", "its own head says what it takes"),
+    ("wrk", "shown beside prony load"),
     ("pip", "python/test installs the wheel"),
     ("prony-wsgi", "python/tests drives its command line"),
 ];

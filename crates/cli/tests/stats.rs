@@ -84,7 +84,7 @@ fn a_bad_log_is_named_with_its_line() {
 fn what_load_writes_by_second_is_what_stats_reads() {
     let folder = folder("stats-load");
     let (_server, port) = serve(&[]);
-    let url = format!("http://127.0.0.1:{port}/");
+    let url = format!("http://127.0.0.1:{port}/hello");
     let (log, report) = (folder.join("s.log"), folder.join("r.json"));
     let (log, report) = (
         log.to_str().expect("a name"),
