@@ -18,9 +18,9 @@ const PIECE_SENDS_MAX: usize = 8;
 /// How long the brackets of timed sends are to be at most, as a rule: pieces are as large as
 /// the machine allows within that. Each call more costs; a quarter is left for what varies.
 const WIDTH_AIM: Nanos = Nanos::from_micros(15);
-/// Of a piece that took much longer than others so much counts at most: something else had
-/// the processor.
-const OUTLIER: u64 = 2;
+/// By what part of it the estimate of what a send takes follows each measurement, up or down:
+/// so it is the median, whatever else may have had the processor now and then.
+const STEP: u64 = 32;
 /// Calls that hand over a piece and wait, until one is made without waiting, to be measured.
 const JOINED_MAX: u32 = 15;
 
@@ -43,7 +43,7 @@ pub(super) struct Piece {
     at: Bracket,
     /// What the last call took that handed over sends and did not wait, and their number.
     measured: Option<(Nanos, usize)>,
-    /// What a send takes, as a rule.
+    /// What a send takes, as a rule; more than nothing.
     one_takes: Nanos,
     /// Calls since then that did wait.
     joined: u32,
@@ -69,7 +69,7 @@ impl Piece {
 
     /// Whether there are as many as should share a bracket.
     pub fn is_full(&self) -> bool {
-        let fit = WIDTH_AIM.0 / self.one_takes.0.max(1);
+        let fit = WIDTH_AIM.0 / self.one_takes.0;
         self.sends.len() as u64 >= fit.clamp(1, PIECE_SENDS_MAX as u64)
     }
 
@@ -107,8 +107,11 @@ impl Piece {
             self.measured = Some((took, count.max(1)));
             self.joined = 0;
             let usual = self.one_takes.0;
-            let one = (took.0 / count.max(1) as u64).min(usual * OUTLIER);
-            self.one_takes = Nanos((usual * 15 + one).div_ceil(16));
+            let step = (usual / STEP).max(1);
+            self.one_takes = Nanos(match took.0 / count.max(1) as u64 > usual {
+                true => usual + step,
+                false => (usual - step).max(1),
+            });
         }
         self.at = Bracket { from, to };
     }
@@ -187,7 +190,7 @@ mod tests {
 
     /// How many fit after calls that took so long for each send.
     fn fitting(piece: &mut Piece, one: u64) -> usize {
-        for _ in 0..100 {
+        for _ in 0..400 {
             piece_of(1, piece);
             piece.handed_over(Instant(0), Instant(one), false);
             assert_eq!(piece.settle().count(), 1);
