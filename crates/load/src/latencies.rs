@@ -10,27 +10,25 @@ const DIGITS: u8 = 3;
 /// Largest latency that is told apart; a longer one counts as this.
 const LATENCY_MAX: Nanos = Nanos::from_secs(3_600);
 
-/// Latencies, counted. Recording one allocates nothing and takes a few nanoseconds.
-#[derive(Clone, Debug)]
+/// Latencies, counted. The first one takes a quarter of a megabyte; recording another allocates nothing and takes a
+/// few nanoseconds.
+#[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    finite: Hdr<u64>,
+    finite: Option<Hdr<u64>>,
     infinite: u64,
 }
 
-impl Default for Latencies {
-    fn default() -> Latencies {
-        Latencies {
-            finite: Hdr::new_with_bounds(1, LATENCY_MAX.0, DIGITS)
-                .expect("the bounds are constants that the library accepts"),
-            infinite: 0,
-        }
-    }
+fn empty() -> Hdr<u64> {
+    Hdr::new_with_bounds(1, LATENCY_MAX.0, DIGITS)
+        .expect("the bounds are constants that the library accepts")
 }
 
 impl Latencies {
     /// Counts one; zero counts as a nanosecond.
+    #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        self.finite.saturating_record(latency.0.max(1));
+        let finite = self.finite.get_or_insert_with(empty);
+        finite.saturating_record(latency.0.max(1));
     }
 
     /// Counts one that never ended.
@@ -40,91 +38,80 @@ impl Latencies {
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.finite.is_empty() && self.infinite == 0
+        self.finite.is_none() && self.infinite == 0
     }
 
     /// Adds those of `other`.
     pub fn add(&mut self, other: &Latencies) {
-        self.finite
-            .add(&other.finite)
-            .expect("all histograms have the same bounds");
+        if let Some(theirs) = &other.finite {
+            let mine = self.finite.get_or_insert_with(empty);
+            mine.add(theirs)
+                .expect("all histograms have the same bounds");
+        }
         self.infinite += other.infinite;
     }
 
     /// Median of those that ended; zero where none did.
     pub fn median(&self) -> Nanos {
-        Nanos(self.finite.value_at_quantile(0.5))
+        let finite = self.finite.as_ref();
+        Nanos(finite.map_or(0, |finite| finite.value_at_quantile(0.5)))
     }
 
-    /// Longest of those that ended.
+    /// Longest of those that ended; zero where none did.
     pub fn longest(&self) -> Nanos {
-        Nanos(self.finite.max())
+        Nanos(self.finite.as_ref().map_or(0, Hdr::max))
     }
 
     /// These, with those added that would have been seen had one been sent every `interval`: for each that took
     /// longer, one that began an interval later, another two later, and so on (G. Tene's correction of coordinated
     /// omission, which wrk's output has). Hypothetical.
     pub fn corrected(&self, interval: Nanos) -> Latencies {
+        let correct = |finite: &Hdr<u64>| finite.clone_correct(interval.0.max(1));
         Latencies {
-            finite: self.finite.clone_correct(interval.0.max(1)),
+            finite: self.finite.as_ref().map(correct),
             infinite: self.infinite,
         }
     }
 
     /// What a record keeps of them; all zero where nothing was recorded.
     pub fn summary(&self) -> LatencyNs {
-        let (finite, infinite) = (self.finite.len(), self.infinite);
-        let count = finite + infinite;
-        if count == 0 {
-            return LatencyNs::default();
-        }
+        let infinite = self.infinite;
+        let Some(finite) = &self.finite else {
+            let at = if infinite > 0 { NEVER } else { 0 };
+            return LatencyNs {
+                count: infinite,
+                infinite,
+                min: at,
+                p50: at,
+                p75: at,
+                p90: at,
+                p99: at,
+                p99_9: at,
+                p99_99: at,
+                max: at,
+                ..LatencyNs::default()
+            };
+        };
+        let at = |quantile| value_at(finite, infinite, quantile);
         LatencyNs {
-            count,
-            min: if finite == 0 {
-                NEVER
-            } else {
-                self.finite.min()
-            },
-            mean: self.finite.mean(),
-            stdev: self.finite.stdev(),
-            p50: self.at(0.5),
-            p75: self.at(0.75),
-            p90: self.at(0.9),
-            p99: self.at(0.99),
-            p99_9: self.at(0.999),
-            p99_99: self.at(0.9999),
-            max: if infinite > 0 {
-                NEVER
-            } else {
-                self.finite.max()
-            },
+            count: finite.len() + infinite,
+            min: finite.min(),
+            mean: finite.mean(),
+            stdev: finite.stdev(),
+            p50: at(0.5),
+            p75: at(0.75),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: if infinite > 0 { NEVER } else { finite.max() },
             infinite,
         }
     }
 
-    /// The value that at least this part of all do not exceed.
-    fn at(&self, quantile: f64) -> u64 {
-        let finite = self.finite.len();
-        if self.infinite == 0 {
-            // A bucket is named by its highest value, which may lie above the largest
-            // value that was seen; a percentile never does.
-            return self
-                .finite
-                .value_at_quantile(quantile)
-                .min(self.finite.max());
-        }
-        let rank = (quantile * (finite + self.infinite) as f64).ceil();
-        if rank > finite as f64 {
-            return NEVER;
-        }
-        // The middle of the rank's own step, which no rounding moves to its neighbour's.
-        let within = self.finite.value_at_quantile((rank - 0.5) / finite as f64);
-        within.min(self.finite.max())
-    }
-
     /// Those that ended, bucket by bucket.
     pub fn histogram(&self) -> Histogram {
-        let counts = self.finite.iter_recorded();
+        let counts = self.finite.iter().flat_map(|finite| finite.iter_recorded());
         let counts = counts
             .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
             .collect();
@@ -135,6 +122,23 @@ impl Latencies {
             counts,
         }
     }
+}
+
+/// The value that at least this part of all do not exceed.
+fn value_at(finite: &Hdr<u64>, infinite: u64, quantile: f64) -> u64 {
+    // A bucket is named by its highest value, which may lie above the largest
+    // value that was seen; a percentile never does.
+    if infinite == 0 {
+        return finite.value_at_quantile(quantile).min(finite.max());
+    }
+    let ended = finite.len() as f64;
+    let rank = (quantile * (ended + infinite as f64)).ceil();
+    if rank > ended {
+        return NEVER;
+    }
+    // The middle of the rank's own step, which no rounding moves to its neighbour's.
+    let within = finite.value_at_quantile((rank - 0.5) / ended);
+    within.min(finite.max())
 }
 
 #[cfg(test)]
