@@ -47,6 +47,9 @@ const QUIESCE_TURNS: usize = 1_000;
 const LEFT_MAX: Nanos = Nanos::from_secs(3_600);
 /// Most bytes of one send; the kernel cuts off what is more than 2 GiB without a word.
 const SEND_BYTES_MAX: usize = 1 << 30;
+/// Completions that may wait for the loop: while it hands over more than these, what arrives
+/// stays with the kernel, which has room for it, and does not fill the pool.
+const UNTAKEN_MAX: u64 = 256;
 /// Turns in a row that may go without the kernel.
 const FREE_TURNS_MAX: u32 = 16;
 const ENTER_GETEVENTS: u32 = 1;
@@ -111,6 +114,8 @@ pub(crate) struct Ring {
     told_all: Instant,
     /// Completions taken from the kernel.
     reaped: u64,
+    /// Those that the loop has taken.
+    taken: u64,
 }
 
 impl Ring {
@@ -125,6 +130,7 @@ impl Ring {
             arrival: Arrival::default(),
             told_all: clock::monotonic(),
             reaped: 0,
+            taken: 0,
             ring,
             buffers,
             own: HashMap::new(),
@@ -342,6 +348,37 @@ impl Ring {
         result
     }
 
+    /// Hands over what is left, waits, and takes in what has happened.
+    fn exchange(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
+        let reaped = self.reaped;
+        self.refill();
+        self.serve_queue(done);
+        // While tasks are due, a turn with nothing to tell and nothing to hear costs
+        // nothing; but not for ever, should the kernel not say what it has.
+        let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
+        if is_free && self.has_news() == Some(false) {
+            self.free_turns += 1;
+            return Ok(());
+        }
+        self.free_turns = 0;
+        if wait != Wait::Not && !self.spin && !self.piece.is_empty() {
+            if !self.piece.may_be_joined() {
+                return self.hand_over(Wait::Not, done);
+            }
+            if self.piece.is_to_be_measured() {
+                self.hand_over(Wait::Not, done)?;
+            }
+        }
+        // What came meanwhile, be it a wake, is looked at before anything is waited for.
+        if self.reaped != reaped {
+            return match self.has_news() {
+                Some(false) => Ok(()),
+                _ => self.hand_over(Wait::Not, done),
+            };
+        }
+        self.hand_over(wait, done)
+    }
+
     /// The one system call.
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let before = clock::monotonic();
@@ -386,8 +423,14 @@ impl Ring {
                 // SAFETY: the argument outlives the call and is what EXT_ARG means.
                 unsafe { submitter.enter(to_submit, min_complete, flags, Some(&args)) }
             }
-            // SAFETY: without an argument there is nothing that could dangle.
-            _ => unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, ENTER_GETEVENTS, None) },
+            _ => {
+                let flags = match self.reaped - self.taken {
+                    0..UNTAKEN_MAX => ENTER_GETEVENTS,
+                    _ => 0,
+                };
+                // SAFETY: without an argument there is nothing that could dangle.
+                unsafe { submitter.enter::<libc::sigset_t>(to_submit, 0, flags, None) }
+            }
         };
         if self.ring.submission().is_empty() {
             self.addresses.clear();
@@ -651,33 +694,11 @@ impl Driver for Ring {
     }
 
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
-        let reaped = self.reaped;
-        self.refill();
-        self.serve_queue(done);
-        // While tasks are due, a turn with nothing to tell and nothing to hear costs
-        // nothing; but not for ever, should the kernel not say what it has.
-        let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
-        if is_free && self.has_news() == Some(false) {
-            self.free_turns += 1;
-            return Ok(());
-        }
-        self.free_turns = 0;
-        if wait != Wait::Not && !self.spin && !self.piece.is_empty() {
-            if !self.piece.may_be_joined() {
-                return self.hand_over(Wait::Not, done);
-            }
-            if self.piece.is_to_be_measured() {
-                self.hand_over(Wait::Not, done)?;
-            }
-        }
-        // What came meanwhile, be it a wake, is looked at before anything is waited for.
-        if self.reaped != reaped {
-            return match self.has_news() {
-                Some(false) => Ok(()),
-                _ => self.hand_over(Wait::Not, done),
-            };
-        }
-        self.hand_over(wait, done)
+        // The loop has what came before, and takes what this brings.
+        self.taken = self.reaped;
+        let result = self.exchange(wait, done);
+        self.taken = self.reaped;
+        result
     }
 
     fn has_news(&mut self) -> Option<bool> {
