@@ -134,7 +134,7 @@ def few_slots(folder):
     yield from run(folder, 1000, 60, 10, PERIODIC, ALL, backlog=True)
 
 
-@row("arithmetic/short", 42)
+@row("arithmetic/short", 42, always=False)
 def short(folder):
     """The same in 20 s, for who has no patience."""
     for slots in (600, 10):

@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-# Name of a row → (what it does: yields figures, seconds that it takes).
+# Name of a row → (what it does: yields figures, seconds that it takes, whether it runs where no row is named).
 ROWS = {}
 
 
@@ -17,10 +17,10 @@ class Figure:
     reached: bool | None = None
 
 
-def row(name, seconds):
+def row(name, seconds, always=True):
     """Makes a function that yields figures a row with this name."""
     def known(function):
-        ROWS[name] = (function, seconds)
+        ROWS[name] = (function, seconds, always)
         return function
     return known
 
