@@ -62,11 +62,29 @@ fn capture() -> OwnedFd {
     assert_eq!(result, 0, "packets can be had as they come alone");
     sockopt::set_socket_recv_buffer_size_force(&socket, 256 << 20).expect("root may");
     kernel_stamps::ask(Socket(socket.as_raw_fd())).expect("packets are stamped");
+    until_stamped(&socket);
     socket
 }
 
+/// Sends packets until one is stamped: the kernel begins with it a moment after it was asked to,
+/// and on a busy machine later.
+fn until_stamped(capture: &OwnedFd) {
+    const PACKETS_MAX: usize = 10_000_000;
+    let own = std::net::UdpSocket::bind("127.0.0.1:0").expect("a free port");
+    let to = own.local_addr().expect("bound");
+    let mut bytes = [0; 2_000];
+    let is_stamped = (0..PACKETS_MAX).any(|_| {
+        own.send_to(b"x", to).expect("loopback is up");
+        let received = kernel_stamps::receive(Socket(capture.as_raw_fd()), &mut bytes);
+        std::thread::yield_now();
+        matches!(received, Ok((_, Some(_))))
+    });
+    assert!(is_stamped, "the kernel stamps no packet");
+    while kernel_stamps::receive(Socket(capture.as_raw_fd()), &mut bytes).is_ok() {}
+}
+
 /// Times of the packets that carried bytes, first sent first, by the ports of sender and
-/// receiver. The kernel begins to stamp a moment after it was first asked to.
+/// receiver.
 type Packets = HashMap<(u16, u16), Vec<Option<Instant>>>;
 
 fn packets(capture: &OwnedFd) -> Packets {
