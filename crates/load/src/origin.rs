@@ -9,6 +9,8 @@ use prony_record::LatencyOrigin;
 pub struct Times {
     /// When the schedule wanted it to start. In a closed loop, when its slot was ready for it.
     pub intended: Instant,
+    /// When the generator took it up, which is later than intended where it was busy with something else.
+    pub taken_up: Instant,
     /// When its slot was ready for it: the request before it had been dealt with.
     pub ready: Instant,
     /// When it was handed to the kernel.
@@ -42,12 +44,14 @@ impl Times {
 
     /// How long it waited for a slot: the server's doing. Zero where one was idle.
     pub fn slot_wait(&self) -> Nanos {
-        self.ready.since(self.intended)
+        self.ready.since(self.taken_up)
     }
 
-    /// How much later than due, or than its slot was ready, it was handed to the kernel.
+    /// How much later than due it was taken up, and how much later than that, or than its slot was ready, it was
+    /// handed to the kernel.
     pub fn lateness(&self) -> Nanos {
-        self.submitted.from.since(self.ready.max(self.intended))
+        let handed_over = self.submitted.from.since(self.ready.max(self.taken_up));
+        self.taken_up.since(self.intended) + handed_over
     }
 
     /// How long its last byte lay in the kernel: exactly, or at most; `None` where the thread slept meanwhile.
@@ -82,10 +86,11 @@ mod tests {
 
     use super::*;
 
-    /// Due at 100, its slot ready at 150, handed over at 170, answered at 400 and taken at 430, dealt with at 440.
+    /// Due at 100, taken up at once, its slot ready at 150, handed over at 170, answered at 400 and taken at 430, dealt with at 440.
     fn times() -> Times {
         Times {
             intended: Instant(100),
+            taken_up: Instant(100),
             ready: Instant(150),
             submitted: Bracket {
                 from: Instant(170),
@@ -131,6 +136,15 @@ mod tests {
     }
 
     #[test]
+    fn what_the_generator_took_up_late_is_late_although_a_slot_was_waited_for_then() {
+        let late = Times {
+            taken_up: Instant(130),
+            ..times()
+        };
+        assert_eq!((late.slot_wait(), late.lateness()), (Nanos(20), Nanos(50)));
+    }
+
+    #[test]
     fn the_kernels_stamp_takes_the_pick_up_out_of_the_latency() {
         let mut times = times();
         times.last_byte.kernel = Some(Instant(400));
@@ -143,14 +157,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_add_up_to_the_whole(steps in prop::array::uniform6(0_u64..1_000_000)) {
+        fn the_parts_add_up_to_the_whole(steps in prop::array::uniform7(0_u64..1_000_000)) {
             let mut at = 0;
-            let [intended, ready, submitted, stamp, reaped, processed] = steps.map(|step| {
+            let [intended, taken_up, ready, submitted, stamp, reaped, processed] = steps.map(|step| {
                 at += step;
                 Instant(at)
             });
             let times = Times {
                 intended,
+                taken_up,
                 ready,
                 submitted: Bracket { from: submitted, to: submitted },
                 first_byte: stamp,

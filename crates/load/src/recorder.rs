@@ -412,6 +412,7 @@ mod tests {
         };
         Times {
             intended: sent,
+            taken_up: sent,
             ready: sent,
             submitted: Bracket {
                 from: sent,

@@ -650,6 +650,7 @@ mod tests {
             let answer = Answer {
                 times: Times {
                     intended: sent,
+                    taken_up: sent,
                     ready: sent,
                     submitted: Bracket {
                         from: sent,

@@ -8,7 +8,7 @@ use std::task::Poll;
 use prony_base::Instant;
 
 use crate::pace::Schedule;
-use crate::slots::Arrived;
+use crate::slots::{Arrived, Due};
 use crate::window::Part;
 use crate::worker::Worker;
 
@@ -63,8 +63,8 @@ impl Worker {
         let open = open.as_ref()?;
         let waiting = slots.give_up();
         let mut recorder = self.recorder.borrow_mut();
-        for &intended in &waiting {
-            recorder.unanswered(self.part(intended));
+        for due in &waiting {
+            recorder.unanswered(self.part(due.intended));
         }
         Some(ArrivalCounts {
             scheduled: open.scheduled,
@@ -176,10 +176,14 @@ impl Worker {
     fn arrive(&self, intended: Instant, now: Instant) {
         let lanes = self.lanes.borrow();
         let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
-        let arrived = self.slots.borrow_mut().arrive(intended, can);
+        let due = Due {
+            intended,
+            taken_up: now,
+        };
+        let arrived = self.slots.borrow_mut().arrive(due, can);
         drop(lanes);
         match arrived {
-            Arrived::Slot(index) => self.send(index, intended, now),
+            Arrived::Slot(index) => self.send(index, due, now),
             Arrived::Waits => {}
             Arrived::Dropped => {
                 let origin = self.part(intended);

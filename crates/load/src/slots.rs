@@ -14,13 +14,22 @@ pub struct Slots {
     idle: VecDeque<usize>,
     /// Whether a slot stands in `idle`.
     is_idle: Vec<bool>,
-    /// When the arrivals that wait were due.
-    waiting: VecDeque<Instant>,
+    /// The arrivals that wait.
+    waiting: VecDeque<Due>,
     waiting_limit: usize,
     waiting_max: usize,
     dropped: u64,
     /// Slots that think, by the time at which they are to go on.
     thinking: BinaryHeap<Reverse<(Instant, usize)>>,
+}
+
+/// A request that is to be sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Due {
+    /// When the schedule wanted it to start.
+    pub intended: Instant,
+    /// When the generator took it up.
+    pub taken_up: Instant,
 }
 
 /// What becomes of an arrival.
@@ -48,8 +57,8 @@ impl Slots {
         }
     }
 
-    /// A request is due at `intended`; `can` tells whether an idle slot still has its connection.
-    pub fn arrive(&mut self, intended: Instant, can: impl Fn(usize) -> bool) -> Arrived {
+    /// A request is due; `can` tells whether an idle slot still has its connection.
+    pub fn arrive(&mut self, due: Due, can: impl Fn(usize) -> bool) -> Arrived {
         // Who waits comes first; then there is no idle slot anyway.
         while self.waiting.is_empty()
             && let Some(slot) = self.idle.pop_front()
@@ -63,13 +72,13 @@ impl Slots {
             self.dropped += 1;
             return Arrived::Dropped;
         }
-        self.waiting.push_back(intended);
+        self.waiting.push_back(due);
         self.waiting_max = self.waiting_max.max(self.waiting.len());
         Arrived::Waits
     }
 
     /// `slot` is ready: the arrival that it takes, if one waits; otherwise it is idle from now on.
-    pub fn ready(&mut self, slot: usize) -> Option<Instant> {
+    pub fn ready(&mut self, slot: usize) -> Option<Due> {
         let first = self.waiting.pop_front();
         if first.is_none() && !std::mem::replace(&mut self.is_idle[slot], true) {
             self.idle.push_back(slot);
@@ -78,8 +87,8 @@ impl Slots {
     }
 
     /// An arrival that was taken is the first to wait again: its slot sends nothing now.
-    pub fn put_back(&mut self, intended: Instant) {
-        self.waiting.push_front(intended);
+    pub fn put_back(&mut self, due: Due) {
+        self.waiting.push_front(due);
         self.waiting_max = self.waiting_max.max(self.waiting.len());
     }
 
@@ -108,7 +117,7 @@ impl Slots {
     }
 
     /// Takes the arrivals that wait out of the queue: they will never be sent.
-    pub fn give_up(&mut self) -> VecDeque<Instant> {
+    pub fn give_up(&mut self) -> VecDeque<Due> {
         std::mem::take(&mut self.waiting)
     }
 
@@ -129,13 +138,20 @@ mod tests {
 
     use super::*;
 
+    fn due(at: u64) -> Due {
+        Due {
+            intended: Instant(at),
+            taken_up: Instant(at),
+        }
+    }
+
     #[test]
     fn the_slot_that_was_idle_longest_takes_an_arrival_and_who_came_first_is_sent_first() {
         let mut slots = Slots::new(3, 2);
         for slot in [2, 0, 1] {
             assert_eq!(slots.ready(slot), None);
         }
-        let mut arrive = |at| slots.arrive(Instant(at), |_| true);
+        let mut arrive = |at| slots.arrive(due(at), |_| true);
         let taken = [
             arrive(1),
             arrive(2),
@@ -155,7 +171,7 @@ mod tests {
         assert_eq!(taken, expected);
         assert_eq!(
             (slots.ready(1), slots.ready(1), slots.ready(1)),
-            (Some(Instant(4)), Some(Instant(5)), None)
+            (Some(due(4)), Some(due(5)), None)
         );
         assert_eq!((slots.waiting_max(), slots.dropped()), (2, 1));
     }
@@ -166,9 +182,9 @@ mod tests {
         slots.ready(0);
         slots.ready(0);
         slots.ready(1);
-        assert_eq!(slots.arrive(Instant(1), |slot| slot != 0), Arrived::Slot(1));
-        assert_eq!(slots.arrive(Instant(2), |_| true), Arrived::Waits);
-        assert_eq!(slots.ready(0), Some(Instant(2)));
+        assert_eq!(slots.arrive(due(1), |slot| slot != 0), Arrived::Slot(1));
+        assert_eq!(slots.arrive(due(2), |_| true), Arrived::Waits);
+        assert_eq!(slots.ready(0), Some(due(2)));
     }
 
     #[test]
@@ -197,18 +213,18 @@ mod tests {
             for is_arrival in steps {
                 if is_arrival {
                     at += 1;
-                    if let Arrived::Slot(slot) = slots.arrive(Instant(at), |_| true) {
+                    if let Arrived::Slot(slot) = slots.arrive(due(at), |_| true) {
                         prop_assert!(busy.insert(slot));
-                        sent.push(Instant(at));
+                        sent.push(due(at));
                     }
                 } else if let Some(&slot) = busy.first() {
                     match slots.ready(slot) {
-                        Some(intended) => sent.push(intended),
+                        Some(first) => sent.push(first),
                         None => { busy.remove(&slot); }
                     }
                 }
             }
-            prop_assert!(sent.is_sorted());
+            prop_assert!(sent.is_sorted_by_key(|due: &Due| due.intended));
             prop_assert_eq!(at, sent.len() as u64 + slots.waiting() as u64 + slots.dropped());
         }
     }

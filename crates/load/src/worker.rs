@@ -25,7 +25,7 @@ use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::recorder::{Answer, Parts, Recorder, SLICE};
 use crate::scheduler::{ArrivalCounts, Open};
 use crate::share::{Share, Shared};
-use crate::slots::Slots;
+use crate::slots::{Due, Slots};
 use crate::source::{Next, RequestSource};
 use crate::trace::{RequestTimes, Trace};
 use crate::window::{Part, Window};
@@ -53,7 +53,7 @@ pub struct Lane {
 /// A request that was posted and has not ended.
 #[derive(Clone, Copy)]
 pub struct Outstanding {
-    intended: Instant,
+    due: Due,
     ready: Instant,
     posted: Instant,
     first_byte: Option<Instant>,
@@ -69,7 +69,8 @@ impl Outstanding {
             to: self.posted,
         };
         Times {
-            intended: self.intended,
+            intended: self.due.intended,
+            taken_up: self.due.taken_up,
             ready: self.ready,
             submitted: submitted.unwrap_or(at_once),
             first_byte: self.first_byte.unwrap_or(arrived(&last_byte)),
@@ -427,8 +428,8 @@ impl Worker {
         if self.is_open() {
             if self.may_drain(now) {
                 let waited = self.slots.borrow_mut().ready(index);
-                if let Some(intended) = waited {
-                    self.send(index, intended, now);
+                if let Some(due) = waited {
+                    self.send(index, due, now);
                 }
             }
         } else if self.think > Nanos::ZERO {
@@ -464,26 +465,30 @@ impl Worker {
         };
         if is_free && self.may_start(now) {
             self.requests_left.set(self.requests_left.get() - 1);
-            self.send(index, intended, now);
+            let due = Due {
+                intended,
+                taken_up: intended,
+            };
+            self.send(index, due, now);
         }
     }
 
-    /// Posts the next request of slot `index`, which was due at `intended`.
-    pub(crate) fn send(&self, index: usize, intended: Instant, now: Instant) {
+    /// Posts the next request of slot `index`.
+    pub(crate) fn send(&self, index: usize, due: Due, now: Instant) {
         let mut source = self.source.borrow_mut();
         let request = match source.next(index) {
             Next::Send(request) => request,
             Next::After(pause) => {
                 drop(source);
-                self.take_back(intended);
+                self.take_back(due);
                 return self.think_until(index, now + pause);
             }
-            Next::Nothing => return self.take_back(intended),
+            Next::Nothing => return self.take_back(due),
         };
         let mut lanes = self.lanes.borrow_mut();
         let lane = &mut lanes[index];
         lane.outstanding = Some(Outstanding {
-            intended,
+            due,
             ready: lane.ready,
             posted: now,
             first_byte: None,
@@ -501,10 +506,10 @@ impl Worker {
         }
     }
 
-    /// The request that was due at `intended` is not sent by the slot that should have.
-    fn take_back(&self, intended: Instant) {
+    /// A request is not sent by the slot that should have.
+    fn take_back(&self, due: Due) {
         if self.is_open() {
-            self.slots.borrow_mut().put_back(intended);
+            self.slots.borrow_mut().put_back(due);
         } else {
             self.requests_left.set(self.requests_left.get() + 1);
         }

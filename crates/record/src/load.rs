@@ -225,9 +225,10 @@ pub struct Arrivals {
 /// What the generator added to the requests whose origin lies in the window: four figures that do not overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GeneratorDelay {
-    /// Due, or, if that was later, a slot having become idle, to handed to the kernel.
+    /// Due to taken up by the generator, and from then, or, if that was later, from a slot having become idle, to
+    /// handed to the kernel.
     pub lateness_ns: LatencyNs,
-    /// Due to a slot being idle: the server's doing. Only requests that waited.
+    /// Taken up to a slot being idle: the server's doing. Only requests that waited.
     pub slot_wait_ns: LatencyNs,
     /// Last byte arrived to taken from the kernel. With the kernel's stamps as it was; otherwise at most, and
     /// only of the answers that came while the thread was at work.
