@@ -123,14 +123,16 @@ fn three_runs_are_three_entries_and_the_authors_words_stay() {
     fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
-/// Every completed request of the window is in one bar.
+/// Every request that began in the window and was answered is in one bar: on one connection that is what was answered
+/// in it, but for the one at its beginning and the one at its end.
 fn histograms_add_up(entries: &[Value]) {
     assert_eq!(entries.len(), 3);
     for entry in entries {
         let cell = &entry["entry"]["sections"][0]["cells"][0];
         let bars = cell["latency"]["bars"]["bars"].as_array().expect("bars");
         let counted: u64 = bars.iter().filter_map(|bar| bar["count"].as_u64()).sum();
-        assert_eq!(Some(counted), cell["completed"].as_u64());
+        let completed = cell["completed"].as_u64().expect("a count");
+        assert!(counted.abs_diff(completed) <= 1, "{counted} {completed}");
         assert!(counted > 0);
     }
 }

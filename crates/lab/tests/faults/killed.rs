@@ -182,10 +182,16 @@ pub fn any_of_services(isolation: Isolation) {
         if !is_early {
             std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
         }
-        let hit = kill_one(&stage, |processes| {
-            let found = processes.iter().find(|(_, text)| text.contains(server));
-            found.map(|found| found.0)
-        });
+        let mut hit = None;
+        // One that is about to become another program has no command line for a moment.
+        for _ in 0..if is_early { EARLY_TRIES } else { 1 } {
+            hit = hit.or_else(|| {
+                kill_one(&stage, |processes| {
+                    let found = processes.iter().find(|(_, text)| text.contains(server));
+                    found.map(|found| found.0)
+                })
+            });
+        }
         let what = format!("kill {kill} of {server}: {hit:?}");
         let trial = only_trial(&stage, &mut run, &what);
         match &trial.outcome {
