@@ -24,7 +24,7 @@ name = "serve"
 [[workload]]
 name = "hello"
 request = { path = "/hello" }
-connections = [4]
+connections = [1]
 "#;
 
 fn prony(folder: &Path, words: &[&str]) -> Output {

@@ -43,7 +43,7 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
         let load = trial.load.as_ref()?;
         short(load)
             .or_else(|| busy(trial, load))
-            .or_else(|| own_delay(load))
+            .or_else(|| own_delay(trial, load))
     })
 }
 
@@ -85,7 +85,7 @@ fn busy(trial: &Trial, load: &LoadReport) -> Option<Seen> {
     Some(Seen::suspect(1.0 + generator, SATURATED, evidence))
 }
 
-fn own_delay(load: &LoadReport) -> Option<Seen> {
+fn own_delay(trial: &Trial, load: &LoadReport) -> Option<Seen> {
     let added = measure::added(load)?;
     let number = |what: &str, time: Time| Evidence::number(what, time.0, Unit::Nanoseconds);
     let evidence = || {
@@ -109,9 +109,11 @@ fn own_delay(load: &LoadReport) -> Option<Seen> {
         let evidence = std::iter::once(share).chain(evidence()).collect();
         return Some(Seen::suspect(late.max(all), OWN_LATENCY, evidence));
     }
+    // A subject that is full has a request to work on whatever the generator does with the others.
+    let is_full = measure::subject_busy(trial).is_some_and(|s| s.0 >= limits::SATURATED_SHARE);
     let of_time = added
         .of_time(load)
-        .filter(|share| share.0 >= limits::GENERATOR_SHARE)?;
+        .filter(|share| share.0 >= limits::GENERATOR_SHARE && !is_full)?;
     let share = Evidence::number(
         "generator's part of the connections' time",
         of_time.0,
