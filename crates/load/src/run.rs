@@ -34,6 +34,8 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 const CONNECTING_MAX: u32 = 64;
 /// A first attempt to connect may take as long as the run, or this, or the time-out if that is shorter.
 const CONNECTING_MIN: Nanos = Nanos::from_secs(1);
+/// Connections of a thread from which on memory counts for more than a part more of each answer.
+const MANY_CONNECTIONS: usize = 4_000;
 /// An open schedule begins so much after the threads are told, so that none is late for its first arrival.
 const HEAD_START: Nanos = Nanos::from_millis(2);
 /// Completed to drawn: below this the rate is not kept.
@@ -261,6 +263,17 @@ fn addresses(spec: &LoadSpec) -> Result<Vec<SocketAddr>, LoadError> {
     targets.map(parse).collect()
 }
 
+/// Where thousands of answers may come together, they take half as much memory each; larger ones then come in
+/// more parts.
+fn recv_buffer_bytes(connections: usize) -> u32 {
+    let usual = Config::default().recv_buffer_bytes;
+    if connections < MANY_CONNECTIONS {
+        usual
+    } else {
+        usual / 2
+    }
+}
+
 fn one_thread(
     spec: &LoadSpec,
     share: Share,
@@ -271,6 +284,7 @@ fn one_thread(
     let config = Config {
         driver: spec.driver.parse().map_err(LoadError::Spec)?,
         connections_hint: share.connections as u32,
+        recv_buffer_bytes: recv_buffer_bytes(share.connections),
         spin: spec.spin,
         precise_timers: true,
         ..Config::default()
