@@ -827,5 +827,39 @@ mod tests {
         assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
         all.merge(&counted(&window, 3, 10, 900).recorder);
         assert_eq!(corrected(&spec(1, 1), &all, Nanos::from_secs(1)), None);
+        // A server that answers in a millisecond, and once in half a second.
+        for latency_ms in std::iter::repeat_n(1, 9_500).chain([500]) {
+            let sent = window.start();
+            let at = Bracket {
+                from: sent,
+                to: sent,
+            };
+            let last_byte = Arrival {
+                reaped: sent + Nanos::from_millis(latency_ms),
+                ..Arrival::default()
+            };
+            let answer = Answer {
+                times: Times {
+                    submitted: at,
+                    last_byte,
+                    ..Times::default()
+                },
+                status: 200,
+                expected: true,
+            };
+            all.completed(MEASURED, &answer);
+        }
+        let seen = all.latency().summary();
+        let with = corrected(&spec(1, 1), &all, Nanos::from_secs(10)).unwrap();
+        assert!(seen.p99 < 2_000_000, "{seen:?}");
+        assert!(
+            with.p99 > 350_000_000 && with.count > seen.count + 450,
+            "{with:?}"
+        );
+        let thinking = LoadSpec {
+            pace: Pace::Closed { think_ns: 1 },
+            ..spec(1, 1)
+        };
+        assert_eq!(corrected(&thinking, &all, Nanos::from_secs(10)), None);
     }
 }

@@ -72,7 +72,10 @@ impl Outstanding {
             intended: self.due.intended,
             taken_up: self.due.taken_up,
             ready: self.ready,
-            submitted: submitted.unwrap_or(at_once),
+            // One from before is that of the request before, on a connection that broke before this one went out.
+            submitted: submitted
+                .filter(|at| at.from >= self.posted)
+                .unwrap_or(at_once),
             first_byte: self.first_byte.unwrap_or(arrived(&last_byte)),
             last_byte,
             processed,
