@@ -93,21 +93,27 @@ impl Entry {
     }
 }
 
+/// Codes of the findings that are footnotes on a title or a subject.
+pub const ON_TITLE: &[Code] = &[Code::P010, Code::P011, Code::P012, Code::P027];
+/// The same on a rate.
+pub const ON_RATE: &[Code] = &[
+    Code::P001,
+    Code::P003,
+    Code::P005,
+    Code::P008,
+    Code::P009,
+    Code::P028,
+    Code::P029,
+];
+/// The same on errors.
+pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
+/// The same on CPU time of the subject.
+pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
+
 /// Columns, each with the codes of the findings that are footnotes on it.
 const COLUMNS: [(&str, &[Code]); 13] = [
-    ("subject", &[Code::P010, Code::P011, Code::P012, Code::P027]),
-    (
-        "requests/s",
-        &[
-            Code::P001,
-            Code::P003,
-            Code::P005,
-            Code::P008,
-            Code::P009,
-            Code::P028,
-            Code::P029,
-        ],
-    ),
+    ("subject", ON_TITLE),
+    ("requests/s", ON_RATE),
     ("spread", &[]),
     ("ratio", &[]),
     ("p50", &[]),
@@ -115,10 +121,10 @@ const COLUMNS: [(&str, &[Code]); 13] = [
     ("p99", &[]),
     ("p99.9", &[]),
     ("max", &[]),
-    ("CPU subject", &[Code::P007, Code::P026]),
+    ("CPU subject", ON_CPU),
     ("CPU generator", &[]),
     ("memory", &[]),
-    ("errors", &[Code::P002, Code::P004, Code::P006]),
+    ("errors", ON_ERRORS),
 ];
 
 /// Places among these.

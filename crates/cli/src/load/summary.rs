@@ -289,6 +289,13 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             counted(report.connections_closed_by_server, "connection")
         )?;
     }
+    if report.connections_stray > 0 {
+        writeln!(
+            text,
+            "  {} ended because bytes came that nobody had asked for",
+            counted(report.connections_stray, "connection")
+        )?;
+    }
     let transfer = if seconds > 0.0 {
         report.received_bytes as f64 / seconds
     } else {

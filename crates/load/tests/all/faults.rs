@@ -156,16 +156,14 @@ fn a_server_that_speaks_before_it_is_asked_is_not_taken_for_an_answer() {
             duration_ns: u64::MAX,
             requests_max: Some(4),
             pace: Pace::Closed {
-                think_ns: Nanos::from_millis(20).0,
+                think_ns: Nanos::from_millis(100).0,
             },
             ..spec(server.address, driver)
         };
         let report = run(&thinking, &mut Silent).unwrap().report;
-        assert_eq!(
-            (report.completed, report.connections_stray),
-            (4, 4),
-            "{report:?}"
-        );
+        assert_eq!(report.completed, 4, "{report:?}");
+        // The run ends with its last answer, and may not wait for what comes after that.
+        assert!((3..=4).contains(&report.connections_stray), "{report:?}");
         assert_eq!(report.counts.sent, server.requests.load(SeqCst));
     });
 }

@@ -15,25 +15,9 @@ use crate::part::{
     Captioned, column, median, plain, ratios_word, spread_word, verdict_column, verdicts_differ,
     with_ends,
 };
-use crate::table::{self, Column, Entry, Row, Table};
+use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Row, Table};
 
-/// Codes of the findings that are footnotes on a title.
-const ON_TITLE: &[Code] = &[Code::P010, Code::P011, Code::P012, Code::P027];
-/// The same on a rate.
-const ON_RATE: &[Code] = &[
-    Code::P001,
-    Code::P003,
-    Code::P005,
-    Code::P008,
-    Code::P009,
-    Code::P028,
-    Code::P029,
-];
-/// The same on errors.
-const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
-/// The same on CPU time of the subject.
-const ON_CPU: &[Code] = &[Code::P007, Code::P026];
-/// The same on what was counted.
+/// Codes of the findings that are footnotes on what was counted.
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
 const ON_LOST: &[Code] = &[Code::P024];
