@@ -17,6 +17,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 TOOLS = os.environ.get("TRUTH_TOOLS", "target/truth")
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PRONY = os.environ.get("PRONY", "target/release/prony")
 # Each side has a processor of its own; what watches shares that of the server, and sleeps meanwhile.
 SERVER_CORE, CLIENT_CORE = 0, min(1, os.cpu_count() - 1)
@@ -35,7 +36,7 @@ class Broken(Exception):
     """What ran did not do what it must do for the row to say anything."""
 
 
-def placed(core, real_time=False):
+def placed(core, real_time=False, nice=NICE):
     """What a child does before it is the program: goes to its processor, and before others there, where that is allowed."""
     def place():
         os.sched_setaffinity(0, {core})
@@ -44,10 +45,10 @@ def placed(core, real_time=False):
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME))
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, NICE)
+            os.setpriority(os.PRIO_PROCESS, 0, nice)
             # Where sessions share the processors out among them, it is the session's own that counts.
             with open("/proc/self/autogroup", "w") as group:
-                group.write(str(NICE))
+                group.write(str(nice))
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return place
@@ -277,9 +278,9 @@ def folder():
 
 
 @contextlib.contextmanager
-def busy_loop(core):
-    """Another program that wants a whole processor, as much as the client there does."""
-    process = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=placed(core))
+def busy_loop(core, nice=NICE):
+    """Another program that wants a whole processor, as much as a client does that is `placed` there."""
+    process = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=placed(core, nice=nice))
     try:
         yield
     finally:

@@ -4,11 +4,12 @@ import contextlib
 import json
 import math
 import os
+import subprocess
 from dataclasses import dataclass, field
 
 from instruments import (
-    CLIENT_CORE, TOOLS, Broken, Load, Responder, busy_loop, percentile, percentiles, prony_load, run_client,
-    stopped_in_bursts, time_of, watched,
+    CLIENT_CORE, ENDS_WITHIN_S, PRONY, ROOT, TOOLS, Broken, Load, Responder, busy_loop, percentile, percentiles,
+    prony_load, run_client, stopped_in_bursts, time_of, watched,
 )
 from rows import Figure, at_least_share, at_most, holds, row
 
@@ -242,6 +243,41 @@ for stamps, kernel in (("", False), ("-kernel", True)):
     disturbed("latency/saturated" + stamps, ["-c", 100, "-d", "1500ms"], kernel, must_label=True)
     disturbed("latency/slowed" + stamps, ten_percent, kernel, must_label=True)
     disturbed("latency/stopped" + stamps, ten_percent, kernel, must_label=True, bursts=True)
+
+
+SLOWED = """
+title = "A generator that has too little of its processor"
+[run]
+blocks = 1
+warmup = "200ms"
+duration = "1s"
+[[subject]]
+ref = "rust/prony"
+[[workload]]
+name = "hello"
+request = { path = "/hello" }
+connections = [10]
+arrival = { rate = 2000 }
+"""
+
+
+@row("latency/finding", 8)
+def finding(folder):
+    """What a whole run says of a generator that shares its processor with another program, and of one that does not."""
+    experiment = os.path.join(folder, "slowed.toml")
+    with open(experiment, "w", encoding="utf-8") as file:
+        file.write(SLOWED)
+    for name, is_slowed in (("alone", False), ("slowed", True)):
+        out = os.path.join(folder, name)
+        with busy_loop(CLIENT_CORE, nice=0) if is_slowed else contextlib.nullcontext():
+            subprocess.run([PRONY, "run", experiment, "--out", out], check=True, capture_output=True, timeout=ENDS_WITHIN_S,
+                           env={**os.environ, "PRONY_HOME": ROOT})
+        with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
+            found = sorted({one["code"] for one in json.load(file)["findings"]})
+        if is_slowed:
+            yield holds("a slowed generator is found out (P001)", "P001" in found, ", ".join(found))
+        else:
+            yield holds("one that is not is not (P001)", "P001" not in found, ", ".join(found) or "nothing found")
 
 
 @row("latency/lateness", 15)

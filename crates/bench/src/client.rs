@@ -215,7 +215,7 @@ async fn closed_loop(
         let done = clock::monotonic();
         let is_over = done > end;
         let is_unsent = answer.as_ref().is_err_and(|error| !was_sent(error));
-        counted.borrow_mut().take(answer, done.since(sent), is_over);
+        counted.borrow_mut().take(answer, is_over);
         sent = done;
         if is_unsent && !is_over {
             handle.sleep(PAUSE).await;
@@ -224,14 +224,26 @@ async fn closed_loop(
     }
 }
 
-/// Status and length of one answer, read to its end.
-async fn exchange(client: &Client, url: &str) -> Result<(u16, u64), Error> {
+/// An answer, read to its end.
+struct Answer {
+    status: u16,
+    bytes: u64,
+    /// From handing the request to the kernel to taking the last byte from it.
+    latency: Nanos,
+}
+
+async fn exchange(client: &Client, url: &str) -> Result<Answer, Error> {
     let mut answer = client.get(url).send().await?;
     let mut bytes = 0;
     while let Some(piece) = answer.chunk().await? {
         bytes += piece.len() as u64;
     }
-    Ok((answer.status(), bytes))
+    let timing = answer.timing();
+    Ok(Answer {
+        status: answer.status(),
+        bytes,
+        latency: timing.done.unwrap_or(timing.first_byte) - timing.sent,
+    })
 }
 
 /// Whether a server can have seen the request.
@@ -245,20 +257,22 @@ fn was_sent(error: &Error) -> bool {
 impl Counted {
     /// Puts a request that has ended, before the end of the time or after it, into its count.
     #[inline]
-    fn take(&mut self, answer: Result<(u16, u64), Error>, length: Nanos, is_over: bool) {
+    fn take(&mut self, answer: Result<Answer, Error>, is_over: bool) {
         match answer {
             Err(error) if !was_sent(&error) => {
                 self.unsent += 1;
                 self.tell(&error);
             }
             _ if is_over => self.in_flight += 1,
-            Ok((200..300, bytes)) => {
+            Ok(answer) if (200..300).contains(&answer.status) => {
                 self.answered += 1;
-                self.bytes += bytes;
-                self.latencies.record(length);
+                self.bytes += answer.bytes;
+                self.latencies.record(answer.latency);
             }
             // Pages of errors are often short, and must not look like speed.
-            Ok((status, _)) => self.fail("status", &format_args!("the answer has status {status}")),
+            Ok(Answer { status, .. }) => {
+                self.fail("status", &format_args!("the answer has status {status}"));
+            }
             Err(error) => self.fail(error.kind().name(), &error),
         }
     }
@@ -346,11 +360,17 @@ mod tests {
     #[test]
     fn a_page_that_says_an_error_was_counted_as_an_answer() {
         let mut counted = Counted::default();
-        let length = Nanos::from_millis(1);
+        let answer = |status| {
+            Ok(Answer {
+                status,
+                bytes: 10,
+                latency: Nanos::from_millis(1),
+            })
+        };
         for status in [200, 299, 199, 300, 304, 404, 500] {
-            counted.take(Ok((status, 10)), length, false);
+            counted.take(answer(status), false);
         }
-        counted.take(Ok((404, 10)), length, true);
+        counted.take(answer(404), true);
         assert_eq!((counted.answered, counted.bytes), (2, 20));
         assert_eq!(counted.failed, BTreeMap::from([("status".to_owned(), 5)]));
         assert_eq!(counted.in_flight, 1);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use prony_base::{Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, ListenOptions, run};
 use prony_http::client::{Client, Counts, Settings, Version};
 use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
@@ -90,6 +91,33 @@ fn answers_come_whole_and_their_connection_is_used_again() {
             (counts.connected, counts.connections, counts.idle),
             (1, 1, 1)
         );
+    });
+}
+
+#[test]
+fn phases_hold_nothing_of_what_else_the_thread_does() {
+    let busy = Nanos::from_millis(5);
+    let hog = move || {
+        let end = clock::monotonic() + busy;
+        while clock::monotonic() < end {}
+    };
+    beside(async |handle, root| {
+        let client = Client::new(&handle, Settings::default());
+        let url = format!("{root}/agent");
+        for _ in 0..2 {
+            let request = client.get(&url).send();
+            // In the turn in which the request is posted, and before it is handed to the kernel.
+            let beside = handle.spawn(async move { hog() });
+            let mut answer = request.await.expect("an answer");
+            beside.await;
+            while answer.chunk().await.expect("a body").is_some() {}
+            let timing = answer.timing();
+            if timing.reused {
+                assert!(timing.sent >= busy, "{timing:?}");
+            }
+            assert!(timing.sent <= timing.first_byte, "{timing:?}");
+            assert!(Some(timing.first_byte) <= timing.done, "{timing:?}");
+        }
     });
 }
 

@@ -282,6 +282,10 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             kinds("connect ", &connects.by_kind())
         )?;
     }
+    if connects.system > 0 {
+        let cause = "The system refused connections: is the limit on open files (`ulimit -n`) or on local ports reached?";
+        writeln!(text, "  {cause}")?;
+    }
     if report.connections_closed_by_server > 0 {
         writeln!(
             text,

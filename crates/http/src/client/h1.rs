@@ -92,6 +92,10 @@ pub(super) struct Connection {
     alarm: Alarm,
     waits: Waits,
     phase: Phase,
+    /// When the request was posted.
+    posted_at: Instant,
+    /// All of it was, at once.
+    is_one_post: bool,
     /// When something last moved.
     moved: Instant,
     /// Whether it was waited for more since then, while there was time.
@@ -153,6 +157,8 @@ impl Connection {
                 due: Instant::NEVER,
             },
             phase: Phase::Wait,
+            posted_at: now,
+            is_one_post: false,
             moved: now,
             has_asked: false,
             posted: 0,
@@ -205,6 +211,7 @@ impl Connection {
                 _ => Sending::Done,
             },
         };
+        self.is_one_post = matches!(self.sending, Sending::Done);
         Ok(())
     }
 
@@ -229,6 +236,7 @@ impl Connection {
     #[inline]
     fn expect(&mut self, method: &Method, waits: Waits, now: Instant) -> Result<(), Error> {
         self.waits = waits;
+        (self.posted_at, self.is_one_post) = (now, false);
         self.moved = now;
         self.has_asked = false;
         self.phase = Phase::Wait;
@@ -278,6 +286,16 @@ impl Connection {
     /// Whether the kernel has taken nothing of the request.
     pub fn is_unsent(&self) -> bool {
         self.sent_bytes == 0 && self.transport.posted_bytes() >= self.head_bytes
+    }
+
+    /// When the request was handed to the kernel: not later than it was. Where a body followed its head on its own,
+    /// and where the kernel is not known to have it, when the head was posted.
+    #[inline]
+    pub fn submitted(&self) -> Instant {
+        let submitted = self.transport.submitted().map(|at| at.from);
+        submitted
+            .filter(|&at| self.is_one_post && at >= self.posted_at)
+            .unwrap_or(self.posted_at)
     }
 
     /// When something last moved: after a head or an end, when it came.
@@ -380,7 +398,8 @@ impl Connection {
             match self.transport.poll_recv(cx) {
                 Poll::Ready(Ok(chunk)) if chunk.is_empty() => return Poll::Ready(self.at_end()),
                 Poll::Ready(Ok(chunk)) => {
-                    self.moved = self.handle.now();
+                    let arrived = self.transport.arrived(&chunk);
+                    self.moved = arrived.unwrap_or_else(|| self.handle.now());
                     self.has_asked = false;
                     if self.phase == Phase::Wait {
                         self.phase = Phase::Head;

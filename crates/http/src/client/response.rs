@@ -70,11 +70,12 @@ pub struct Timing {
     pub connected: Option<Nanos>,
     /// TLS was agreed on.
     pub secured: Option<Nanos>,
-    /// The request was handed to the loop; a streamed body may still follow.
+    /// The request was handed to the kernel, not later than this tells. Over HTTP/2, for requests that went out behind
+    /// others, and where a body follows on its own, it was handed to the loop.
     pub sent: Nanos,
-    /// The bytes that hold the head's end had come.
+    /// The bytes that hold the head's end had come: the loop took them from the kernel. Over HTTP/2, they were read.
     pub first_byte: Nanos,
-    /// The last byte of the body; None before.
+    /// The last byte of the body, as with the first; None before.
     pub done: Option<Nanos>,
     /// The connection had been used before.
     pub reused: bool,

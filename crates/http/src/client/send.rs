@@ -115,8 +115,9 @@ pub(super) async fn exchange(
                 Carrier::Http1(mut connection, ahead) => {
                     let mut headers = client.take_headers();
                     let limits = (span, whole);
+                    let is_ahead = ahead.is_some();
                     let asked = match ahead {
-                        None => ask(client, &mut connection, request, limits, &mut timing),
+                        None => ask(client, &mut connection, request, limits, &timing),
                         Some(sent) => {
                             timing.sent = sent.since(span.started);
                             let waits = (waits(client, request, limits), client.handle().now());
@@ -134,6 +135,9 @@ pub(super) async fn exchange(
                             return Err(error.address(connection.peer));
                         }
                         Ok(head) => {
+                            if !is_ahead {
+                                timing.sent = connection.submitted().since(span.started);
+                            }
                             timing.first_byte = connection.moved().since(span.started);
                             return Ok(answered(connection, head, headers, timing));
                         }
@@ -395,7 +399,7 @@ fn ask(
     connection: &mut Connection,
     request: &mut Request,
     (span, whole): (Span, Nanos),
-    timing: &mut Timing,
+    timing: &Timing,
 ) -> Result<(), Error> {
     let head = head(client, request)?;
     let now = match timing.reused {
@@ -403,7 +407,6 @@ fn ask(
         true if connection.moved() <= span.started => span.started,
         _ => client.handle().now(),
     };
-    timing.sent = now.since(span.started);
     let waits = waits(client, request, (span, whole));
     add(&client.counters().sent);
     connection.begin(&request.method, head, &mut request.body, (waits, now))

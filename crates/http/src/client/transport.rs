@@ -10,7 +10,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use prony_engine::{Received, SendBuf, Stream};
+use prony_base::Instant;
+use prony_engine::{Bracket, Received, SendBuf, Stream};
 
 use super::tls::TlsStream;
 
@@ -66,6 +67,28 @@ impl Transport {
                 .poll_recv(cx)
                 .map(|received| received.map(Chunk::Pooled)),
             Transport::Tls(stream) => stream.poll_recv(cx),
+        }
+    }
+
+    /// When `chunk`, which was received last, came: when the loop took it from the kernel. None where
+    /// that is not known, as of the end of a stream.
+    #[inline]
+    pub fn arrived(&self, chunk: &Chunk) -> Option<Instant> {
+        let arrived = match (self, chunk) {
+            (Transport::Plain(_), Chunk::Pooled(received)) => Some(received.arrival().reaped),
+            (Transport::Plain(_), _) => None,
+            (Transport::Tls(stream), _) => stream.arrived(),
+        };
+        arrived.filter(|&at| at > Instant::ZERO)
+    }
+
+    /// When the kernel was handed the beginning of what was posted last
+    /// ([`Stream::submitted`]).
+    #[inline]
+    pub fn submitted(&self) -> Option<Bracket> {
+        match self {
+            Transport::Plain(stream) => stream.submitted(),
+            Transport::Tls(stream) => stream.submitted(),
         }
     }
 

@@ -9,7 +9,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use prony_engine::{Handle, SendBuf};
+use prony_base::Instant;
+use prony_engine::{Bracket, Handle, SendBuf};
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
 use super::{Offer, TlsConfig, TlsError};
@@ -34,6 +35,8 @@ pub struct TlsStream {
     transport: Transport,
     /// Received, and taken in up to here.
     rest: Option<(Chunk, usize)>,
+    /// When what was received last came.
+    arrived: Option<Instant>,
     handle: Handle,
 }
 
@@ -95,6 +98,7 @@ impl TlsStream {
             session,
             transport,
             rest: None,
+            arrived: None,
             handle: handle.clone(),
         };
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
@@ -146,7 +150,10 @@ impl TlsStream {
             let (received, used) = match self.rest.take() {
                 Some(rest) => rest,
                 None => match ready!(self.transport.poll_recv(cx)) {
-                    Ok(received) => (received, 0),
+                    Ok(received) => {
+                        self.arrived = self.transport.arrived(&received);
+                        (received, 0)
+                    }
                     Err(error) => return Poll::Ready(Err(self.failed(error.into()))),
                 },
             };
@@ -159,6 +166,16 @@ impl TlsStream {
             }
             self.push_out()?;
         }
+    }
+
+    /// When the encrypted bytes came that the last plain ones were in.
+    pub fn arrived(&self) -> Option<Instant> {
+        self.arrived
+    }
+
+    /// As [`Transport::submitted`], of encrypted bytes.
+    pub fn submitted(&self) -> Option<Bracket> {
+        self.transport.submitted()
     }
 
     /// Encrypts bytes and queues them to be sent, whole and in order.
