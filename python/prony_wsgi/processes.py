@@ -15,7 +15,24 @@ def begin() -> None:
     """Has SIGINT left to the server, and all signals to whatever an application forks."""
     # No KeyboardInterrupt is wanted besides.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    os.register_at_fork(after_in_child=_forget_the_server)
+    os.register_at_fork(
+        before=_hold_signals,
+        after_in_parent=_let_signals_through,
+        after_in_child=_forget_the_server,
+    )
+
+
+# Of each thread: the signals that were blocked before it forked.
+_before = threading.local()
+
+
+def _hold_signals() -> None:
+    """A signal that reaches the new process before it has forgotten the server waits for that."""
+    _before.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _let_signals_through() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _before.mask)
 
 
 def _forget_the_server() -> None:
@@ -23,6 +40,7 @@ def _forget_the_server() -> None:
     for number in SIGNALS:
         handler = signal.getsignal(number)
         signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    _let_signals_through()
 
 
 def end(code: int) -> NoReturn:

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -245,3 +247,24 @@ def test_waiting_for_what_never_comes_is_told(serve: Serve) -> None:
     server.process.terminate()
     with pytest.raises(LateError):
         server.wait_for("never said")
+
+
+def test_a_signal_that_comes_while_a_process_is_forked_ends_that_one(tmp_path: Path) -> None:
+    """Python's own pool ends its processes so, as soon as there is nothing left for them to do."""
+    script = """
+import faulthandler, os, signal
+from prony_wsgi import processes
+
+# A handler that is not Python's, as the server's is, and a signal that comes before anything else.
+faulthandler.register(signal.SIGTERM, file=open(os.devnull, "w"))
+os.register_at_fork(after_in_child=lambda: os.kill(os.getpid(), signal.SIGTERM))
+before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+processes.begin()
+forked = os.fork()
+if forked == 0:
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.waitpid(forked, 0)[1]) == -signal.SIGTERM
+assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+"""
+    # Elsewhere than beside the sources, which would be found before what is installed.
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=tmp_path, timeout=PATIENCE)
