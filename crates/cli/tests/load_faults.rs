@@ -180,7 +180,15 @@ fn more_connections_than_local_ports_are_told_as_that() {
     };
     let folder = common::folder("ports");
     let output = Command::new(unshare)
-        .args(["--user", "--map-root-user", "--net", "sh", "-c", script, PRONY])
+        .args([
+            "--user",
+            "--map-root-user",
+            "--net",
+            "sh",
+            "-c",
+            script,
+            PRONY,
+        ])
         .arg(folder)
         .env_remove("PRONY_DRIVER")
         .output()

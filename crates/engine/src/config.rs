@@ -53,7 +53,8 @@ pub struct Config {
     pub spin: bool,
     /// Have the kernel end waits for timers on time. By default it may end them some 50 µs
     /// late, to serve several wake-ups at once, and on epoll up to a millisecond. Holds for
-    /// the loop's thread, while it runs. A thread must still be woken, which takes its time.
+    /// the loop's thread, while it runs. To be woken takes a thread tens of microseconds, too:
+    /// where the wait is long enough for that, it is woken as much earlier, and stays awake.
     pub precise_timers: bool,
 }
 

@@ -56,6 +56,7 @@ mod buffers;
 mod config;
 mod driver;
 mod handle;
+mod lead;
 mod mailbox;
 mod net;
 mod pages;

@@ -70,6 +70,13 @@ impl<T> Slab<T> {
     }
 
     /// Whatever is at this place now.
+    pub fn at(&self, index: u32) -> Option<(Key, &T)> {
+        let place = self.places.get(index as usize)?;
+        let generation = place.generation;
+        let thing = place.thing.as_ref()?;
+        Some((Key { index, generation }, thing))
+    }
+
     pub fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let place = self.places.get_mut(index as usize)?;
         let generation = place.generation;

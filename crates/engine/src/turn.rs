@@ -16,6 +16,7 @@ use crate::driver::epoll::Epoll;
 use crate::driver::ring::Ring;
 use crate::driver::{Completions, Driver, Wait};
 use crate::handle::Handle;
+use crate::lead::Lead;
 use crate::net::Net;
 use crate::remote::{Entered, Registration, Remote};
 use crate::slab::Key;
@@ -55,6 +56,8 @@ pub(crate) struct Core {
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
     pub spin: bool,
+    /// Where timers are to be on time.
+    lead: Option<RefCell<Lead>>,
     /// Turns since the kernel was asked.
     skipped: Cell<u32>,
     /// The last turn brought wakes from other threads.
@@ -96,8 +99,16 @@ impl Core {
         if self.spin && wait != Wait::Not && self.spins(&mut **driver) {
             return Ok(());
         }
-        let wait = self.fall_asleep(self.shorten(wait));
+        let wait = self.ahead(self.shorten(wait), &**driver);
+        let wait = self.fall_asleep(wait);
         let turned = driver.turn(wait, &mut done);
+        if let (Some(lead), Wait::Until(wanted)) = (&self.lead, wait) {
+            let now = driver.now();
+            match done.is_empty() && now >= wanted {
+                true => lead.borrow_mut().woken(wanted, now),
+                false => lead.borrow_mut().disturbed(),
+            }
+        }
         if wait != Wait::Not && !self.spin {
             self.remote.wake_up();
         }
@@ -115,6 +126,14 @@ impl Core {
         }
         match (wait, self.timers.borrow().next()) {
             (Wait::Until(limit), Some(next)) => Wait::Until(limit.min(next)),
+            _ => wait,
+        }
+    }
+
+    /// Where timers are to be on time, nobody sleeps quite up to the next one.
+    fn ahead(&self, wait: Wait, driver: &dyn Driver) -> Wait {
+        match (&self.lead, wait) {
+            (Some(lead), Wait::Until(end)) => lead.borrow_mut().wait(end, driver.now()),
             _ => wait,
         }
     }
@@ -367,6 +386,9 @@ impl Core {
             remote_woken: RefCell::default(),
             turns: Cell::new(0),
             spin: config.spin,
+            // Simulated threads are always on time, and one that looks at the clock stops it.
+            lead: (config.precise_timers && !config.spin && kind != DriverKind::Sim)
+                .then(|| RefCell::new(Lead::new())),
             skipped: Cell::new(0),
             remote_lately: Cell::new(false),
             _registration: registration,

@@ -15,6 +15,9 @@ const SLOTS: usize = 1 << DIGIT_BITS;
 /// Eleven digits of six bits hold a 64-bit number of nanoseconds.
 const LEVELS: usize = 11;
 const NONE: u32 = u32::MAX;
+/// Timers of one slot that are looked at for the one that is due first. Each wait that ends too early
+/// costs a wake-up; so would a look at thousands of time-outs.
+const LOOKED_AT_MAX: usize = 16;
 
 struct Timer<T> {
     due: u64,
@@ -91,11 +94,26 @@ impl<T> Wheel<T> {
         self.timers.get_mut(key)?.what.as_mut()
     }
 
-    /// A time not later than the next timer's: the wheel may have to be turned
-    /// (by `expire`) a few times before the timer itself is due.
+    /// When the next timer is due. Where many share its slot, a time that is not later: then the wheel
+    /// has to be turned (by `expire`) a few times before the timer itself is due.
     pub fn next(&self) -> Option<Instant> {
         let (level, slot) = self.first_slot()?;
-        Some(Instant(self.start_of(level, slot)))
+        let start = self.start_of(level, slot);
+        let mut next = u64::MAX;
+        let mut index = self.lists[level][slot].first;
+        for _ in 0..LOOKED_AT_MAX {
+            let Some((_, timer)) = self.timers.at(index) else {
+                break;
+            };
+            next = next.min(timer.due);
+            index = timer.after;
+        }
+        // What is overdue is due now.
+        Some(Instant(if index == NONE {
+            next.max(start)
+        } else {
+            start
+        }))
     }
 
     /// Moves what is due at `now` to the end of `out`, in order of due time and,
@@ -250,6 +268,9 @@ mod tests {
                 if let (Some(next), Some(first)) = (wheel.next(), first) {
                     prop_assert!(next.0 <= first);
                     prop_assert!(next.0 > now || first <= now);
+                    if model.len() <= LOOKED_AT_MAX {
+                        prop_assert_eq!(next.0, first.max(now));
+                    }
                 }
             }
         }
