@@ -36,7 +36,7 @@ class Broken(Exception):
     """What ran did not do what it must do for the row to say anything."""
 
 
-def placed(core, real_time=False, nice=NICE):
+def placed(core, real_time=False):
     """What a child does before it is the program: goes to its processor, and before others there, where that is allowed."""
     def place():
         os.sched_setaffinity(0, {core})
@@ -45,10 +45,10 @@ def placed(core, real_time=False, nice=NICE):
             with contextlib.suppress(OSError):
                 os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(REAL_TIME))
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, nice)
+            os.setpriority(os.PRIO_PROCESS, 0, NICE)
             # Where sessions share the processors out among them, it is the session's own that counts.
             with open("/proc/self/autogroup", "w") as group:
-                group.write(str(nice))
+                group.write(str(NICE))
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return place
@@ -278,9 +278,9 @@ def folder():
 
 
 @contextlib.contextmanager
-def busy_loop(core, nice=NICE):
-    """Another program that wants a whole processor, as much as a client does that is `placed` there."""
-    process = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=placed(core, nice=nice))
+def busy_loop(core):
+    """Another program that wants a whole processor, as much as the client there does."""
+    process = subprocess.Popen(["sh", "-c", "while :; do :; done"], preexec_fn=placed(core))
     try:
         yield
     finally:

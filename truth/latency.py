@@ -107,7 +107,8 @@ def requests(own, kernel, exact=True):
     yield Figure("on the wire before its bracket, after it; answer before its interval, after it",
                  f"{own.sent_early}, {own.sent_late}; {own.taken_late}, {own.taken_early} of {count}")
     for what, values in (("stated bound", own.bounds), ("submitted to on the wire", own.handed), ("answer on the wire to taken", own.taken)):
-        yield Figure(f"{what}: p50, p99", ", ".join(time_of(percentile(sorted(values), q)) for q in (0.5, 0.99)))
+        shown = ", ".join(time_of(percentile(sorted(values), q)) for q in (0.5, 0.99, 0.999))
+        yield Figure(f"{what}: p50, p99, p99.9", shown)
     narrow = sum(width <= 20 * US for width in own.send_brackets) / count
     figure = at_least_share("brackets of sending ≤ 20 µs", narrow, SHARE_MIN)
     yield figure if exact else Figure(figure.what, figure.shown)
@@ -269,7 +270,7 @@ def finding(folder):
         file.write(SLOWED)
     for name, is_slowed in (("alone", False), ("slowed", True)):
         out = os.path.join(folder, name)
-        with busy_loop(CLIENT_CORE, nice=0) if is_slowed else contextlib.nullcontext():
+        with busy_loop(CLIENT_CORE) if is_slowed else contextlib.nullcontext():
             subprocess.run([PRONY, "run", experiment, "--out", out], check=True, capture_output=True, timeout=ENDS_WITHIN_S,
                            env={**os.environ, "PRONY_HOME": ROOT})
         with open(os.path.join(out, "summary.json"), encoding="utf-8") as file:
