@@ -99,12 +99,12 @@ impl Core {
         if self.spin && wait != Wait::Not && self.spins(&mut **driver) {
             return Ok(());
         }
-        let wait = self.ahead(self.shorten(wait), &**driver);
-        let wait = self.fall_asleep(wait);
+        let planned = self.ahead(self.shorten(wait), &**driver);
+        let wait = self.fall_asleep(planned);
         let turned = driver.turn(wait, &mut done);
-        if let (Some(lead), Wait::Until(wanted)) = (&self.lead, wait) {
+        if let (Some(lead), Wait::Until(wanted)) = (&self.lead, planned) {
             let now = driver.now();
-            match done.is_empty() && now >= wanted {
+            match wait == planned && done.is_empty() && now >= wanted {
                 true => lead.borrow_mut().woken(wanted, now),
                 false => lead.borrow_mut().disturbed(),
             }
