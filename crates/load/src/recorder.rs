@@ -667,6 +667,18 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_all_threads_are_added_up_those_of_the_drain_too() {
+        let thread = |sent, sent_in_drain| {
+            let mut thread = recorder();
+            (thread.counts.sent, thread.counts.sent_in_drain) = (sent, sent_in_drain);
+            thread
+        };
+        let mut all = thread(7, 2);
+        all.merge(&thread(5, 3));
+        assert_eq!((all.counts().sent, all.counts().sent_in_drain), (12, 5));
+    }
+
+    #[test]
     fn answers_of_the_window_are_told_apart_by_their_status() {
         let mut recorder = recorder();
         for status in [200, 503, 200, 999, 1_000, u16::MAX] {

@@ -763,6 +763,43 @@ mod tests {
         assert_eq!((report.window_ns, report.unsent), (950_000_000, 7));
     }
 
+    #[test]
+    fn the_kernels_stamps_are_told_only_where_there_was_one() {
+        let window = window();
+        let asked = LoadSpec {
+            timestamps: Timestamps::Kernel,
+            ..spec(1, 1)
+        };
+        let said = |threads| {
+            add_up(&asked, DriverKind::Epoll, &window, threads)
+                .0
+                .timestamps
+        };
+        let mut stamped = counted(&window, 0, 50, 950);
+        assert_eq!(said(vec![counted(&window, 3, 50, 950)]), Timestamps::User);
+        let at = window.start();
+        let answer = Answer {
+            times: Times {
+                intended: at,
+                taken_up: at,
+                ready: at,
+                submitted: Bracket { from: at, to: at },
+                first_byte: at,
+                last_byte: Arrival {
+                    reaped: at,
+                    kernel: Some(at),
+                    ..Arrival::default()
+                },
+                processed: at,
+            },
+            status: 200,
+            expected: true,
+        };
+        stamped.recorder.sent(Part::Measured, 10);
+        stamped.recorder.completed(MEASURED, &answer);
+        assert_eq!(said(vec![stamped]), Timestamps::Kernel);
+    }
+
     /// What is said of a schedule of 100 arrivals in the window, of which so many were answered.
     fn judged(answers: u64, busy: f64, spin: bool, had_idle: bool) -> (bool, bool) {
         let thread = Counted {
@@ -788,6 +825,7 @@ mod tests {
         };
         let all = arrivals(&spec, &counts, &[thread], busy).unwrap();
         assert_eq!(all.scheduled, all.sent + all.waiting + all.dropped);
+        assert_eq!(all.queue_max, QUEUE_MAX);
         (all.overloaded, all.generator_short)
     }
 

@@ -247,12 +247,8 @@ impl Worker {
         let mut recorder = self.recorder.borrow_mut();
         for lane in self.lanes.borrow_mut().iter_mut() {
             if let Some(outstanding) = lane.outstanding.take() {
-                let arrival = Arrival {
-                    reaped: now,
-                    ..Arrival::default()
-                };
                 let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
-                let times = outstanding.times(submitted, arrival, now);
+                let times = outstanding.times(submitted, Arrival::default(), now);
                 let origin = times.origin(recorder.latency_from());
                 recorder.abandoned(self.part(origin), now.since(origin));
                 is_any = true;
