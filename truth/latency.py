@@ -5,10 +5,11 @@ import json
 import math
 import os
 import subprocess
+import time
 from dataclasses import dataclass, field
 
 from instruments import (
-    CLIENT_CORE, ENDS_WITHIN_S, PRONY, ROOT, TOOLS, Broken, Load, Responder, busy_loop, percentile, percentiles,
+    CLIENT_CORE, ENDS_WITHIN_S, PRONY, ROOT, TOOLS, Broken, Load, Responder, Skipped, busy_loop, percentile, percentiles,
     prony_load, run_client, stopped_in_bursts, time_of, watched,
 )
 from rows import Figure, at_least_share, at_most, holds, row
@@ -279,6 +280,39 @@ def finding(folder):
             yield holds("a slowed generator is found out (P001)", "P001" in found, ", ".join(found))
         else:
             yield holds("one that is not is not (P001)", "P001" not in found, ", ".join(found) or "nothing found")
+
+
+STEP_S = 0.08
+
+
+def steps_of_the_clock(_):
+    """Sets the wall clock forward and back, ten times each, and leaves it as it was."""
+    for _ in range(10):
+        for by in (STEP_S, -STEP_S):
+            time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME) + by)
+            time.sleep(0.08)
+
+
+# Only where it is named: the clock that is set is everybody's.
+@row("latency/clock", 3, always=False)
+def clock(folder):
+    """The kernel stamps what arrives by the wall clock, which is set now and then; the server's own times are not by that."""
+    try:
+        time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))
+    except PermissionError:
+        raise Skipped("may not set the clock") from None
+    with Responder("--delay", 300, log=os.path.join(folder, "server.csv")) as server:
+        load = prony_load(folder, server.url, "-c", 10, "-d", "2s", "--timestamps", "kernel", trace=True,
+                          meanwhile=steps_of_the_clock)
+        trace, served = load.trace(), server.rows()
+    yield is_kernel(load)
+    over = [row_["last_byte_ns"] - row_["submitted_ns"] - (answered - received)
+            for port, rows in trace.items() for row_, (received, answered) in zip(rows, served[port])]
+    yield Figure("requests", str(len(over)), "> 0", bool(over))
+    yield holds("none is shorter than the server's own time", min(over) >= 0, time_of(min(over)))
+    yield at_most("longest that one is longer, ms", max(over) / 1e6, STEP_S * 1e3 / 2)
+    delay = load.report["delay"]
+    yield Figure("with a stamp of the kernel", f"{delay['pick_up_exact']} of {load.report['completed']}")
 
 
 @row("latency/lateness", 15)

@@ -23,9 +23,9 @@ def steal_ticks():
 
 def chosen(words):
     names = [name for name, (_, _, always) in rows.ROWS.items()
-             if (any(name.startswith(word) for word in words) if words else always)]
+             if name in words or always and (not words or any(name.startswith(word) for word in words))]
     for word in words:
-        if not any(name.startswith(word) for name in rows.ROWS):
+        if not any(name.startswith(word) for name in names):
             sys.exit(f"truth: no row begins with {word}; there are: {' '.join(rows.ROWS)}")
     return names
 

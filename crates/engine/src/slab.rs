@@ -77,6 +77,7 @@ impl<T> Slab<T> {
         Some((Key { index, generation }, thing))
     }
 
+    /// Whatever is at this place now, to be changed.
     pub fn at_mut(&mut self, index: u32) -> Option<(Key, &mut T)> {
         let place = self.places.get_mut(index as usize)?;
         let generation = place.generation;

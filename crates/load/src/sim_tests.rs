@@ -615,6 +615,19 @@ fn the_first_byte_and_the_last_have_their_own_times() {
 }
 
 #[test]
+fn an_answer_that_ends_with_its_connection_ends_when_that_is_seen() {
+    let behaviour: Behaviour = |_| Act::Last("HTTP/1.1 200 OK\r\n\r\nHello");
+    in_each_world(&Setting::default(), behaviour, |ended| {
+        assert_eq!((ended.counts.completed, ended.trace.len()), (60, 60));
+        for times in &ended.trace {
+            assert!(times.first_byte <= times.last_byte, "{times:?}");
+            assert!(times.last_byte <= times.processed, "{times:?}");
+            assert_eq!(times.picked_up_within, Nanos::ZERO, "{times:?}");
+        }
+    });
+}
+
+#[test]
 fn attempts_to_connect_pause_longer_each_time_up_to_a_tenth_of_a_second() {
     let lonely = Setting {
         connections: 1,
