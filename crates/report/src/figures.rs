@@ -43,8 +43,8 @@ pub struct Figure {
 
 impl Figure {
     /// Median, and range or interval as the number of blocks allows.
-    pub fn of<U: Quantity>(values: &[f64], seed: u64) -> Option<Figure> {
-        let summary: Summary<U> = summarise(values, seed)?;
+    pub fn of<U: Quantity>(values: &[f64]) -> Option<Figure> {
+        let summary: Summary<U> = summarise(values)?;
         Some(Figure {
             median: summary.median.value(),
             low: summary.spread.low.value(),
@@ -241,7 +241,6 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
-    let seed = run.plan.seed;
     let (latency_ns, tail) = latencies(run, &trials, cell.connections);
     let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
@@ -253,8 +252,8 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         connections: cell.connections,
         asked_per_s: cell.rate_per_s,
         open: open::of_cell(case),
-        program: programs::figures::of_cell(case, seed),
-        client: clients::figures::of_cell(case, seed),
+        program: programs::figures::of_cell(case),
+        client: clients::figures::of_cell(case),
         service: services::of_cell(case),
         settings: cell.settings.clone(),
         // In a table with rows of its own, each has one beside it.
@@ -263,7 +262,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         trials: outcomes(run, case),
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes,
-        rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case), seed),
+        rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case)),
         ratio: ratio(case),
         latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
         latency_ns,

@@ -4,7 +4,7 @@
 //! use prony_stats::{compare, summarise, Rate};
 //!
 //! // Requests a second of one cell, a value a block.
-//! let rates = summarise::<Rate>(&[99.0, 101.0, 100.0], 1).unwrap();
+//! let rates = summarise::<Rate>(&[99.0, 101.0, 100.0]).unwrap();
 //! assert_eq!((rates.median.0, rates.spread.low.0), (100.0, 99.0));
 //! // The same blocks of the reference.
 //! let compared = compare(&[(99.0, 50.0), (101.0, 50.0), (100.0, 50.0)]).unwrap();
@@ -63,13 +63,12 @@ pub use seconds::{
 pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessions};
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{Freeze, SLICES_MIN, Steadiness, freeze, steadiness};
-pub use summary::{RESAMPLES, Spread, SpreadKind, Summary, Warning, summarise};
+pub use summary::{Spread, SpreadKind, Summary, Warning, summarise};
 pub use tail::{EPISODES_MIN, Tail};
 pub use units::{Bytes, Connections, Exponent, Quantity, Rate, Ratio, Share, Time};
 
-/// Blocks from which ratios have an interval and may be called different.
+/// Blocks from which medians and ratios have an interval, and ratios may be called different. Of fewer not even
+/// smallest and largest value hold the median with [`CONFIDENCE`].
 pub const BLOCKS_INTERVAL_MIN: usize = 6;
-/// Blocks from which a median has an interval.
-pub const BLOCKS_BOOTSTRAP_MIN: usize = 10;
 /// Confidence of every interval.
 pub const CONFIDENCE: f64 = 0.95;

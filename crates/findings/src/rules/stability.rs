@@ -109,8 +109,7 @@ fn between(case: &Case<'_>) -> Option<Finding> {
     let (blocks, rates): (Vec<u32>, Vec<f64>) = case.rates().into_iter().unzip();
     let lowest = rates.iter().copied().reduce(f64::min)?;
     let highest = rates.iter().copied().reduce(f64::max)?;
-    // The seed draws the bootstrap only, which has no part in this.
-    let summary: Summary<Rate> = summarise(&rates, 0)?;
+    let summary: Summary<Rate> = summarise(&rates)?;
     let mut evidence = vec![
         Evidence::number("lowest block", lowest, Unit::PerSecond),
         Evidence::number("highest block", highest, Unit::PerSecond),

@@ -113,7 +113,7 @@ pub struct SpreadFigure {
 }
 
 /// The figures of a cell; `None` where its subject is no client.
-pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
+pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
     let planned = case.client()?;
     let runs: Vec<(&Trial, &ProgramReport)> = case.runs().collect();
     let over = |of: &dyn Fn(&Trial, &ProgramReport) -> Option<f64>| {
@@ -137,13 +137,13 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ClientFigures> {
         network: planned.network.clone(),
         threads: threads(case.cell, planned.threads),
         peer_threads: planned.peer_threads,
-        elapsed_ns: Figure::of::<Time>(&elapsed, seed),
+        elapsed_ns: Figure::of::<Time>(&elapsed),
         wall_ns: over(&|_, run| Some(run.wall_ns as f64)),
         cpu_user_ns: over(&|_, run| Some(client::cpu_per_request(run)?.0.0)),
         cpu_system_ns: over(&|_, run| Some(client::cpu_per_request(run)?.1.0)),
         cpu_ratio: cpu_ratio(case),
         cpu_peer_ns: over(&|trial, _| Some(client::peer_cpu_per_request(trial)?.0)),
-        bytes_per_s: Figure::of::<Rate>(&bytes, seed),
+        bytes_per_s: Figure::of::<Rate>(&bytes),
         download_bytes_per_s: over(&download_bytes_per_s),
         cpu_user_ns_per_gib: over(&|_, run| per_gib(run, own_cpu(run, "user_ns", run.user_ns))),
         cpu_system_ns_per_gib: over(&|_, run| {

@@ -81,7 +81,7 @@ pub struct MissedRun {
 }
 
 /// The figures of a cell; `None` of a server's.
-pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ProgramFigures> {
+pub fn of_cell(case: &Case<'_>) -> Option<ProgramFigures> {
     if !case.is_program() {
         return None;
     }
@@ -102,8 +102,8 @@ pub fn of_cell(case: &Case<'_>, seed: u64) -> Option<ProgramFigures> {
             .next()
             .map_or_else(String::new, |l| l.measure.clone()),
         threads: lines().next().map_or(0, |line| line.threads),
-        elapsed_ns: Figure::of::<Time>(&elapsed, seed),
-        bytes_per_s: Figure::of::<Rate>(&bytes, seed),
+        elapsed_ns: Figure::of::<Time>(&elapsed),
+        bytes_per_s: Figure::of::<Rate>(&bytes),
         wall_ns: over(|run| run.wall_ns),
         cpu_ns: over(|run| run.user_ns.saturating_add(run.system_ns)),
         cpu_user_ns: over(|run| run.user_ns),
