@@ -17,6 +17,8 @@
 //! Not for: starting processes. A [`Launcher`] does that, which sees to it that none
 //! outlives Prony.
 
+mod command;
+
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -309,10 +311,15 @@ impl Job<'_> {
         Ok(format!("{:x}", HexOf(&hash.finalize())))
     }
 
-    /// The digest of the files in its folder, where it has one of its own.
+    /// The digest of the files in its folder, where it has one of its own, or of those that its commands name.
     fn files(&self) -> Option<String> {
-        let Source::Folder { dir } = &self.subject.source else {
-            return None;
+        let dir = match &self.subject.source {
+            Source::Folder { dir } => dir,
+            Source::Command { .. } => {
+                let path = std::env::var("PATH").unwrap_or_default();
+                return command::digest(self.subject, &self.folder(), &path);
+            }
+            Source::Url { .. } | Source::Unknown => return None,
         };
         let names = fs::read_dir(dir).ok()?.map(|entry| {
             let name = entry.ok()?.file_name().into_string().ok()?;

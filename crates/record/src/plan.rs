@@ -122,8 +122,8 @@ pub struct PlannedSubject {
     pub build_dir: String,
     /// Key of the build in the cache; empty where nothing is built.
     pub build_key: String,
-    /// SHA-256 over the files in its folder where nothing is built, in hexadecimal; empty where there are none, or
-    /// it is built.
+    /// SHA-256 over the files in its folder where nothing is built, or over those that its commands name where the experiment
+    /// gives it as a `cmd`, in hexadecimal; empty where there are none, or it is built.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub files_sha256: String,
     /// The line that its `[version]` command printed.

@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use prony_record::{CodeState, Environment, Failures};
+use prony_record::{CodeState, Environment, Failures, Source};
 use prony_report::Run;
 use prony_report::log::{Entry, brief, history, regions, written};
 
@@ -169,6 +169,21 @@ fn a_state_is_what_the_cell_is_made_of_and_nothing_else() {
         of_command(|code| code.source_commit = "99ffee1".to_owned()),
         command
     );
+    // What the experiment gives as a command has files that it names, and those around it, which they may load.
+    let named = |sha256: &str, source_commit: &str| {
+        states(|run| {
+            let subject = &mut run.plan.subjects[0];
+            subject.files_sha256 = sha256.to_owned();
+            subject.source = Source::Command {
+                dir: "/e".to_owned(),
+            };
+            let code = run.environment.code.as_mut().expect("code");
+            code.source_commit = source_commit.to_owned();
+        })
+    };
+    assert_ne!(named("f11e", "50ce"), named("0ther", "50ce"));
+    assert_ne!(named("f11e", "50ce"), named("f11e", "99ffee1"));
+    assert_eq!(named("f11e", "50ce"), named("f11e", "50ce"));
 }
 
 #[test]

@@ -150,6 +150,42 @@ fn what_is_not_built_is_known_by_the_files_in_its_folder() {
     assert_eq!(stage.ready(&stage.subject(COPY)).files, "");
 }
 
+#[test]
+fn a_command_is_known_by_the_files_that_it_names() {
+    let stage = Stage::new();
+    let (program, script) = (stage.dir().join("server"), stage.dir().join("app.lua"));
+    let of = |words: &[&str]| {
+        let mut subject = stage.subject(COPY);
+        (subject.build, subject.version) = (None, String::new());
+        subject.source = Source::Command {
+            dir: stage.dir().display().to_string(),
+        };
+        subject.start = words.iter().map(|&word| word.to_owned()).collect();
+        stage.ready(&subject).files
+    };
+    let words = ["./server", "--app=app.lua", "--port", "{port}"];
+    assert_eq!(of(&words), "", "neither is there");
+    fs::write(&program, "one").unwrap();
+    let alone = of(&words);
+    fs::write(&script, "one").unwrap();
+    let both = of(&words);
+    assert_eq!((alone.len(), both.len()), (64, 64));
+    assert_ne!(alone, both);
+    for (file, what) in [
+        (&program, "another executable"),
+        (&script, "another script"),
+    ] {
+        fs::write(file, "two").unwrap();
+        assert_ne!(of(&words), both, "{what}");
+        fs::write(file, "one").unwrap();
+        assert_eq!(of(&words), both, "{what}, and back");
+    }
+    assert_eq!(of(&["{dir}/server"]).len(), 64);
+    // One that is found by PATH; a word that is only called like a folder; what is not to be found.
+    assert_eq!(of(&["sh", "src"]), of(&["sh", "elsewhere"]));
+    assert_eq!(of(&["no-such-program-here", "{port}"]), "");
+}
+
 const COPY: &str = "cat src/deep/main.c > {build}/out";
 
 #[test]

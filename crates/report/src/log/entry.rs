@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Code, Records, Severity, Verdict};
-use prony_record::{CodeState, Environment, Histogram, LatencyNs, Plan, PlannedSubject, Trial};
+use prony_record::{
+    CodeState, Environment, Histogram, LatencyNs, Plan, PlannedSubject, Source, Trial,
+};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
@@ -594,11 +596,10 @@ fn series(run: &Run, case: &Case<'_>) -> String {
 
 /// What tells a process from another that is called the same.
 fn made_of<'a>(subject: &'a PlannedSubject, e: &'a Environment) -> impl Serialize + 'a {
-    // What has neither a build nor files of its own is told by the code around it alone.
-    let around = match (subject.build_key.as_str(), subject.files_sha256.as_str()) {
-        ("", "") => e.code.as_ref(),
-        _ => None,
-    };
+    // What has neither a build nor a folder of its own is told by the code around it, too.
+    let has_files = !subject.build_key.is_empty() || !subject.files_sha256.is_empty();
+    let is_command = matches!(subject.source, Source::Command { .. });
+    let around = e.code.as_ref().filter(|_| is_command || !has_files);
     let commit = |code: &'a CodeState| match code.source_commit.as_str() {
         "" => &code.commit,
         _ => &code.source_commit,
