@@ -50,16 +50,6 @@ pub(crate) fn median_of_sorted(sorted: &[f64]) -> f64 {
     }
 }
 
-/// Quantile of rising values by linear interpolation between `(n - 1) * q` and the next rank:
-/// type 7 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996.
-pub(crate) fn interpolated(sorted: &[f64], q: f64) -> f64 {
-    let at = q * (sorted.len() - 1) as f64;
-    let below = libm::floor(at) as usize;
-    let above = (below + 1).min(sorted.len() - 1);
-    let part = at - below as f64;
-    sorted[below] * (1.0 - part) + sorted[above] * part
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,20 +92,6 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
         assert_eq!(median(&[f64::NAN, 7.0]), Some(7.0));
         assert_eq!(median(&[]), None);
-    }
-
-    #[test]
-    fn type_7_interpolates_as_r_does() {
-        // R: quantile(c(1, 2, 4, 8), c(0.25, 0.5, 0.9)) is 1.75, 3, 6.8
-        let values = [1.0, 2.0, 4.0, 8.0];
-        assert_eq!(interpolated(&values, 0.25), 1.75);
-        assert_eq!(interpolated(&values, 0.5), 3.0);
-        assert!((interpolated(&values, 0.9) - 6.8).abs() < 1e-12);
-        assert_eq!(
-            (interpolated(&values, 0.0), interpolated(&values, 1.0)),
-            (1.0, 8.0)
-        );
-        assert_eq!(interpolated(&[7.0], 0.5), 7.0);
     }
 
     proptest! {
