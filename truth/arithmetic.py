@@ -105,8 +105,11 @@ def compared(report, truth, names, freezes_begun, aside):
             low = high
         value = report["latency_ns"][name]
         expected = time_of(low) if low == high else f"{time_of(low)}…{time_of(high)}"
+        def is_within(share, absolute_ns, value=value, low=low, high=high):
+            return low - max(share * low, absolute_ns) <= value <= high + max(share * high, absolute_ns)
+
         yield Figure(name.replace("_", "."), f"{time_of(value)} beside {expected}", "within 5 % or 0.1 ms",
-                     low - max(0.05 * low, 0.1 * MS) <= value <= high + max(0.05 * high, 0.1 * MS))
+                     is_within(0.05, 0.1 * MS), is_within(0.1, 1 * MS), "10 % or 1 ms")
 
 
 def run(folder, rate, seconds, slots, freezes, names, backlog=False):

@@ -31,21 +31,22 @@ def chosen(words):
 
 
 def run(name):
-    """Runs a row; returns whether nothing that it must reach was missed."""
+    """Runs a row; returns whether all that it is to reach was reached, and whether something is wrong."""
     function, _, _ = rows.ROWS[name]
-    good = True
+    is_reached, is_wrong = True, False
     try:
         with instruments.folder() as folder:
             for figure in function(folder):
                 figure.what = f"{name}: {figure.what}"
                 rows.show(figure)
-                good &= figure.reached is not False
+                is_reached &= figure.reached is not False
+                is_wrong |= figure.is_wrong()
     except instruments.Skipped as why:
-        good = rows.skipped(name, why)
+        is_wrong = not rows.skipped(name, why)
     except instruments.Broken as why:
         rows.show(rows.Figure(name, str(why).replace("\n", " "), "runs", False))
-        good = False
-    return good
+        is_wrong = True
+    return is_reached, is_wrong
 
 
 def main(words):
@@ -53,7 +54,8 @@ def main(words):
         print("\n".join(f"{name:24} {seconds:4} s{'' if always else ', only by its name'}"
                         for name, (_, seconds, always) in rows.ROWS.items()))
         return 0
-    names = chosen(words)
+    is_strict = "--strict" in words
+    names = chosen([word for word in words if word != "--strict"])
     if instruments.has_network_of_its_own():
         instruments.raise_limits()
     # What reads and judges is on the server's side, where it is idle while a row runs.
@@ -61,10 +63,13 @@ def main(words):
     print(f"{instruments.PRONY} on Linux {platform.release()}, {os.cpu_count()} processors; load average before "
           f"{os.getloadavg()[0]:.2f}\n\n| what | figure | reach | |\n|---|---|---|---|", flush=True)
     began, stolen = time.monotonic(), steal_ticks()
-    missed = [name for name in names if not run(name)]
+    ended = {name: run(name) for name in names}
+    missed = [name for name, (is_reached, _) in ended.items() if not is_reached]
+    wrong = [name for name, (_, is_wrong) in ended.items() if is_wrong]
     print(f"\n{len(names)} rows in {time.monotonic() - began:.0f} s, {steal_ticks() - stolen} ticks of steal; load average "
-          f"after {os.getloadavg()[0]:.2f}; {len(missed)} not reached: {' '.join(missed) or 'none'}")
-    return 1 if missed else 0
+          f"after {os.getloadavg()[0]:.2f}; {len(missed)} with something not reached: {' '.join(missed) or 'none'}; "
+          f"{len(wrong)} wrong: {' '.join(wrong) or 'none'}")
+    return 1 if wrong or (is_strict and missed) else 0
 
 
 if __name__ == "__main__":
