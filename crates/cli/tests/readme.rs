@@ -267,13 +267,14 @@ fn its_commands_run() {
 }
 
 /// Programs in blocks of `docs` that are not `prony`, with what runs them.
-const OTHERS: [(&str, &str); 5] = [
+const OTHERS: [(&str, &str); 6] = [
     (
         "gcc",
         "builds truth/responder.c, which the truth's own tests do",
     ),
     ("./responder", "its own head says what it takes"),
     ("wrk", "shown beside prony load"),
+    ("wrk2", "shown beside prony load"),
     ("pip", "python/test installs the wheel"),
     ("prony-wsgi", "python/tests drives its command line"),
 ];
