@@ -191,63 +191,121 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     if cells.iter().any(|cell| cell.open.is_some()) {
         return open::sentence(&place, cells);
     }
-    let rates: Vec<f64> = cells
-        .iter()
-        .filter_map(|c| Some(c.rate_per_s?.median))
-        .collect();
-    let lowest = rates.iter().copied().reduce(f64::min)?;
-    let highest = rates.iter().copied().reduce(f64::max)?;
-    let mut by_conclusion: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let is_invalid = |c: &&CellFigures| c.verdict == Some(Verdict::Invalid);
+    let (invalid, usable): (Vec<&CellFigures>, Vec<&CellFigures>) =
+        cells.iter().copied().partition(is_invalid);
+    let left_out = match &invalid[..] {
+        [] => String::new(),
+        _ => {
+            let labels: Vec<String> = invalid.iter().map(|c| c.label.clone()).collect();
+            format!(
+                " Left out, as their figures are invalid: {}.",
+                listed(&labels)
+            )
+        }
+    };
+    if usable.is_empty() {
+        return Some(format!("{place}, no figure can be used.{left_out}"));
+    }
+    let said = against_reference(&place, &usable).or_else(|| extent(&place, &usable))?;
+    Some(said + &left_out)
+}
+
+/// How the rates of `cells` compare with that of the reference among them.
+fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
+    let reference = cells.iter().find(|c| c.is_reference)?;
+    let mut told: BTreeMap<Told, Vec<String>> = BTreeMap::new();
     for cell in cells {
         // The copy of the reference has a sentence of its own.
         let Some(ratio) = cell.ratio.as_ref().filter(|_| !cell.is_copy) else {
             continue;
         };
-        let name = match ratio.conclusion {
-            "higher" | "lower" => format!(
+        let Some(what) = Told::of(ratio.conclusion, is_bound(cell), is_bound(reference)) else {
+            continue;
+        };
+        let name = match what {
+            Told::Higher | Told::HigherAtLeast | Told::Lower => format!(
                 "{} ({}, {}–{})",
                 cell.label,
                 numbers::ratio(ratio.ratio),
                 numbers::ratio(ratio.low),
                 numbers::ratio(ratio.high)
             ),
-            _ => cell.label.clone(),
+            Told::NoDifference | Told::Nothing => cell.label.clone(),
         };
-        by_conclusion
-            .entry(ratio.conclusion)
-            .or_default()
-            .push(name);
+        told.entry(what).or_default().push(name);
     }
-    let reference = cells.iter().find(|c| c.is_reference);
-    let mut parts = Vec::new();
-    for (conclusion, words) in [
-        ("higher", "higher for"),
-        ("lower", "lower for"),
-        ("no-difference-shown", "not shown to differ for"),
-    ] {
-        if let Some(names) = by_conclusion.get(conclusion) {
-            parts.push(format!("{words} {}", listed(names)));
+    if told.is_empty() {
+        return None;
+    }
+    let parts = told.iter().map(|(what, names)| {
+        let words = match what {
+            Told::Higher => "higher for",
+            Told::HigherAtLeast => "higher, by so much at least, for",
+            Told::Lower => "lower for",
+            Told::NoDifference => "not shown to differ for",
+            Told::Nothing => "not to be compared, as the generator was the limit, for",
+        };
+        format!("{words} {}", listed(names))
+    });
+    Some(format!(
+        "{place}, against the {}/s of {}, the rate is {}.",
+        numbers::rate(reference.rate_per_s?.median),
+        reference.label,
+        parts.collect::<Vec<_>>().join("; "),
+    ))
+}
+
+/// What may be said of a rate beside the reference's, in the order in which it is.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Told {
+    Higher,
+    HigherAtLeast,
+    Lower,
+    NoDifference,
+    Nothing,
+}
+
+impl Told {
+    /// By the conclusion of the comparison. Where the generator was the limit a rate is a bound: the subject is at least that
+    /// fast, and what the bound does not settle is not said.
+    fn of(conclusion: &str, is_bound: bool, is_reference_bound: bool) -> Option<Told> {
+        match conclusion {
+            "higher" if is_reference_bound => Some(Told::Nothing),
+            "higher" if is_bound => Some(Told::HigherAtLeast),
+            "higher" => Some(Told::Higher),
+            "lower" if is_bound => Some(Told::Nothing),
+            "lower" => Some(Told::Lower),
+            "no-difference-shown" if is_bound || is_reference_bound => Some(Told::Nothing),
+            "no-difference-shown" => Some(Told::NoDifference),
+            _ => None,
         }
     }
-    match (reference, parts.is_empty()) {
-        (Some(reference), false) => Some(format!(
-            "{place}, against the {}/s of {}, the rate is {}.",
-            numbers::rate(reference.rate_per_s?.median),
-            reference.label,
-            parts.join("; "),
-        )),
-        _ if rates.len() > 1 => Some(format!(
-            "{place}, the medians of the {} subjects lie between {} and {} requests/s.",
-            rates.len(),
-            numbers::rate(lowest),
-            numbers::rate(highest),
-        )),
-        _ => Some(format!(
+}
+
+/// Whether its rate is the generator's rather than its own.
+fn is_bound(cell: &CellFigures) -> bool {
+    cell.findings.contains(&Code::P001)
+}
+
+/// Between what the rates of `cells` lie.
+fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
+    let rates = cells.iter().filter_map(|c| Some(c.rate_per_s?.median));
+    let rates: Vec<f64> = rates.collect();
+    let lowest = rates.iter().copied().reduce(f64::min)?;
+    let highest = rates.iter().copied().reduce(f64::max)?;
+    Some(match rates.len() {
+        1 => format!(
             "{place}, {} reached {} requests/s.",
             cells[0].label,
             numbers::rate(lowest)
-        )),
-    }
+        ),
+        n => format!(
+            "{place}, the medians of the {n} subjects lie between {} and {} requests/s.",
+            numbers::rate(lowest),
+            numbers::rate(highest),
+        ),
+    })
 }
 
 /// `a, b and c`, or `a, b and 7 more`.

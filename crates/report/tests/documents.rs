@@ -217,6 +217,73 @@ fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
     assert_eq!(fields[5..8], ["suspect", "11", "1"]);
 }
 
+/// What the short answer says of twelve blocks on axum, actix-web, fasthttp and prony, after `change` of the trials of one.
+fn answer_after(subject: &str, change: impl Fn(&mut prony_record::Trial)) -> String {
+    let mut run = fixture::full();
+    let of = |t: &&mut prony_record::Trial| t.cell.starts_with(&format!("{subject} "));
+    run.trials.iter_mut().filter(of).for_each(change);
+    let document = render(&run).document_md;
+    let line = document.lines().find(|line| line.starts_with("On ping "));
+    line.expect("an answer").to_owned()
+}
+
+fn limited_by_the_generator(trial: &mut prony_record::Trial) {
+    trial.cores[0].busy_ns = 1_500_000_000;
+    trial.processes[0].threads[0].cpu_ns = 1_400_000_000;
+    trial.cores[1].busy_ns = 1_990_000_000;
+}
+
+#[test]
+fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
+    let seen = answer_after("rust/prony", limited_by_the_generator);
+    assert!(
+        seen.contains("is higher, by so much at least, for prony ("),
+        "{seen}"
+    );
+    assert!(seen.contains("lower for fasthttp ("), "{seen}");
+    let seen = answer_after("go/fasthttp", limited_by_the_generator);
+    assert!(
+        seen.contains("not to be compared, as the generator was the limit, for fasthttp."),
+        "{seen}"
+    );
+    assert!(!seen.contains("lower for"), "{seen}");
+    // Of a reference that is at least so fast others are slower; nothing else is known.
+    let seen = answer_after("rust/axum", limited_by_the_generator);
+    assert!(seen.contains("lower for fasthttp ("), "{seen}");
+    assert!(
+        seen.contains("as the generator was the limit, for actix-web and prony."),
+        "{seen}"
+    );
+}
+
+#[test]
+fn an_invalid_cell_was_ranked() {
+    let wrong = |trial: &mut prony_record::Trial| {
+        if trial.block % 2 == 0 {
+            trial.outcome = prony_record::Outcome::Failed {
+                phase: prony_record::Phase::Measure,
+                reason: "the subject ended by signal 9 in the window".to_owned(),
+            };
+        }
+    };
+    let seen = answer_after("rust/prony", wrong);
+    assert!(!seen.contains("higher for"), "{seen}");
+    assert!(
+        seen.ends_with("Left out, as their figures are invalid: prony."),
+        "{seen}"
+    );
+    // Without its reference nothing is compared.
+    let seen = answer_after("rust/axum", wrong);
+    assert!(
+        seen.contains("the medians of the 4 subjects lie between"),
+        "{seen}"
+    );
+    assert!(
+        seen.ends_with("Left out, as their figures are invalid: rust/axum."),
+        "{seen}"
+    );
+}
+
 #[test]
 fn a_setting_of_the_kernel_was_listed_twice_with_other_values() {
     let mut run = fixture::quick();
