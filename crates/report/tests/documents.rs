@@ -259,7 +259,7 @@ fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
 #[test]
 fn an_invalid_cell_was_ranked() {
     let wrong = |trial: &mut prony_record::Trial| {
-        if trial.block % 2 == 0 {
+        if trial.block.is_multiple_of(2) {
             trial.outcome = prony_record::Outcome::Failed {
                 phase: prony_record::Phase::Measure,
                 reason: "the subject ended by signal 9 in the window".to_owned(),
