@@ -556,7 +556,7 @@ impl Worker {
             Ok(bytes) => bytes,
             Err(error) => return Fed::Failed(Failure::from(&error)),
         };
-        let arrival = self.arrival(&bytes);
+        let arrival = bytes.arrival();
         if bytes.is_empty() {
             return match lane.protocol.ended() {
                 Ok(answered) => Fed::Answered((answered, arrival)),
@@ -570,20 +570,6 @@ impl Worker {
             Ok(Progress::Pending) => Fed::More,
             Ok(Progress::Answered(answered)) => Fed::Answered((answered, arrival)),
             Err(failure) => Fed::Failed(failure),
-        }
-    }
-
-    /// When `bytes` came; the end of a stream has no stamp of its own.
-    fn arrival(&self, bytes: &Received) -> Arrival {
-        let arrival = bytes.arrival();
-        if arrival.reaped > Instant::ZERO {
-            return arrival;
-        }
-        let now = self.handle.now();
-        Arrival {
-            reaped: now,
-            since: now,
-            ..arrival
         }
     }
 
