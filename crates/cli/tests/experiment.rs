@@ -86,7 +86,7 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
     for trial in measured.filter(|trial| trial["generator"] == "prony") {
         seen += 1;
         assert_eq!(trial["outcome"]["kind"], "measured", "{trial}");
-        assert!(trial["load"]["completed"].as_u64() > Some(100));
+        assert!(trial["load"]["completed"].as_u64() > Some(0));
         assert_eq!(trial["load"]["errors"], serde_json::json!({}));
     }
     assert_eq!(seen, 4, "two cells in two blocks");
