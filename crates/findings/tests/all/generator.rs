@@ -49,11 +49,15 @@ fn p001_half_of_the_latency_may_be_the_generators() {
         load.latency_ns.mean -= 199e3;
     })));
     // Of fewer than half of the answers: the usual one woke the thread.
-    none(&found(reported(|load| {
-        added(load, 1_900.0, 0.0, 0.0);
-        let delay = load.delay.as_mut().expect("some");
-        delay.pick_up_ns.count = load.completed * 4 / 10;
-    })));
+    let of_tenths = |tenths: u64, us: f64| {
+        found(reported(move |load| {
+            added(load, us, 0.0, 0.0);
+            let delay = load.delay.as_mut().expect("some");
+            delay.pick_up_ns.count = load.completed * tenths / 10;
+        }))
+    };
+    none(&of_tenths(4, 1_900.0));
+    only(Code::P001, Severity::Suspect, &of_tenths(6, 950.0));
 }
 
 #[test]
