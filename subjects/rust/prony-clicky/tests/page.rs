@@ -76,6 +76,27 @@ fn clicks_are_counted_survive_a_reload_and_two_tabs_agree() {
 }
 
 #[test]
+fn clicks_whose_answer_is_on_its_way_when_the_page_is_loaded_again_are_counted_once() {
+    let Some(browser) = browser() else { return };
+    let service = start(&[]);
+    let tab = browser.open(&url(&service));
+    shows(&tab, 0);
+    // What is sent arrives, and the answer does not.
+    tab.evaluate(
+        "{ const real = fetch; window.fetch = (...request) => { real(...request); \
+         return new Promise(() => {}); }; \
+         const button = document.getElementById('click'); button.click(); button.click(); }",
+    );
+    has(&service, "/events", 2);
+    tab.reload();
+    shows(&tab, 2);
+    // Clicks that were sent already would go once more with the next.
+    tab.click("#click");
+    has(&service, "/events", 3);
+    shows(&tab, 3);
+}
+
+#[test]
 fn clicks_without_a_server_are_kept_and_sent_later() {
     let Some(browser) = browser() else { return };
     let folder = tempfile::tempdir().expect("a folder");
