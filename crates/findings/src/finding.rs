@@ -4,16 +4,16 @@ use serde::Serialize;
 
 use crate::code::Code;
 
-/// A fact drawn from the trials of one cell.
+/// A fact drawn from the trials of one cell, or of a whole run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Which.
     pub code: Code,
-    /// How bad.
+    /// What it means for the figures.
     pub severity: Severity,
-    /// The cell's `id`.
+    /// The cell's `id`; empty: it is about the whole run.
     pub cell: String,
-    /// The subject's `id`.
+    /// The subject's `id`; empty in the same case.
     pub subject: String,
     /// Blocks in which it was seen, rising.
     pub blocks: Vec<u32>,
@@ -25,15 +25,15 @@ pub struct Finding {
     pub remedy: &'static str,
 }
 
-/// How bad a finding is.
+/// What a finding means for the figures.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// A reader should know it; the figures stand.
-    Info,
-    /// The figures may not mean what they seem to.
-    Suspect,
-    /// The figures do not mean what they seem to.
+    Note,
+    /// The figures are bounds: the subject is at least this fast, and its latency at most this long.
+    Bound,
+    /// The figures cannot be used.
     Invalid,
 }
 
@@ -112,24 +112,24 @@ impl Evidence {
     }
 }
 
-/// What findings come to.
+/// What findings come to: whether figures may be used, and as what.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// No finding speaks against the figures.
+    /// The figures stand.
     #[default]
     Valid,
-    /// At least one is suspect.
-    Suspect,
-    /// At least one is invalid.
+    /// They are bounds.
+    Bound,
+    /// They cannot be used.
     Invalid,
 }
 
 /// The verdict that follows from `findings`, of one cell or of a whole run.
 pub fn verdict<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Verdict {
     let of = |finding: &Finding| match finding.severity {
-        Severity::Info => Verdict::Valid,
-        Severity::Suspect => Verdict::Suspect,
+        Severity::Note => Verdict::Valid,
+        Severity::Bound => Verdict::Bound,
         Severity::Invalid => Verdict::Invalid,
     };
     findings.into_iter().map(of).max().unwrap_or_default()

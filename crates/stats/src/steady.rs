@@ -5,12 +5,14 @@ use crate::units::{Ratio, Share};
 
 /// Slices below which nothing is said.
 pub const SLICES_MIN: usize = 6;
-/// Drift and spread up to this are steady.
+/// Drift up to this is steady.
 const TOLERANCE: f64 = 0.10;
 /// Slices under half the median, as a share, up to which the window is steady.
 const STALLED_MAX: f64 = 0.05;
-/// Counting alone spreads a count of n by the root of n; so many of that are no unsteadiness.
-const COUNTING_SIGMAS: f64 = 3.0;
+/// The noise of the slices alone moves their thirds apart; so many standard errors of that are no drift.
+const NOISE_SIGMAS: f64 = 3.0;
+/// The median of n normal values has this times their deviation ÷ √n for its standard error (√(π/2)).
+const MEDIAN_TO_MEAN_ERROR: f64 = 1.253_314_137_315_500_3;
 /// The median absolute deviation of normal values times this is their standard deviation.
 const MAD_TO_DEVIATION: f64 = 1.4826;
 
@@ -20,21 +22,20 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 pub struct Steadiness {
     /// Median of the last third of the slices over that of the first third.
     pub drift: Ratio,
-    /// Robust coefficient of variation: 1.4826 × median absolute deviation / median.
+    /// Robust coefficient of variation from slice to slice, whatever the drift: 1.4826 × median |difference of
+    /// neighbours| ÷ √2 ÷ median.
     pub spread: Share,
     /// Part of the slices with less than half of the median.
     pub stalled: Share,
-    /// Drift (as distance from 1) and spread up to this count as steady: 0.10, or what counting
-    /// so few requests alone explains, if that is more.
+    /// Drift, as distance from 1, up to this counts as steady: 0.10, or what the slices' own spread explains, if that is
+    /// more: three standard errors of the difference of two medians.
     pub tolerance: Share,
 }
 
 impl Steadiness {
-    /// Whether drift and spread are within the tolerance and at most 5 % of the slices stalled.
+    /// Whether the drift is within the tolerance and at most 5 % of the slices stalled.
     pub fn is_steady(&self) -> bool {
-        (self.drift.0 - 1.0).abs() <= self.tolerance.0
-            && self.spread.0 <= self.tolerance.0
-            && self.stalled.0 <= STALLED_MAX
+        (self.drift.0 - 1.0).abs() <= self.tolerance.0 && self.stalled.0 <= STALLED_MAX
     }
 }
 
@@ -54,14 +55,19 @@ pub fn steadiness(completed: &[u64]) -> Option<Steadiness> {
         median(&counts[..third])?,
         median(&counts[counts.len() - third..])?,
     );
-    let deviations: Vec<f64> = counts.iter().map(|n| (n - middle).abs()).collect();
+    let steps: Vec<f64> = counts
+        .windows(2)
+        .map(|two| (two[1] - two[0]).abs())
+        .collect();
+    let spread = MAD_TO_DEVIATION * median(&steps)? / std::f64::consts::SQRT_2 / middle;
+    let error = MEDIAN_TO_MEAN_ERROR * spread * (2.0 / third as f64).sqrt();
     let stalled = counts.iter().filter(|&&n| n < middle / 2.0).count();
     Some(Steadiness {
         // A first third without any completion: as far from steady as can be said in a number.
         drift: Ratio(if first > 0.0 { last / first } else { f64::MAX }),
-        spread: Share(MAD_TO_DEVIATION * median(&deviations)? / middle),
+        spread: Share(spread),
         stalled: Share(stalled as f64 / counts.len() as f64),
-        tolerance: Share(TOLERANCE.max(COUNTING_SIGMAS / middle.sqrt())),
+        tolerance: Share(TOLERANCE.max(NOISE_SIGMAS * error)),
     })
 }
 

@@ -14,7 +14,8 @@ const REFUSED: (&str, &str) = (
      connections.",
 );
 
-/// P002: at least one connection was refused or reset, in connecting or in the window.
+/// P002: at least one connection was refused or reset, in connecting or in the window; invalid from 1 % of requests that
+/// failed, of whichever kind.
 pub(super) fn refused_or_reset(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P002, case.measured(), |trial| {
         let counts = &trial.load.as_ref()?.counts;
@@ -24,8 +25,30 @@ pub(super) fn refused_or_reset(case: &Case<'_>) -> Vec<Finding> {
             ("refused in the window", counts.failed.refused),
             ("reset in the window", counts.failed.reset),
         ];
-        counted(&seen, REFUSED)
+        let load = trial.load.as_ref()?;
+        counted(&seen, REFUSED).map(|seen| seen.severity(by_share(failed_share(case, load))))
     })
+}
+
+/// The part of the requests of the window that have no right answer, of whichever kind.
+fn failed_share(case: &Case<'_>, load: &LoadReport) -> f64 {
+    let counts = &load.counts;
+    let failed = [
+        counts.failed.total(),
+        counts.unexpected_status,
+        alive(case, counts.abandoned),
+    ];
+    let failed = failed.into_iter().fold(0, u64::saturating_add) as f64;
+    let all = failed + counts.completed.saturating_sub(counts.unexpected_status) as f64;
+    if all > 0.0 { failed / all } else { 0.0 }
+}
+
+/// What failures mean for the figures by their share of all requests.
+pub(super) fn by_share(share: f64) -> Severity {
+    match share >= limits::FAILED_SHARE {
+        true => Severity::Invalid,
+        false => Severity::Note,
+    }
 }
 
 /// The counts that are not zero; nothing where all are.
@@ -37,7 +60,7 @@ fn counted(counts: &[(&str, u64)], text: (&'static str, &'static str)) -> Option
     let evidence = some
         .map(|&(what, count)| Evidence::count(what, count))
         .collect();
-    (total > 0).then(|| Seen::suspect(total as f64, text, evidence))
+    (total > 0).then(|| Seen::note(total as f64, text, evidence))
 }
 
 const CLOSES: (&str, &str) = (
@@ -68,9 +91,9 @@ pub(super) fn keep_alive(case: &Case<'_>) -> Vec<Finding> {
         ];
         evidence.extend(check.map(|detail| Evidence::text("check of keep-alive", detail)));
         if check.is_some() || share >= limits::CLOSED_SHARE {
-            return Some(Seen::suspect(share, CLOSES, evidence));
+            return Some(Seen::note(share, CLOSES, evidence));
         }
-        Some(Seen::suspect(share, KEEPS_LESS, evidence).severity(Severity::Info))
+        Some(Seen::note(share, KEEPS_LESS, evidence))
     })
 }
 
@@ -105,6 +128,11 @@ const FAILED: (&str, &str) = (
      them: the slowest may be missing.",
     "Look at the subject's log of this trial; raise the time-out if late answers should count.",
 );
+const MANY_FAILED: (&str, &str) = (
+    "At least one in a hundred requests has no right answer: the rate is that of the others, and no percentile tells \
+     how long these would have taken.",
+    "Look at the subject's log of this trial; ask for less, or raise the time-out if late answers should count.",
+);
 const WRONG: (&str, &str) = (
     "The subject answered wrongly under load: its rate is not that of the work that was asked for.",
     "Mend the subject; its log of this trial may say what happened.",
@@ -115,8 +143,8 @@ fn alive(case: &Case<'_>, failed: u64) -> u64 {
     if case.is_killed() { 0 } else { failed }
 }
 
-/// P006: any failure but refused and reset ones; wrong answers, or from 1 % of unexpected
-/// statuses on, make the cell invalid.
+/// P006: any failure but refused and reset ones; a wrong answer, or from 1 % of failures of all kinds on, makes the cell
+/// invalid.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
     if case.is_client() {
         return clients::failed(case);
@@ -145,17 +173,18 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
             ],
             FAILED,
         )?;
-        let unexpected = counts.unexpected_status as f64;
-        let wrong = failed.wrong_answer > 0
-            || unexpected > 0.0 && unexpected >= limits::UNEXPECTED_SHARE * counts.completed as f64;
-        let mut seen = seen;
+        let share = failed_share(case, load);
+        let mut seen = seen.severity(by_share(share));
         seen.evidence
             .push(Evidence::count("completed", counts.completed));
-        if !wrong {
-            return Some(seen);
+        if failed.wrong_answer > 0 {
+            (seen.meaning, seen.remedy) = WRONG;
+            return Some(seen.severity(Severity::Invalid));
         }
-        (seen.meaning, seen.remedy) = WRONG;
-        Some(seen.severity(Severity::Invalid))
+        if seen.severity == Severity::Invalid {
+            (seen.meaning, seen.remedy) = MANY_FAILED;
+        }
+        Some(seen)
     })
 }
 
@@ -176,7 +205,7 @@ pub(super) fn not_measured(case: &Case<'_>) -> Vec<Finding> {
     for finding in &mut found {
         let failed = finding.blocks.len();
         if !wrong && (failed as f64) < limits::FAILED_BLOCKS_SHARE * ended as f64 {
-            finding.severity = Severity::Suspect;
+            finding.severity = Severity::Note;
             finding.meaning = OTHERS_MEASURED;
         }
         if failed < ended {
@@ -224,7 +253,7 @@ fn failures(case: &Case<'_>) -> Vec<Finding> {
             });
         }
         // All are as bad; the first block gives the evidence.
-        Some(Seen::suspect(0.0, NOT_MEASURED, evidence).severity(Severity::Invalid))
+        Some(Seen::note(0.0, NOT_MEASURED, evidence).severity(Severity::Invalid))
     })
 }
 
@@ -257,7 +286,6 @@ pub(super) fn capability(case: &Case<'_>) -> Vec<Finding> {
         let evidence: Vec<Evidence> = lacking
             .map(|check| Evidence::text(check.name.clone(), check.detail.clone()))
             .collect();
-        (!evidence.is_empty())
-            .then(|| Seen::suspect(evidence.len() as f64, LACKS, evidence).severity(Severity::Info))
+        (!evidence.is_empty()).then(|| Seen::note(evidence.len() as f64, LACKS, evidence))
     })
 }

@@ -3,6 +3,7 @@
 
 use prony_record::{LatencyNs, ProgramLine, ProgramReport, REQUESTS, Trial};
 
+use super::answers::by_share;
 use super::{Seen, limits, worst};
 use crate::client::{self, Busy, Limit};
 use crate::code::Code;
@@ -72,7 +73,7 @@ pub(super) fn counts_disagree(case: &Case<'_>) -> Vec<Finding> {
             ));
         }
         let badness = found.missing as f64 + found.extra as f64 + (off as f64).abs();
-        Some(Seen::suspect(badness, DISAGREE, evidence).severity(Severity::Invalid))
+        Some(Seen::note(badness, DISAGREE, evidence).severity(Severity::Invalid))
     })
 }
 
@@ -117,10 +118,10 @@ pub(super) fn own_clock(case: &Case<'_>) -> Vec<Finding> {
         }
         let severity = match impossible {
             true => Severity::Invalid,
-            false => Severity::Suspect,
+            false => Severity::Note,
         };
         (!evidence.is_empty())
-            .then(|| Seen::suspect(evidence.len() as f64, CLOCK, evidence).severity(severity))
+            .then(|| Seen::note(evidence.len() as f64, CLOCK, evidence).severity(severity))
     })
 }
 
@@ -187,7 +188,8 @@ pub(super) fn peer_saturated(case: &Case<'_>) -> Vec<Finding> {
             Evidence::number("peer's busiest core or thread", peer, Unit::Share),
             Evidence::number("client's busiest core or thread", client, Unit::Share),
         ];
-        (busy.limit() == Some(Limit::Peer)).then(|| Seen::suspect(peer, PEER_FULL, evidence))
+        (busy.limit() == Some(Limit::Peer))
+            .then(|| Seen::note(peer, PEER_FULL, evidence).severity(Severity::Bound))
     })
 }
 
@@ -217,8 +219,7 @@ pub(super) fn crowded(case: &Case<'_>) -> Vec<Finding> {
                 ]
             })
             .collect();
-        (!evidence.is_empty())
-            .then(|| Seen::suspect(0.0, CROWDED, evidence).severity(Severity::Info))
+        (!evidence.is_empty()).then(|| Seen::note(0.0, CROWDED, evidence))
     })
 }
 
@@ -243,7 +244,7 @@ pub(super) fn latency_incomplete(case: &Case<'_>) -> Vec<Finding> {
                 Evidence::count("latencies recorded", latency.count),
                 Evidence::count("answers counted", line.count),
             ];
-            return Some(Seen::suspect(1.0, PART_LATENCY, evidence));
+            return Some(Seen::note(1.0, PART_LATENCY, evidence));
         }
         let named = [
             ("p50", latency.p50),
@@ -261,7 +262,7 @@ pub(super) fn latency_incomplete(case: &Case<'_>) -> Vec<Finding> {
         }
         let evidence = vec![Evidence::text("not given", missing.join(", "))];
         let badness = missing.len() as f64;
-        Some(Seen::suspect(badness, NO_LATENCY, evidence).severity(Severity::Info))
+        Some(Seen::note(badness, NO_LATENCY, evidence))
     })
 }
 
@@ -271,7 +272,7 @@ const FAILED: (&str, &str) = (
     "Look at its log of this trial and at that of the peer: which side gave up, and why?",
 );
 
-/// P006 of a client: its requests that failed, by its own names.
+/// P006 of a client: its requests that failed, by its own names; invalid from 1 % of them on.
 pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P006, |trial, _, line| {
         let said = client::said(trial)?;
@@ -288,7 +289,8 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
         }
         evidence.push(Evidence::count("answered", line.count));
         let badness = said.failed as f64 + unconnected as f64;
-        Some(Seen::suspect(badness, FAILED, evidence))
+        let share = said.failed as f64 / (said.failed.saturating_add(line.count)).max(1) as f64;
+        Some(Seen::note(badness, FAILED, evidence).severity(by_share(share)))
     })
 }
 
@@ -329,10 +331,8 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
             let ran = (program.wall_ns as f64 - elapsed).abs()
                 <= limits::BESIDE_NS + limits::BESIDE_SHARE * elapsed;
             let seen = match confirmed && ran {
-                true => Seen::suspect(little, LATENCY_TOO_LONG, evidence),
-                false => {
-                    Seen::suspect(little, MORE_IN_FLIGHT, evidence).severity(Severity::Invalid)
-                }
+                true => Seen::note(little, LATENCY_TOO_LONG, evidence),
+                false => Seen::note(little, MORE_IN_FLIGHT, evidence).severity(Severity::Invalid),
             };
             return Some(seen);
         }
@@ -345,7 +345,7 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
                 Evidence::number("client's busiest core or thread", busy.0, Unit::Share)
             }),
         );
-        Some(Seen::suspect(1.0 - little / asked, FEW_IN_FLIGHT, evidence))
+        Some(Seen::note(1.0 - little / asked, FEW_IN_FLIGHT, evidence))
     })
 }
 
@@ -379,6 +379,6 @@ pub(super) fn other_page(case: &Case<'_>) -> Vec<Finding> {
             Evidence::number(format!("bytes of {what}, by the client"), own, Unit::Bytes),
             Evidence::number("as Prony read it", expected as f64, Unit::Bytes),
         ];
-        Some(Seen::suspect(badness, OTHER_PAGE, evidence).severity(Severity::Info))
+        Some(Seen::note(badness, OTHER_PAGE, evidence))
     })
 }

@@ -5,7 +5,7 @@ use prony_stats::median;
 
 use super::{Seen, clients, finding, limits};
 use crate::code::Code;
-use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::finding::{Evidence, Finding, Unit};
 use crate::measure;
 use crate::records::Case;
 
@@ -48,7 +48,7 @@ pub(super) fn other_work(case: &Case<'_>) -> Vec<Finding> {
         Evidence::number(whose, other, Unit::Bytes),
     ];
     let blocks = case.complete().map(|trial| trial.block).collect();
-    let seen = Seen::suspect(0.0, text, evidence).severity(Severity::Info);
+    let seen = Seen::note(0.0, text, evidence);
     vec![finding(case, Code::P012, blocks, seen)]
 }
 

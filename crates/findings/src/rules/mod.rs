@@ -37,20 +37,14 @@ pub mod limits {
     pub const IN_FLIGHT_SHARE: f64 = 0.80;
     /// P005: what is allowed above all connections, beside the edges of the window.
     pub const IN_FLIGHT_OVER: f64 = 0.02;
-    /// P006: answers with an unexpected status make a cell invalid from this share on.
-    pub const UNEXPECTED_SHARE: f64 = 0.01;
+    /// P002, P006: requests that failed make a cell invalid from this share on.
+    pub const FAILED_SHARE: f64 = 0.01;
     /// P007: CPU time over that of the declared cores.
     pub const CORES_OVER: f64 = 1.05;
-    /// P008: (highest - lowest) / median of the blocks' rates.
-    pub const BLOCKS_SPREAD: f64 = 0.10;
-    /// P009: drift of the canary.
+    /// P009: drift of the canary, at the median of the trials.
     pub const CANARY_DRIFT: f64 = 0.02;
-    /// P009: drift of the canary from which the figures are suspect.
-    pub const CANARY_DRIFT_SUSPECT: f64 = 0.10;
-    /// P009: part of the window that the hypervisor took, or in which a thread waited for a core.
+    /// P009: part of the measured time that the hypervisor took, or in which a thread waited for a core.
     pub const WAIT_SHARE: f64 = 0.01;
-    /// P009: the same, from which the figures are suspect.
-    pub const WAIT_SHARE_SUSPECT: f64 = 0.05;
     /// P010: part of the blocks that failed, from which the others do not stand for the cell.
     pub const FAILED_BLOCKS_SHARE: f64 = 0.5;
     /// P012: bytes an answer over those of the reference, or the other way round.
@@ -94,47 +88,75 @@ pub mod limits {
 }
 
 /// A rule.
-type Rule = fn(&Case<'_>) -> Vec<Finding>;
+#[derive(Clone, Copy)]
+enum Rule {
+    /// That looks at a cell.
+    Cell(fn(&Case<'_>) -> Vec<Finding>),
+    /// That looks at the whole run.
+    Run(fn(&Records<'_>) -> Option<Finding>),
+}
 
 /// Which rule finds what.
 const RULES: &[(Code, Rule)] = &[
-    (Code::P001, saturation::generator_saturated),
-    (Code::P002, answers::refused_or_reset),
-    (Code::P003, answers::keep_alive),
-    (Code::P004, machine::listen_overflow),
-    (Code::P005, saturation::not_in_flight),
-    (Code::P006, answers::failed),
-    (Code::P007, machine::more_cores),
-    (Code::P008, stability::unstable),
-    (Code::P009, machine::drifted),
-    (Code::P010, answers::not_measured),
-    (Code::P011, answers::capability),
-    (Code::P012, crowd::other_work),
-    (Code::P013, programs::too_short),
-    (Code::P014, programs::not_running),
-    (Code::P015, programs::checksum_differs),
-    (Code::P016, programs::same_peak),
-    (Code::P017, programs::deadlines_missed),
-    (Code::P018, clients::counts_disagree),
-    (Code::P019, clients::own_clock),
-    (Code::P020, clients::peer_saturated),
-    (Code::P021, clients::crowded),
-    (Code::P022, clients::latency_incomplete),
-    (Code::P023, services::uncounted),
-    (Code::P024, services::lost),
-    (Code::P025, services::invented),
-    (Code::P026, services::shared_cores),
-    (Code::P027, services::more_instances),
-    (Code::P028, stability::froze),
-    (Code::P029, open::overloaded),
+    (Code::P001, Rule::Cell(saturation::generator_saturated)),
+    (Code::P002, Rule::Cell(answers::refused_or_reset)),
+    (Code::P003, Rule::Cell(answers::keep_alive)),
+    (Code::P004, Rule::Cell(machine::listen_overflow)),
+    (Code::P005, Rule::Cell(saturation::not_in_flight)),
+    (Code::P006, Rule::Cell(answers::failed)),
+    (Code::P007, Rule::Cell(machine::more_cores)),
+    (Code::P008, Rule::Cell(stability::unstable)),
+    (Code::P009, Rule::Run(machine::drifted)),
+    (Code::P010, Rule::Cell(answers::not_measured)),
+    (Code::P011, Rule::Cell(answers::capability)),
+    (Code::P012, Rule::Cell(crowd::other_work)),
+    (Code::P013, Rule::Cell(programs::too_short)),
+    (Code::P014, Rule::Cell(programs::not_running)),
+    (Code::P015, Rule::Cell(programs::checksum_differs)),
+    (Code::P016, Rule::Cell(programs::same_peak)),
+    (Code::P017, Rule::Cell(programs::deadlines_missed)),
+    (Code::P018, Rule::Cell(clients::counts_disagree)),
+    (Code::P019, Rule::Cell(clients::own_clock)),
+    (Code::P020, Rule::Cell(clients::peer_saturated)),
+    (Code::P021, Rule::Cell(clients::crowded)),
+    (Code::P022, Rule::Cell(clients::latency_incomplete)),
+    (Code::P023, Rule::Cell(services::uncounted)),
+    (Code::P024, Rule::Cell(services::lost)),
+    (Code::P025, Rule::Cell(services::invented)),
+    (Code::P026, Rule::Cell(services::shared_cores)),
+    (Code::P027, Rule::Cell(services::more_instances)),
+    (Code::P028, Rule::Cell(stability::froze)),
+    (Code::P029, Rule::Cell(open::overloaded)),
 ];
 
-/// All findings, by cell in the plan's order and by code.
+/// All findings, by cell in the plan's order and by code; then those on the run.
 pub fn findings(records: &Records<'_>) -> Vec<Finding> {
     let of_cell = |case: Case<'_>| -> Vec<Finding> {
-        RULES.iter().flat_map(|(_, rule)| rule(&case)).collect()
+        let rules = RULES.iter().filter_map(|(_, rule)| match rule {
+            Rule::Cell(rule) => Some(rule(&case)),
+            Rule::Run(_) => None,
+        });
+        rules.flatten().collect()
     };
-    records.cases().flat_map(of_cell).collect()
+    let of_run = RULES.iter().filter_map(|(_, rule)| match rule {
+        Rule::Run(rule) => rule(records),
+        Rule::Cell(_) => None,
+    });
+    records.cases().flat_map(of_cell).chain(of_run).collect()
+}
+
+/// A note on the whole run.
+fn of_run(code: Code, text: (&'static str, &'static str), evidence: Vec<Evidence>) -> Finding {
+    Finding {
+        code,
+        severity: Severity::Note,
+        cell: String::new(),
+        subject: String::new(),
+        blocks: Vec::new(),
+        evidence,
+        meaning: text.0,
+        remedy: text.1,
+    }
 }
 
 /// What a rule saw in one trial.
@@ -148,9 +170,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn suspect(badness: f64, text: (&'static str, &'static str), evidence: Vec<Evidence>) -> Seen {
+    /// That the figures stand; [`Seen::severity`] says where they do not.
+    fn note(badness: f64, text: (&'static str, &'static str), evidence: Vec<Evidence>) -> Seen {
         Seen {
-            severity: Severity::Suspect,
+            severity: Severity::Note,
             badness,
             evidence,
             meaning: text.0,

@@ -2,7 +2,7 @@
 
 use super::{Seen, worst};
 use crate::code::Code;
-use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::finding::{Evidence, Finding, Unit};
 use crate::measure;
 use crate::records::Case;
 
@@ -31,6 +31,6 @@ pub(super) fn overloaded(case: &Case<'_>) -> Vec<Finding> {
             ),
         ];
         let missing = 1.0 - completed / drawn;
-        Some(Seen::suspect(missing, OVERLOADED, evidence).severity(Severity::Info))
+        Some(Seen::note(missing, OVERLOADED, evidence))
     })
 }

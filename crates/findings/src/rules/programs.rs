@@ -26,7 +26,7 @@ fn worst_run(
 
 const SHORT: (&str, &str) = (
     "The work was done in so short a time that the start of threads, first use of memory and the \
-     clock itself are a good part of it.",
+     clock itself are a good part of it: the work alone takes at most this long.",
     "Ask for more of it: a count that takes 50 ms and more.",
 );
 
@@ -44,7 +44,7 @@ pub(super) fn too_short(case: &Case<'_>) -> Vec<Finding> {
             Evidence::count("count", line.count),
         ];
         let shortness = 1.0 / elapsed.max(1.0);
-        Some(Seen::suspect(shortness, SHORT, evidence))
+        Some(Seen::note(shortness, SHORT, evidence).severity(Severity::Bound))
     })
 }
 
@@ -59,8 +59,8 @@ const UNEVEN: (&str, &str) = (
     "Close what else runs. If it stays, it is how the program scales.",
 );
 
-/// P014: CPU time under 80 % of the run's wall time on as many cores as its threads could use;
-/// with several threads for information. Runs under 20 ms are not looked at.
+/// P014: CPU time under 80 % of the run's wall time on as many cores as its threads could use; with several threads they may
+/// have waited for each other. Runs under 20 ms are not looked at.
 pub(super) fn not_running(case: &Case<'_>) -> Vec<Finding> {
     worst_run(case, Code::P014, |_, program| {
         let threads = measure::line(program)?.threads.max(1);
@@ -78,11 +78,11 @@ pub(super) fn not_running(case: &Case<'_>) -> Vec<Finding> {
             Evidence::count("threads", u64::from(threads)),
             Evidence::number("cores", cores, Unit::Cores),
         ];
-        let (text, severity) = match threads {
-            1 => (WAITED, Severity::Suspect),
-            _ => (UNEVEN, Severity::Info),
+        let text = match threads {
+            1 => WAITED,
+            _ => UNEVEN,
         };
-        Some(Seen::suspect(1.0 - used, text, evidence).severity(severity))
+        Some(Seen::note(1.0 - used, text, evidence))
     })
 }
 
@@ -106,7 +106,7 @@ pub(super) fn checksum_differs(case: &Case<'_>) -> Vec<Finding> {
             Evidence::text("checksum", line.checksum.clone()),
             Evidence::text(whose.clone(), right.clone()),
         ];
-        Some(Seen::suspect(0.0, OTHER_RESULT, evidence).severity(Severity::Invalid))
+        Some(Seen::note(0.0, OTHER_RESULT, evidence).severity(Severity::Invalid))
     })
 }
 
@@ -183,7 +183,7 @@ pub(super) fn same_peak(case: &Case<'_>) -> Vec<Finding> {
             Evidence::text("the same as", other.id.clone()),
         ];
         let blocks = both.iter().map(|(block, _, _)| *block).collect();
-        let seen = Seen::suspect(0.0, SAME_PEAK, evidence);
+        let seen = Seen::note(0.0, SAME_PEAK, evidence);
         return vec![finding(case, Code::P016, blocks, seen)];
     }
     Vec::new()
@@ -220,8 +220,8 @@ pub(super) fn deadlines_missed(case: &Case<'_>) -> Vec<Finding> {
             return None;
         }
         let badness = durations.missed_count as f64;
-        let seen = Seen::suspect(badness, MISSED, missed_evidence(durations));
-        Some(seen.severity(Severity::Info))
+        let seen = Seen::note(badness, MISSED, missed_evidence(durations));
+        Some(seen)
     })
 }
 

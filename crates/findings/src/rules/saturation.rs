@@ -59,7 +59,7 @@ fn short(load: &LoadReport) -> Option<Seen> {
         Evidence::number("sent late, 99th percentile", late, Unit::Nanoseconds)
     }));
     let missing = 1.0 - completed / drawn;
-    Some(Seen::suspect(missing, SHORT, evidence).severity(Severity::Invalid))
+    Some(Seen::note(missing, SHORT, evidence).severity(Severity::Invalid))
 }
 
 fn busy(trial: &Trial, load: &LoadReport) -> Option<Seen> {
@@ -82,7 +82,7 @@ fn busy(trial: &Trial, load: &LoadReport) -> Option<Seen> {
         None => Evidence::text("subject's busiest core or thread", "not known"),
     });
     // Before what it adds alone, which may come from one full turn in a hundred.
-    Some(Seen::suspect(1.0 + generator, SATURATED, evidence))
+    Some(Seen::note(1.0 + generator, SATURATED, evidence).severity(Severity::Bound))
 }
 
 fn own_delay(trial: &Trial, load: &LoadReport) -> Option<Seen> {
@@ -107,7 +107,7 @@ fn own_delay(trial: &Trial, load: &LoadReport) -> Option<Seen> {
             Unit::Share,
         );
         let evidence = std::iter::once(share).chain(evidence()).collect();
-        return Some(Seen::suspect(late.max(all), OWN_LATENCY, evidence));
+        return Some(Seen::note(late.max(all), OWN_LATENCY, evidence).severity(Severity::Bound));
     }
     // A subject that is full has a request to work on whatever the generator does with the others.
     let is_full = measure::subject_busy(trial).is_some_and(|s| s.0 >= limits::SATURATED_SHARE);
@@ -120,7 +120,7 @@ fn own_delay(trial: &Trial, load: &LoadReport) -> Option<Seen> {
         Unit::Share,
     );
     let evidence = std::iter::once(share).chain(evidence()).collect();
-    Some(Seen::suspect(of_time.0, OWN_TIME, evidence))
+    Some(Seen::note(of_time.0, OWN_TIME, evidence).severity(Severity::Bound))
 }
 
 const GAP: (&str, &str) = (
@@ -167,10 +167,10 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
         let little = flight.waiting + flight.held;
         let explained = little + flight.timed_out + flight.edge;
         if !load.pace.is_open() && explained < limits::IN_FLIGHT_SHARE * asked {
-            return Some(Seen::suspect(1.0 - little / asked, GAP, evidence()));
+            return Some(Seen::note(1.0 - little / asked, GAP, evidence()));
         }
         let most = asked * (1.0 + limits::IN_FLIGHT_OVER) + flight.edge;
-        let seen = Seen::suspect(little / asked, EXCESS, evidence());
+        let seen = Seen::note(little / asked, EXCESS, evidence());
         (little > most).then(|| seen.severity(Severity::Invalid))
     })
 }

@@ -22,7 +22,7 @@ pub(super) fn uncounted(case: &Case<'_>) -> Vec<Finding> {
             Evidence::count("acknowledged", tally.acknowledged),
             Evidence::count("of these not counted", missing),
         ];
-        let seen = Seen::suspect(missing as f64, UNCOUNTED, evidence);
+        let seen = Seen::note(missing as f64, UNCOUNTED, evidence);
         Some(seen.severity(Severity::Invalid))
     })
 }
@@ -76,10 +76,10 @@ pub fn keeps_nothing(cell: &Cell) -> bool {
 pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
     let killed = case.is_killed();
     let (text, severity) = match killed {
-        _ if keeps_nothing(case.cell) => (LOST_STATED, Severity::Info),
+        _ if keeps_nothing(case.cell) => (LOST_STATED, Severity::Note),
         false => (LOST_STOPPED, Severity::Invalid),
         true if states(case.cell, STATED_DURABLE) => (LOST_DURABLE, Severity::Invalid),
-        true => (LOST_KILLED, Severity::Info),
+        true => (LOST_KILLED, Severity::Note),
     };
     let ended = case.tally().and_then(|tally| tally.ended_by);
     numbers(case, Code::P024, |tally| {
@@ -95,7 +95,7 @@ pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
             Evidence::count("acknowledged", tally.acknowledged),
             Evidence::count("lost", lost),
         ];
-        Some(Seen::suspect(lost as f64, text, evidence).severity(severity))
+        Some(Seen::note(lost as f64, text, evidence).severity(severity))
     })
 }
 
@@ -115,7 +115,7 @@ pub(super) fn invented(case: &Case<'_>) -> Vec<Finding> {
             Evidence::count("sent", sent),
             Evidence::count("counted beyond that", more),
         ];
-        let seen = Seen::suspect(more as f64, INVENTED, evidence);
+        let seen = Seen::note(more as f64, INVENTED, evidence);
         (more > 0).then(|| seen.severity(Severity::Invalid))
     })
 }
@@ -145,8 +145,8 @@ pub(super) fn shared_cores(case: &Case<'_>) -> Vec<Finding> {
         let evidence = used
             .into_iter()
             .map(|(who, cores)| Evidence::number(format!("used by {who}"), cores, Unit::Cores));
-        let seen = Seen::suspect(by_others, SHARED, evidence.collect());
-        Some(seen.severity(Severity::Info))
+        let seen = Seen::note(by_others, SHARED, evidence.collect());
+        Some(seen)
     })
 }
 
@@ -174,6 +174,6 @@ pub(super) fn more_instances(case: &Case<'_>) -> Vec<Finding> {
         Evidence::count("instances", u64::from(instances)),
         Evidence::count("cores of the subject", cores as u64),
     ];
-    let seen = Seen::suspect(0.0, INSTANCES, evidence).severity(Severity::Info);
+    let seen = Seen::note(0.0, INSTANCES, evidence);
     vec![finding(case, Code::P027, blocks, seen)]
 }

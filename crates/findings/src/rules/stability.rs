@@ -1,7 +1,7 @@
 //! P008 and P028: was there one rate to measure, and was there one all the time?
 
 use prony_record::LoadReport;
-use prony_stats::{Rate, SLICES_MIN, Summary, Warning, freeze, steadiness, summarise};
+use prony_stats::{SLICES_MIN, freeze, sorted, steadiness, two_modes};
 
 use super::{Seen, finding, limits, worst};
 use crate::code::Code;
@@ -13,10 +13,6 @@ const WITHIN: (&str, &str) = (
     "Warm up for longer if it drifted; look for pauses (garbage collection, disk, other programs) if it \
      stalled.",
 );
-const BETWEEN: (&str, &str) = (
-    "The blocks of this cell lie far apart: differences of that size between subjects mean nothing.",
-    "Run more and longer blocks on a quieter machine.",
-);
 const MODES: (&str, &str) = (
     "The blocks fall into two groups: the subject, or the machine, has two states, and a median \
      describes neither.",
@@ -24,10 +20,10 @@ const MODES: (&str, &str) = (
      thread) and measure each state by itself.",
 );
 
-/// P008: not steady within the window, blocks more than 10 % apart, or blocks in two groups.
+/// P008: not steady within the window, or blocks in two groups. How far blocks lie apart otherwise is in the intervals.
 pub(super) fn unstable(case: &Case<'_>) -> Vec<Finding> {
     let mut found = within(case);
-    found.extend(between(case));
+    found.extend(modes(case));
     found
 }
 
@@ -38,16 +34,16 @@ fn within(case: &Case<'_>) -> Vec<Finding> {
         let drift = (seen.drift.0 - 1.0).abs();
         let evidence = vec![
             Evidence::number("last third over first third", seen.drift.0, Unit::Ratio),
-            Evidence::number("spread of the slices", seen.spread.0, Unit::Share),
+            Evidence::number(
+                "explained by the slices' own spread",
+                seen.tolerance.0,
+                Unit::Share,
+            ),
             Evidence::number("slices under half the median", seen.stalled.0, Unit::Share),
             Evidence::count("slices", slices.len() as u64),
         ];
         debug_assert!(slices.len() >= SLICES_MIN);
-        Some(Seen::suspect(
-            drift.max(seen.spread.0).max(seen.stalled.0),
-            WITHIN,
-            evidence,
-        ))
+        Some(Seen::note(drift.max(seen.stalled.0), WITHIN, evidence))
     })
 }
 
@@ -87,7 +83,7 @@ pub(super) fn froze(case: &Case<'_>) -> Vec<Finding> {
             let left = load.counts.in_flight;
             evidence.push(Evidence::count("at its end, requests out", left));
         }
-        Some(Seen::suspect(seen.share.0, FROZE, evidence))
+        Some(Seen::note(seen.share.0, FROZE, evidence))
     })
 }
 
@@ -105,38 +101,19 @@ fn is_unusual(load: &LoadReport, length_ns: f64) -> bool {
     above(load.latency_ns.p50) || long && above(load.latency_ns.min)
 }
 
-fn between(case: &Case<'_>) -> Option<Finding> {
+fn modes(case: &Case<'_>) -> Option<Finding> {
     let (blocks, rates): (Vec<u32>, Vec<f64>) = case.rates().into_iter().unzip();
-    let lowest = rates.iter().copied().reduce(f64::min)?;
-    let highest = rates.iter().copied().reduce(f64::max)?;
-    let summary: Summary<Rate> = summarise(&rates)?;
-    let mut evidence = vec![
-        Evidence::number("lowest block", lowest, Unit::PerSecond),
-        Evidence::number("highest block", highest, Unit::PerSecond),
+    let modes = two_modes(&sorted(&rates))?;
+    let rate = |what: &str, of: f64| Evidence::number(what, of, Unit::PerSecond);
+    let evidence = vec![
+        rate("lower group", modes.low),
+        rate("higher group", modes.high),
         Evidence::count("blocks", rates.len() as u64),
     ];
-    for warning in &summary.warnings {
-        if let Warning::TwoModes(modes) = warning {
-            evidence.push(Evidence::number("lower group", modes.low, Unit::PerSecond));
-            evidence.push(Evidence::number(
-                "higher group",
-                modes.high,
-                Unit::PerSecond,
-            ));
-            return Some(finding(
-                case,
-                Code::P008,
-                blocks,
-                Seen::suspect(1.0, MODES, evidence),
-            ));
-        }
-    }
-    let spread = (highest - lowest) / summary.median.0;
-    evidence.push(Evidence::number(
-        "(highest - lowest) / median",
-        spread,
-        Unit::Share,
-    ));
-    let seen = Seen::suspect(spread, BETWEEN, evidence);
-    (spread > limits::BLOCKS_SPREAD).then(|| finding(case, Code::P008, blocks, seen))
+    Some(finding(
+        case,
+        Code::P008,
+        blocks,
+        Seen::note(1.0, MODES, evidence),
+    ))
 }

@@ -188,7 +188,7 @@ fn what_is_of_other_programs_is_silent() {
 fn p005_more_in_flight_than_connections() {
     let mean = |factor: f64| latency(move |l| l.mean = 0.97 * 0.2 * MS as f64 * factor);
     none(&found(mean(1.05)));
-    let seen = only(Code::P005, Severity::Suspect, &found(mean(1.06)));
+    let seen = only(Code::P005, Severity::Note, &found(mean(1.06)));
     assert!(seen.meaning.contains("The rate stands"));
     // Nothing confirms the count.
     let seen = found(|trial| {
@@ -205,7 +205,7 @@ fn p005_more_in_flight_than_connections() {
         codes,
         [
             (Code::P005, Severity::Invalid),
-            (Code::P019, Severity::Suspect)
+            (Code::P019, Severity::Note)
         ]
     );
 }
@@ -214,7 +214,7 @@ fn p005_more_in_flight_than_connections() {
 fn p005_few_in_flight_without_full_cores() {
     let mean = |factor: f64| latency(move |l| l.mean = 0.2 * MS as f64 * factor);
     none(&found(mean(0.80)));
-    only(Code::P005, Severity::Suspect, &found(mean(0.79)));
+    only(Code::P005, Severity::Note, &found(mean(0.79)));
     none(&found(|trial| {
         mean(0.79)(trial);
         trial.cores[0].busy_ns = 990 * MS;
@@ -232,7 +232,7 @@ fn p006_failures_by_the_clients_own_names() {
         })(trial);
         peer(|p| p.requests = p.requests.map(|n| n + 3))(trial);
     });
-    let finding = only(Code::P006, Severity::Suspect, &seen);
+    let finding = only(Code::P006, Severity::Note, &seen);
     assert!(finding.evidence.iter().any(|e| e.what == "timeout"));
     assert!(finding.evidence.iter().all(|e| e.what != "reset"));
 }
@@ -244,7 +244,7 @@ fn p006_attempts_to_connect_that_failed() {
             l.tallies.insert("connect_failed".to_owned(), count);
         }))
     };
-    only(Code::P006, Severity::Suspect, &unconnected(1));
+    only(Code::P006, Severity::Note, &unconnected(1));
     none(&unconnected(0));
 }
 
@@ -253,7 +253,7 @@ fn p007_more_cpu_time_than_its_threads_have() {
     let used = |ms: u64| {
         found(move |trial| trial.program.as_mut().expect("a program").system_ns = ms * MS)
     };
-    only(Code::P007, Severity::Suspect, &used(900));
+    only(Code::P007, Severity::Note, &used(900));
     none(&used(880));
 }
 
@@ -261,8 +261,8 @@ fn p007_more_cpu_time_than_its_threads_have() {
 fn p012_other_bytes_than_the_page() {
     let bytes = |each: u64| found(line(move |l| l.bytes = each * COUNT / 100));
     none(&bytes(11_600));
-    only(Code::P012, Severity::Info, &bytes(11_500));
-    only(Code::P012, Severity::Info, &bytes(35_700));
+    only(Code::P012, Severity::Note, &bytes(11_500));
+    only(Code::P012, Severity::Note, &bytes(35_700));
     // The tool does not say.
     none(&bytes(0));
     let with_heads = |each: u64| {
@@ -273,8 +273,8 @@ fn p012_other_bytes_than_the_page() {
         }))
     };
     none(&with_heads(428));
-    only(Code::P012, Severity::Info, &with_heads(429));
-    only(Code::P012, Severity::Info, &with_heads(285));
+    only(Code::P012, Severity::Note, &with_heads(429));
+    only(Code::P012, Severity::Note, &with_heads(285));
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn p018_bytes_of_downloads() {
 #[test]
 fn p019_a_run_that_is_longer_than_it_says() {
     let wall = |ms: u64| found(move |t| t.program.as_mut().expect("a program").wall_ns = ms * MS);
-    only(Code::P019, Severity::Suspect, &wall(1601));
+    only(Code::P019, Severity::Note, &wall(1601));
     none(&wall(1600));
     // Its own clock ran for longer than it did.
     only(Code::P019, Severity::Invalid, &wall(989));
@@ -341,8 +341,8 @@ fn p019_not_the_time_that_it_was_told() {
             trial.program.as_mut().expect("a program").wall_ns = (ms + 30) * MS;
         })
     };
-    only(Code::P019, Severity::Suspect, &slow(1101));
-    only(Code::P019, Severity::Suspect, &slow(880));
+    only(Code::P019, Severity::Note, &slow(1101));
+    only(Code::P019, Severity::Note, &slow(880));
     none(&slow(1099));
 }
 
@@ -357,7 +357,7 @@ fn p019_a_rate_that_is_not_count_over_elapsed() {
             l.figures.insert("requests_per_s".to_owned(), spread);
         }))
     };
-    only(Code::P019, Severity::Suspect, &rate(52_000.0));
+    only(Code::P019, Severity::Note, &rate(52_000.0));
     none(&rate(50_900.0));
 }
 
@@ -402,7 +402,7 @@ fn p020_the_peer_was_the_limit() {
         })
     };
     // The peer is asked for 1000 ms of the 1040 ms.
-    only(Code::P020, Severity::Suspect, &busy(900, 951));
+    only(Code::P020, Severity::Bound, &busy(900, 951));
     none(&busy(900, 949));
     none(&busy(1000, 1000));
     // Something else filled its core.
@@ -444,7 +444,7 @@ fn the_limit_is_named_only_where_both_sides_are_known() {
 
 #[test]
 fn p021_more_threads_than_cores() {
-    only(Code::P021, Severity::Info, &found(line(|l| l.threads = 2)));
+    only(Code::P021, Severity::Note, &found(line(|l| l.threads = 2)));
     let mut peer = plan();
     for workload in &mut peer.workloads {
         workload.client.as_mut().expect("a client").peer_threads = 2;
@@ -458,15 +458,15 @@ fn p021_more_threads_than_cores() {
 #[test]
 fn p022_percentiles_that_are_not_given_and_answers_without_latency() {
     let seen = found(latency(|l| (l.p90, l.p99) = (0, 0)));
-    only(Code::P022, Severity::Info, &seen);
+    only(Code::P022, Severity::Note, &seen);
     only(
         Code::P022,
-        Severity::Info,
+        Severity::Note,
         &found(figures(|f| f.latency = None)),
     );
     only(
         Code::P022,
-        Severity::Suspect,
+        Severity::Note,
         &found(latency(|l| l.count -= 511)),
     );
     none(&found(latency(|l| l.count -= 510)));

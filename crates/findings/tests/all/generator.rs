@@ -33,7 +33,7 @@ fn added(load: &mut LoadReport, pick_up_us: f64, handling_us: f64, lateness_us: 
 #[test]
 fn p001_half_of_the_latency_may_be_the_generators() {
     let with = |us: f64| found(reported(move |load| added(load, us, 0.0, 0.0)));
-    let finding = only(Code::P001, Severity::Suspect, &with(500.0));
+    let finding = only(Code::P001, Severity::Bound, &with(500.0));
     let share = "generator's part of the latencies, at most";
     assert_eq!(evidence(&finding, share), 0.5);
     none(&with(499.0));
@@ -57,13 +57,13 @@ fn p001_half_of_the_latency_may_be_the_generators() {
         }))
     };
     none(&of_tenths(4, 1_900.0));
-    only(Code::P001, Severity::Suspect, &of_tenths(6, 950.0));
+    only(Code::P001, Severity::Bound, &of_tenths(6, 950.0));
 }
 
 #[test]
 fn p001_a_fifth_of_the_connections_time_is_the_generators() {
     let with = |us: f64| found(reported(move |load| added(load, 0.0, us, us)));
-    let finding = only(Code::P001, Severity::Suspect, &with(100.0));
+    let finding = only(Code::P001, Severity::Bound, &with(100.0));
     assert_eq!(
         evidence(&finding, "generator's part of the connections' time"),
         0.2
@@ -121,7 +121,7 @@ fn p001_in_an_open_loop_lateness_is_part_of_the_latency() {
             load.latency_ns.mean = 1e6;
         }))
     };
-    only(Code::P001, Severity::Suspect, &late(200.0));
+    only(Code::P001, Severity::Bound, &late(200.0));
     none(&late(199.0));
 }
 
@@ -147,7 +147,7 @@ fn p029_a_server_that_does_not_keep_up_is_a_fact() {
         let arrivals = load.arrivals.as_mut().expect("a schedule");
         (arrivals.overloaded, arrivals.waiting_max, arrivals.dropped) = (true, 1_000, 7);
     }));
-    let finding = only(Code::P029, Severity::Info, &found);
+    let finding = only(Code::P029, Severity::Note, &found);
     assert_eq!(verdict(&found), Verdict::Valid);
     assert_eq!(evidence(&finding, "drawn"), 1_000.0);
     assert_eq!(evidence(&finding, "completed"), 900.0);
@@ -171,7 +171,7 @@ fn p005_the_times_of_a_connection_add_up_or_it_is_said() {
     assert!(!has(Code::P005, &with(700.0, 50.0, 50.0)), "80 %");
     let gap = with(700.0, 50.0, 40.0);
     let finding = gap.iter().find(|f| f.code == Code::P005).expect("it");
-    assert_eq!(finding.severity, Severity::Suspect);
+    assert_eq!(finding.severity, Severity::Note);
     let near = |what: &str, expected: f64| {
         let seen = evidence(finding, what);
         assert!((seen - expected).abs() < 1e-6, "{what}: {seen}");
@@ -224,7 +224,7 @@ fn p028_a_server_frozen_for_ten_to_ninety_percent_of_the_window() {
 #[test]
 fn p028_a_freeze_that_the_end_of_the_window_cuts_off() {
     let found = found(reported(|load| frozen(load, 97, 100)));
-    let finding = only(Code::P028, Severity::Suspect, &found);
+    let finding = only(Code::P028, Severity::Note, &found);
     let seen = evidence(&finding, "longest time without an answer");
     assert_eq!(seen, 0.3 * SECOND as f64);
     // An older generator dropped what was answered after the window.
@@ -232,7 +232,7 @@ fn p028_a_freeze_that_the_end_of_the_window_cuts_off() {
         load.slices.completed[97..].fill(0);
         load.latency_ns.p50 = 1_000_000;
     }));
-    only(Code::P028, Severity::Suspect, &found);
+    only(Code::P028, Severity::Note, &found);
 }
 
 #[test]

@@ -159,14 +159,14 @@ fn p024_a_loss_is_invalid_after_a_stop_and_the_price_after_a_kill() {
         lost(Ended::Stopped, PROXY),
         [(Code::P024, Severity::Invalid)]
     );
-    assert_eq!(lost(Ended::Killed, PROXY), [(Code::P024, Severity::Info)]);
+    assert_eq!(lost(Ended::Killed, PROXY), [(Code::P024, Severity::Note)]);
     let forgets: &[_] = &[("backend", "none")];
     assert_eq!(
         lost(Ended::Stopped, forgets),
-        [(Code::P024, Severity::Info)]
+        [(Code::P024, Severity::Note)]
     );
     let memory: &[_] = &[("ack", "memory")];
-    assert_eq!(lost(Ended::Killed, memory), [(Code::P024, Severity::Info)]);
+    assert_eq!(lost(Ended::Killed, memory), [(Code::P024, Severity::Note)]);
     let synced: &[_] = &[("ack", "synced")];
     assert_eq!(
         lost(Ended::Killed, synced),
@@ -193,7 +193,7 @@ fn p026_a_front_or_a_backing_service_on_the_subjects_cores() {
         let found = found(&plan, |trial| {
             trial.processes.push(process(role, 3 * SECOND))
         });
-        assert_eq!(codes(&found), [(Code::P026, Severity::Info)]);
+        assert_eq!(codes(&found), [(Code::P026, Severity::Note)]);
         assert_eq!(found[0].blocks, [0, 1]);
         let evidence = format!("{:?}", found[0].evidence);
         assert!(
@@ -214,7 +214,7 @@ fn p027_more_instances_than_cores() {
         plan.cores.subject = cores.to_vec();
         codes(&found(&plan, |_| {}))
     };
-    assert_eq!(with(2, &[0]), [(Code::P027, Severity::Info)]);
+    assert_eq!(with(2, &[0]), [(Code::P027, Severity::Note)]);
     assert_eq!(with(2, &[0, 1]), []);
     assert_eq!(with(2, &[]), []);
     assert_eq!(with(1, &[0]), []);
@@ -240,7 +240,7 @@ fn p012_of_a_row_against_the_row_that_it_stands_beside() {
             trial.load.as_mut().expect("a load").received_bytes = bytes;
         }))
     };
-    assert_eq!(bytes(121_000_000), [(Code::P012, Severity::Info)]);
+    assert_eq!(bytes(121_000_000), [(Code::P012, Severity::Note)]);
     assert_eq!(bytes(119_000_000), []);
 }
 
