@@ -18,10 +18,21 @@ use crate::{Ending, Streams};
 pub struct Rendering {
     /// The figures for programs.
     pub summary_json: String,
+    /// The answer in words.
+    pub answer: String,
     verdict: Verdict,
 }
 
 impl Rendering {
+    /// The answer, and where the documents are.
+    pub fn say(&self, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<()> {
+        writeln!(streams.out, "{}", self.answer)?;
+        for name in [layout::DOCUMENT, layout::PAGE] {
+            writeln!(streams.out, "{}", dir.join(name).display())?;
+        }
+        Ok(())
+    }
+
     /// How a command ends whose answer rests on these records.
     pub fn ending(&self) -> Ending {
         if self.verdict == Verdict::Invalid {
@@ -45,12 +56,7 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
     } else {
-        writeln!(
-            streams.out,
-            "{}",
-            words.dir.join(layout::DOCUMENT).display()
-        )?;
-        writeln!(streams.out, "{}", words.dir.join(layout::PAGE).display())?;
+        rendering.say(&words.dir, streams)?;
     }
     Ok(rendering.ending())
 }
@@ -97,6 +103,7 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
     }
     Ok(Rendering {
         summary_json: rendered.summary_json,
+        answer: rendered.answer_txt,
         verdict,
     })
 }

@@ -393,7 +393,5 @@ fn say_done(
         streams.out.write_all(rendering.summary_json.as_bytes())?;
         return Ok(());
     }
-    writeln!(streams.out, "{}", dir.join(layout::DOCUMENT).display())?;
-    writeln!(streams.out, "{}", dir.join(layout::PAGE).display())?;
-    Ok(())
+    rendering.say(dir, streams)
 }

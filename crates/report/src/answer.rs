@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use prony_base::counted;
 use prony_findings::{Code, Verdict};
-use prony_stats::{BLOCKS_INTERVAL_MIN, median};
+use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::Run;
+use crate::claims::{self, RatioFigure};
 use crate::clients::{self, steps::Step};
 use crate::figures::CellFigures;
 use crate::numbers;
@@ -50,12 +51,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
     if before.is_empty() {
         before.push(nothing(run, cells));
     } else {
-        // Where lengths of runs are measured, the rate is no figure.
-        let lengths = |c: &&CellFigures| c.program.is_some() && !programs::is_timed(c);
-        let measured = cells
-            .iter()
-            .filter(|c| c.rate_per_s.is_some() && !lengths(c));
-        after.extend(resolution(&measured.collect::<Vec<_>>()));
+        after.extend(resolution(run, cells));
         after.extend(reservations(cells));
     }
     Answer {
@@ -164,26 +160,27 @@ fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
         .max()
         .unwrap_or(0);
     let done = format!(
-        "{} of {} {} measured, in {} of {} each.",
+        "{} of {} {} measured, in {} of {} each",
         measured.len(),
         counted(cells, "cell"),
         if cells == 1 { "was" } else { "were" },
         counted(blocks, "block"),
         numbers::duration(run.plan.duration_ns),
     );
-    let quick = if run.plan.quick {
-        "This was a quick run. "
-    } else {
-        ""
-    };
-    if blocks < BLOCKS_INTERVAL_MIN {
-        format!(
-            "{quick}{done} That is enough to see orders of magnitude and faults, and too little for an \
-             interval: none is claimed, and nothing is ranked."
-        )
-    } else {
-        format!("{quick}{done} What is said below to differ does so by its 95 % interval.")
+    format!("{done}: {}", what_follows(run, blocks))
+}
+
+/// What may be said of figures of so many blocks.
+pub fn what_follows(run: &Run, blocks: usize) -> String {
+    if blocks >= BLOCKS_INTERVAL_MIN {
+        return "what is said below to differ does so with 95 % confidence, all comparisons of one kind taken together."
+            .to_owned();
     }
+    let quick = if run.plan.quick { " (a quick run)" } else { "" };
+    format!(
+        "one look{quick}, which shows orders of magnitude and faults. No comparison is claimed and nobody is ranked: \
+         that takes {BLOCKS_INTERVAL_MIN} blocks or more."
+    )
 }
 
 fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
@@ -214,98 +211,144 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
 /// How the rates of `cells` compare with that of the reference among them.
 fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
     let reference = cells.iter().find(|c| c.is_reference)?;
-    let mut told: BTreeMap<Told, Vec<String>> = BTreeMap::new();
+    let mut told: BTreeMap<Told, Vec<(f64, String)>> = BTreeMap::new();
     for cell in cells {
         // The copy of the reference has a sentence of its own.
         let Some(ratio) = cell.ratio.as_ref().filter(|_| !cell.is_copy) else {
             continue;
         };
-        let Some(what) = Told::of(ratio.conclusion, is_bound(cell), is_bound(reference)) else {
+        let Some(what) = Told::of(ratio) else {
             continue;
         };
         let name = match what {
-            Told::Higher | Told::HigherAtLeast | Told::Lower => format!(
-                "{} ({}, {}–{})",
-                cell.label,
-                numbers::ratio(ratio.ratio),
-                numbers::ratio(ratio.low),
-                numbers::ratio(ratio.high)
-            ),
-            Told::NoDifference | Told::Nothing => cell.label.clone(),
+            Told::Faster | Told::Slower => {
+                format!("{} {}", cell.label, numbers::change_of(ratio))
+            }
+            Told::NoDifference => match cpu(cell) {
+                Some(cpu) => format!("{} (CPU a request {cpu})", cell.label),
+                None => cell.label.clone(),
+            },
+            Told::NotByBound | Told::NotByCopy => cell.label.clone(),
         };
-        told.entry(what).or_default().push(name);
+        told.entry(what).or_default().push((ratio.ratio, name));
     }
     if told.is_empty() {
         return None;
     }
-    let parts = told.iter().map(|(what, names)| {
-        let words = match what {
-            Told::Higher => "higher for",
-            Told::HigherAtLeast => "higher, by so much at least, for",
-            Told::Lower => "lower for",
-            Told::NoDifference => "not shown to differ for",
-            Told::Nothing => "not to be compared, as the generator was the limit, for",
-        };
-        format!("{words} {}", listed(names))
-    });
+    let mut parts: Vec<String> = lead(reference, cells).into_iter().collect();
+    for (what, names) in &mut told {
+        // The highest first.
+        names.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let names: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
+        parts.push(format!("{} {}", what.words(), listed(&names)));
+    }
     Some(format!(
-        "{place}, against the {}/s of {}, the rate is {}.",
+        "{place}, against the {}/s of {}: {}.",
         numbers::rate(reference.rate_per_s?.median),
         reference.label,
-        parts.collect::<Vec<_>>().join("; "),
+        parts.join("; "),
     ))
+}
+
+/// Who is the fastest, where the intervals say it; nothing where no ratio may be told.
+fn lead(reference: &CellFigures, cells: &[&CellFigures]) -> Option<String> {
+    let others = cells.iter().filter(|c| !c.is_copy);
+    let told: Vec<(&CellFigures, &RatioFigure)> = others
+        .filter_map(|c| Some((*c, c.ratio.as_ref()?)))
+        .filter(|(_, ratio)| ratio.conclusion != "not-claimed")
+        .collect();
+    let faster = told
+        .iter()
+        .filter(|(_, ratio)| ratio.conclusion == "higher");
+    let Some((first, best)) = faster.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)) else {
+        let is_first = told.iter().all(|(_, ratio)| ratio.conclusion == "lower");
+        return match (told.is_empty(), is_first) {
+            (true, _) => None,
+            (false, true) => Some(format!("fastest is {}", reference.label)),
+            (false, false) => Some(format!(
+                "none is shown to be faster than {}",
+                reference.label
+            )),
+        };
+    };
+    // One that is at least so fast may be faster than the first.
+    let near = |(other, ratio): &&(&CellFigures, &RatioFigure)| {
+        other.cell != first.cell && (ratio.high >= best.low || ratio.bound == "at-least")
+    };
+    let near: Vec<String> = told
+        .iter()
+        .filter(near)
+        .map(|(c, _)| c.label.clone())
+        .collect();
+    Some(match near.is_empty() {
+        true => format!("fastest is {}", first.label),
+        false => format!(
+            "fastest is {}, or {}, as their intervals overlap",
+            first.label,
+            near.join(" or ")
+        ),
+    })
+}
+
+/// The CPU time a request beside the reference's, where it is shown to differ.
+fn cpu(cell: &CellFigures) -> Option<String> {
+    let ratio = cell.ratios.get(claims::Metric::Cpu.key())?;
+    matches!(ratio.conclusion, "higher" | "lower").then(|| numbers::change_of(ratio))
 }
 
 /// What may be said of a rate beside the reference's, in the order in which it is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Told {
-    Higher,
-    HigherAtLeast,
-    Lower,
+    Faster,
+    Slower,
     NoDifference,
-    Nothing,
+    NotByBound,
+    NotByCopy,
 }
 
 impl Told {
-    /// By the conclusion of the comparison. Where the generator was the limit a rate is a bound: the subject is at least that
-    /// fast, and what the bound does not settle is not said.
-    fn of(conclusion: &str, is_bound: bool, is_reference_bound: bool) -> Option<Told> {
-        match conclusion {
-            "higher" if is_reference_bound => Some(Told::Nothing),
-            "higher" if is_bound => Some(Told::HigherAtLeast),
-            "higher" => Some(Told::Higher),
-            "lower" if is_bound => Some(Told::Nothing),
-            "lower" => Some(Told::Lower),
-            "no-difference-shown" if is_bound || is_reference_bound => Some(Told::Nothing),
-            "no-difference-shown" => Some(Told::NoDifference),
+    fn of(ratio: &RatioFigure) -> Option<Told> {
+        match (ratio.conclusion, ratio.unclaimed) {
+            ("higher", _) => Some(Told::Faster),
+            ("lower", _) => Some(Told::Slower),
+            ("no-difference-shown", _) => Some(Told::NoDifference),
+            (_, claims::BY_BOUND) => Some(Told::NotByBound),
+            (_, claims::BY_COPY) => Some(Told::NotByCopy),
             _ => None,
         }
     }
+
+    fn words(self) -> &'static str {
+        match self {
+            Told::Faster => "faster:",
+            Told::Slower => "slower:",
+            Told::NoDifference => "no difference shown:",
+            Told::NotByBound => "not to be told, as the generator was the limit:",
+            Told::NotByCopy => {
+                "not to be told, as a copy of the reference came out different, too:"
+            }
+        }
+    }
+}
+
+/// The rates, the highest first.
+fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
+    let rates = cells
+        .iter()
+        .filter_map(|c| Some((c.rate_per_s?.median, *c)));
+    let mut rates: Vec<(f64, &CellFigures)> = rates.collect();
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let said = |(rate, cell): &(f64, &CellFigures)| {
+        let least = if is_bound(cell) { "at least " } else { "" };
+        format!("{} {least}{}", cell.label, numbers::rate(*rate))
+    };
+    let said: Vec<String> = rates.iter().map(said).collect();
+    (!said.is_empty()).then(|| format!("{place}: {} requests/s.", listed(&said)))
 }
 
 /// Whether its rate is the generator's rather than its own.
 fn is_bound(cell: &CellFigures) -> bool {
     cell.findings.contains(&Code::P001)
-}
-
-/// Between what the rates of `cells` lie.
-fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
-    let rates = cells.iter().filter_map(|c| Some(c.rate_per_s?.median));
-    let rates: Vec<f64> = rates.collect();
-    let lowest = rates.iter().copied().reduce(f64::min)?;
-    let highest = rates.iter().copied().reduce(f64::max)?;
-    Some(match rates.len() {
-        1 => format!(
-            "{place}, {} reached {} requests/s.",
-            cells[0].label,
-            numbers::rate(lowest)
-        ),
-        n => format!(
-            "{place}, the medians of the {n} subjects lie between {} and {} requests/s.",
-            numbers::rate(lowest),
-            numbers::rate(highest),
-        ),
-    })
 }
 
 /// `a, b and c`, or `a, b and 7 more`.
@@ -321,61 +364,71 @@ pub fn listed(names: &[String]) -> String {
     }
 }
 
-/// How small a difference this run could have shown.
-fn resolution(measured: &[&CellFigures]) -> Option<String> {
-    let copies: Vec<String> = measured
-        .iter()
-        .filter(|c| c.is_copy)
-        .filter_map(|c| {
-            let ratio = c.ratio.as_ref()?;
-            Some(format!(
-                "{} ({}–{}, {})",
-                numbers::ratio(ratio.ratio),
-                numbers::ratio(ratio.low),
-                numbers::ratio(ratio.high),
-                c.cell
-            ))
-        })
+/// What this run could have told, and how a copy of the reference came out.
+fn resolution(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+    let mut said = Vec::new();
+    let told: Vec<(String, f64, usize)> = claims::resolutions(&run.plan, cells)
+        .into_iter()
+        .filter_map(|of| Some((of.workload, of.detectable?, of.comparisons)))
         .collect();
-    if !copies.is_empty() {
-        return Some(format!(
-            "A copy of the reference, run as a subject of its own, came out at a ratio of {}: \
-             differences of that size are this run's own noise.",
-            listed(&copies)
-        ));
+    said.extend(told.first().map(|(_, _, comparisons)| {
+        format!(
+            "What this run can tell: differences of a rate from {} on. Of such runs, 80 % would claim one of that size, \
+             with {} taken together.",
+            least(&told),
+            counted(*comparisons, "comparison"),
+        )
+    }));
+    let copies = cells.iter().filter(|c| c.is_copy);
+    let ratios: Vec<(&CellFigures, &RatioFigure)> = copies
+        .filter_map(|c| Some((c, c.ratio.as_ref()?)))
+        .collect();
+    let off = |ratio: &RatioFigure| (ratio.ratio - 1.0).abs();
+    let farthest = ratios.iter().max_by(|a, b| off(a.1).total_cmp(&off(b.1)));
+    said.extend(farthest.map(|(cell, ratio)| of_copies(&ratios, cell, ratio)));
+    said
+}
+
+/// The smallest differences: by workload where these are few.
+fn least(told: &[(String, f64, usize)]) -> String {
+    const WORKLOADS_MAX: usize = 3;
+    let each = |(workload, least, _): &(String, f64, usize)| {
+        format!("{} ({workload})", numbers::percent(*least))
+    };
+    match told {
+        [(_, least, _)] => numbers::percent(*least),
+        _ if told.len() <= WORKLOADS_MAX => listed(&told.iter().map(each).collect::<Vec<_>>()),
+        _ => {
+            let by = |a: &&(String, f64, usize), b: &&(String, f64, usize)| a.1.total_cmp(&b.1);
+            let ends = [told.iter().min_by(by), told.iter().max_by(by)];
+            let ends: Vec<String> = ends.into_iter().flatten().map(each).collect();
+            format!("{}, by workload,", ends.join(" to "))
+        }
     }
-    let widths = measured.iter().filter_map(|c| {
-        let rate = c.rate_per_s.filter(|rate| rate.blocks > 1)?;
-        let width = (rate.high - rate.low) / rate.median;
-        width.is_finite().then_some(width)
-    });
-    let widths: Vec<f64> = widths.collect();
-    let widest = widths.iter().copied().reduce(f64::max)?;
-    let middle = median(&widths)?;
-    let interval = measured
+}
+
+/// How copies of the reference came out, of which the farthest is told.
+fn of_copies(
+    all: &[(&CellFigures, &RatioFigure)],
+    cell: &CellFigures,
+    ratio: &RatioFigure,
+) -> String {
+    let differ = all
         .iter()
-        .filter_map(|c| c.rate_per_s)
-        .any(|rate| rate.is_interval());
-    let what = if interval {
-        "The intervals of the rates are as wide as"
-    } else {
-        "The blocks of one cell lie apart by"
-    };
-    let missing = match measured.iter().all(|c| c.row().is_some()) {
-        true => {
-            "No row was run a second time as a row of its own, so there is nothing to tell by which smaller \
-             differences between rows are real."
-        }
-        false => {
-            "No copy of the reference was run, so there is nothing to tell by which smaller differences \
-             between subjects are real."
-        }
-    };
-    Some(format!(
-        "{what} {} of the rate at the median and {} at the most. {missing}",
-        numbers::percent(middle),
-        numbers::percent(widest)
-    ))
+        .any(|(_, r)| matches!(r.conclusion, "higher" | "lower"));
+    let came = format!(
+        "A copy of the reference, run as a subject of its own, came out at {} of its rate at the farthest ({})",
+        numbers::change_of(ratio),
+        cell.cell
+    );
+    match (ratio.is_interval(), differ) {
+        (_, true) => format!(
+            "{came}. That is more than chance explains (99 % interval), so that nothing is claimed of rates: something \
+             distinguishes trials of the same program."
+        ),
+        (true, false) => format!("{came}: no more than chance explains."),
+        (false, false) => format!("{came}: smaller differences are this run's own noise."),
+    }
 }
 
 /// What speaks against some of the figures.
@@ -401,15 +454,15 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     if !failed.is_empty() {
         said.push(format!("Trials failed in {}.", listed(&failed)));
     }
-    let count = |verdict| cells.iter().filter(|c| c.verdict == Some(verdict)).count();
-    said.extend(disturbed(cells));
-    let (suspect, invalid) = (count(Verdict::Suspect), count(Verdict::Invalid));
-    if suspect + invalid > 0 {
+    let invalid: Vec<String> = cells
+        .iter()
+        .filter(|c| c.verdict == Some(Verdict::Invalid))
+        .map(|c| c.cell.clone())
+        .collect();
+    if !invalid.is_empty() {
         said.push(format!(
-            "By the findings below, the figures of {} are suspect and those of {} invalid, of {} in all.",
-            cells_word(suspect),
-            cells_word(invalid),
-            cells.len()
+            "Invalid, and compared with nothing, by the findings below: {}.",
+            listed(&invalid)
         ));
     }
     let missing = cells.iter().filter(|c| c.verdict.is_none()).count();
@@ -420,23 +473,4 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
         ));
     }
     said
-}
-
-/// Whether it was the machine rather than the subjects.
-fn disturbed(cells: &[CellFigures]) -> Option<String> {
-    let measured = cells.iter().filter(|c| c.rate_per_s.is_some()).count();
-    let with = |code: Code| cells.iter().filter(|c| c.findings.contains(&code)).count();
-    let (drifted, unstable) = (with(Code::P009), with(Code::P008));
-    // In fewer cells the footnotes are enough.
-    if drifted * 2 < measured || drifted < 2 {
-        return None;
-    }
-    let unstable = match unstable {
-        0 => String::new(),
-        n => format!(", and the rate was not stable in {n}"),
-    };
-    Some(format!(
-        "The machine was busy with something else or changed its speed in {drifted} of the {measured} \
-         cells measured{unstable}: it is not a quiet machine."
-    ))
 }

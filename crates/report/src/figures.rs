@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use prony_findings::{Case, Code, Finding, Records, Verdict, measure, verdict};
 use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Phase, Plan, Role, Trial};
 use prony_stats::{
-    Comparison, Conclusion, Quantity, Share, SpreadKind, Summary, Tail, compare, median, quantile,
-    sorted, summarise,
+    Quantity, Share, SpreadKind, Summary, Tail, median, quantile, sorted, summarise,
 };
 use serde::Serialize;
 
 use crate::Run;
+use crate::claims::{self, RatioFigure};
 use crate::clients::{self, figures::ClientFigures};
 use crate::open::{self, OpenFigures};
 use crate::programs::{self, figures::ProgramFigures};
@@ -76,45 +76,6 @@ fn kind_name(kind: SpreadKind) -> &'static str {
     match kind {
         SpreadKind::Range => "range",
         SpreadKind::Interval => "interval",
-    }
-}
-
-/// A cell's rate over that of the reference's cell.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RatioFigure {
-    /// The reference's cell.
-    pub reference_cell: String,
-    /// Geometric mean of the blocks' ratios.
-    pub ratio: f64,
-    /// Lower end of range or interval.
-    pub low: f64,
-    /// Higher end.
-    pub high: f64,
-    /// `range` or `interval`.
-    pub spread: &'static str,
-    /// Blocks in which both were measured.
-    pub blocks: usize,
-    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
-    pub conclusion: &'static str,
-}
-
-impl RatioFigure {
-    /// A comparison with the named cell.
-    pub fn of(reference_cell: &str, compared: &Comparison) -> RatioFigure {
-        RatioFigure {
-            reference_cell: reference_cell.to_owned(),
-            ratio: compared.ratio.0,
-            low: compared.spread.low.0,
-            high: compared.spread.high.0,
-            spread: kind_name(compared.spread.kind),
-            blocks: compared.blocks,
-            conclusion: match compared.conclusion {
-                Conclusion::NotClaimed => "not-claimed",
-                Conclusion::NoDifferenceShown => "no-difference-shown",
-                Conclusion::Higher => "higher",
-                Conclusion::Lower => "lower",
-            },
-        }
     }
 }
 
@@ -184,6 +145,9 @@ pub struct CellFigures {
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
     pub ratio: Option<RatioFigure>,
+    /// The same of what a server has beside its rate: `p50`, `p99`, `cpu_subject`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub ratios: BTreeMap<&'static str, RatioFigure>,
     /// Latency by percentile, nanoseconds; 2^64 - 1: among the requests that were never answered.
     pub latency_ns: BTreeMap<&'static str, Figure>,
     /// Largest latency of all blocks, nanoseconds; 2^64 - 1: some request was never answered.
@@ -242,6 +206,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
     let (latency_ns, tail) = latencies(run, &trials, cell.connections);
+    let baseline = baseline(case);
     let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
     let mut figures = CellFigures {
@@ -263,7 +228,13 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes,
         rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case)),
-        ratio: ratio(case),
+        // How many requests of an open loop start is the schedule's doing.
+        ratio: baseline
+            .filter(|_| !open::is_open(case))
+            .and_then(|baseline| claims::rates(&baseline, case)),
+        ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
+            claims::beside_rate(run, &baseline, case)
+        }),
         latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
         latency_ns,
         beyond_p99_9: tail.beyond,
@@ -411,52 +382,34 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
     case.rates().into_iter().map(|(_, rate)| rate).collect()
 }
 
-/// Against the reference's cell with the same workload, size and settings; of a row against that of the row
-/// that it stands beside.
-fn ratio(case: &Case<'_>) -> Option<RatioFigure> {
+/// What a cell is compared with: the reference's cell with the same workload and size, and with its settings as far as the
+/// reference has them; of a row that of the row that it stands beside.
+fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     let plan = case.records.plan;
-    if open::is_open(case) {
-        // How many requests start is the schedule's doing.
-        return None;
-    }
-    if case.row().is_some() {
-        let beside = case.beside().filter(|cell| cell.id != case.cell.id)?;
-        return compared(&case.records.case(beside), case);
-    }
-    if case.is_client() {
-        let other = clients::figures::reference_cell(plan, case.cell)?;
-        return compared(&case.records.case(other), case);
-    }
-    let reference = plan.reference.as_ref()?;
-    let same_settings = |cell: &Cell| match case.is_program() {
-        true => programs::figures::settings_agree(plan, case.cell, cell),
-        false => cell.settings == case.cell.settings,
+    let other = if case.row().is_some() {
+        case.beside()?
+    } else if case.is_client() {
+        clients::figures::reference_cell(plan, case.cell)?
+    } else {
+        let reference = plan.reference.as_ref()?;
+        let matches = |cell: &&Cell| {
+            &cell.subject == reference
+                && cell.workload == case.cell.workload
+                && cell.connections == case.cell.connections
+                && cell.rate_per_s == case.cell.rate_per_s
+                && cell.count == case.cell.count
+        };
+        let same = |cell: &&Cell| matches(cell) && cell.settings == case.cell.settings;
+        // The reference with other settings is a reference of its own.
+        let of_others = &case.cell.subject != reference || case.is_program();
+        let agrees = |cell: &&Cell| {
+            matches(cell) && programs::figures::settings_agree(plan, case.cell, cell)
+        };
+        let cells = || plan.cells.iter();
+        let exact = cells().find(same).filter(|_| !case.is_program());
+        exact.or_else(|| cells().find(agrees).filter(|_| of_others))?
     };
-    let matches = |cell: &&Cell| {
-        &cell.subject == reference
-            && cell.workload == case.cell.workload
-            && cell.connections == case.cell.connections
-            && cell.rate_per_s == case.cell.rate_per_s
-            && cell.count == case.cell.count
-            && same_settings(cell)
-    };
-    let other = plan
-        .cells
-        .iter()
-        .find(matches)
-        .filter(|cell| cell.id != case.cell.id)?;
-    compared(&case.records.case(other), case)
-}
-
-/// The rate of `case` over that of `reference`, block by block.
-pub fn compared(reference: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
-    let of_block: BTreeMap<u32, f64> = reference.rates().into_iter().collect();
-    let pairs: Vec<(f64, f64)> = case
-        .rates()
-        .into_iter()
-        .filter_map(|(block, rate)| Some((rate, *of_block.get(&block)?)))
-        .collect();
-    Some(RatioFigure::of(&reference.cell.id, &compare(&pairs)?))
+    (other.id != case.cell.id).then(|| case.records.case(other))
 }
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
@@ -470,21 +423,11 @@ fn latencies(
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
         let Some(load) = &trial.load else { continue };
-        let stored = trial
-            .histogram
-            .as_ref()
-            .and_then(|name| run.histograms.get(name));
         for (name, q) in QUANTILES {
-            // A histogram has only latencies that ended.
-            let value = match stored.filter(|_| load.latency_ns.infinite == 0) {
-                Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
-                None => (load.latency_ns.count > 0).then(|| reported(load, name)),
-            };
-            values
-                .entry(name)
-                .or_default()
-                .extend(value.map(|ns| ns as f64));
+            let value = latency_of(run, trial, name, q).map(|ns| ns as f64);
+            values.entry(name).or_default().extend(value);
         }
+        let stored = stored(run, trial);
         let counted = Histogram {
             counts: vec![(1, load.latency_ns.count)],
             ..Histogram::default()
@@ -493,6 +436,20 @@ fn latencies(
     }
     let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
     (values.into_iter().filter_map(figure).collect(), tail)
+}
+
+fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {
+    run.histograms.get(trial.histogram.as_ref()?)
+}
+
+/// A percentile of a trial, nanoseconds; [`NEVER`](prony_record::NEVER): among the requests that were never answered.
+pub fn latency_of(run: &Run, trial: &Trial, name: &str, q: f64) -> Option<u64> {
+    let load = trial.load.as_ref()?;
+    // A histogram has only latencies that ended.
+    match stored(run, trial).filter(|_| load.latency_ns.infinite == 0) {
+        Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
+        None => (load.latency_ns.count > 0).then(|| reported(load, name)),
+    }
 }
 
 fn reported(load: &LoadReport, quantile: &str) -> u64 {

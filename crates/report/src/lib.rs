@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod claims;
 mod clients;
 mod csv;
 mod escape;
@@ -63,6 +64,8 @@ pub struct Run {
 /// What a run renders to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
+    /// The answer in words, as it is read on a terminal: title, question, a line each.
+    pub answer_txt: String,
     /// The document in Markdown (GitHub's dialect).
     pub document_md: String,
     /// The document as one page that needs nothing else.

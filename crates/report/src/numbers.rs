@@ -3,6 +3,8 @@
 use prony_base::plural;
 use prony_record::NEVER;
 
+use crate::claims::RatioFigure;
+
 /// A value that cannot be given.
 pub const NOTHING: &str = "–";
 
@@ -184,6 +186,45 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
+/// A ratio as a change, with its ends: `+28 % (+4.2 to +58)`, `−91 % (−92 to −90)`; as a multiple where all of it is
+/// beyond twice: `3.10 × (2.92–3.29)`; `at least` or `at most` before it where it is a bound.
+pub fn change_of(of: &RatioFigure) -> String {
+    let bound = match of.bound {
+        "at-least" => "at least ",
+        "at-most" => "at most ",
+        _ => "",
+    };
+    let ends = of.blocks > 1;
+    if of.ratio >= 2.0 {
+        let ends = match ends {
+            true => format!(" ({}–{})", ratio(of.low), ratio(of.high)),
+            false => String::new(),
+        };
+        return format!("{bound}{} ×{ends}", ratio(of.ratio));
+    }
+    let ends = match ends {
+        true => format!(" ({} to {})", change(of.low), change(of.high)),
+        false => String::new(),
+    };
+    format!("{bound}{} %{ends}", change(of.ratio))
+}
+
+/// A ratio as a change in per cent, with its sign and without the unit: `+4.2`, `−91`, `0.0`.
+pub fn change(ratio: f64) -> String {
+    let percents = (ratio - 1.0) * 100.0;
+    if !percents.is_finite() {
+        return NOTHING.to_owned();
+    }
+    let decimals = usize::from(percents.abs() < 9.95);
+    let text = format!("{:.decimals$}", percents.abs());
+    let sign = match percents {
+        _ if text.bytes().all(|b| matches!(b, b'0' | b'.')) => "",
+        p if p < 0.0 => "−",
+        _ => "+",
+    };
+    format!("{sign}{text}")
+}
+
 /// A count in full, by thousands: `20,000`.
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
@@ -238,6 +279,21 @@ pub fn moment(unix_ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_have_their_sign_and_no_zero_has_one() {
+        let said = [1.282, 1.042, 1.0004, 0.9996, 1.0, 0.995, 0.0902, 0.905].map(change);
+        assert_eq!(
+            said,
+            ["+28", "+4.2", "0.0", "0.0", "0.0", "−0.5", "−91", "−9.5"]
+        );
+        assert_eq!(change(f64::NAN), NOTHING);
+        let mut of = RatioFigure::of("a", vec![(3.0, 1.0), (3.2, 1.0)]).expect("pairs");
+        assert_eq!(change_of(&of), "3.10 × (3.00–3.20)");
+        of.bound = "at-least";
+        (of.ratio, of.low, of.high) = (1.282, 1.042, 1.579);
+        assert_eq!(change_of(&of), "at least +28 % (+4.2 to +58)");
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_fitting_unit() {

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 use prony_findings::Verdict;
 use serde::Serialize;
 
-use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::claims::RatioFigure;
+use crate::figures::{CellFigures, Figure};
 use crate::numbers::NOTHING;
 use crate::plots::Picture;
 use crate::table::{self, Column, Entry, Table};

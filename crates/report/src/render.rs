@@ -22,11 +22,31 @@ const CELLS_MAX: usize = 12;
 pub fn render(run: &Run) -> Rendered {
     let reckoned = view::reckon(run);
     Rendered {
+        answer_txt: answer_text(&reckoned.view),
         document_md: document(&reckoned.view),
         index_html: page(&reckoned.view),
         summary_json: summary(run, &reckoned),
         summary_csv: csv::csv(&reckoned.cells),
     }
+}
+
+/// The answer as a terminal shows it: the question, what was found, what could not be told.
+fn answer_text(view: &View) -> String {
+    let answer = &view.answer;
+    let points = answer
+        .points
+        .iter()
+        .map(|point| format!("{}: {}", point.head, point.text));
+    let said = answer.before.iter().cloned().chain(points);
+    let lines = said.chain(answer.after.iter().cloned());
+    let mut text = format!("{}\n", view.title);
+    if !view.question.is_empty() {
+        text.push_str(&format!("{}\n", view.question));
+    }
+    for line in lines {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
 }
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
@@ -264,7 +284,10 @@ fn footnote(note: &Note) -> String {
 
 fn cells_of(seen: &Seen) -> String {
     let word = |cell: &crate::notes::SeenCell| {
-        let name = escape::markdown(&cell.cell);
+        let name = match cell.cell.is_empty() {
+            true => "the whole run".to_owned(),
+            false => escape::markdown(&cell.cell),
+        };
         if cell.blocks.is_empty() {
             name
         } else {

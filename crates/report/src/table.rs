@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use prony_findings::{Code, Verdict};
 use serde::Serialize;
 
-use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::claims::RatioFigure;
+use crate::figures::{CellFigures, Figure};
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::open;
@@ -101,7 +102,6 @@ pub const ON_RATE: &[Code] = &[
     Code::P003,
     Code::P005,
     Code::P008,
-    Code::P009,
     Code::P028,
     Code::P029,
 ];
@@ -210,7 +210,7 @@ fn row(cell: &CellFigures, notes: &Notes, is_open: bool, more: impl Iterator<Ite
 pub fn row_of(cell: &CellFigures, entries: Vec<Entry>) -> Row {
     let verdict = match cell.verdict {
         Some(Verdict::Valid) => "valid",
-        Some(Verdict::Suspect) => "suspect",
+        Some(Verdict::Bound) => "bound",
         Some(Verdict::Invalid) => "invalid",
         None => "missing",
     };
@@ -230,7 +230,7 @@ pub fn row_of(cell: &CellFigures, entries: Vec<Entry>) -> Row {
 pub fn verdict_text(cell: &CellFigures) -> &'static str {
     match cell.verdict {
         Some(Verdict::Valid) => "valid",
-        Some(Verdict::Suspect) => "suspect",
+        Some(Verdict::Bound) => "bound",
         Some(Verdict::Invalid) => "invalid",
         None => NOTHING,
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::Run;
 use crate::answer::{self, Answer};
+use crate::claims;
 use crate::clients::{
     self,
     steps::{Step, steps},
@@ -91,12 +92,13 @@ pub struct Reckoned {
 pub fn reckon(run: &Run) -> Reckoned {
     let records = Records::new(&run.plan, &run.trials);
     let findings = findings(&records);
-    let cells = figures::cells(run, &records, &findings);
+    let mut cells = figures::cells(run, &records, &findings);
     let cross_checks = figures::cross_checks(run, &records);
-    let across = programs::any(&run.plan).then(|| across(run, &records, &cells));
-    let steps = Kinds::of(&run.plan)
+    let mut across = programs::any(&run.plan).then(|| across(run, &records, &cells));
+    let mut steps = Kinds::of(&run.plan)
         .clients
         .then(|| steps(run, &records, &cells));
+    claims::settle(&mut cells, across.as_mut(), steps.as_deref_mut());
     let told = steps.as_deref().unwrap_or_default();
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let view = View {
@@ -221,8 +223,8 @@ fn cross_table(checks: &[CrossCheck]) -> Table {
 /// The word for a severity.
 pub fn severity_word(severity: Severity) -> &'static str {
     match severity {
-        Severity::Info => "info",
-        Severity::Suspect => "suspect",
+        Severity::Note => "note",
+        Severity::Bound => "bound",
         Severity::Invalid => "invalid",
     }
 }

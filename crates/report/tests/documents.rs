@@ -205,7 +205,7 @@ fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
     };
     let (before, now) = (row(&sound.document_md), row(&seen.document_md));
     assert!(now.starts_with("| actix-web (11 of 12 blocks)[^"), "{now}");
-    assert!(now.trim_end().ends_with("| suspect |"), "{now}");
+    assert!(now.trim_end().ends_with("| valid   |"), "{now}");
     // Eleven blocks have a rate, an interval and a ratio as twelve have.
     let columns = |row: &str| row.split('|').filter(|entry| entry.contains('–')).count();
     assert_eq!(columns(&now), columns(&before), "{now}");
@@ -214,7 +214,7 @@ fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
         .lines()
         .find(|line| line.starts_with(&cell));
     let fields: Vec<&str> = csv.expect("a line").split(',').collect();
-    assert_eq!(fields[5..8], ["suspect", "11", "1"]);
+    assert_eq!(fields[5..8], ["valid", "11", "1"]);
 }
 
 /// What the short answer says of twelve blocks on axum, actix-web, fasthttp and prony, after `change` of the trials of one.
@@ -237,21 +237,21 @@ fn limited_by_the_generator(trial: &mut prony_record::Trial) {
 fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
     let seen = answer_after("rust/prony", limited_by_the_generator);
     assert!(
-        seen.contains("is higher, by so much at least, for prony ("),
+        seen.contains("fastest is prony; faster: prony at least +61 % ("),
         "{seen}"
     );
-    assert!(seen.contains("lower for fasthttp ("), "{seen}");
+    assert!(seen.contains("slower: fasthttp −7.7 % ("), "{seen}");
     let seen = answer_after("go/fasthttp", limited_by_the_generator);
     assert!(
-        seen.contains("not to be compared, as the generator was the limit, for fasthttp."),
+        seen.contains("not to be told, as the generator was the limit: fasthttp."),
         "{seen}"
     );
-    assert!(!seen.contains("lower for"), "{seen}");
+    assert!(!seen.contains("slower"), "{seen}");
     // Of a reference that is at least so fast others are slower; nothing else is known.
     let seen = answer_after("rust/axum", limited_by_the_generator);
-    assert!(seen.contains("lower for fasthttp ("), "{seen}");
+    assert!(seen.contains("slower: fasthttp at most −7.7 % ("), "{seen}");
     assert!(
-        seen.contains("as the generator was the limit, for actix-web and prony."),
+        seen.contains("as the generator was the limit: prony and actix-web."),
         "{seen}"
     );
 }
@@ -267,7 +267,7 @@ fn an_invalid_cell_was_ranked() {
         }
     };
     let seen = answer_after("rust/prony", wrong);
-    assert!(!seen.contains("higher for"), "{seen}");
+    assert!(!seen.contains("faster: prony"), "{seen}");
     assert!(
         seen.ends_with("Left out, as their figures are invalid: prony."),
         "{seen}"
@@ -275,7 +275,9 @@ fn an_invalid_cell_was_ranked() {
     // Without its reference nothing is compared.
     let seen = answer_after("rust/axum", wrong);
     assert!(
-        seen.contains("the medians of the 4 subjects lie between"),
+        seen.contains(
+            "prony 229 k, actix-web 144 k, rust/axum-again 142 k and fasthttp 131 k requests/s"
+        ),
         "{seen}"
     );
     assert!(

@@ -35,14 +35,23 @@ pub enum Conclusion {
     Lower,
 }
 
+/// Compares `(value, reference)` of the same blocks, by itself: see [`compare_at`], at [`CONFIDENCE`].
+pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
+    compare_at(pairs, CONFIDENCE)
+}
+
+/// The confidence of each of `count` intervals that all hold together with [`CONFIDENCE`] at least, whatever they have in
+/// common (Bonferroni: the chances of missing add up at the most). Of none it is that of one.
+pub fn simultaneous(count: usize) -> f64 {
+    1.0 - (1.0 - CONFIDENCE) / count.max(1) as f64
+}
+
 /// Compares `(value, reference)` of the same blocks. From 6 pairs, and in one group, the
 /// spread is Student's t interval on the paired log ratios (which takes these as independent
-/// and about normal), and there is a conclusion; else it is their range and nothing is
+/// and about normal) of this confidence, and there is a conclusion; else it is their range and nothing is
 /// claimed. A pair with a value that is not finite and positive is left out. `None` without any.
-pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
-    // Of what is not finite and positive the logarithm is not finite, and left out here.
-    let log_ratio = |&(value, reference): &(f64, f64)| libm::log(value) - libm::log(reference);
-    let logs: Vec<f64> = sorted(&pairs.iter().map(log_ratio).collect::<Vec<_>>());
+pub fn compare_at(pairs: &[(f64, f64)], confidence: f64) -> Option<Comparison> {
+    let logs = logs(pairs);
     if logs.is_empty() {
         return None;
     }
@@ -52,7 +61,7 @@ pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
     let half = if warnings.iter().any(Warning::forbids_interval) {
         None
     } else {
-        half_width(&logs, mean)
+        half_width(&logs, mean, confidence)
     };
     let (kind, low, high) = match half {
         Some(half) => (
@@ -75,12 +84,19 @@ pub fn compare(pairs: &[(f64, f64)]) -> Option<Comparison> {
     })
 }
 
+/// The logarithms of the pairs' ratios, rising. Of what is not finite and positive the logarithm is not finite, and left
+/// out here.
+fn logs(pairs: &[(f64, f64)]) -> Vec<f64> {
+    let log_ratio = |&(value, reference): &(f64, f64)| libm::log(value) - libm::log(reference);
+    sorted(&pairs.iter().map(log_ratio).collect::<Vec<_>>())
+}
+
 /// Half the width of Student's interval of the mean of `logs`.
-fn half_width(logs: &[f64], mean: f64) -> Option<f64> {
+fn half_width(logs: &[f64], mean: f64, confidence: f64) -> Option<f64> {
     let degrees = (logs.len() - 1) as f64;
     let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
     let error = (squares / degrees / logs.len() as f64).sqrt();
-    Some(t_quantile(0.5 + CONFIDENCE / 2.0, degrees)? * error)
+    Some(t_quantile(0.5 + confidence / 2.0, degrees)? * error)
 }
 
 fn conclude(kind: SpreadKind, low: f64, high: f64) -> Conclusion {

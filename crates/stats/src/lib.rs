@@ -16,6 +16,7 @@
 //! - the block is the unit of repetition; under [`BLOCKS_INTERVAL_MIN`] there is the range and no
 //!   interval, and nothing is claimed ([`summarise`], [`compare`]);
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
+//! - how small a difference a run could have told is said by [`detectable`], of what the blocks left over;
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
@@ -26,8 +27,8 @@
 //!   at all where no single power fits ([`scaling`]).
 //!
 //! What an interval assumes is a [`Warning`] where the data contradict it, and this where
-//! they cannot: blocks are independent of each other, and every interval has its confidence
-//! by itself, unadjusted for how many are shown.
+//! they cannot: blocks are independent of each other. Intervals that are shown together hold together
+//! where they are made with the confidence of [`simultaneous`] ones.
 //!
 //! Not for: reading files, choosing what to compare, writing sentences. The same input gives
 //! the same bits on every machine: transcendental functions come from `libm`.
@@ -37,6 +38,7 @@ mod changes;
 mod compare;
 mod little;
 mod modes;
+mod power;
 mod quantile;
 mod scaling;
 mod seconds;
@@ -48,9 +50,10 @@ mod tail;
 mod units;
 
 pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
-pub use compare::{Comparison, Conclusion, compare};
+pub use compare::{Comparison, Conclusion, compare, compare_at, simultaneous};
 pub use little::in_flight;
 pub use modes::{TwoModes, two_modes};
+pub use power::{POWER, detectable, pooled_deviation};
 pub use quantile::{median, quantile, sorted};
 pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,

@@ -21,7 +21,7 @@ pub fn t_quantile(p: f64, degrees: f64) -> Option<f64> {
 }
 
 /// The normal distribution function.
-fn normal_distribution(z: f64) -> f64 {
+pub(crate) fn normal_distribution(z: f64) -> f64 {
     0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }
 

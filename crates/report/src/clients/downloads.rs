@@ -17,7 +17,6 @@ use crate::table::{Column, Entry};
 const ON_DOWNLOAD: &[Code] = &[
     Code::P006,
     Code::P008,
-    Code::P009,
     Code::P012,
     Code::P018,
     Code::P019,

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 
 use prony_findings::{Case, client, measure};
 use prony_record::{Cell, CoreUse, LatencyNs, Plan, ProgramReport, Role, Spread, Trial};
-use prony_stats::{Rate, Share, Tail, Time, compare};
+use prony_stats::{Rate, Share, Tail, Time};
 use serde::Serialize;
 
-use crate::figures::{CellFigures, Figure, RatioFigure};
+use crate::claims::{self, RatioFigure};
+use crate::figures::{CellFigures, Figure};
 use crate::programs::across::{THREADS, is_usual};
 use crate::programs::figures::settings_agree;
 
@@ -356,12 +357,8 @@ fn cpu_ratio(case: &Case<'_>) -> Option<RatioFigure> {
         runs.filter_map(|(trial, run)| Some((trial.block, each(run)?)))
             .collect()
     };
-    let theirs = of(&case.records.case(other));
-    let pairs: Vec<(f64, f64)> = of(case)
-        .into_iter()
-        .filter_map(|(block, ns)| Some((ns, *theirs.get(&block)?)))
-        .collect();
-    Some(RatioFigure::of(&other.id, &compare(&pairs)?))
+    let other = case.records.case(other);
+    claims::paired(&other, of(case), of(&other))
 }
 
 /// Fills in what a client has in common with a server and says in its own way: latency, CPU time an

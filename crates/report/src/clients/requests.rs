@@ -6,7 +6,8 @@ use prony_record::DOWNLOADS;
 
 use super::words::more;
 use super::{Context, Section, steps, words};
-use crate::figures::{CellFigures, RatioFigure};
+use crate::claims::RatioFigure;
+use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, Part, column, median, plain, ratios_word, spread_word, with_ends};
 use crate::table::{self, Entry, Row, Table};
@@ -15,7 +16,6 @@ use crate::table::{self, Entry, Row, Table};
 const ON_RATE: &[Code] = &[
     Code::P006,
     Code::P008,
-    Code::P009,
     Code::P012,
     Code::P018,
     Code::P019,

@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::sections::{RowKey, Section, sections};
 use crate::Run;
-use crate::figures::{CellFigures, RatioFigure, compared};
+use crate::claims::{self, RatioFigure};
+use crate::figures::CellFigures;
 
 /// The rate of a client with more of something over that with less, all else equal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -79,7 +80,7 @@ pub fn steps(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Vec<Ste
                 let (Some(base), Some(own)) = (case(&less.cell), case(&cell.cell)) else {
                     continue;
                 };
-                steps.extend(compared(&base, &own).map(|ratio| Step {
+                steps.extend(claims::rates(&base, &own).map(|ratio| Step {
                     subject: cell.subject.clone(),
                     cell: cell.cell.clone(),
                     what,

@@ -64,7 +64,7 @@ pub struct Entry {
     pub title: String,
     /// Its question.
     pub question: String,
-    /// `valid`, `suspect` or `invalid`.
+    /// `valid`, `bound` or `invalid` (`suspect` in runs of before).
     pub verdict: String,
     /// Whether its run directory is gone.
     #[serde(default)]
@@ -122,7 +122,7 @@ pub struct CellEntry {
     pub series: String,
     /// All that a change of the figure may come from: the subject's code, the instrument.
     pub state: String,
-    /// `valid`, `suspect`, `invalid`, or empty where nothing was recorded.
+    /// `valid`, `bound`, `invalid`, or empty where nothing was recorded.
     pub verdict: String,
     /// Codes of its findings.
     pub codes: Vec<String>,
@@ -188,7 +188,7 @@ pub struct Found {
     pub code: String,
     /// What it says, in a few words.
     pub title: String,
-    /// `info`, `suspect` or `invalid`.
+    /// `note`, `bound` or `invalid`.
     pub severity: String,
     /// What follows.
     pub meaning: String,
@@ -285,7 +285,7 @@ pub fn digits(text: &str) -> &str {
 pub fn verdict_word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Valid => "valid",
-        Verdict::Suspect => "suspect",
+        Verdict::Bound => "bound",
         Verdict::Invalid => "invalid",
     }
 }

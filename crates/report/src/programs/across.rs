@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_findings::{Records, measure};
+use prony_findings::{Records, Verdict, measure};
 use prony_record::{Cell, Plan};
-use prony_stats::{Growth, SpreadKind, compare, scaling};
+use prony_stats::{Growth, SpreadKind, scaling};
 use serde::Serialize;
 
 use super::figures::first_value;
 use crate::Run;
-use crate::figures::{CellFigures, RatioFigure};
+use crate::claims::RatioFigure;
+use crate::figures::CellFigures;
 
 /// Name of the setting that says how many threads do the work.
 pub const THREADS: &str = "threads";
@@ -104,7 +105,9 @@ pub struct ScalingFigure {
 
 /// Computes them from the records.
 pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across {
-    let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
+    // What is invalid is compared with nothing.
+    let sound = |c: &&CellFigures| c.program.is_some() && c.verdict != Some(Verdict::Invalid);
+    let programs: Vec<&CellFigures> = cells.iter().filter(sound).collect();
     Across {
         effects: effects(&run.plan, records, &programs),
         efficiencies: efficiencies(run, records, &programs),
@@ -186,7 +189,7 @@ fn log_ratios(value: &BTreeMap<u32, f64>, base: &BTreeMap<u32, f64>) -> Logs {
 
 fn ratio_of(reference_cell: &str, logs: &Logs) -> Option<RatioFigure> {
     let pairs: Vec<(f64, f64)> = logs.values().map(|log| (libm::exp(*log), 1.0)).collect();
-    Some(RatioFigure::of(reference_cell, &compare(&pairs)?))
+    RatioFigure::of(reference_cell, pairs)
 }
 
 fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {

@@ -14,8 +14,9 @@ use super::figures::{DurationFigures, first_value};
 use super::works::{self, Family, Kind};
 use super::{heading, is_timed, threads_word, with_settings};
 use crate::Run;
-use crate::answer::listed;
-use crate::figures::{CellFigures, RatioFigure};
+use crate::answer::{listed, what_follows};
+use crate::claims::RatioFigure;
+use crate::figures::CellFigures;
 use crate::numbers;
 
 /// One point of the short answer.
@@ -61,30 +62,17 @@ pub fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures], sweep
         .max()
         .unwrap_or(0);
     let done = format!(
-        "{} of {} {} measured, each by {} of fresh processes.",
+        "{} of {} {} measured, each by {} of fresh processes",
         measured.len(),
         counted(cells.len(), "cell"),
         if cells.len() == 1 { "was" } else { "were" },
         counted(blocks, "run")
     );
-    let quick = if run.plan.quick {
-        "This was a quick run. "
-    } else {
-        ""
+    let complexity = match sweeps && blocks < BLOCKS_INTERVAL_MIN {
+        true => " Nor is a complexity named.",
+        false => "",
     };
-    let complexity = if sweeps {
-        ", nothing is ranked, and no complexity is named"
-    } else {
-        ", and nothing is ranked"
-    };
-    if blocks < BLOCKS_INTERVAL_MIN {
-        format!(
-            "{quick}{done} That is enough to see orders of magnitude and faults, and too little for an \
-             interval: none is claimed{complexity}."
-        )
-    } else {
-        format!("{quick}{done} What is said below to differ does so by its 95 % interval.")
-    }
+    format!("{done}: {}{complexity}", what_follows(run, blocks))
 }
 
 /// What holds of all times in the points.
@@ -198,7 +186,11 @@ pub fn fastest(cells: &[&CellFigures], name: &dyn Fn(&CellFigures) -> String) ->
         false => format!(" (the interval of {} overlaps)", listed(&beside)),
     };
     Some(format!(
-        "fastest is {first} at {} times the rate of {}{beside}",
+        "fastest is {first} with {}{} times the rate of {}{beside}",
+        match best.bound {
+            "at-least" => "at least ",
+            _ => "",
+        },
         times(best.ratio, best.low, best.high),
         name(reference)
     ))

@@ -4,7 +4,8 @@ use super::across::{Effect, Efficiency, THREADS};
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Context, Part, Settings, plain, with_settings};
-use crate::figures::{CellFigures, RatioFigure};
+use crate::claims::RatioFigure;
+use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::with_ends;
 pub use crate::part::{
@@ -16,7 +17,7 @@ use prony_findings::Code;
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];
 /// The same on a time.
-pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P009, Code::P013, Code::P014];
+pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P013, Code::P014];
 /// The same on memory.
 pub const ON_MEMORY: &[Code] = &[Code::P016];
 

@@ -5,15 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Verdict;
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::TallyFigures;
 use super::{Rows, Section, quoted, sections, share};
 use crate::Run;
 use crate::answer::listed;
+use crate::claims::RatioFigure;
 use crate::clients::words::more;
-use crate::figures::{CellFigures, RatioFigure};
+use crate::figures::CellFigures;
 use crate::numbers;
 use crate::programs::answer::Point;
 
@@ -286,7 +287,7 @@ pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
 
 /// Whether a row may be compared.
 fn is_sound(cell: &CellFigures) -> bool {
-    cell.verdict != Some(Verdict::Invalid) && !cell.findings.contains(&Code::P001)
+    cell.verdict != Some(Verdict::Invalid)
 }
 
 /// What each row costs or brings against the row that it stands beside; where nothing may be claimed,
