@@ -160,6 +160,9 @@ pub struct PlannedSubject {
     /// How it tells what it has counted, where it is a peer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<CountsSign>,
+    /// The subject's `id` of which it is a second measurement (A/A).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<String>,
 }
 
 /// Where a subject comes from.

@@ -120,6 +120,15 @@ impl<'a, 'i> Fields<'a, 'i> {
         text(key, self.value(key)?, problems)
     }
 
+    /// `true` or `false`.
+    pub fn truth(&mut self, key: &'static str, problems: &mut Problems) -> Option<bool> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::Boolean(truth) => Some(*truth),
+            _ => problems.wrong(key, value, "true or false"),
+        }
+    }
+
     /// A whole number in `range`.
     pub fn whole(
         &mut self,

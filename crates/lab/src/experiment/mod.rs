@@ -108,6 +108,8 @@ pub struct Run {
     pub seed: u64,
     /// Subject that ratios refer to.
     pub reference: Option<Spanned<String>>,
+    /// Whether the reference is measured a second time as a subject of its own, where that tells something.
+    pub copy: bool,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
     /// Where the length of the window is said, which means nothing to programs.
@@ -124,6 +126,7 @@ impl Default for Run {
             warmup: Nanos::from_secs(2),
             seed: 1,
             reference: None,
+            copy: true,
             threads: None,
             duration_at: None,
             warmup_at: None,

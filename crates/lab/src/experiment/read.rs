@@ -162,6 +162,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .whole("seed", 0..=i64::MAX as u64, p)
             .unwrap_or(usual.seed),
         reference: table.text("reference", p),
+        copy: table.truth("copy", p).unwrap_or(usual.copy),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         duration_at: said(&table, "duration"),
         warmup_at: said(&table, "warmup"),

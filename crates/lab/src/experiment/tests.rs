@@ -228,6 +228,7 @@ const WORDS: &[&str] = &[
     "warmup",
     "seed",
     "reference",
+    "copy",
     "threads",
     "ref",
     "cmd",

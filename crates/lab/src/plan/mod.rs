@@ -32,6 +32,7 @@ mod around;
 mod arrival;
 mod cells;
 pub(crate) mod client;
+mod copies;
 mod cores;
 mod estimate;
 mod facts;
@@ -202,6 +203,9 @@ pub fn plan(
         cells,
         not_run,
     };
+    if experiment.run.copy && !options.quick {
+        copies::add(&mut plan);
+    }
     let crowds = threads::notes(experiment, &plan);
     plan.notes.extend(crowds);
     settle::finish(&mut plan);
@@ -512,6 +516,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         client_env: client.env,
         client_translate: client.translate,
         counts: subject.counts.clone(),
+        copy_of: None,
     }
 }
 

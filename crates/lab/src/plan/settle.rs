@@ -1,7 +1,7 @@
 //! What building changes in a plan: where each subject was built to and its
 //! version, and that those whose build failed are not run.
 
-use prony_record::{NotRun, Plan};
+use prony_record::{NotRun, Plan, PlannedSubject};
 
 use super::order::order;
 use super::{around, arrival, rows};
@@ -16,7 +16,8 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
             BuildOutcome::Ready(ready) => {
                 let all = plan.subjects.iter_mut().chain(&mut plan.peers);
                 let all = all.chain(&mut plan.backings).chain(&mut plan.fronts);
-                for subject in all.filter(|s| s.id == *id) {
+                let is = |s: &&mut PlannedSubject| s.id == *id || s.copy_of.as_ref() == Some(id);
+                for subject in all.filter(is) {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
                     subject.files_sha256 = ready.files.clone();
@@ -44,8 +45,14 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         asked.is_some_and(|asked| asked.peer == gone.what)
     });
     let without_peer: Vec<String> = workloads.map(|workload| workload.name.clone()).collect();
+    // A copy goes with what it is one of.
+    let subjects = &plan.subjects;
+    let is_gone = |id: &str| {
+        let copied = subjects.iter().find(|s| s.id == id);
+        id == gone.what || copied.is_some_and(|s| s.copy_of.as_ref() == Some(&gone.what))
+    };
     plan.cells.retain(|cell| {
-        cell.subject != gone.what
+        !is_gone(&cell.subject)
             && !without_peer.contains(&cell.workload)
             && !around::uses(&cell.around, &gone.what)
     });

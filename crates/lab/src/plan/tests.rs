@@ -322,6 +322,80 @@ fn the_command_line_goes_before_the_file() {
     assert_eq!((plan.blocks, plan.seed, plan.order.len()), (3, 9, 3));
 }
 
+const PAIR: &str = "
+    subject = [{ cmd = 'a {port}' }, { cmd = 'b {port}' }]
+    workload = [{ name = 'w', request = { path = '/' }, connections = [1, 2] }]
+    setting = [{ name = 'log', values = ['no', 'yes'], args = ['{value}'], subjects = ['a'] }]";
+
+#[test]
+fn the_reference_is_measured_twice_where_that_tells_something() {
+    let planned = |run: &str, options: &Options| {
+        let (experiment, subjects) = own(&format!("{PAIR}\n[run]\n{run}"));
+        plan(&experiment, &subjects, &machine(&subjects), options).unwrap()
+    };
+    let of_copy = |plan: &Plan| -> Vec<String> {
+        let cells = plan.cells.iter().filter(|c| c.subject == "a+copy");
+        cells.map(|cell| cell.id.clone()).collect()
+    };
+    let usual = Options::default();
+    let twice = planned("reference = 'a'", &usual);
+    // Once a size, with the first of its settings.
+    assert_eq!(
+        of_copy(&twice),
+        ["a+copy w c=1 log=no", "a+copy w c=2 log=no"]
+    );
+    let copy = twice.subjects.last().unwrap();
+    assert_eq!(
+        (&*copy.name, copy.copy_of.as_deref()),
+        ("a, again", Some("a"))
+    );
+    assert_eq!(copy.start, twice.subjects[0].start);
+    assert_eq!(twice.order[0].len(), twice.cells.len());
+    for (run, options) in [
+        ("reference = 'a'\ncopy = false", &usual),
+        ("reference = 'a'\nblocks = 5", &usual),
+        ("reference = 'a'", &quick()),
+        ("", &usual),
+    ] {
+        assert_eq!(of_copy(&planned(run, options)), [""; 0], "{run}");
+    }
+    // Where nothing is compared with it, it is not measured twice.
+    let only = only(&["a"]);
+    let alone = planned(
+        "reference = 'a'",
+        &Options {
+            quick: false,
+            ..only
+        },
+    );
+    assert_eq!(of_copy(&alone), [""; 0]);
+}
+
+#[test]
+fn a_copy_is_built_and_fails_with_what_it_is_a_copy_of() {
+    let (experiment, subjects) = own(&format!("{PAIR}\n[run]\nreference = 'a'"));
+    let made = machine(&subjects);
+    let plan = plan(&experiment, &subjects, &made, &Options::default()).unwrap();
+    let ready = BuildOutcome::Ready(Ready {
+        dir: String::new(),
+        key: "k".to_owned(),
+        files: String::new(),
+        version: String::new(),
+        cached: false,
+        hold: None,
+    });
+    let settled = settle(plan.clone(), &[("a".to_owned(), ready)]);
+    assert_eq!(settled.subjects.last().unwrap().build_key, "k");
+    let failed = BuildOutcome::Failed(Failed {
+        reason: "no".to_owned(),
+        log: None,
+        interrupted: false,
+    });
+    let settled = settle(plan, &[("a".to_owned(), failed)]);
+    assert_eq!(ids(&settled), ["b w c=1", "b w c=2"]);
+    assert_eq!((settled.subjects.len(), settled.reference), (1, None));
+}
+
 #[test]
 fn a_failed_build_leaves_the_plan_with_its_cells() {
     let (experiment, subjects) = shipped("ping.toml");
@@ -473,7 +547,8 @@ proptest! {
         let planned: BTreeSet<&str> = first.subjects.iter().map(|s| s.id.as_str()).collect();
         let of_cells: BTreeSet<&str> = first.cells.iter().map(|c| c.subject.as_str()).collect();
         prop_assert_eq!(&planned, &of_cells);
-        prop_assert_eq!(planned.len() + first.not_run.len(), subjects.len());
+        let copies = first.subjects.iter().filter(|s| s.copy_of.is_some()).count();
+        prop_assert_eq!(planned.len() - copies + first.not_run.len(), subjects.len());
     }
 }
 

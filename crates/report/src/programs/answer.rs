@@ -37,7 +37,7 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(Str
     }
     let families = works::families(&run.plan, cells);
     // What did other work is compared with nothing.
-    let sound = |c: &&CellFigures| is_timed(c) && c.verdict != Some(Verdict::Invalid);
+    let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && c.verdict != Some(Verdict::Invalid);
     let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     let singles = families.iter().filter(|f| f.kind == Kind::Timed);
     let mut points: Vec<Point> = singles.filter_map(|f| of_work(run, f, &timed)).collect();

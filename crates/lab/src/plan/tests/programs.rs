@@ -96,7 +96,7 @@ fn works_sizes_builds_and_threads_multiply_and_what_is_not_done_is_named() {
     reference Some("test/a")
     cores [0, 1] and []
     cap 0 by 
-    10 cells in 6 blocks: 60 trials, about 2 min if a program runs for a second
+    12 cells in 6 blocks: 72 trials, about 3 min if a program runs for a second
       test/a start n=1000 hardening=on threads=1
       test/b start n=1000 threads=1
       test/a start n=1000 hardening=off threads=1
@@ -107,9 +107,12 @@ fn works_sizes_builds_and_threads_multiply_and_what_is_not_done_is_named() {
       test/a start n=10000 hardening=off threads=1
       test/a start n=10000 hardening=off threads=2
       test/a event n=5 hardening=on
+      test/a+copy start n=1000 hardening=on threads=1
+      test/a+copy start n=10000 hardening=on threads=1
     not run: test/b event: does not do this work: the garbage collector may stop any thread; 
     not run: test/a rt: does not do this work: the garbage collector may stop any thread; 
     not run: test/b rt: does not do this work: `realtime` is none of its works; 
+    note: test/a is measured twice, as two subjects: how far these lie apart by chance is said in the document (copy = false in [run] leaves the second one out)
     "#);
 }
 
