@@ -5,6 +5,7 @@
 
 mod bench;
 mod cause;
+mod compare;
 mod driver;
 mod explain;
 mod fetch;
@@ -95,6 +96,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Load(words) => load::run(&words, streams),
         Command::Run(words) => run::run(&words, streams),
         Command::Report(words) => report::run(&words, streams),
+        Command::Compare(words) => compare::run(&words, streams),
         Command::Log(words) => log::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),

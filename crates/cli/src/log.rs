@@ -101,7 +101,7 @@ fn found(words: &LogWords, name: &str, streams: &mut Streams<'_>) -> anyhow::Res
 }
 
 /// Name of the experiment file that the run in `dir` is of.
-fn experiment_of(dir: &Path) -> anyhow::Result<String> {
+pub fn experiment_of(dir: &Path) -> anyhow::Result<String> {
     let path = dir.join(layout::PLAN);
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let plan: Plan = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;

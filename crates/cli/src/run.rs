@@ -39,6 +39,7 @@ use crate::signals::interruption;
 use crate::words::{OWNED, RunWords};
 use crate::{Ending, Streams};
 use builds::Built;
+pub use folder::next_free;
 use progress::Bar;
 
 /// What a trial costs beside warm-up and window, for the estimate before a run:

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::Work;
 
+use crate::compare::words::CompareWords;
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
 use crate::load::words::LoadWords;
@@ -40,6 +41,8 @@ pub enum Command {
     Run(RunWords),
     /// Render the document of a run directory again
     Report(ReportWords),
+    /// Compare two runs, or two commands in turns: what differs, by how much, how sure
+    Compare(CompareWords),
     /// Keep a dated log of an experiment's runs
     Log(LogWords),
     /// Sum up logs of per-second counts: mean and deviation over seconds
@@ -152,6 +155,23 @@ fn window(text: &str) -> Result<Nanos, String> {
 }
 
 impl RunWords {
+    /// An experiment as it is.
+    pub fn of(experiment: PathBuf) -> RunWords {
+        RunWords {
+            experiment,
+            quick: false,
+            only: Vec::new(),
+            blocks: None,
+            duration: None,
+            seed: None,
+            out: None,
+            resume: None,
+            dry_run: false,
+            json: false,
+            yes_i_own_this_host: false,
+        }
+    }
+
     /// The words that repeat the run, without those that only say where to write.
     pub fn command(&self) -> Vec<String> {
         let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];

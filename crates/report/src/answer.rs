@@ -369,6 +369,7 @@ fn resolution(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let mut said = Vec::new();
     let told: Vec<(String, f64, usize)> = claims::resolutions(&run.plan, cells)
         .into_iter()
+        .filter(|of| of.comparisons > 0)
         .filter_map(|of| Some((of.workload, of.detectable?, of.comparisons)))
         .collect();
     said.extend(told.first().map(|(_, _, comparisons)| {

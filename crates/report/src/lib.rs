@@ -21,6 +21,7 @@
 mod answer;
 mod claims;
 mod clients;
+pub mod compare;
 mod csv;
 mod escape;
 mod figures;

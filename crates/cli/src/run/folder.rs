@@ -30,7 +30,7 @@ pub fn choose(words: &RunWords) -> anyhow::Result<PathBuf> {
 }
 
 /// Makes the first of `STEM-001`, `STEM-002`, … that is free in `folder`.
-fn next_free(folder: &Path, stem: &str) -> anyhow::Result<PathBuf> {
+pub fn next_free(folder: &Path, stem: &str) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
     for number in 1..=NUMBER_MAX {
         let dir = folder.join(format!("{stem}-{number:03}"));

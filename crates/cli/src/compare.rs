@@ -1,0 +1,280 @@
+//! `prony compare`: two runs, or two commands in turns, beside each other.
+//!
+//! ```text
+//! two commands ──> experiment ──> run ──┐
+//! two run directories, their folder ────┴──> figures and what may be said ──> sentence, table, gate
+//! ```
+
+pub mod words;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use prony_base::counted;
+use prony_base::typed::duration;
+use prony_record::layout;
+use prony_report::compare::{Comparison, Gate, apart, interleaved};
+use prony_report::log::Entry;
+use serde_json::json;
+
+use crate::cause::CannotWrite;
+use crate::run as experiment_run;
+use crate::words::RunWords;
+use crate::{Ending, Streams, report};
+use words::{CompareWords, Inconclusive};
+
+/// What the two commands are called.
+const NAMES: [&str; 2] = ["A", "B"];
+
+/// Runs `prony compare`.
+pub fn run(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let compared = match &words.interleave[..] {
+        [a, b] => match in_turns(words, [a, b], streams)? {
+            Ok(compared) => compared,
+            Err(ending) => return Ok(ending),
+        },
+        _ => of_dirs(words, streams)?,
+    };
+    tell(words, &compared, streams)?;
+    Ok(ending(words, &compared))
+}
+
+fn ending(words: &CompareWords, compared: &Comparison) -> Ending {
+    if compared.figures.is_empty() {
+        return Ending::Invalid;
+    }
+    match words.fail_on.map(|limit| compared.gate(limit)) {
+        Some(Gate::Failed) => Ending::Failed,
+        Some(Gate::Inconclusive) if words.inconclusive == Inconclusive::Fail => Ending::Failed,
+        _ => Ending::Done,
+    }
+}
+
+fn tell(
+    words: &CompareWords,
+    compared: &Comparison,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let gate = words.fail_on.map(|limit| (limit, compared.gate(limit)));
+    if words.json {
+        let mut value = serde_json::to_value(compared)?;
+        value["sentence"] = json!(compared.sentence());
+        if let Some((limit, gate)) = gate {
+            value["gate"] = json!({"limit": limit, "came_to": gate});
+        }
+        return Ok(writeln!(
+            streams.out,
+            "{}",
+            serde_json::to_string_pretty(&value)?
+        )?);
+    }
+    if words.markdown {
+        streams.out.write_all(compared.markdown().as_bytes())?;
+    } else {
+        writeln!(
+            streams.out,
+            "{}\n\n{}\n\n{}",
+            compared.sentence(),
+            compared.table(),
+            compared.footing()
+        )?;
+        for out in &compared.left_out {
+            writeln!(streams.out, "left out: {out}")?;
+        }
+    }
+    if let Some((limit, gate)) = gate {
+        let percent = format!("{} %", limit * 100.0);
+        match gate {
+            Gate::Passed => writeln!(
+                streams.err,
+                "prony: no figure is worse by more than {percent}"
+            )?,
+            Gate::Inconclusive => writeln!(
+                streams.err,
+                "prony: inconclusive: some figure may be worse by more than {percent}, and none surely is; more or longer blocks \
+                 tell more"
+            )?,
+            Gate::Failed => {
+                for figure in compared.beyond(limit) {
+                    writeln!(streams.err, "prony: worse by more than {percent}: {figure}")?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Measures both commands in turns; how the run ended where there is nothing to compare.
+fn in_turns(
+    words: &CompareWords,
+    commands: [&String; 2],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Result<Comparison, Ending>> {
+    let dir = match &words.out {
+        Some(dir) => dir.clone(),
+        None => experiment_run::next_free(Path::new("runs"), "compare")?,
+    };
+    let experiment = dir.with_extension("toml");
+    if let Some(folder) = experiment.parent() {
+        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
+    }
+    fs::write(&experiment, experiment_text(words, commands))
+        .with_context(CannotWrite::at(&experiment))?;
+    let run_words = RunWords {
+        out: Some(dir.clone()),
+        ..RunWords::of(experiment)
+    };
+    // The documents lie in the run directory; what is asked for here is the comparison.
+    let mut unused = io::sink();
+    let ending = experiment_run::run(
+        &run_words,
+        &mut Streams {
+            out: &mut unused,
+            err: &mut *streams.err,
+        },
+    )?;
+    if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
+        return Ok(Err(ending));
+    }
+    let (run, _) = report::read(&dir)?;
+    writeln!(streams.err, "  {}", dir.join(layout::DOCUMENT).display())?;
+    Ok(Ok(interleaved(&run, NAMES[0], NAMES[1])))
+}
+
+/// The experiment that measures two commands in turns.
+fn experiment_text(words: &CompareWords, commands: [&String; 2]) -> String {
+    let quoted = |text: &str| json!(text).to_string();
+    let mut text = format!(
+        "title = \"A and B\"\nquestion = \"How does B differ from A?\"\n\n[run]\nblocks = {}\nduration = \"{}\"\nwarmup = \"{}\"\n\
+         reference = \"{}\"\n",
+        words.blocks,
+        duration::typed(words.duration),
+        duration::typed(words.warmup),
+        NAMES[0],
+    );
+    for (name, command) in NAMES.iter().zip(commands) {
+        text.push_str(&format!(
+            "\n[[subject]]\nname = \"{name}\"\ncmd = {}\n",
+            quoted(command)
+        ));
+    }
+    for path in &words.path {
+        text.push_str(&format!(
+            "\n[[workload]]\nname = {}\nrequest = {{ path = {} }}\nconnections = {:?}\n",
+            quoted(&workload_name(path)),
+            quoted(path),
+            words.connections
+        ));
+    }
+    text
+}
+
+/// A path as a name: `/a/b?c` to `a-b-c`.
+fn workload_name(path: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = path.chars().map(plain).collect();
+    match name.trim_matches('-') {
+        "" => "root".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+/// Compares run directories by the history of their folder.
+fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Comparison> {
+    let Some(last) = words.dirs.last() else {
+        bail!("name one or two run directories");
+    };
+    let other = entry(last)?;
+    let folder = match &words.runs {
+        Some(folder) => folder.clone(),
+        None => folder_of(last)?,
+    };
+    let named = |dir: &Path| words.dirs.iter().any(|other| same(other, dir));
+    let mut history = Vec::new();
+    let experiment = crate::log::experiment_of(last)?;
+    for dir in dirs_in(&folder)? {
+        if named(&dir) || crate::log::experiment_of(&dir).ok().as_ref() != Some(&experiment) {
+            continue;
+        }
+        match entry(&dir) {
+            Ok(entry) => history.push(entry),
+            Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
+        }
+    }
+    let baseline = match &words.dirs[..] {
+        [baseline, _] => entry(baseline)?,
+        _ => {
+            let before = history.iter().enumerate();
+            let before = before.filter(|(_, e)| e.started_unix_ms < other.started_unix_ms);
+            let newest = before
+                .max_by_key(|(_, e)| e.started_unix_ms)
+                .map(|(at, _)| at);
+            let Some(newest) = newest else {
+                bail!(
+                    "{} holds no run of {experiment} before {}: name the baseline, too",
+                    folder.display(),
+                    last.display()
+                );
+            };
+            history.swap_remove(newest)
+        }
+    };
+    writeln!(
+        streams.err,
+        "prony: {} beside {}, by {} of {experiment} in {}",
+        other.run,
+        baseline.run,
+        counted(history.len(), "further run"),
+        folder.display()
+    )?;
+    Ok(apart(&baseline, &other, &history))
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => one == other,
+    }
+}
+
+fn folder_of(dir: &Path) -> anyhow::Result<PathBuf> {
+    let whole = fs::canonicalize(dir).with_context(|| dir.display().to_string())?;
+    Ok(whole.parent().map_or(whole.clone(), Path::to_path_buf))
+}
+
+/// The run directories in a folder, by name.
+fn dirs_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed =
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut dirs: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).collect();
+    dirs.retain(|dir| dir.join(layout::PLAN).is_file());
+    dirs.sort();
+    Ok(dirs)
+}
+
+fn entry(dir: &Path) -> anyhow::Result<Entry> {
+    let (run, _) = report::read(dir)?;
+    if run.trials.is_empty() {
+        bail!("{}: no trial of this run has ended", dir.display());
+    }
+    let name = fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+    let name = name
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    Ok(Entry::of(&run, &name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_gives_a_name() {
+        assert_eq!(workload_name("/"), "root");
+        assert_eq!(workload_name("/a/b?c=1"), "a-b-c-1");
+    }
+}

@@ -1,0 +1,113 @@
+//! The words of `prony compare`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use prony_base::Nanos;
+use prony_base::typed::duration;
+
+/// `prony compare`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions of one state lie apart in \
+the other runs of their folder: six of one state, or as many of several. Without them the figures are shown and nothing is claimed.\n\n\
+--interleave starts both commands in turns, in each of the blocks, and claims what that allows. Its commands are those of an \
+experiment's `cmd`: {port} stands for the port to listen on. It leaves a run directory like any other, and the experiment beside it.\n\n\
+Exit codes: 0 done; 1 with --fail-on: a figure is worse by more than that for sure, or --inconclusive fail says so; 2 wrong usage or a bad \
+file; 3 nothing could be compared; 130 interrupted.",
+    override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'"
+)]
+pub struct CompareWords {
+    /// Run directories: the baseline, then what is compared with it. Of one alone the baseline is the newest run before it in its
+    /// folder, of the same experiment
+    #[arg(value_name = "DIR", num_args = 1..=2, required_unless_present = "interleave", conflicts_with = "interleave")]
+    pub dirs: Vec<PathBuf>,
+    /// Measure two commands in turns: A, the baseline, and B
+    #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
+    pub interleave: Vec<String>,
+    /// Folder with more runs of the same experiment [default: that of the last DIR]
+    #[arg(long, value_name = "DIR", conflicts_with = "interleave")]
+    pub runs: Option<PathBuf>,
+    /// What is asked for; may be repeated
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "/",
+        requires = "interleave"
+    )]
+    pub path: Vec<String>,
+    /// Connections; may be repeated
+    #[arg(short, long, value_name = "N", default_value = "50", requires = "interleave", value_parser = clap::value_parser!(u32).range(1..))]
+    pub connections: Vec<u32>,
+    /// Interleaved rounds; under 6 nothing is claimed
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "interleave", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub blocks: u32,
+    /// Measured window of each command in each block
+    #[arg(short, long, value_name = "T", default_value = "2s", requires = "interleave", value_parser = duration::parse_positive)]
+    pub duration: Nanos,
+    /// Warm-up before each window
+    #[arg(long, value_name = "T", default_value = "500ms", requires = "interleave", value_parser = duration::parse)]
+    pub warmup: Nanos,
+    /// Run directory [default: runs/compare-NUMBER]
+    #[arg(long, value_name = "DIR", requires = "interleave")]
+    pub out: Option<PathBuf>,
+    /// End with 1 where a figure is worse by more than this for sure: 5%, 0.05
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    pub fail_on: Option<f64>,
+    /// How to end where --fail-on can neither be said to hold nor to be broken
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "pass",
+        requires = "fail_on"
+    )]
+    pub inconclusive: Inconclusive,
+    /// Print Markdown, for a pull request
+    #[arg(long, conflicts_with = "json")]
+    pub markdown: bool,
+    /// Print the figures as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How to end where nothing can be said.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Inconclusive {
+    /// With 0
+    Pass,
+    /// With 1
+    Fail,
+}
+
+/// A part of a whole as it is typed.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    let plain = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let share = number.parse::<f64>().ok().filter(|_| plain);
+    match share.map(|share| share / scale) {
+        Some(share) if share < 1.0 => Ok(share),
+        Some(_) => Err(format!(
+            "`{text}` is not under 100 %: write it as 5% or 0.05"
+        )),
+        None => Err(format!("`{text}` is no part: write it as 5% or 0.05")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_per_cent_or_a_number_under_one() {
+        assert_eq!(share("5%"), Ok(0.05));
+        assert_eq!(share("2.5 %"), Ok(0.025));
+        assert_eq!(share("0.05"), Ok(0.05));
+        assert_eq!(share("0"), Ok(0.0));
+        for wrong in ["", "%", "5", "100%", "-1%", "1e-2", "inf", "nan", "5%%"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! Two states of something beside each other: by what is it faster, slower or dearer, and how sure is that?
+//!
+//! [`interleaved`] reads the claims of one run in which both were measured in turns; [`apart`] compares two runs of
+//! different sessions, by what a history tells of how far sessions lie apart, and claims nothing without one. Both give the
+//! same [`Comparison`], which has a sentence, a table, Markdown for a pull request and a gate.
+//!
+//! Not for: running anything, reading files.
+
+use std::collections::BTreeMap;
+
+use prony_stats::compare_sessions;
+use serde::Serialize;
+
+use crate::Run;
+use crate::answer::{Group, listed};
+use crate::claims::{self, Metric, RatioFigure};
+use crate::figures::CellFigures;
+use crate::log::{CellEntry, Entry};
+use crate::markdown;
+use crate::numbers;
+use crate::view;
+
+/// Claims that the sentence names before it says how many more there are.
+const CLAIMS_MAX: usize = 3;
+
+/// One figure of both.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Where: `hello with 20 connections`.
+    pub place: String,
+    /// `rate`, `p50`, `p99` or `cpu_subject`.
+    pub metric: &'static str,
+    /// Requests a second, or nanoseconds: the baseline's.
+    pub baseline: Option<f64>,
+    /// The other's.
+    pub other: Option<f64>,
+    /// The other over the baseline.
+    pub ratio: f64,
+    /// Ends of the interval, which hold together with those of the same metric; `None`: nothing is claimed.
+    pub interval: Option<(f64, f64)>,
+    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
+    pub conclusion: &'static str,
+    /// `at-least` or `at-most`, where a figure is a bound; else empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub bound: &'static str,
+}
+
+/// What comes of a comparison against a limit.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Gate {
+    /// Every figure is surely not worse by more than the limit.
+    Passed,
+    /// Some may be, and none surely is.
+    Inconclusive,
+    /// At least one surely is.
+    Failed,
+}
+
+/// Two states, figure by figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Version of these figures.
+    pub schema: u32,
+    /// What the baseline is called.
+    pub baseline: String,
+    /// What is compared with it.
+    pub other: String,
+    /// The figures, rates first.
+    pub figures: Vec<Compared>,
+    /// What was left out, and why.
+    pub left_out: Vec<String>,
+    /// The smallest change of a rate that would be claimed in 80 % of such comparisons: 0.05 is 5 %.
+    pub detectable: Option<f64>,
+    /// What the claims rest on, or why there are none.
+    pub basis: String,
+}
+
+/// Compares two subjects of one run, in which they were measured in turns. `baseline` is the run's reference.
+pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
+    let cells = view::reckon(run).cells;
+    let mut figures = Vec::new();
+    let mut left_out = Vec::new();
+    let own: Vec<&CellFigures> = cells.iter().filter(|c| c.subject == other).collect();
+    for metric in [Metric::Rate, Metric::Cpu, Metric::P50, Metric::P99] {
+        figures.extend(own.iter().filter_map(|cell| {
+            let ratio = match metric {
+                Metric::Rate => cell.ratio.as_ref()?,
+                other => cell.ratios.get(other.key())?,
+            };
+            let base = cells.iter().find(|c| c.cell == ratio.reference_cell);
+            Some(of_cell(cell, base, metric, ratio))
+        }));
+    }
+    for cell in cells
+        .iter()
+        .filter(|c| c.subject == baseline || c.subject == other)
+    {
+        if cell
+            .verdict
+            .is_none_or(|v| v == prony_findings::Verdict::Invalid)
+        {
+            left_out.push(format!("{}: {}", cell.cell, why_out(cell)));
+        }
+    }
+    let resolutions = claims::resolutions(&run.plan, &cells);
+    let most = resolutions.iter().filter_map(|of| of.detectable);
+    let blocks = run.plan.blocks;
+    let copy = cells.iter().any(|cell| {
+        let differs = |r: &RatioFigure| matches!(r.conclusion, "higher" | "lower");
+        cell.is_copy && cell.ratio.as_ref().is_some_and(differs)
+    });
+    let basis = match (figures.iter().any(|f| f.interval.is_some()), copy) {
+        (_, true) => {
+            "a copy of the baseline came out different, too, so that nothing is claimed of rates"
+                .to_owned()
+        }
+        (true, false) => format!(
+            "{blocks} interleaved blocks; the intervals of a metric hold together with 95 %"
+        ),
+        (false, false) => format!("{blocks} blocks are too few to claim anything: it takes 6"),
+    };
+    Comparison {
+        schema: 1,
+        baseline: baseline.to_owned(),
+        other: other.to_owned(),
+        figures,
+        left_out,
+        detectable: most.reduce(f64::max),
+        basis,
+    }
+}
+
+fn why_out(cell: &CellFigures) -> String {
+    let failed = cell.trials.failed.first().map(|trial| trial.reason.clone());
+    let codes: Vec<String> = cell.findings.iter().map(ToString::to_string).collect();
+    failed.unwrap_or_else(|| match codes.is_empty() {
+        true => "not measured".to_owned(),
+        false => format!("invalid ({})", codes.join(", ")),
+    })
+}
+
+fn of_cell(
+    cell: &CellFigures,
+    base: Option<&CellFigures>,
+    metric: Metric,
+    ratio: &RatioFigure,
+) -> Compared {
+    let value = |of: &CellFigures| match metric {
+        Metric::Rate => of.rate_per_s.map(|f| f.median),
+        Metric::Cpu => of.cpu_subject_ns.map(|f| f.median),
+        other => of.latency_ns.get(other.key()).map(|f| f.median),
+    };
+    let told = ratio.is_interval() && ratio.unclaimed.is_empty();
+    let settings = cell.settings.iter();
+    let settings: String = settings
+        .map(|(name, value)| format!(", {name}={value}"))
+        .collect();
+    Compared {
+        place: format!("{}{settings}", place(cell)),
+        metric: metric.key(),
+        baseline: base.and_then(value),
+        other: value(cell),
+        ratio: ratio.ratio,
+        interval: told.then_some((ratio.low, ratio.high)),
+        conclusion: ratio.conclusion,
+        bound: ratio.bound,
+    }
+}
+
+fn place(cell: &CellFigures) -> String {
+    match &cell.program {
+        Some(program) => format!("{}, n = {}", cell.workload, numbers::count(program.count)),
+        None => {
+            let group = Group {
+                workload: cell.workload.clone(),
+                connections: cell.connections,
+                asked_per_s: cell.asked_per_s,
+            };
+            format!("{} with {}", group.workload, group.size())
+        }
+    }
+}
+
+/// Compares two runs that were not interleaved, each an entry of a log, by the entries of a `history` that tell how far
+/// sessions of the same state lie apart.
+pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
+    let mut left_out = Vec::new();
+    let mut pairs: Vec<(&CellEntry, &CellEntry)> = Vec::new();
+    for own in other.cells() {
+        match baseline.cells().find(|base| base.id == own.id) {
+            None => left_out.push(format!("{}: only {} has it", own.id, other.run)),
+            Some(base) if base.series != own.series => left_out.push(format!(
+                "{}: measured otherwise (request, blocks, window or cores differ)",
+                own.id
+            )),
+            Some(base) if base.session.is_none() || own.session.is_none() => {
+                left_out.push(format!(
+                    "{}: no figure of its own in one of the two",
+                    own.id
+                ));
+            }
+            Some(base) => pairs.push((base, own)),
+        }
+    }
+    let same_machine = baseline.environment == other.environment;
+    let like: Vec<&Entry> = history
+        .iter()
+        .filter(|e| e.environment == other.environment && e.id != baseline.id && e.id != other.id)
+        .collect();
+    let mut figures = Vec::new();
+    let mut degrees = 0;
+    let mut resolution: Option<f64> = None;
+    for metric in [Metric::Rate, Metric::Cpu] {
+        let value = |cell: &CellEntry| match metric {
+            Metric::Rate => cell.session,
+            _ => cell.cpu_ns,
+        };
+        for &(base, own) in &pairs {
+            let (Some(before), Some(after)) = (value(base), value(own)) else {
+                continue;
+            };
+            let sides = sides(base, own, &like, value);
+            let compared = compare_sessions(
+                &[&[before], &sides.earlier[..]].concat(),
+                &[&[after], &sides.later[..]].concat(),
+                &sides.others,
+                pairs.len(),
+            );
+            let Some(compared) = compared else { continue };
+            if metric == Metric::Rate {
+                degrees = degrees.max(compared.degrees);
+                let least = compared.resolution.filter(|_| same_machine);
+                resolution = resolution.into_iter().chain(least).reduce(f64::max);
+            }
+            let interval = compared.interval.filter(|_| same_machine);
+            figures.push(Compared {
+                place: own.id.clone(),
+                metric: metric.key(),
+                baseline: Some(before),
+                other: Some(after),
+                ratio: compared.ratio.0,
+                interval: interval.map(|of| (of.low.0, of.high.0)),
+                conclusion: match interval {
+                    None => "not-claimed",
+                    Some(of) if of.low.0 > 1.0 => "higher",
+                    Some(of) if of.high.0 < 1.0 => "lower",
+                    Some(_) => "no-difference-shown",
+                },
+                bound: "",
+            });
+        }
+    }
+    let basis = match (same_machine, figures.iter().any(|f| f.interval.is_some())) {
+        (false, _) => "the two runs are of different machines or kernels, so that nothing is claimed".to_owned(),
+        (true, true) => format!(
+            "two sessions that were not interleaved, by how far sessions of one state lie apart in the history \
+             ({degrees} degrees of freedom)"
+        ),
+        (true, false) => "the two runs were not interleaved, and no history tells how far sessions of the same code lie apart: \
+             nothing is claimed (--runs names a folder with more runs, --interleave measures both in turns)"
+            .to_owned(),
+    };
+    Comparison {
+        schema: 1,
+        baseline: baseline.run.clone(),
+        other: other.run.clone(),
+        figures,
+        left_out,
+        detectable: resolution,
+        basis,
+    }
+}
+
+/// Sessions of a cell in a history, by state.
+struct Sides {
+    earlier: Vec<f64>,
+    later: Vec<f64>,
+    others: Vec<Vec<f64>>,
+}
+
+fn sides(
+    base: &CellEntry,
+    own: &CellEntry,
+    history: &[&Entry],
+    value: impl Fn(&CellEntry) -> Option<f64>,
+) -> Sides {
+    let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for entry in history {
+        let found = entry.cells().find(|cell| cell.series == own.series);
+        if let Some((found, figure)) = found.and_then(|found| Some((found, value(found)?))) {
+            states.entry(&found.state).or_default().push(figure);
+        }
+    }
+    if base.state == own.state {
+        // Nothing tells the two apart: other sessions of that state belong to neither.
+        return Sides {
+            earlier: Vec::new(),
+            later: Vec::new(),
+            others: states.into_values().collect(),
+        };
+    }
+    Sides {
+        earlier: states.remove(&*base.state).unwrap_or_default(),
+        later: states.remove(&*own.state).unwrap_or_default(),
+        others: states.into_values().collect(),
+    }
+}
+
+impl Compared {
+    /// By how much it is worse, as a part: 0.05 is 5 % worse, a negative one is better. Both ends, the nearer to better first.
+    fn worse(&self) -> Option<(f64, f64)> {
+        let (low, high) = self.interval?;
+        Some(match self.metric {
+            // A rate that is lower is worse.
+            "rate" => (1.0 - high, 1.0 - low),
+            _ => (low - 1.0, high - 1.0),
+        })
+    }
+
+    fn is_claimed(&self) -> bool {
+        matches!(self.conclusion, "higher" | "lower")
+    }
+
+    /// Larger end of the interval, as a distance from no change.
+    fn farthest(&self) -> Option<f64> {
+        let (low, high) = self.interval?;
+        Some((high - 1.0).abs().max((1.0 - low).abs()))
+    }
+
+    /// `7.9 % slower on hello with 100 connections (95 %: 6.1 to 9.6)`.
+    fn words(&self) -> String {
+        let is_higher = self.ratio >= 1.0;
+        let how = match (self.metric, is_higher) {
+            ("rate", true) => "faster",
+            ("rate", false) => "slower",
+            ("cpu_subject", true) => "more CPU a request",
+            ("cpu_subject", false) => "less CPU a request",
+            ("p50", true) => "longer at the median",
+            ("p50", false) => "shorter at the median",
+            (_, true) => "longer at p99",
+            (_, false) => "shorter at p99",
+        };
+        let percent = |ratio: f64| {
+            let part = (ratio - 1.0).abs() * 100.0;
+            let decimals = usize::from(part < 9.95);
+            format!("{part:.decimals$}")
+        };
+        let bound = match self.bound {
+            "" => String::new(),
+            bound => format!("{} ", bound.replace('-', " ")),
+        };
+        let ends = self.interval.map_or_else(String::new, |(low, high)| {
+            let (near, far) = if is_higher { (low, high) } else { (high, low) };
+            format!(" (95 %: {} to {})", percent(near), percent(far))
+        });
+        format!(
+            "{bound}{} % {how} on {}{ends}",
+            percent(self.ratio),
+            self.place
+        )
+    }
+}
+
+impl Comparison {
+    /// The answer, in a sentence or two.
+    pub fn sentence(&self) -> String {
+        let mut claimed: Vec<&Compared> = self.figures.iter().filter(|f| f.is_claimed()).collect();
+        // What counts most first: rates, then by size.
+        let size = |of: &Compared| libm::log(of.ratio).abs();
+        claimed.sort_by(|a, b| {
+            let rate = (a.metric != "rate").cmp(&(b.metric != "rate"));
+            rate.then(size(b).total_cmp(&size(a)))
+        });
+        let rest = self.figures.iter().filter(|f| !f.is_claimed());
+        let within = rest.clone().filter_map(Compared::farthest).reduce(f64::max);
+        let within = within.map(numbers::percent);
+        if self.figures.is_empty() {
+            return "Nothing is there to be compared.".to_owned();
+        }
+        if !self.figures.iter().any(|f| f.interval.is_some()) {
+            return format!("No change is claimed: {}.", self.basis);
+        }
+        if claimed.is_empty() {
+            return match within {
+                Some(within) => format!(
+                    "No difference between {} and {} is shown: every figure lies within {within}.",
+                    self.baseline, self.other
+                ),
+                None => format!("No change is claimed: {}.", self.basis),
+            };
+        }
+        let mut words: Vec<String> = claimed.iter().take(CLAIMS_MAX).map(|f| f.words()).collect();
+        let more = claimed.len().saturating_sub(CLAIMS_MAX);
+        if more > 0 {
+            words.push(format!("{more} more below"));
+        }
+        let rest = match within {
+            Some(within) => format!("; every other figure lies within {within}"),
+            None => String::new(),
+        };
+        format!(
+            "Beside {}, {} is {}{rest}.",
+            self.baseline,
+            self.other,
+            listed(&words)
+        )
+    }
+
+    /// What comes of it against a limit: 0.05 is 5 % worse. A figure without an interval is inconclusive.
+    pub fn gate(&self, limit: f64) -> Gate {
+        let of = |figure: &Compared| match figure.worse() {
+            Some((least, _)) if least > limit => Gate::Failed,
+            Some((_, most)) if most <= limit => Gate::Passed,
+            _ => Gate::Inconclusive,
+        };
+        let all = self.figures.iter().map(of).max();
+        all.unwrap_or(Gate::Inconclusive)
+    }
+
+    /// Figures that are surely worse by more than the limit, in words.
+    pub fn beyond(&self, limit: f64) -> Vec<String> {
+        let over = |f: &&Compared| f.worse().is_some_and(|(least, _)| least > limit);
+        self.figures
+            .iter()
+            .filter(over)
+            .map(Compared::words)
+            .collect()
+    }
+
+    /// The figures as a table in Markdown, which is read on a terminal as well.
+    pub fn table(&self) -> String {
+        let row = |figure: &Compared| {
+            let show: fn(f64) -> String = match figure.metric {
+                "rate" => numbers::rate,
+                _ => numbers::time,
+            };
+            let value = |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), show);
+            let ends = figure.interval.map_or_else(
+                || numbers::NOTHING.to_owned(),
+                |(low, high)| format!("{} to {}", numbers::change(low), numbers::change(high)),
+            );
+            let name = match figure.metric {
+                "rate" => "requests/s",
+                "cpu_subject" => "CPU a request",
+                other => other,
+            };
+            vec![
+                crate::escape::markdown(&figure.place),
+                name.to_owned(),
+                value(figure.baseline),
+                value(figure.other),
+                format!("{} %", numbers::change(figure.ratio)),
+                ends,
+                match figure.conclusion {
+                    "higher" | "lower" => "yes",
+                    "no-difference-shown" => "not shown",
+                    _ => numbers::NOTHING,
+                }
+                .to_owned(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = self.figures.iter().map(row).collect();
+        let (baseline, other) = (
+            crate::escape::markdown(&self.baseline),
+            crate::escape::markdown(&self.other),
+        );
+        markdown::words(
+            &[
+                "where",
+                "figure",
+                &baseline,
+                &other,
+                "change",
+                "95 %, together",
+                "differs",
+            ],
+            &rows,
+        )
+    }
+
+    /// What the claims rest on, and what they could have told.
+    pub fn footing(&self) -> String {
+        let power = self.detectable.map_or_else(String::new, |least| {
+            format!(
+                " A change of a rate from {} on would be claimed in 80 % of such comparisons.",
+                numbers::percent(least)
+            )
+        });
+        let mut chars = self.basis.chars();
+        let basis: String = chars
+            .next()
+            .into_iter()
+            .flat_map(char::to_uppercase)
+            .chain(chars)
+            .collect();
+        format!("{basis}.{power}")
+    }
+
+    /// For a pull request: the sentence, the table, what it rests on.
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "{}\n\n{}\n\n{}\n",
+            crate::escape::markdown(&self.sentence()),
+            self.table(),
+            crate::escape::markdown(&self.footing())
+        );
+        for out in &self.left_out {
+            text.push_str(&format!("\n- left out: {}", crate::escape::markdown(out)));
+        }
+        if !self.left_out.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+}
