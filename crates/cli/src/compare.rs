@@ -64,44 +64,44 @@ fn tell(
         if let Some((limit, gate)) = gate {
             value["gate"] = json!({"limit": limit, "came_to": gate});
         }
-        return Ok(writeln!(
-            streams.out,
-            "{}",
-            serde_json::to_string_pretty(&value)?
-        )?);
-    }
-    if words.markdown {
+        writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
+    } else if words.markdown {
         streams.out.write_all(compared.markdown().as_bytes())?;
     } else {
+        let (sentence, footing) = (compared.sentence(), compared.footing());
         writeln!(
             streams.out,
-            "{}\n\n{}\n\n{}",
-            compared.sentence(),
-            compared.table(),
-            compared.footing()
+            "{sentence}\n\n{}\n\n{footing}",
+            compared.table()
         )?;
         for out in &compared.left_out {
             writeln!(streams.out, "left out: {out}")?;
         }
     }
-    if let Some((limit, gate)) = gate {
-        let percent = format!("{} %", limit * 100.0);
-        match gate {
-            Gate::Passed => writeln!(
-                streams.err,
-                "prony: no figure is worse by more than {percent}"
-            )?,
-            Gate::Inconclusive => writeln!(
-                streams.err,
-                "prony: inconclusive: some figure may be worse by more than {percent}, and none surely is; more or longer blocks \
-                 tell more"
-            )?,
-            Gate::Failed => {
-                for figure in compared.beyond(limit) {
-                    writeln!(streams.err, "prony: worse by more than {percent}: {figure}")?;
-                }
-            }
+    match gate {
+        Some((limit, gate)) => tell_gate(limit, gate, compared, streams),
+        None => Ok(()),
+    }
+}
+
+fn tell_gate(
+    limit: f64,
+    gate: Gate,
+    compared: &Comparison,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let said = match gate {
+        Gate::Passed => vec!["no figure is worse by more than".to_owned()],
+        Gate::Inconclusive => vec![
+            "inconclusive: more or longer blocks would tell whether some figure is worse by more than".to_owned(),
+        ],
+        Gate::Failed => {
+            let beyond = compared.beyond(limit).into_iter();
+            beyond.map(|figure| format!("{figure}: worse by more than")).collect()
         }
+    };
+    for said in said {
+        writeln!(streams.err, "prony: {said} {} %", limit * 100.0)?;
     }
     Ok(())
 }

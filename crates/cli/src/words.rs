@@ -136,13 +136,13 @@ pub struct RunWords {
 }
 
 /// As many blocks as an experiment's file may ask for.
-fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
+pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
     let (least, most) = (*BLOCKS.start() as i64, *BLOCKS.end() as i64);
     clap::value_parser!(u32).range(least..=most)
 }
 
 /// A window that an experiment's file may ask for.
-fn window(text: &str) -> Result<Nanos, String> {
+pub fn window(text: &str) -> Result<Nanos, String> {
     let length = duration::parse(text)?;
     match DURATION.contains(&length) {
         true => Ok(length),

@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::duration;
 
+use crate::words::{blocks, window};
+
 /// `prony compare`
 #[derive(Debug, Args)]
 #[command(
@@ -40,10 +42,10 @@ pub struct CompareWords {
     #[arg(short, long, value_name = "N", default_value = "50", requires = "interleave", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Vec<u32>,
     /// Interleaved rounds; under 6 nothing is claimed
-    #[arg(long, value_name = "N", default_value_t = 10, requires = "interleave", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "interleave", value_parser = blocks())]
     pub blocks: u32,
     /// Measured window of each command in each block
-    #[arg(short, long, value_name = "T", default_value = "2s", requires = "interleave", value_parser = duration::parse_positive)]
+    #[arg(short, long, value_name = "T", default_value = "2s", requires = "interleave", value_parser = window)]
     pub duration: Nanos,
     /// Warm-up before each window
     #[arg(long, value_name = "T", default_value = "500ms", requires = "interleave", value_parser = duration::parse)]

@@ -1,0 +1,156 @@
+//! Two states beside each other: what is claimed, in which words, and what comes of a limit.
+
+mod fixture;
+
+use prony_report::compare::{Comparison, Gate, apart, interleaved};
+use prony_report::log::{CellEntry, Entry, Section};
+
+/// Twelve blocks of axum, the reference, beside fasthttp at 0.92 of its rate.
+fn slower() -> Comparison {
+    interleaved(&fixture::full(), "rust/axum", "go/fasthttp")
+}
+
+#[test]
+fn a_claim_is_a_sentence_with_its_interval_and_the_rest_has_a_bound() {
+    let sentence = slower().sentence();
+    let head = "Beside rust/axum, go/fasthttp is 7.7 % slower on ping with 400 connections (95 %: 7.2 to 8.2)";
+    assert!(sentence.starts_with(head), "{sentence}");
+    // The p50 that comes from the same requests, and CPU time.
+    assert!(
+        sentence.contains("% more CPU a request on ping"),
+        "{sentence}"
+    );
+    let table = slower().table();
+    let rate = table
+        .lines()
+        .find(|line| line.contains("requests/s"))
+        .expect("a rate");
+    assert!(
+        rate.contains("| 142 k") && rate.contains("| −7.7 % |"),
+        "{rate}"
+    );
+    assert!(rate.trim_end().ends_with("| yes     |"), "{rate}");
+}
+
+#[test]
+fn a_limit_is_broken_for_sure_held_for_sure_or_neither() {
+    let compared = slower();
+    // The rate is worse by 7.2 to 8.2 %.
+    let rates = |limit: f64| {
+        let mut rate = compared.clone();
+        rate.figures.retain(|figure| figure.metric == "rate");
+        (rate.gate(limit), rate.beyond(limit).len())
+    };
+    assert_eq!(rates(0.07), (Gate::Failed, 1));
+    assert_eq!(rates(0.075), (Gate::Inconclusive, 0));
+    assert_eq!(rates(0.085), (Gate::Passed, 0));
+    // What is faster is not worse.
+    let faster = interleaved(&fixture::full(), "rust/axum", "rust/prony");
+    assert_eq!(faster.gate(0.0), Gate::Passed);
+    // Less CPU time is better, more is worse.
+    let mut dearer = compared.clone();
+    dearer
+        .figures
+        .retain(|figure| figure.metric == "cpu_subject");
+    assert_eq!(dearer.gate(0.0), Gate::Failed);
+}
+
+#[test]
+fn few_blocks_claim_nothing_and_settle_no_limit() {
+    let compared = interleaved(&fixture::quick(), "rust/axum", "go/fasthttp");
+    assert_eq!(
+        compared.sentence(),
+        "No change is claimed: 2 blocks are too few to claim anything: it takes 6."
+    );
+    assert_eq!(compared.gate(0.5), Gate::Inconclusive);
+    let nobody = interleaved(&fixture::full(), "rust/axum", "nobody");
+    assert_eq!(nobody.sentence(), "Nothing is there to be compared.");
+    assert_eq!(nobody.gate(0.5), Gate::Inconclusive);
+}
+
+#[test]
+fn markdown_is_whole_by_itself() {
+    insta::assert_snapshot!("compare.md", slower().markdown());
+}
+
+fn entry(day: u64, state: &str, rate: f64) -> Entry {
+    Entry {
+        id: format!("day-{day}"),
+        run: format!("run-{day}"),
+        started_unix_ms: day * 86_400_000,
+        environment: "this machine".to_owned(),
+        sections: vec![Section {
+            cells: vec![CellEntry {
+                id: "a hello c=10".to_owned(),
+                series: "a hello c=10, 10 s".to_owned(),
+                state: state.to_owned(),
+                session: Some(rate),
+                ..CellEntry::default()
+            }],
+            ..Section::default()
+        }],
+        ..Entry::default()
+    }
+}
+
+/// Five sessions of one state beside that of the baseline.
+fn five() -> Vec<Entry> {
+    let rates = [101.0, 99.0, 100.0, 100.0, 100.5];
+    (2..)
+        .zip(rates)
+        .map(|(day, rate)| entry(day, "old", rate))
+        .collect()
+}
+
+#[test]
+fn two_sessions_alone_claim_nothing_however_far_apart() {
+    let compared = apart(&entry(1, "old", 100.0), &entry(9, "new", 50.0), &[]);
+    assert!((compared.figures[0].ratio - 0.5).abs() < 1e-9);
+    assert_eq!(compared.figures[0].conclusion, "not-claimed");
+    assert!(
+        compared.sentence().contains("no history tells"),
+        "{}",
+        compared.sentence()
+    );
+    assert_eq!(compared.gate(0.05), Gate::Inconclusive);
+}
+
+#[test]
+fn a_history_tells_how_far_sessions_of_one_state_lie_apart() {
+    let against = |rate: f64| apart(&entry(1, "old", 100.0), &entry(9, "new", rate), &five());
+    let slower = against(80.0);
+    assert_eq!(slower.figures[0].conclusion, "lower");
+    assert_eq!(slower.gate(0.05), Gate::Failed);
+    let near = against(99.5);
+    assert_eq!(near.figures[0].conclusion, "no-difference-shown");
+    assert_eq!(near.gate(0.05), Gate::Passed);
+    assert!(near.detectable.is_some_and(|least| least < 0.05));
+    // With the baseline's own session the state has six.
+    assert!(
+        slower.basis.contains("(5 degrees of freedom)"),
+        "{}",
+        slower.basis
+    );
+}
+
+#[test]
+fn another_machine_or_other_settings_are_not_compared() {
+    let mut other = entry(9, "new", 80.0);
+    other.environment = "another machine".to_owned();
+    let compared = apart(&entry(1, "old", 100.0), &other, &five());
+    assert_eq!(compared.figures[0].interval, None);
+    assert!(
+        compared.basis.contains("different machines"),
+        "{}",
+        compared.basis
+    );
+    let mut other = entry(9, "new", 80.0);
+    other.sections[0].cells[0].series = "a hello c=10, 5 s".to_owned();
+    let compared = apart(&entry(1, "old", 100.0), &other, &five());
+    assert_eq!(compared.figures, []);
+    assert!(
+        compared.left_out[0].contains("measured otherwise"),
+        "{:?}",
+        compared.left_out
+    );
+}
