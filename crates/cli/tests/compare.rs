@@ -82,10 +82,16 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
         &folder,
         &["compare", "runs/compare-001", "runs/compare-002"],
     );
-    assert_eq!(apart.status.code(), Some(0), "{}", text(&apart.stderr));
     let said = text(&apart.stdout);
     assert!(said.contains("no history tells how far sessions"), "{said}");
-    assert!(said.contains("| A hello c=2"), "{said}");
+    // Where the machine leaves the generator no time, there is no figure of the subject's own, and that is said.
+    let is_compared = said.contains("| A hello c=2");
+    assert!(
+        is_compared || said.contains("left out: A hello c=2"),
+        "{said}"
+    );
+    let code = if is_compared { 0 } else { 3 };
+    assert_eq!(apart.status.code(), Some(code), "{said}");
 }
 
 #[test]
@@ -117,7 +123,7 @@ fn what_cannot_be_compared_is_said() {
         "--blocks",
         "1",
         "-d",
-        "50ms",
+        "100ms",
     ]);
     assert_eq!(code, Some(3), "{said}");
 }
