@@ -92,12 +92,18 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
 pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
     let (run, verdict) = read(dir)?;
     let rendered = prony_report::render(&run);
-    for (name, text) in [
+    let folder = dir.join(layout::PICTURES);
+    fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+    let files = [
         (layout::DOCUMENT, &rendered.document_md),
+        (layout::APPENDIX, &rendered.appendix_md),
         (layout::PAGE, &rendered.index_html),
         (layout::SUMMARY, &rendered.summary_json),
         (layout::TABLE, &rendered.summary_csv),
-    ] {
+    ];
+    let pictures = rendered.pictures.iter();
+    let pictures = pictures.map(|(name, text)| (name.as_str(), text));
+    for (name, text) in files.into_iter().chain(pictures) {
         let path = dir.join(name);
         fs::write(&path, text).with_context(CannotWrite::at(&path))?;
     }

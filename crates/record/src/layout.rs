@@ -12,6 +12,10 @@ pub const HISTOGRAMS: &str = "histograms";
 pub const LOGS: &str = "logs";
 /// The document in Markdown.
 pub const DOCUMENT: &str = "document.md";
+/// All that the document leaves out: every column, the evidence of findings, the machine, the method.
+pub const APPENDIX: &str = "appendix.md";
+/// Folder of the document's pictures, SVG.
+pub const PICTURES: &str = "pictures";
 /// The document as one offline page.
 pub const PAGE: &str = "index.html";
 /// The document's figures for programs, one JSON object.

@@ -457,7 +457,8 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     }
     let invalid: Vec<String> = cells
         .iter()
-        .filter(|c| c.verdict == Some(Verdict::Invalid))
+        // Of servers their own sentences say it.
+        .filter(|c| c.verdict == Some(Verdict::Invalid) && !c.is_server())
         .map(|c| c.cell.clone())
         .collect();
     if !invalid.is_empty() {

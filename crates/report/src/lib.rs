@@ -69,6 +69,10 @@ pub struct Rendered {
     pub answer_txt: String,
     /// The document in Markdown (GitHub's dialect).
     pub document_md: String,
+    /// All that the document leaves out, in Markdown.
+    pub appendix_md: String,
+    /// The pictures that both show: path in the run directory, and SVG.
+    pub pictures: Vec<(String, String)>,
     /// The document as one page that needs nothing else.
     pub index_html: String,
     /// The figures and findings, one JSON object.

@@ -22,6 +22,7 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
             below: "".into(),
             numeric: false,
             markdown_only: false,
+            details: false,
         })
         .collect();
     let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
@@ -31,8 +32,7 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
 fn head(column: &Column) -> String {
     let title = markdown(&column.title);
     match (&*column.below, &*column.title) {
-        // A server's rate has a column of its own for the spread.
-        ("", _) | (_, "requests/s") => title,
+        ("", _) => title,
         (unit, _) if unit.starts_with('µ') => format!("{title}, {unit}"),
         (below, _) => format!("{title} ({below})"),
     }
@@ -40,7 +40,7 @@ fn head(column: &Column) -> String {
 
 fn entry(entry: &Entry) -> String {
     let mut text = markdown(&entry.text);
-    if entry.figure != "rate_per_s.median" && !entry.below.is_empty() {
+    if !entry.below.is_empty() {
         text.push_str(&format!(" ({})", markdown(&entry.below)));
     }
     if !entry.remark.is_empty() {
@@ -106,6 +106,7 @@ mod tests {
             below: "".into(),
             numeric,
             markdown_only: false,
+            details: false,
         };
         let row = |a: &str, b: &str| Row {
             entries: vec![Entry::text(a), Entry::text(b)],

@@ -102,6 +102,7 @@ pub fn columns(columns: &mut Vec<Column>, rate: usize, ratio: usize) {
         below: "".into(),
         numeric: true,
         markdown_only: false,
+        details: false,
     };
     columns.insert(rate, drawn);
 }

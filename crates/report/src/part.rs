@@ -61,6 +61,15 @@ pub fn column(
         below: below.into(),
         numeric,
         markdown_only: false,
+        details: false,
+    }
+}
+
+/// A column that stands only where all figures do.
+pub fn detail(column: Column) -> Column {
+    Column {
+        details: true,
+        ..column
     }
 }
 

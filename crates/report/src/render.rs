@@ -3,13 +3,15 @@
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, UndefinedBehavior, context};
+use prony_record::layout;
 use serde::Serialize;
 
 use crate::figures::CellFigures;
 use crate::notes::{Note, Seen};
-use crate::part::Part;
+use crate::part::{Captioned, Part};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
+use crate::table::Table;
 use crate::view::{self, Reckoned, View};
 use crate::{Rendered, Run, answer, clients, csv, escape, markdown, rows};
 
@@ -24,6 +26,8 @@ pub fn render(run: &Run) -> Rendered {
     Rendered {
         answer_txt: answer_text(&reckoned.view),
         document_md: document(&reckoned.view),
+        appendix_md: appendix(&reckoned.view),
+        pictures: pictures(&reckoned.view),
         index_html: page(&reckoned.view),
         summary_json: summary(run, &reckoned),
         summary_csv: csv::csv(&reckoned.cells),
@@ -92,6 +96,7 @@ fn templates() -> Environment<'static> {
     escape::install(&mut environment);
     for (name, source) in [
         ("document.md", include_str!("templates/document.md")),
+        ("appendix.md", include_str!("templates/appendix.md")),
         ("page.html", include_str!("templates/page.html")),
         ("plot.svg", include_str!("templates/plot.svg")),
     ] {
@@ -116,7 +121,11 @@ fn safe(text: String) -> Value {
 }
 
 fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String {
-    let style = safe(include_str!("templates/plot.css").to_owned());
+    let style = safe(format!(
+        "{}{}",
+        include_str!("templates/plot.css"),
+        include_str!("templates/series.css")
+    ));
     fill(
         environment,
         "plot.svg",
@@ -157,43 +166,118 @@ fn page(view: &View) -> String {
     )
 }
 
+/// Pictures of one heading that the document shows; the others are in the appendix.
+const SHOWN_MAX: usize = 2;
+
 fn document(view: &View) -> String {
-    let tables: Vec<Value> = view
-        .groups
-        .iter()
-        .map(|group| safe(markdown::table(&group.table)))
-        .collect();
-    let cross_check = view
-        .cross_check
-        .as_ref()
-        .map(|table| safe(markdown::table(table)));
+    let brief = |group: &view::Group| safe(markdown::table(&group.table.brief()));
+    let part = |part: &Part| {
+        let tables = part.tables.iter().filter(|t| t.table.fits());
+        let tables = tables.map(|t| captioned(t, &t.table.brief()));
+        let has_more = part.tables.iter().any(|t| t.table.has_more());
+        let wider = match has_more {
+            true => format!("More columns: [{0}]({0}).", layout::APPENDIX),
+            false => String::new(),
+        };
+        context! {
+            pictures => links(part.pictures.iter().take(SHOWN_MAX), &part.title),
+            tables => tables.collect::<Vec<_>>(),
+            wider => safe(wider),
+        }
+    };
+    let shown = |group: &view::Group| links(group.pictures.iter().take(SHOWN_MAX), &group.title);
+    let values = context! {
+        v => Value::from(Serde(view)),
+        tables => view.groups.iter().map(brief).collect::<Vec<_>>(),
+        pictures => view.groups.iter().map(shown).collect::<Vec<_>>(),
+        parts => view.parts.iter().map(part).collect::<Vec<_>>(),
+        not_run => safe(not_run(view)),
+        of_run => view.notes.iter().filter(|note| is_of_run(note)).map(|note| safe(in_a_line(note))).collect::<Vec<_>>(),
+        requests => view.groups.iter().map(|g| safe(escape::markdown_code(&g.request))).collect::<Vec<_>>(),
+        appendix => safe(layout::APPENDIX.to_owned()),
+    };
+    let mut text = fill(&templates(), "document.md", values);
+    // Of those whose mark stands in a wider table the appendix tells.
+    let marked = |note: &&Note| text.contains(&format!("[^{}]", note.number));
+    let notes: Vec<String> = view.notes.iter().filter(marked).map(in_short).collect();
+    for note in notes {
+        text.push_str(&format!("\n{note}\n"));
+    }
+    text
+}
+
+/// All that the document leaves out.
+fn appendix(view: &View) -> String {
     let facts = |facts: &[crate::sections::Fact]| {
         let row = |fact: &crate::sections::Fact| {
             vec![escape::markdown(&fact.name), escape::markdown(&fact.value)]
         };
         facts.iter().map(row).collect::<Vec<_>>()
     };
-    let part_tables = |part: &Part| -> Vec<Value> {
-        let tables = part.tables.iter();
-        tables.map(|t| safe(markdown::table(&t.table))).collect()
+    let part = |part: &Part| {
+        let tables = part.tables.iter().filter(|t| t.table.has_more());
+        let tables = tables.map(|t| captioned(t, &t.table));
+        context! {
+            pictures => links(part.pictures.iter().skip(SHOWN_MAX), &part.title),
+            tables => tables.collect::<Vec<_>>(),
+        }
     };
+    let rest = |group: &view::Group| links(group.pictures.iter().skip(SHOWN_MAX), &group.title);
+    let whole = |group: &view::Group| safe(markdown::table(&group.table));
+    let cross_check = view.cross_check.as_ref();
     let values = context! {
         v => Value::from(Serde(view)),
-        tables,
-        part_tables => view.parts.iter().map(part_tables).collect::<Vec<_>>(),
-        cross_check,
+        document => safe(layout::DOCUMENT.to_owned()),
+        tables => view.groups.iter().map(whole).collect::<Vec<_>>(),
+        pictures => view.groups.iter().map(rest).collect::<Vec<_>>(),
+        parts => view.parts.iter().map(part).collect::<Vec<_>>(),
+        cross_check => cross_check.map(|table| safe(markdown::table(table))),
         environment => safe(markdown::words(&["", ""], &facts(&view.environment))),
         subjects => safe(subjects(view)),
-        not_run => safe(not_run(view)),
         codes => safe(codes(view)),
         notes => view.notes.iter().map(|note| safe(footnote(note))).collect::<Vec<_>>(),
         command => safe(escape::markdown_block([view.repeat.command.as_str()], "")),
-        requests => view.groups.iter().map(|g| safe(escape::markdown_code(&g.request))).collect::<Vec<_>>(),
         repeat => view.repeat.facts.iter().map(|fact| {
             safe(format!("{}: {}", escape::markdown(&fact.name), escape::markdown_code(&fact.value)))
         }).collect::<Vec<_>>(),
     };
-    fill(&templates(), "document.md", values)
+    fill(&templates(), "appendix.md", values)
+}
+
+fn captioned(table: &Captioned, shown: &Table) -> Value {
+    context! { caption => &table.caption, text => safe(markdown::table(shown)) }
+}
+
+/// Pictures as Markdown links to them.
+fn links<'a>(pictures: impl Iterator<Item = &'a Picture>, heading: &str) -> Vec<Value> {
+    let link = |picture: &Picture| {
+        let alt = escape::markdown(&format!("{}: {heading}", picture.title));
+        safe(format!("![{alt}]({})", file_of(picture)))
+    };
+    pictures.map(link).collect()
+}
+
+fn file_of(picture: &Picture) -> String {
+    format!("{}/{}.svg", layout::PICTURES, picture.id)
+}
+
+/// Every picture of the document as a file of its own: its path in the run directory, and its text.
+fn pictures(view: &View) -> Vec<(String, String)> {
+    let environment = templates();
+    let file = |(heading, picture): (&String, &Picture)| {
+        let mut picture = picture.clone();
+        picture.title = format!("{}: {heading}", picture.title);
+        (file_of(&picture), svg(&environment, &picture, true))
+    };
+    let of_groups = view
+        .groups
+        .iter()
+        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
+    let of_parts = view
+        .parts
+        .iter()
+        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
+    of_groups.chain(of_parts).map(file).collect()
 }
 
 fn subjects(view: &View) -> String {
@@ -245,6 +329,45 @@ fn codes(view: &View) -> String {
     markdown::words(&["note", "code", "finding", "severity", "cells"], &rows)
 }
 
+/// A footnote that leaves its evidence to the appendix.
+fn in_short(note: &Note) -> String {
+    format!(
+        "[^{}]: **{}, {}** ({}). {} What to do: {} Where: [{}]({}). More: `prony explain {}`",
+        note.number,
+        note.code,
+        note.title,
+        view::severity_word(note.severity),
+        note.meaning,
+        note.remedy,
+        layout::APPENDIX,
+        layout::APPENDIX,
+        note.code
+    )
+}
+
+/// Whether it is about the run, and stands at no figure.
+fn is_of_run(note: &Note) -> bool {
+    let mut cells = note.seen.iter().flat_map(|seen| &seen.cells);
+    cells.all(|cell| cell.cell.is_empty())
+}
+
+fn in_a_line(note: &Note) -> String {
+    let evidence = note
+        .seen
+        .iter()
+        .flat_map(|seen| seen.evidence.iter().cloned());
+    let evidence = evidence.collect::<Vec<_>>().join(" · ");
+    format!(
+        "**{}, {}** ({}). {} More: `prony explain {}`",
+        note.code,
+        note.title,
+        escape::markdown(&evidence),
+        note.meaning,
+        note.code
+    )
+}
+
+/// A footnote with its evidence.
 fn footnote(note: &Note) -> String {
     let mut lines = vec![
         format!(

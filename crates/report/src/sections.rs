@@ -475,8 +475,8 @@ pub fn limits(run: &Run) -> Vec<String> {
         ));
     }
     said.push(
-        "Intervals hold for this machine and this day. They are not adjusted for how many are shown: of \
-         twenty cells without any difference, one is expected to seem to differ."
+        "Intervals hold for this machine and this day. Those of ratios of one kind (rate, p50, p99, CPU time) hold together; the \
+         one beside a single rate holds by itself."
             .to_owned(),
     );
     said

@@ -33,6 +33,40 @@ pub struct Column {
     pub numeric: bool,
     /// Whether the page shows it otherwise: below a figure, or as a badge.
     pub markdown_only: bool,
+    /// Whether it stands only where all figures do: in the appendix, and folded away in the page.
+    pub details: bool,
+}
+
+/// Columns that a table of the document has at the most; wider ones are for the appendix.
+const COLUMNS_MAX: usize = 7;
+
+impl Table {
+    /// The table without its details.
+    pub fn brief(&self) -> Table {
+        let kept = |at: &usize| !self.columns[*at].details;
+        let kept: Vec<usize> = (0..self.columns.len()).filter(kept).collect();
+        let row = |row: &Row| Row {
+            entries: kept
+                .iter()
+                .filter_map(|at| row.entries.get(*at).cloned())
+                .collect(),
+            ..row.clone()
+        };
+        Table {
+            columns: kept.iter().map(|at| self.columns[*at].clone()).collect(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+
+    /// Whether it is narrow enough for a document.
+    pub fn fits(&self) -> bool {
+        self.columns.iter().filter(|c| !c.details).count() <= COLUMNS_MAX
+    }
+
+    /// Whether there is more of it than the document shows.
+    pub fn has_more(&self) -> bool {
+        !self.fits() || self.columns.iter().any(|c| c.details)
+    }
 }
 
 /// A row.
@@ -111,10 +145,9 @@ pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
 pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
 
 /// Columns, each with the codes of the findings that are footnotes on it.
-const COLUMNS: [(&str, &[Code]); 13] = [
+const COLUMNS: [(&str, &[Code]); 12] = [
     ("subject", ON_TITLE),
     ("requests/s", ON_RATE),
-    ("spread", &[]),
     ("ratio", &[]),
     ("p50", &[]),
     ("p90", &[]),
@@ -129,8 +162,10 @@ const COLUMNS: [(&str, &[Code]); 13] = [
 
 /// Places among these.
 const RATE: usize = 1;
-const RATIO: usize = 3;
-const LATENCIES: std::ops::Range<usize> = 4..9;
+const RATIO: usize = 2;
+const LATENCIES: std::ops::Range<usize> = 3..8;
+/// Those that stand in the appendix only.
+const DETAILS: [&str; 5] = ["p90", "p99.9", "max", "CPU generator", "memory"];
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said.
 pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
@@ -146,7 +181,6 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
     let column = |name: &str| {
         let (title, below) = match name {
             "requests/s" => (name.to_owned(), rates),
-            "spread" => (rates.to_owned(), ""),
             "ratio" => match reference {
                 Some(id) => (format!("ratio to {id}"), ratios),
                 None => (name.to_owned(), ""),
@@ -160,7 +194,8 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
             title,
             below: below.into(),
             numeric: name != "subject",
-            markdown_only: name == "spread",
+            markdown_only: false,
+            details: DETAILS.contains(&name),
         }
     };
     let mut columns: Vec<Column> = COLUMNS.iter().map(|&(name, _)| column(name)).collect();
@@ -175,6 +210,7 @@ pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) 
         below: "".into(),
         numeric: false,
         markdown_only: true,
+        details: true,
     });
     Table {
         columns,
@@ -293,15 +329,14 @@ fn measured(cell: &CellFigures) -> Vec<Entry> {
     if let Some(of) = cell.rate_per_s.filter(|of| of.blocks > 1) {
         rate.below = numbers::rates(of.low, of.high);
     }
-    let spread = Entry::text(if rate.below.is_empty() {
-        NOTHING
-    } else {
-        &rate.below
-    });
+    rate.remark = match cell.verdict {
+        Some(Verdict::Bound) => "at least",
+        Some(Verdict::Invalid) => "invalid",
+        _ => "",
+    };
     vec![
         name(cell),
         rate,
-        spread,
         ratio(cell),
         latency("p50", "latency_ns.p50.median"),
         latency("p90", "latency_ns.p90.median"),

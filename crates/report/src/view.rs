@@ -157,7 +157,8 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
     let groups = answer::groups(cells).into_iter().enumerate();
     groups
         .map(|(at, group)| {
-            let own = group.cells(cells);
+            let mut own = group.cells(cells);
+            own.sort_by(|a, b| standing(b).total_cmp(&standing(a)));
             let id = format!("g{}", at + 1);
             Group {
                 title: format!(
@@ -175,6 +176,15 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
             }
         })
         .collect()
+}
+
+/// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
+fn standing(cell: &CellFigures) -> f64 {
+    match (cell.rate_per_s, cell.verdict) {
+        (None, _) => f64::NEG_INFINITY,
+        (Some(rate), Some(Verdict::Invalid)) => rate.median - 1e18,
+        (Some(rate), _) => rate.median,
+    }
 }
 
 /// `POST /ping` with its body.
@@ -195,6 +205,7 @@ fn cross_table(checks: &[CrossCheck]) -> Table {
         below: "".into(),
         numeric,
         markdown_only: false,
+        details: false,
     };
     let row = |check: &CrossCheck| Row {
         cell: check.cell.clone(),

@@ -141,7 +141,7 @@ fn a_checksum_that_differs_makes_a_cell_invalid_and_no_sentence_compares_it() {
         "another checksum than that of the others was printed by rust/tokio on coroutine"
     ));
     let row = |l: &&str| l.starts_with("| rust/tokio[^") && l.contains(" invalid |");
-    assert!(rendered.document_md.lines().any(|l| row(&l)));
+    assert!(rendered.appendix_md.lines().any(|l| row(&l)));
 }
 
 #[test]
@@ -178,11 +178,14 @@ fn a_machine_that_drifts_is_one_note_of_the_run() {
     for trial in &mut run.trials {
         trial.canary.as_mut().expect("a canary").after.compute_ns *= 2;
     }
-    let document = render(&run).document_md;
-    let note = document.lines().filter(|line| line.contains("| P009 |"));
-    assert_eq!(note.count(), 1, "{document}");
-    let seen = "    - the whole run: canary, after against before, at the median: 100 %";
-    assert!(document.contains(seen), "{document}");
+    let seen = render(&run);
+    let evidence = "canary, after against before, at the median: 100 %";
+    let (document, appendix) = (seen.document_md, seen.appendix_md);
+    let line = format!("- **P009, machine drifted** ({evidence}");
+    assert_eq!(document.matches(&line).count(), 1, "{document}");
+    assert_eq!(appendix.matches("| P009 |").count(), 1, "{appendix}");
+    let seen = format!("    - the whole run: {evidence}");
+    assert!(appendix.contains(&seen), "{appendix}");
 }
 
 /// The lines of the section with this heading.
@@ -238,7 +241,7 @@ fn sweeps_of_one_work_are_one_section_with_all_its_subjects() {
     let run = fixture::programs::spread(7);
     let document = render(&run).document_md;
     let heading = "How the time of start grows with N";
-    assert_eq!(document.matches(heading).count(), 1);
+    assert_eq!(document.matches(&format!("## {heading}")).count(), 1);
     let exponents = section(&document, heading);
     for subject in ["rust/prony", "cpp/coroutines", "rust/tokio"] {
         let row = |line: &&&str| line.starts_with(&format!("| {subject}")) && line.contains("N");

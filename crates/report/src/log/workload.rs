@@ -84,6 +84,7 @@ fn column(title: &str, numeric: bool) -> Column {
         below: "".into(),
         numeric,
         markdown_only: false,
+        details: false,
     }
 }
 

@@ -6,7 +6,7 @@ use super::works::Family;
 use super::{Captioned, Context, Part, heading, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::table::{self, Entry, Row, Table, row_of};
+use crate::table::{self, Column, Entry, Row, Table, row_of};
 
 /// Missed deadlines that a document lists one by one; `summary.json` has all that were recorded.
 const MISSED_MAX: usize = 50;
@@ -70,7 +70,12 @@ impl<'a> Context<'a> {
         let mut titles = vec!["min", "max", "average", "missed", "runs", "p99", "p99.9"];
         titles.extend(deadline.then_some("deadline"));
         titles.push("memory");
-        columns.extend(titles.into_iter().map(|title| column(title, "", true)));
+        let is_detail =
+            |title: &str| matches!(title, "min" | "runs" | "p99.9" | "deadline" | "memory");
+        columns.extend(titles.into_iter().map(|title| Column {
+            details: is_detail(title),
+            ..column(title, "", true)
+        }));
         columns.extend(verdict.then(verdict_column));
         let row = |cell: &&CellFigures| {
             let head = self.row_head(cell, &varying);

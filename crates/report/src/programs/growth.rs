@@ -2,7 +2,7 @@
 //! spread over, since programs differ by orders of magnitude and so do the sizes that suit them.
 
 use super::across::{ScalingFigure, THREADS, decimals};
-use super::tables::{column, spread_word};
+use super::tables::{column, detail, spread_word};
 use super::works::{Family, RowKey, Rows};
 use super::{Captioned, Context, Part, pictures, tables};
 use crate::figures::CellFigures;
@@ -67,12 +67,12 @@ impl<'a> Context<'a> {
         columns.extend(by_threads.then(|| column(THREADS, "", false)));
         columns.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
         columns.extend([
-            column("sizes", "", false),
+            detail(column("sizes", "", false)),
             column("time of the smallest", "", true),
             column("of the largest", "", true),
             column("exponent", spread_word(interval), true),
-            column("small end", "", true),
-            column("large end", "", true),
+            detail(column("small end", "", true)),
+            detail(column("large end", "", true)),
             column("what follows", "", false),
         ]);
         let line = |wanted: &RowKey<'a>, (at, f): &(usize, &ScalingFigure)| {

@@ -9,7 +9,7 @@ use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::with_ends;
 pub use crate::part::{
-    column, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
+    column, detail, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
 };
 use crate::table::{self, Column, Entry, Row, Table, row_of};
 use prony_findings::Code;
@@ -66,17 +66,17 @@ impl<'a> Context<'a> {
         let elapsed = programs.iter().filter_map(|p| p.elapsed_ns);
         let word = spread_word(elapsed.map(|f| (f.is_interval(), f.blocks)));
         columns.push(column("elapsed", word, true));
-        columns.push(column(rate_title(programs), "", true));
+        columns.push(detail(column(rate_title(programs), "", true)));
         if shown.bytes {
-            columns.push(column("MB/s", "", true));
+            columns.push(detail(column("MB/s", "", true)));
         }
         if shown.ratio {
             let word = ratios_word(cells.iter().filter_map(|c| c.ratio.as_ref()));
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
             columns.push(column(format!("ratio to {reference}"), word, true));
         }
-        columns.push(column("CPU", "", true));
-        columns.push(column("memory", "", true));
+        columns.push(detail(column("CPU", "", true)));
+        columns.push(detail(column("memory", "", true)));
         if shown.verdict {
             columns.push(verdict_column());
         }

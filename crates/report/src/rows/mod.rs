@@ -23,6 +23,7 @@ use crate::notes::Notes;
 use crate::numbers;
 use crate::part::Part;
 use crate::plots::Picture;
+use crate::plots::{Plot, picture};
 pub use tables::more_columns;
 
 /// A workload with rows, and its table for each number of connections.
@@ -153,7 +154,10 @@ impl<'a> Context<'a> {
                     },
                     before,
                     tables: self.tables(&section, rows),
-                    pictures: vec![self.rates_picture(&format!("{id}-1"), rows)],
+                    pictures: vec![
+                        self.rates_picture(&format!("{id}-1"), rows),
+                        picture(Plot::Latency, &id, &rows.cells()),
+                    ],
                     pictures_last: false,
                     after: words::after(self.run, rows),
                     id,

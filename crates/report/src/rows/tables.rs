@@ -12,8 +12,8 @@ use crate::figures::{CellFigures, Figure};
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, column, median, plain, ratios_word, spread_word, verdict_column, verdicts_differ,
-    with_ends,
+    Captioned, column, detail, median, plain, ratios_word, spread_word, verdict_column,
+    verdicts_differ, with_ends,
 };
 use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Row, Table};
 
@@ -99,13 +99,18 @@ impl<'a> Context<'a> {
         let several = beside.len() > 1;
         let mut columns = vec![
             column("requests/s", rates, true),
-            column("deviation", "over seconds", true),
+            detail(column("deviation", "over seconds", true)),
             column(ratio, ratios, true),
         ];
         if several {
             columns.push(column("beside", "", false));
         }
-        columns.extend(["p50", "p99", "p99.9"].map(|name| column(name, "", true)));
+        let crowded = several && verdicts_differ(&cells);
+        let latency = |name| Column {
+            details: name == "p99.9" || name == "p50" && crowded,
+            ..column(name, "", true)
+        };
+        columns.extend(["p50", "p99", "p99.9"].map(latency));
         columns.push(column("errors", "", true));
         let entries = |cell: &CellFigures| {
             let path = self.path(cell, "rate_per_s.median");
@@ -146,7 +151,7 @@ impl<'a> Context<'a> {
         }
         columns.push(column("limit", "busy: subject's side, generator", false));
         for role in &memory_of {
-            columns.push(column(format!("memory {role}"), "peak", true));
+            columns.push(detail(column(format!("memory {role}"), "peak", true)));
         }
         let entries = |cell: &CellFigures| {
             let mut entries: Vec<Entry> = Vec::new();
@@ -369,7 +374,7 @@ pub fn more_columns(cells: &[&CellFigures], notes: &Notes) -> Vec<(Column, Vec<E
                 None => Entry::text(NOTHING),
             });
             columns.push((
-                column(format!("CPU {role}"), "µs/req", true),
+                detail(column(format!("CPU {role}"), "µs/req", true)),
                 entries.collect(),
             ));
         }
@@ -382,7 +387,7 @@ pub fn more_columns(cells: &[&CellFigures], notes: &Notes) -> Vec<(Column, Vec<E
             marks: notes.marks(&cell.cell, &codes),
             ..Entry::default()
         });
-        columns.push((column("durability", "", false), entries.collect()));
+        columns.push((detail(column("durability", "", false)), entries.collect()));
     }
     columns
 }
