@@ -98,7 +98,7 @@ pub const OWNED: &str = "--yes-i-own-this-host";
 #[derive(Debug, Args)]
 #[command(
     after_help = "Leaves a run directory with plan.json, environment.json, trials.jsonl, histograms/, logs/, \
-document.md and index.html, and prints the paths of the last two."
+document.md with appendix.md and pictures/, and index.html. Prints the answer, and the paths of document.md and index.html."
 )]
 pub struct RunWords {
     /// The experiment, a TOML file such as experiments/ping.toml

@@ -638,9 +638,9 @@ fn a_dry_run_says_what_would_be_and_does_nothing() {
     let estimate = |text: &str| text.lines().nth(1).map(str::to_owned);
     assert_eq!(estimate(&ran), estimate(&said), "{ran}");
     assert!(ran.contains("note: 64 threads on "), "{ran}");
-    let document = fs::read_to_string(folder.join("out/document.md")).expect("a document");
-    assert!(document.contains("64 threads on "), "{document}");
-    assert!(document.contains("--duration 1500ms"), "{document}");
+    let appendix = fs::read_to_string(folder.join("out/appendix.md")).expect("an appendix");
+    assert!(appendix.contains("64 threads on "), "{appendix}");
+    assert!(appendix.contains("--duration 1500ms"), "{appendix}");
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -808,7 +808,7 @@ fn a_run_of_the_first_schema_is_still_rendered() {
     assert_eq!(cell["completed"], 404_000);
     let document = fs::read_to_string(folder.join("old/document.md")).expect("a document");
     assert!(document.starts_with("# A run of before\n"), "{document}");
-    assert!(document.contains(" 101 k | "), "{document}");
+    assert!(document.contains(" 101 k (100–102 k) | "), "{document}");
 }
 
 #[test]
