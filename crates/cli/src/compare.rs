@@ -7,6 +7,7 @@
 
 pub mod words;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -116,10 +117,9 @@ fn in_turns(
         Some(dir) => dir.clone(),
         None => experiment_run::next_free(Path::new("runs"), "compare")?,
     };
-    let experiment = dir.with_extension("toml");
-    if let Some(folder) = experiment.parent() {
-        fs::create_dir_all(folder).with_context(CannotWrite::at(folder))?;
-    }
+    // Here, as an experiment's commands run in its folder, and these were typed here.
+    let name = dir.file_name().unwrap_or(OsStr::new("compare"));
+    let experiment = Path::new(name).with_extension("toml");
     fs::write(&experiment, experiment_text(words, commands))
         .with_context(CannotWrite::at(&experiment))?;
     let run_words = RunWords {

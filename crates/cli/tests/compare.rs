@@ -63,20 +63,13 @@ fn two_commands_in_turns_and_their_runs_beside_each_other() {
         said.starts_with("No change is claimed: 2 blocks are too few"),
         "{said}"
     );
-    // Both runs are there like any other, and their experiments beside them.
+    // Both runs are there like any other, and the experiments that they are of.
     for run in ["compare-001", "compare-002"] {
         assert!(
             folder.join("runs").join(run).join("document.md").exists(),
             "{run}"
         );
-        assert!(
-            folder
-                .join("runs")
-                .join(run)
-                .with_extension("toml")
-                .exists(),
-            "{run}"
-        );
+        assert!(folder.join(run).with_extension("toml").exists(), "{run}");
     }
     let apart = prony(
         &folder,

@@ -20,11 +20,17 @@ use prony_lab::plan::{self, Facts, KernelSetting};
 use prony_lab::subject::{self, Subject};
 
 /// Commands of README that are not run here, each with what runs it, or what it is made of.
-const NOT_RUN: [(&str, &str); 1] = [("./test", "runs this test")];
+const NOT_RUN: [(&str, &str); 2] = [
+    ("./test", "runs this test"),
+    (
+        "./prony compare runs/ping-001 runs/ping-002",
+        "compare.rs, with two runs of the same cells",
+    ),
+];
 
 /// What stands for a command of README because the whole of it takes minutes: one cell of an
 /// experiment, or less of the same. What is not here runs as it stands.
-const SHORTER: [(&str, &str); 15] = [
+const SHORTER: [(&str, &str); 16] = [
     (
         "./prony run experiments/ping.toml --quick",
         "./prony run experiments/ping.toml --quick --blocks 1 --only 'rust/prony ping c=2 services=off'",
@@ -40,6 +46,11 @@ const SHORTER: [(&str, &str); 15] = [
     (
         "./prony run experiments/ping.toml --quick --resume runs/ping-001",
         "./prony run experiments/ping.toml --quick --resume runs/ping-001 --blocks 1 --only 'rust/prony ping c=2 services=off'",
+    ),
+    (
+        "./prony compare --interleave './prony serve --port {port}' './prony serve --port {port} --services on' --path /hello --fail-on 5%",
+        "./prony compare --interleave './prony serve --port {port}' './prony serve --port {port} --services on' --path /hello --fail-on 5% \
+         --blocks 1 -d 100ms",
     ),
     (
         "./prony load -c 100 -t 1 -d 10s --latency http://127.0.0.1:8080/hello",

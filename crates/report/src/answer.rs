@@ -194,11 +194,8 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     let left_out = match &invalid[..] {
         [] => String::new(),
         _ => {
-            let labels: Vec<String> = invalid.iter().map(|c| c.label.clone()).collect();
-            format!(
-                " Left out, as their figures are invalid: {}.",
-                listed(&labels)
-            )
+            let named: Vec<String> = invalid.iter().map(|c| why_invalid(c, &c.label)).collect();
+            format!(" Left out, as invalid: {}.", listed(&named))
         }
     };
     if usable.is_empty() {
@@ -206,6 +203,24 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     }
     let said = against_reference(&place, &usable).or_else(|| extent(&place, &usable))?;
     Some(said + &left_out)
+}
+
+/// `axum (P006, requests failed: 48 of 3381)`.
+fn why_invalid(cell: &CellFigures, name: &str) -> String {
+    let failed = match cell.invalid_by.contains(&Code::P006) {
+        true => format!(
+            ": {} of {}",
+            cell.errors,
+            cell.errors.saturating_add(cell.completed)
+        ),
+        false => String::new(),
+    };
+    format!("{name} ({}{failed})", titles(&cell.invalid_by))
+}
+
+fn titles(codes: &[Code]) -> String {
+    let title = |code: &Code| format!("{}, {}", code.as_str(), code.title());
+    codes.iter().map(title).collect::<Vec<_>>().join("; ")
 }
 
 /// How the rates of `cells` compare with that of the reference among them.
@@ -455,16 +470,20 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     if !failed.is_empty() {
         said.push(format!("Trials failed in {}.", listed(&failed)));
     }
-    let invalid: Vec<String> = cells
-        .iter()
-        // Of servers their own sentences say it.
-        .filter(|c| c.verdict == Some(Verdict::Invalid) && !c.is_server())
-        .map(|c| c.cell.clone())
-        .collect();
+    // Of servers their own sentences say it.
+    let others = cells.iter().filter(|c| !c.is_server());
+    let mut invalid: BTreeMap<&[Code], Vec<String>> = BTreeMap::new();
+    for cell in others.filter(|c| c.verdict == Some(Verdict::Invalid)) {
+        let alike = invalid.entry(&cell.invalid_by).or_default();
+        alike.push(cell.cell.clone());
+    }
     if !invalid.is_empty() {
+        let of = |(codes, cells): (&&[Code], &Vec<String>)| {
+            format!("{} ({})", listed(cells), titles(codes))
+        };
         said.push(format!(
-            "Invalid, and compared with nothing, by the findings below: {}.",
-            listed(&invalid)
+            "Invalid, and compared with nothing: {}.",
+            invalid.iter().map(of).collect::<Vec<_>>().join("; ")
         ));
     }
     let missing = cells.iter().filter(|c| c.verdict.is_none()).count();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::{Case, Code, Finding, Records, Verdict, measure, verdict};
+use prony_findings::{Case, Code, Finding, Records, Severity, Verdict, measure, verdict};
 use prony_record::{Cell, Failures, Histogram, LoadReport, Outcome, Phase, Plan, Role, Trial};
 use prony_stats::{
     Quantity, Share, SpreadKind, Summary, Tail, median, quantile, sorted, summarise,
@@ -141,6 +141,9 @@ pub struct CellFigures {
     pub verdict: Option<Verdict>,
     /// Codes of its findings.
     pub findings: Vec<Code>,
+    /// Those of them for which its figures cannot be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid_by: Vec<Code>,
     /// Requests a second; of a program what it counts, a second of its own clock.
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
@@ -209,6 +212,9 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let baseline = baseline(case);
     let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
+    let grave = found.iter().filter(|f| f.severity == Severity::Invalid);
+    let mut invalid_by: Vec<Code> = grave.map(|finding| finding.code).collect();
+    invalid_by.dedup();
     let mut figures = CellFigures {
         cell: cell.id.clone(),
         subject: cell.subject.clone(),
@@ -227,6 +233,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         trials: outcomes(run, case),
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes,
+        invalid_by,
         rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case)),
         // How many requests of an open loop start is the schedule's doing.
         ratio: baseline

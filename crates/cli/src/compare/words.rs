@@ -14,7 +14,8 @@ use crate::words::{blocks, window};
     after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions of one state lie apart in \
 the other runs of their folder: six of one state, or as many of several. Without them the figures are shown and nothing is claimed.\n\n\
 --interleave starts both commands in turns, in each of the blocks, and claims what that allows. Its commands are those of an \
-experiment's `cmd`: {port} stands for the port to listen on. It leaves a run directory like any other, and the experiment beside it.\n\n\
+experiment's `cmd`: {port} stands for the port to listen on. It leaves a run directory like any other, and the experiment that it was \
+made of in this folder, which `prony run` takes.\n\n\
 Exit codes: 0 done; 1 with --fail-on: a figure is worse by more than that for sure, or --inconclusive fail says so; 2 wrong usage or a bad \
 file; 3 nothing could be compared; 130 interrupted.",
     override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'"

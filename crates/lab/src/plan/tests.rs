@@ -130,11 +130,11 @@ fn the_ping_plan_without_go_node_nginx_and_python() {
 }
 
 #[test]
-fn a_server_of_ones_own_is_five_lines() {
+fn a_server_of_ones_own_is_six_lines() {
     let text = std::fs::read_to_string(root().join("experiments/own-server.toml")).unwrap();
     assert_eq!(
         text.lines().filter(|line| !line.starts_with('#')).count(),
-        5
+        6
     );
     let (experiment, subjects) = shipped("own-server.toml");
     let facts = machine(&subjects);
