@@ -1,6 +1,7 @@
 //! `prony load`: drive one URL.
 
 mod ending;
+mod find_max;
 mod pace;
 mod summary;
 mod trace;
@@ -34,6 +35,9 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
     let spec = resolve(words)?;
     if let Some(crowded) = crowded(words.threads) {
         writeln!(streams.err, "prony: {crowded}")?;
+    }
+    if let Some(objective) = &words.find_max {
+        return find_max::run(&spec, objective, words.json.as_deref(), streams);
     }
     let to_stdout = words.json.as_deref() == Some(Path::new("-"));
     if !to_stdout {
@@ -147,6 +151,10 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
     };
     let pace = pace::pace(words)?;
     let unbounded = words.requests.is_some() && words.duration.is_none();
+    let usual = match words.find_max {
+        Some(_) => find_max::STEP,
+        None => DURATION,
+    };
     Ok(LoadSpec {
         target: url.target(address),
         further: Vec::new(),
@@ -156,7 +164,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         duration_ns: if unbounded {
             Nanos::MAX
         } else {
-            words.duration.unwrap_or(DURATION)
+            words.duration.unwrap_or(usual)
         }
         .0,
         requests_max: words.requests,

@@ -20,11 +20,15 @@ use prony_lab::plan::{self, Facts, KernelSetting};
 use prony_lab::subject::{self, Subject};
 
 /// Commands of README that are not run here, each with what runs it, or what it is made of.
-const NOT_RUN: [(&str, &str); 2] = [
+const NOT_RUN: [(&str, &str); 3] = [
     ("./test", "runs this test"),
     (
         "./prony compare runs/ping-001 runs/ping-002",
         "compare.rs, with two runs of the same cells",
+    ),
+    (
+        "./prony load --find-max 'p99<10ms' -c 100 -t 1 http://127.0.0.1:8080/hello",
+        "find_max.rs: it takes a minute, and on a busy machine may find that the generator is the limit",
     ),
 ];
 

@@ -22,6 +22,8 @@
 //! happen. A thread with many connections may wait a little for more completions (`coalescing.rs`); the report says
 //! how long.
 //!
+//! [`find_max`] looks for the highest rate that keeps an [`Objective`], by a run for each rate that it tries.
+//!
 //! Not for: verifying a server's answers in depth (the lab does), choosing what
 //! to send (a [`RequestSource`] does), printing.
 #![forbid(unsafe_code)]
@@ -29,8 +31,10 @@
 mod coalescing;
 mod connection;
 mod failure;
+mod find_max;
 mod http1;
 mod latencies;
+mod objective;
 mod origin;
 pub mod pace;
 pub mod prepare;
@@ -48,7 +52,9 @@ mod window;
 mod worker;
 
 pub use failure::Failure;
+pub use find_max::{HighestRate, RateSearch, RateStep, find_max};
 pub use latencies::Latencies;
+pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
 pub use run::{LoadError, Observer, Outcome, SourceOf, run, run_with};
 pub use source::{Cycle, Next, Request, RequestSource};

@@ -185,24 +185,7 @@ fn place(cell: &CellFigures) -> String {
 /// Compares two runs that were not interleaved, each an entry of a log, by the entries of a `history` that tell how far
 /// sessions of the same state lie apart.
 pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
-    let mut left_out = Vec::new();
-    let mut pairs: Vec<(&CellEntry, &CellEntry)> = Vec::new();
-    for own in other.cells() {
-        match baseline.cells().find(|base| base.id == own.id) {
-            None => left_out.push(format!("{}: only {} has it", own.id, other.run)),
-            Some(base) if base.series != own.series => left_out.push(format!(
-                "{}: measured otherwise (request, blocks, window or cores differ)",
-                own.id
-            )),
-            Some(base) if base.session.is_none() || own.session.is_none() => {
-                left_out.push(format!(
-                    "{}: no figure of its own in one of the two",
-                    own.id
-                ));
-            }
-            Some(base) => pairs.push((base, own)),
-        }
-    }
+    let (pairs, left_out) = in_both(baseline, other);
     let same_machine = baseline.environment == other.environment;
     let like: Vec<&Entry> = history
         .iter()
@@ -234,24 +217,68 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
                 resolution = resolution.into_iter().chain(least).reduce(f64::max);
             }
             let interval = compared.interval.filter(|_| same_machine);
+            let interval = interval.map(|of| (of.low.0, of.high.0));
             figures.push(Compared {
                 place: own.id.clone(),
                 metric: metric.key(),
                 baseline: Some(before),
                 other: Some(after),
                 ratio: compared.ratio.0,
-                interval: interval.map(|of| (of.low.0, of.high.0)),
-                conclusion: match interval {
-                    None => "not-claimed",
-                    Some(of) if of.low.0 > 1.0 => "higher",
-                    Some(of) if of.high.0 < 1.0 => "lower",
-                    Some(_) => "no-difference-shown",
-                },
+                interval,
+                conclusion: concluded(interval),
                 bound: "",
             });
         }
     }
-    let basis = match (same_machine, figures.iter().any(|f| f.interval.is_some())) {
+    let is_claimed = figures.iter().any(|f| f.interval.is_some());
+    Comparison {
+        schema: 1,
+        baseline: baseline.run.clone(),
+        other: other.run.clone(),
+        figures,
+        left_out,
+        detectable: resolution,
+        basis: basis_apart(same_machine, is_claimed, degrees),
+    }
+}
+
+/// The cells that both have a figure of, measured alike, and why others are left out.
+fn in_both<'a>(
+    baseline: &'a Entry,
+    other: &'a Entry,
+) -> (Vec<(&'a CellEntry, &'a CellEntry)>, Vec<String>) {
+    let mut pairs = Vec::new();
+    let mut left_out = Vec::new();
+    for own in other.cells() {
+        match baseline.cells().find(|base| base.id == own.id) {
+            None => left_out.push(format!("{}: only {} has it", own.id, other.run)),
+            Some(base) if base.series != own.series => left_out.push(format!(
+                "{}: measured otherwise (request, blocks, window or cores differ)",
+                own.id
+            )),
+            Some(base) if base.session.is_none() || own.session.is_none() => {
+                left_out.push(format!(
+                    "{}: no figure of its own in one of the two",
+                    own.id
+                ));
+            }
+            Some(base) => pairs.push((base, own)),
+        }
+    }
+    (pairs, left_out)
+}
+
+fn concluded(interval: Option<(f64, f64)>) -> &'static str {
+    match interval {
+        None => "not-claimed",
+        Some((low, _)) if low > 1.0 => "higher",
+        Some((_, high)) if high < 1.0 => "lower",
+        Some(_) => "no-difference-shown",
+    }
+}
+
+fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
+    match (same_machine, is_claimed) {
         (false, _) => "the two runs are of different machines or kernels, so that nothing is claimed".to_owned(),
         (true, true) => format!(
             "two sessions that were not interleaved, by how far sessions of one state lie apart in the history \
@@ -260,15 +287,6 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
         (true, false) => "the two runs were not interleaved, and no history tells how far sessions of the same code lie apart: \
              nothing is claimed (--runs names a folder with more runs, --interleave measures both in turns)"
             .to_owned(),
-    };
-    Comparison {
-        schema: 1,
-        baseline: baseline.run.clone(),
-        other: other.run.clone(),
-        figures,
-        left_out,
-        detectable: resolution,
-        basis,
     }
 }
 

@@ -41,6 +41,7 @@ mod modes;
 mod power;
 mod quantile;
 mod scaling;
+mod search;
 mod seconds;
 mod sessions;
 mod special;
@@ -59,6 +60,7 @@ pub use scaling::{
     CURVATURE_MIN, Growth, HALF_WIDTH_MAX, RESOLUTION, SIZES_FACTOR_MIN, SIZES_MIN, Scaling,
     scaling,
 };
+pub use search::{Found, Highest, Search, Step};
 pub use seconds::{
     BadLine, MeanInterval, Reading, SECONDS_INTERVAL_MIN, Seconds, combined, log, readings,
     seconds, whole_seconds,

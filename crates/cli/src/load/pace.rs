@@ -25,6 +25,11 @@ pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
                 .collect(),
             poisson,
         },
+        // The search puts its own rates in place of this one.
+        (None, None) if words.find_max.is_some() => match poisson {
+            true => Pace::Poisson { rate_per_s: 1.0 },
+            false => Pace::Constant { rate_per_s: 1.0 },
+        },
         (None, None) => Pace::Closed {
             think_ns: words.think.unwrap_or_default().0,
         },
@@ -36,11 +41,11 @@ pub fn pace(words: &LoadWords) -> anyhow::Result<Pace> {
         );
     }
     if !pace.is_open() && words.arrival.is_some() {
-        bail!("--arrival says how a rate is spaced: add --rate or --stages");
+        bail!("--arrival says how a rate is spaced: add --rate, --stages or --find-max");
     }
     if !pace.is_open() && words.queue.is_some() {
         bail!(
-            "--queue bounds requests that wait for a connection, which none do in a closed loop: add --rate or --stages"
+            "--queue bounds requests that wait for a connection, which none do in a closed loop: add --rate, --stages or --find-max"
         );
     }
     if words.requests.is_some() && words.warmup.is_some_and(|length| length.0 > 0) {
@@ -181,8 +186,8 @@ mod tests {
             ("-R 10 --stages 0:5", "give one of them"),
             ("-R 10 --think 1ms", "--think is for a closed loop"),
             ("--stages 0:5 --think 1ms", "--think is for a closed loop"),
-            ("--arrival poisson", "add --rate or --stages"),
-            ("--queue 7", "add --rate or --stages"),
+            ("--arrival poisson", "add --rate, --stages or --find-max"),
+            ("--queue 7", "add --rate, --stages or --find-max"),
             ("-n 5 --warmup 1s", "give -d instead of -n"),
         ] {
             let said = pace(&words(line)).unwrap_err().to_string();

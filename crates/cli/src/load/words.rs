@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::{duration, rate};
+use prony_load::Objective;
 
 /// Threads at the most.
 const THREADS_MAX: i64 = 1_024;
@@ -18,7 +19,7 @@ whatever the answers do; one for which no connection is idle waits in a queue, a
 at which it was to start. Every request is accounted for: sent = completed + failed by kind + in flight at the \
 end; scheduled = sent + still waiting + dropped.\n\
 Exit codes: 0 answers came, and none failed; 1 some requests failed, had an unexpected status or were never sent \
-for want of a connection; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the rate; \
+for want of a connection, or no rate keeps the objective of --find-max; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the rate; \
 130 interrupted."
 )]
 pub struct LoadWords {
@@ -46,6 +47,11 @@ pub struct LoadWords {
     /// count from the start, warm-up included
     #[arg(long, value_name = "TIME:RATE,…", value_parser = stages)]
     pub stages: Option<Stages>,
+    /// Look for the highest rate that keeps this: p99<10ms, p99.9<50ms, mean<2ms, max<1s. Steps of -d (default 2s) in
+    /// an open loop, each begun drained, in six rounds: their median with its interval
+    #[arg(long, value_name = "OBJECTIVE", value_parser = objective, conflicts_with_all = ["rate", "stages", "think", "requests", "warmup",
+        "latency_from", "latency", "seconds", "trace", "allow_failures"])]
+    pub find_max: Option<Objective>,
     /// Closed loop: wait this long between an answer and the connection's next request
     #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
     pub think: Option<Nanos>,
@@ -143,6 +149,10 @@ pub struct Stages(pub Vec<(Nanos, f64)>);
 
 fn stages(text: &str) -> Result<Stages, String> {
     rate::stages(text).map(Stages)
+}
+
+fn objective(text: &str) -> Result<Objective, String> {
+    text.parse()
 }
 
 fn positive(text: &str) -> Result<u64, String> {
