@@ -8,10 +8,10 @@ use anyhow::Context as _;
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::store;
 use prony_record::layout;
-use prony_report::{Plot, Run};
+use prony_report::{Export, Plot, Run};
 
 use crate::cause::CannotWrite;
-use crate::words::{Picture, ReportWords};
+use crate::words::{ExportWord, Picture, ReportWords};
 use crate::{Ending, Streams};
 
 /// What was rendered.
@@ -52,6 +52,15 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
             .write_all(prony_report::plot_svg(&run, plot(picture)).as_bytes())?;
         return Ok(Ending::Done);
     }
+    if let Some(format) = words.export {
+        let (run, verdict) = read(&words.dir)?;
+        let text = prony_report::export(&run, export(format));
+        streams.out.write_all(text.as_bytes())?;
+        return Ok(match verdict {
+            Verdict::Invalid => Ending::Invalid,
+            _ => Ending::Done,
+        });
+    }
     let rendering = render_into(&words.dir)?;
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
@@ -59,6 +68,14 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
         rendering.say(&words.dir, streams)?;
     }
     Ok(rendering.ending())
+}
+
+fn export(format: ExportWord) -> Export {
+    match format {
+        ExportWord::Long => Export::Long,
+        ExportWord::Benchstat => Export::Benchstat,
+        ExportWord::Junit => Export::Junit,
+    }
 }
 
 fn plot(picture: Picture) -> Plot {

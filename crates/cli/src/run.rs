@@ -8,6 +8,7 @@ mod again;
 mod builds;
 mod code;
 mod folder;
+mod pilot;
 mod progress;
 
 use std::env;
@@ -48,8 +49,22 @@ const PER_TRIAL: Nanos = Nanos::from_millis(1_200);
 /// Version of what `--dry-run --json` prints.
 const DRY_SCHEMA: u32 = 1;
 
+/// How a run comes about.
+enum Course {
+    /// As it is asked for: where it is to reach something, by a pilot.
+    Asked,
+    /// It is the pilot of another one.
+    Pilot,
+    /// A pilot chose its blocks and windows; the plan says so.
+    Chosen(String),
+}
+
 /// Runs `prony run`.
 pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    whole(words, &Course::Asked, streams)
+}
+
+fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let home = Home::find()?;
     let Some((experiment, subjects)) = read(&words.experiment, &home, streams)? else {
         return Ok(Ending::Usage);
@@ -57,15 +72,22 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     check_targets(&subjects, words.yes_i_own_this_host)?;
     let interrupted = interruption()?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let planned = match plan(words, &experiment, &subjects, &home, &offer)? {
+    let mut planned = match plan(words, &experiment, &subjects, &home, &offer)? {
         Ok(planned) => planned,
         Err(wrong) => {
             writeln!(streams.err, "prony: {wrong}")?;
             return Ok(without_plan(&wrong));
         }
     };
+    let aim = pilot::aim(words, experiment.run.aim);
     if words.dry_run {
+        planned.notes.extend(aim.map(pilot::decides));
         return dry(words, &planned, &subjects, streams);
+    }
+    match (course, aim) {
+        (Course::Asked, Some(aim)) => return pilot::run(words, aim, &planned, streams),
+        (Course::Chosen(note), _) => planned.notes.push(note.clone()),
+        _ => {}
     }
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
     let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
@@ -109,11 +131,19 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     if measured {
         return Ok(rendering.ending());
     }
-    let again = again::resuming(words, &dir);
-    writeln!(
-        streams.err,
-        "prony: interrupted; to go on with it:\n  {again}"
-    )?;
+    match course {
+        Course::Pilot => writeln!(
+            streams.err,
+            "prony: interrupted in the pilot: there is no result"
+        )?,
+        _ => {
+            let again = again::resuming(words, &dir);
+            writeln!(
+                streams.err,
+                "prony: interrupted; to go on with it:\n  {again}"
+            )?;
+        }
+    }
     Ok(Ending::Interrupted)
 }
 

@@ -15,9 +15,8 @@ use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
-use prony_base::typed::duration;
-use prony_base::typed::size;
-use prony_lab::experiment::{BLOCKS, DURATION};
+use prony_base::typed::{duration, share, size};
+use prony_lab::experiment::{BLOCKS, BUDGET, DURATION};
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
@@ -95,7 +94,7 @@ pub struct StatsWords {
 pub const OWNED: &str = "--yes-i-own-this-host";
 
 /// `prony run`
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Leaves a run directory with plan.json, environment.json, trials.jsonl, histograms/, logs/, \
 document.md with appendix.md and pictures/, and index.html. Prints the answer, and the paths of document.md and index.html."
@@ -115,6 +114,13 @@ pub struct RunWords {
     /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
+    /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m, 1h
+    #[arg(long, value_name = "T", value_parser = budget, conflicts_with_all = ["quick", "blocks", "duration", "resume", "dry_run"])]
+    pub budget: Option<Nanos>,
+    /// Take as long as it takes to tell differences from this on: a pilot chooses blocks and windows: 2%, 0.5%
+    #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
+        "resume", "dry_run"])]
+    pub precision: Option<f64>,
     /// Seed of everything random in the run, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -141,6 +147,19 @@ pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(least..=most)
 }
 
+/// A time that an experiment's file may give to spend.
+fn budget(text: &str) -> Result<Nanos, String> {
+    let length = duration::parse(text)?;
+    match BUDGET.contains(&length) {
+        true => Ok(length),
+        false => Err(format!(
+            "`{text}` is no budget: it may be from {} to {}",
+            duration::typed(*BUDGET.start()),
+            duration::typed(*BUDGET.end())
+        )),
+    }
+}
+
 /// A window that an experiment's file may ask for.
 pub fn window(text: &str) -> Result<Nanos, String> {
     let length = duration::parse(text)?;
@@ -163,6 +182,8 @@ impl RunWords {
             only: Vec::new(),
             blocks: None,
             duration: None,
+            budget: None,
+            precision: None,
             seed: None,
             out: None,
             resume: None,
@@ -204,6 +225,20 @@ pub struct ReportWords {
     /// Print one of the pictures as SVG instead
     #[arg(long, value_name = "PICTURE", conflicts_with = "json")]
     pub plot: Option<Picture>,
+    /// Print the figures in a format of other programs instead
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "plot"])]
+    pub export: Option<ExportWord>,
+}
+
+/// Formats of other programs.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ExportWord {
+    /// Comma-separated values, a row for each figure of each trial
+    Long,
+    /// What benchstat reads, a line for each trial
+    Benchstat,
+    /// JUnit's XML: a test case for each cell, which fails where it is invalid
+    Junit,
 }
 
 /// The pictures of a document.

@@ -404,6 +404,62 @@ fn each_rate_of_an_experiment_is_a_cell() {
 }
 
 #[test]
+fn a_pilot_chooses_blocks_and_windows() {
+    let folder = common::folder("flags-pilot");
+    fs::write(folder.join("tiny.toml"), TINY.replace("PRONY", PRONY)).expect("an experiment");
+    let said = text(
+        &ended(
+            &folder,
+            2,
+            &["run", "tiny.toml", "--budget", "1s", "--out", "least"],
+        )
+        .stderr,
+    );
+    assert!(
+        said.contains(
+            "a budget of 1s is too little: the pilot and 6 blocks of the shortest windows"
+        ),
+        "{said}"
+    );
+    let output = rendered(
+        &folder,
+        &["run", "tiny.toml", "--precision", "90%", "--out", "out"],
+    );
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("A pilot first, of which nothing is in the result:"),
+        "{said}"
+    );
+    assert!(said.contains("The pilot chose "), "{said}");
+    let plan = |path: &str| -> Value {
+        let plan = fs::read_to_string(folder.join(path).join("plan.json")).expect("a plan");
+        serde_json::from_str(&plan).expect("JSON")
+    };
+    assert_eq!(plan("out/pilot")["blocks"], 3);
+    let chosen = plan("out");
+    let blocks = chosen["blocks"].as_u64().expect("a number");
+    assert!(blocks >= 6, "{chosen}");
+    // The plan says how it came about, and its command repeats it without a pilot.
+    assert!(
+        chosen["notes"]
+            .to_string()
+            .contains("were chosen before the first of them"),
+        "{chosen}"
+    );
+    let command: Vec<&str> = chosen["command"]
+        .as_array()
+        .expect("words")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(command[..3], ["run", "tiny.toml", "--blocks"]);
+    assert_eq!(command[3], blocks.to_string());
+    assert_eq!(command[4], "--duration");
+    let trials = fs::read_to_string(folder.join("out/trials.jsonl")).expect("trials");
+    assert_eq!(trials.lines().count() as u64, blocks);
+}
+
+#[test]
 fn words_that_ask_for_two_loops_at_once_are_refused() {
     let folder = common::folder("flags-two");
     for (words, why) in [

@@ -42,6 +42,35 @@ impl Metric {
     /// Those that a server has beside its rate.
     pub const BESIDE_RATE: [Metric; 3] = [Metric::P50, Metric::P99, Metric::Cpu];
 
+    /// All of them.
+    pub const ALL: [Metric; 4] = [Metric::Rate, Metric::P50, Metric::P99, Metric::Cpu];
+
+    /// Its unit in files; what a request is, is a count of a program.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Metric::Rate => "requests/s",
+            Metric::P50 | Metric::P99 => "ns",
+            Metric::Cpu => "ns/request",
+        }
+    }
+
+    /// Which way is better: `higher` or `lower`.
+    pub fn better(self) -> &'static str {
+        match self {
+            Metric::Rate => "higher",
+            Metric::P50 | Metric::P99 | Metric::Cpu => "lower",
+        }
+    }
+
+    /// Its value in each measured block of a cell.
+    pub fn values(self, run: &Run, case: &Case<'_>) -> Vec<(u32, f64)> {
+        let of_server = |trial: &Trial| Some((trial.block, self.of_trial(run, trial)?));
+        match self {
+            Metric::Rate => case.rates(),
+            _ => case.measured().filter_map(of_server).collect(),
+        }
+    }
+
     /// Its key.
     pub fn key(self) -> &'static str {
         match self {
@@ -200,12 +229,12 @@ pub fn beside_rate(
     baseline: &Case<'_>,
     case: &Case<'_>,
 ) -> BTreeMap<&'static str, RatioFigure> {
-    let values = |metric: Metric, of: &Case<'_>| -> Vec<(u32, f64)> {
-        let value = |trial: &Trial| Some((trial.block, metric.of_trial(run, trial)?));
-        of.measured().filter_map(value).collect()
-    };
     let figure = |metric: Metric| {
-        let figure = paired(baseline, values(metric, case), values(metric, baseline))?;
+        let figure = paired(
+            baseline,
+            metric.values(run, case),
+            metric.values(run, baseline),
+        )?;
         Some((metric.key(), figure))
     };
     Metric::BESIDE_RATE.into_iter().filter_map(figure).collect()

@@ -391,7 +391,7 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
 
 /// What a cell is compared with: the reference's cell with the same workload and size, and with its settings as far as the
 /// reference has them; of a row that of the row that it stands beside.
-fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
+pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     let plan = case.records.plan;
     let other = if case.row().is_some() {
         case.beside()?

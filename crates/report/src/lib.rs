@@ -24,6 +24,7 @@ mod clients;
 pub mod compare;
 mod csv;
 mod escape;
+mod export;
 mod figures;
 mod kinds;
 pub mod log;
@@ -32,6 +33,7 @@ mod notes;
 mod numbers;
 mod open;
 mod part;
+pub mod pilot;
 mod plan_hash;
 mod plots;
 mod programs;
@@ -45,6 +47,7 @@ use std::collections::BTreeMap;
 
 use prony_record::{Environment, Histogram, Plan, Trial};
 
+pub use export::{Export, export};
 pub use plan_hash::plan_hash;
 pub use plots::Plot;
 pub use render::{plot_svg, render};

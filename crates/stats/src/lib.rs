@@ -17,6 +17,7 @@
 //!   interval, and nothing is claimed ([`summarise`], [`compare`]);
 //! - ratios go to a declared reference: [`compare`] takes pairs of one block and knows no winner;
 //! - how small a difference a run could have told is said by [`detectable`], of what the blocks left over;
+//! - how a time is best spent on blocks and windows is said of a pilot ([`Design`]);
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
@@ -34,6 +35,7 @@
 //! the same bits on every machine: transcendental functions come from `libm`.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod changes;
 mod compare;
 mod little;
@@ -50,6 +52,7 @@ mod summary;
 mod tail;
 mod units;
 
+pub use budget::{Allocation, BlockCost, Design, PilotNoise, WINDOWS, window_variance};
 pub use changes::{CHANGE_SESSIONS_MIN, ChangePoint, change_points};
 pub use compare::{Comparison, Conclusion, compare, compare_at, simultaneous};
 pub use little::in_flight;

@@ -2,4 +2,5 @@
 
 pub mod duration;
 pub mod rate;
+pub mod share;
 pub mod size;

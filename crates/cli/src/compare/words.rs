@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use prony_base::Nanos;
-use prony_base::typed::duration;
+use prony_base::typed::{duration, share};
 
 use crate::words::{blocks, window};
 
@@ -55,7 +55,7 @@ pub struct CompareWords {
     #[arg(long, value_name = "DIR", requires = "interleave")]
     pub out: Option<PathBuf>,
     /// End with 1 where a figure is worse by more than this for sure: 5%, 0.05
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    #[arg(long, value_name = "PERCENT", value_parser = share::parse)]
     pub fail_on: Option<f64>,
     /// How to end where --fail-on can neither be said to hold nor to be broken
     #[arg(
@@ -80,37 +80,4 @@ pub enum Inconclusive {
     Pass,
     /// With 1
     Fail,
-}
-
-/// A part of a whole as it is typed.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(percent) => (percent.trim_end(), 100.0),
-        None => (text, 1.0),
-    };
-    let plain = !number.is_empty() && number.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let share = number.parse::<f64>().ok().filter(|_| plain);
-    match share.map(|share| share / scale) {
-        Some(share) if share < 1.0 => Ok(share),
-        Some(_) => Err(format!(
-            "`{text}` is not under 100 %: write it as 5% or 0.05"
-        )),
-        None => Err(format!("`{text}` is no part: write it as 5% or 0.05")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_per_cent_or_a_number_under_one() {
-        assert_eq!(share("5%"), Ok(0.05));
-        assert_eq!(share("2.5 %"), Ok(0.025));
-        assert_eq!(share("0.05"), Ok(0.05));
-        assert_eq!(share("0"), Ok(0.0));
-        for wrong in ["", "%", "5", "100%", "-1%", "1e-2", "inf", "nan", "5%%"] {
-            assert!(share(wrong).is_err(), "{wrong}");
-        }
-    }
 }

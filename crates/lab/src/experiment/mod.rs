@@ -29,7 +29,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 
 pub use client::{ClientWork, Network};
 pub use names::{check_names, check_peers, check_settings};
-pub use read::{BLOCKS, DURATION};
+pub use read::{BLOCKS, BUDGET, DURATION};
 pub(crate) use read::{HexOf, command, document};
 pub use rows::{Beside, Row};
 pub use service::{AroundOf, GENERATORS, INSTANCES, Tally};
@@ -95,6 +95,15 @@ pub struct Experiment {
     pub exclude: Vec<Exclusion>,
 }
 
+/// What a run is to reach, by whatever blocks and windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aim {
+    /// The narrowest intervals in this time.
+    Budget(Nanos),
+    /// Differences from this part on.
+    Precision(f64),
+}
+
 /// `[run]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
@@ -110,6 +119,8 @@ pub struct Run {
     pub reference: Option<Spanned<String>>,
     /// Whether the reference is measured a second time as a subject of its own, where that tells something.
     pub copy: bool,
+    /// What decides on blocks and windows, after a pilot, in place of these here.
+    pub aim: Option<Aim>,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
     /// Where the length of the window is said, which means nothing to programs.
@@ -127,6 +138,7 @@ impl Default for Run {
             seed: 1,
             reference: None,
             copy: true,
+            aim: None,
             threads: None,
             duration_at: None,
             warmup_at: None,

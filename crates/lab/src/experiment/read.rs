@@ -3,6 +3,7 @@
 use std::ops::{Range, RangeInclusive};
 
 use prony_base::Nanos;
+use prony_base::typed::share;
 use prony_record::RequestTemplate;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
@@ -11,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::fields::{self, Fields, Problems, Value};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
+    Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
 use super::{arrival, client, rows, service, work};
@@ -21,10 +22,6 @@ use crate::target::Target;
 
 /// Keys that one might expect and that mean nothing yet.
 const UNSUPPORTED: [(&str, &str); 1] = [("sweep", "write one [[setting]] with its values instead")];
-const UNSUPPORTED_RUN: [(&str, &str); 1] = [(
-    "precision",
-    "so far the number of `blocks` is fixed beforehand",
-)];
 const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
     ("rate", IN_ARRIVAL),
     ("stages", IN_ARRIVAL),
@@ -43,6 +40,8 @@ const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
 /// Blocks that an experiment, or `--blocks`, may ask for.
 pub const BLOCKS: RangeInclusive<u64> = 1..=1_000;
+/// What a run may be given to spend.
+pub const BUDGET: RangeInclusive<Nanos> = Nanos::from_secs(1)..=Nanos::from_secs(7 * 86_400);
 pub(super) const THREADS: RangeInclusive<u64> = 1..=4_096;
 pub(super) const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 
@@ -163,6 +162,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .unwrap_or(usual.seed),
         reference: table.text("reference", p),
         copy: table.truth("copy", p).unwrap_or(usual.copy),
+        aim: read_aim(&mut table, p),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         duration_at: said(&table, "duration"),
         warmup_at: said(&table, "warmup"),
@@ -175,8 +175,26 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         }
         None => Quick::default(),
     };
-    table.finish(&UNSUPPORTED_RUN, p);
+    table.finish(&[], p);
     (run, quick)
+}
+
+/// What decides on blocks and windows in place of the file.
+fn read_aim(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Aim> {
+    let budget = table.duration("budget", BUDGET, p).map(Aim::Budget);
+    let precision = table.text("precision", p).and_then(|text| {
+        let share = share::parse_positive(text.get_ref());
+        let share = share.map_err(|why| p.note(Diagnosis::new(text.span(), why)));
+        share.ok().map(Aim::Precision)
+    });
+    if budget.is_some() && precision.is_some() {
+        p.note(
+            Diagnosis::new(table.span_of("precision"), "either `budget` or `precision`").help(
+                "a budget is spent as well as it can be; a precision takes the time that it takes",
+            ),
+        );
+    }
+    budget.or(precision)
 }
 
 /// Where `key` is said.

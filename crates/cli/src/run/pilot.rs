@@ -1,0 +1,186 @@
+//! A run that is given a time, or a precision: a pilot first, which decides on blocks and windows, then the run.
+//!
+//! ```text
+//! pilot ──> how figures vary, what a trial costs ──> blocks and windows, said beforehand ──> run
+//! ```
+//!
+//! The pilot is a run of its own in the folder `pilot` of the run directory. Nothing of it is in any figure, and nothing
+//! that the run finds ends it earlier or later.
+
+use std::path::Path;
+
+use prony_base::typed::duration;
+use prony_base::{Nanos, counted};
+use prony_lab::experiment::Aim;
+use prony_lab::plan;
+use prony_record::Plan;
+use prony_report::pilot::{Pilot, pilot};
+use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
+
+use super::{Course, folder, wrk_is_there};
+use crate::report;
+use crate::words::RunWords;
+use crate::{Ending, Streams};
+
+/// Blocks of a pilot: the fewest whose differences have a deviation that is worth the name.
+const BLOCKS: u32 = 3;
+/// Windows of a pilot; shorter where the experiment's own are.
+const WINDOW: Nanos = Nanos::from_secs(1);
+/// The folder of the pilot in the run directory.
+const FOLDER: &str = "pilot";
+
+/// What `words` or the experiment aim at, where neither says blocks or windows on the command line.
+pub fn aim(words: &RunWords, of_experiment: Option<Aim>) -> Option<Aim> {
+    let budget = words.budget.map(Aim::Budget);
+    let typed = budget.or(words.precision.map(Aim::Precision));
+    let is_fixed =
+        words.quick || words.blocks.is_some() || words.duration.is_some() || words.resume.is_some();
+    typed.or(of_experiment.filter(|_| !is_fixed))
+}
+
+/// What a dry run says of an aim.
+pub fn decides(aim: Aim) -> String {
+    format!(
+        "a pilot chooses other blocks and windows for {}, so that the time is another, too",
+        said(aim)
+    )
+}
+
+/// A pilot of `planned`, then the run that it decides on.
+pub fn run(
+    words: &RunWords,
+    aim: Aim,
+    planned: &Plan,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let dir = folder::choose(words)?;
+    let of_pilot = RunWords {
+        blocks: Some(BLOCKS),
+        duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
+        out: Some(dir.join(FOLDER)),
+        json: false,
+        ..fixed(words)
+    };
+    writeln!(
+        streams.err,
+        "A pilot first, of which nothing is in the result:"
+    )?;
+    let ending = {
+        let mut unheard = Vec::new();
+        let mut quiet = Streams {
+            out: &mut unheard,
+            err: &mut *streams.err,
+        };
+        super::whole(&of_pilot, &Course::Pilot, &mut quiet)?
+    };
+    if matches!(ending, Ending::Interrupted | Ending::Usage) {
+        return Ok(ending);
+    }
+    let (run, _) = report::read(&dir.join(FOLDER))?;
+    let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
+        writeln!(
+            streams.err,
+            "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
+            dir.join(FOLDER)
+                .join(prony_record::layout::DOCUMENT)
+                .display()
+        )?;
+        return Ok(Ending::Invalid);
+    };
+    let chosen = match choose(&pilot, aim, planned) {
+        Ok(chosen) => chosen,
+        Err(why) => {
+            writeln!(streams.err, "prony: {why}")?;
+            return Ok(Ending::Usage);
+        }
+    };
+    let window = Nanos((chosen.window_s * 1e9).round() as u64);
+    let expected = format!(
+        "differences of a rate from about {} on would be claimed by 80 % of such runs",
+        percent(chosen.detectable.0)
+    );
+    let blocks = counted(chosen.blocks, "block");
+    let windows = match planned.duration_ns {
+        0 => String::new(),
+        _ => format!(" with windows of {}", duration::typed(window)),
+    };
+    writeln!(
+        streams.err,
+        "The pilot chose {blocks}{windows}, about {} min: {expected}.",
+        (chosen.seconds / 60.0).ceil()
+    )?;
+    let note = format!(
+        "{blocks}{windows} were chosen before the first of them, by a pilot of {} ({}) for {}: {expected}. Nothing of the pilot is in \
+         any figure.",
+        counted(BLOCKS, "block"),
+        Path::new(FOLDER)
+            .join(prony_record::layout::DOCUMENT)
+            .display(),
+        said(aim),
+    );
+    let words = RunWords {
+        blocks: Some(chosen.blocks as u32),
+        duration: (planned.duration_ns > 0).then_some(window),
+        out: Some(dir),
+        ..fixed(words)
+    };
+    super::whole(&words, &Course::Chosen(note), streams)
+}
+
+/// `words` without what is aimed at.
+fn fixed(words: &RunWords) -> RunWords {
+    RunWords {
+        budget: None,
+        precision: None,
+        ..words.clone()
+    }
+}
+
+/// Cells of the run: those that the pilot had after what was built, and the copies that only more blocks have.
+fn cells_of_run(pilot: &Plan, planned: &Plan) -> usize {
+    let is_copy = |id: &str| {
+        planned
+            .subjects
+            .iter()
+            .any(|s| s.id == id && s.copy_of.is_some())
+    };
+    let copies = planned.cells.iter().filter(|cell| is_copy(&cell.subject));
+    pilot.cells.len() + copies.count()
+}
+
+fn said(aim: Aim) -> String {
+    match aim {
+        Aim::Budget(time) => format!("a budget of {}", duration::typed(time)),
+        Aim::Precision(share) => format!("a precision of {}", percent(share)),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String> {
+    let design = &pilot.design;
+    match aim {
+        Aim::Budget(time) => {
+            // What wrk measures once beside, in windows of two seconds.
+            let (_, checks) = plan::trials(planned, wrk_is_there());
+            let beside = pilot.spent_s + checks as f64 * (pilot.trial_s + 1.0);
+            design.spend(time.as_secs_f64() - beside).ok_or_else(|| {
+                let least = Nanos::from_secs((design.least() + beside).ceil() as u64);
+                format!(
+                    "a budget of {} is too little: the pilot and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
+                     be claimed, take {}; give that, or fewer cells (--only)",
+                    duration::typed(time),
+                    duration::typed(least)
+                )
+            })
+        }
+        Aim::Precision(share) => design.reach(share).ok_or_else(|| {
+            format!(
+                "a precision of {} would take more than a thousand blocks on this machine: ask for less, or for a quieter machine",
+                percent(share)
+            )
+        }),
+    }
+}

@@ -1,0 +1,137 @@
+//! What a pilot tells of a run that is still to be: how its figures vary, and what a trial costs.
+//!
+//! Nothing of a pilot is in any figure: it chooses the number of blocks and the length of their windows, before the
+//! first of them, so that looking at results ends no run.
+
+use std::collections::BTreeMap;
+
+use prony_findings::{Case, Records};
+use prony_record::Trial;
+use prony_stats::{BlockCost, Design, PilotNoise, WINDOWS, pooled_deviation, window_variance};
+
+use crate::Run;
+use crate::figures::baseline;
+
+/// What a pilot tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pilot {
+    /// What blocks and windows are chosen by.
+    pub design: Design,
+    /// Seconds from one trial to the next, on average.
+    pub trial_s: f64,
+    /// Seconds that the pilot took, without what it had to build.
+    pub spent_s: f64,
+}
+
+/// What the pilot `run` tells of runs of its experiment with `cells` cells. `None` where nothing of it was measured twice.
+pub fn pilot(run: &Run, cells: usize) -> Option<Pilot> {
+    let records = Records::new(&run.plan, &run.trials);
+    let mut compared: BTreeMap<&str, Vec<Comparison>> = BTreeMap::new();
+    for case in records.cases() {
+        let workload = &*case.cell.workload;
+        let own = Comparison::of(&case, baseline(&case).as_ref());
+        compared.entry(workload).or_default().push(own);
+    }
+    let comparisons = compared.values().flatten().filter(|of| of.is_ratio).count();
+    for of in compared.values_mut() {
+        // What is compared with nothing counts only where nothing is compared at all.
+        of.retain(|of| of.is_ratio || comparisons == 0);
+    }
+    let noise: Vec<PilotNoise> = compared.values().filter_map(|of| noise(of)).collect();
+    let is_known = compared.values().flatten().any(|of| !of.within.is_empty());
+    let window_s = run.plan.duration_ns as f64 / 1e9;
+    if noise.is_empty() {
+        return None;
+    }
+    let trial_s = apart_s(&run.trials);
+    let design = Design {
+        cost: cost(&records, cells, trial_s, window_s),
+        noise,
+        window_s,
+        comparisons: comparisons.max(1),
+        // What a longer window would gain is known of servers only.
+        windows: match is_known {
+            true => WINDOWS.to_vec(),
+            false => vec![window_s],
+        },
+    };
+    Some(Pilot {
+        design,
+        trial_s,
+        spent_s: trial_s * own(&run.trials).count() as f64,
+    })
+}
+
+fn own(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
+    trials.iter().filter(|trial| trial.generator == "prony")
+}
+
+/// Seconds from one trial to the next, on average.
+fn apart_s(trials: &[Trial]) -> f64 {
+    let starts: Vec<u64> = own(trials).map(|trial| trial.started_unix_ms).collect();
+    let (first, last) = (starts.iter().min(), starts.iter().max());
+    let length_ms = last.copied().unwrap_or(0) - first.copied().unwrap_or(0);
+    length_ms as f64 / 1e3 / starts.len().saturating_sub(1).max(1) as f64
+}
+
+struct Comparison {
+    is_ratio: bool,
+    /// `(value, baseline)`, or 1 for that.
+    pairs: Vec<(f64, f64)>,
+    /// Of each of these trials, the variance that its window's own unevenness makes.
+    within: Vec<f64>,
+}
+
+impl Comparison {
+    fn of(case: &Case<'_>, baseline: Option<&Case<'_>>) -> Comparison {
+        let theirs: Option<BTreeMap<u32, f64>> =
+            baseline.map(|of| of.rates().into_iter().collect());
+        let pair = |(block, rate): (u32, f64)| match &theirs {
+            Some(theirs) => Some((rate, *theirs.get(&block)?)),
+            None => Some((rate, 1.0)),
+        };
+        let trials = case.measured();
+        let trials = trials.chain(baseline.into_iter().flat_map(Case::measured));
+        Comparison {
+            is_ratio: baseline.is_some(),
+            pairs: case.rates().into_iter().filter_map(pair).collect(),
+            within: trials.filter_map(unevenness).collect(),
+        }
+    }
+}
+
+fn unevenness(trial: &Trial) -> Option<f64> {
+    let slices = &trial.load.as_ref()?.slices.completed;
+    window_variance(&slices.iter().map(|count| *count as f64).collect::<Vec<_>>())
+}
+
+fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
+    let pairs: Vec<Vec<(f64, f64)>> = comparisons.iter().map(|of| of.pairs.clone()).collect();
+    let deviation = pooled_deviation(&pairs)?;
+    let within: Vec<f64> = comparisons
+        .iter()
+        .flat_map(|of| of.within.clone())
+        .collect();
+    let sides = match comparisons.iter().any(|of| of.is_ratio) {
+        true => 2.0,
+        false => 1.0,
+    };
+    Some(PilotNoise {
+        variance: deviation * deviation,
+        within: match within.len() {
+            0 => 0.0,
+            count => sides * within.iter().sum::<f64>() / count as f64,
+        },
+    })
+}
+
+/// What a block of `cells` cells costs.
+fn cost(records: &Records<'_>, cells: usize, trial_s: f64, window_s: f64) -> BlockCost {
+    let has_window = |case: &Case<'_>| !case.is_program() && window_s > 0.0;
+    let windows = records.cases().filter(has_window).count();
+    let share = windows as f64 / records.plan.cells.len().max(1) as f64;
+    BlockCost {
+        windows: cells as f64 * share,
+        beside_s: cells as f64 * (trial_s - share * window_s).max(0.0),
+    }
+}
