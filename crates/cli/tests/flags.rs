@@ -799,6 +799,7 @@ fn report_prints_figures_and_pictures_and_run_prints_the_same_figures() {
     let words = ["report", "out", "--json", "--plot", "rate"];
     assert!(text(&ended(&folder, 2, &words).stderr).contains("cannot be used with"));
 
+    every_export_has_the_trial(&folder, &json(&again));
     every_file_carries_its_schema(&folder.join("out"));
     fs::remove_file(folder.join("out/document.md")).expect("it was there");
     symlink("/dev/full", folder.join("out/document.md")).expect("a link");
@@ -808,6 +809,34 @@ fn report_prints_figures_and_pictures_and_run_prints_the_same_figures() {
         "{said}"
     );
     a_newer_run_is_refused(&folder);
+}
+
+/// The one trial of the run in each format of other programs, with the rate that the summary has.
+fn every_export_has_the_trial(folder: &Path, summary: &Value) {
+    let export =
+        |format: &str| text(&rendered(folder, &["report", "out", "--export", format]).stdout);
+    let rate = summary["cells"][0]["rate_per_s"]["median"]
+        .as_f64()
+        .expect("a rate");
+    let long = export("long");
+    let row = format!("serve hello c=1,serve,hello,1,0,rate,requests/s,higher,{rate}");
+    assert!(long.lines().any(|line| line == row), "{row}\n{long}");
+    let benchstat = export("benchstat");
+    let line = benchstat.lines().last().expect("a line");
+    assert!(
+        line.starts_with("BenchmarkHello/subject=serve/c=1\t"),
+        "{line}"
+    );
+    assert!(line.contains(&format!("\t{rate} req/s\t")), "{line}");
+    assert!(
+        benchstat.starts_with("Unit req/s better=higher\n"),
+        "{benchstat}"
+    );
+    let junit = export("junit");
+    assert!(
+        junit.contains("tests=\"1\"") && junit.contains("name=\"serve hello c=1\""),
+        "{junit}"
+    );
 }
 
 fn every_file_carries_its_schema(dir: &Path) {

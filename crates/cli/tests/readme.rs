@@ -18,6 +18,7 @@ use prony_lab::cap::Limits;
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::{self, Facts, KernelSetting};
 use prony_lab::subject::{self, Subject};
+use prony_record::layout;
 
 /// Commands of README that are not run here, each with what runs it, or what it is made of.
 const NOT_RUN: [(&str, &str); 3] = [
@@ -373,7 +374,8 @@ fn its_excerpts_stand_in_their_documents() {
             );
             rows += 1;
         }
-        let told = Told::by(&document).expect("a document of one run");
+        let told = with_appendix(name);
+        let told = Told::by(&told).expect("a document of one run");
         let plan = told.plan.map(|plan| format!(", plan {plan}"));
         let wanted = format!("{}{}", told.experiment, plan.unwrap_or_default());
         assert_eq!(of, wanted, "which experiment the excerpt of {name} is of");
@@ -385,6 +387,14 @@ fn its_excerpts_stand_in_their_documents() {
         );
     }
     assert!(rows > 10, "a table was found");
+}
+
+/// The text of a document, and of the appendix beside it.
+fn with_appendix(name: &str) -> String {
+    let path = prony_testkit::root().join(name);
+    let document = fs::read_to_string(&path).expect(name);
+    let appendix = fs::read_to_string(path.with_file_name(layout::APPENDIX));
+    document + "\n" + &appendix.unwrap_or_default()
 }
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
@@ -470,8 +480,12 @@ fn documents_are_of_experiments_as_they_are_now() {
     let root = prony_testkit::root();
     let kept = fs::read_dir(root.join("docs/documents")).expect("documents");
     let kept = kept.flatten().map(|entry| entry.file_name());
+    let in_folder = |name: String| match root.join(&name).join(layout::DOCUMENT).exists() {
+        true => format!("{name}/{}", layout::DOCUMENT),
+        false => name,
+    };
     let mut names: Vec<String> = kept
-        .map(|name| format!("docs/documents/{}", name.to_string_lossy()))
+        .map(|name| in_folder(format!("docs/documents/{}", name.to_string_lossy())))
         .collect();
     names.push("docs/performance.md".to_owned());
     let mut seen = 0;
@@ -479,7 +493,7 @@ fn documents_are_of_experiments_as_they_are_now() {
         if !name.ends_with(".md") || LOGS.contains(&name.as_str()) {
             continue;
         }
-        let document = fs::read_to_string(root.join(&name)).expect("text");
+        let document = with_appendix(&name);
         let told = Told::by(&document).unwrap_or_else(|| panic!("{name} says where it is from"));
         let is_older = OLDER.iter().any(|&(older, _)| older == name);
         assert_eq!(

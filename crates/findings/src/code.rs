@@ -69,6 +69,7 @@ codes! {
     P027 "more instances than cores";
     P028 "server froze";
     P029 "overloaded";
+    P030 "another generator disagrees";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -147,7 +148,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P029"
+            "no finding has the code `X1`: they go from P001 to P030"
         );
     }
 }

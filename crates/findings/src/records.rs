@@ -8,12 +8,13 @@ use prony_record::{
     PlannedWorkload, ProgramReport, TallyReport, Trial,
 };
 
-/// A plan and its trials by Prony's own generator.
+/// A plan and its trials by Prony's own generator, and apart from these the ones by another.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     /// What was to be done.
     pub plan: &'a Plan,
     by_cell: BTreeMap<&'a str, Vec<&'a Trial>>,
+    by_others: BTreeMap<&'a str, Vec<&'a Trial>>,
 }
 
 impl<'a> Records<'a> {
@@ -28,7 +29,20 @@ impl<'a> Records<'a> {
         for ((cell, _), trial) in last {
             by_cell.entry(cell).or_default().push(trial);
         }
-        Records { plan, by_cell }
+        let mut by_others: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
+        for trial in trials.iter().filter(|t| t.generator != "prony") {
+            by_others.entry(&trial.cell).or_default().push(trial);
+        }
+        Records {
+            plan,
+            by_cell,
+            by_others,
+        }
+    }
+
+    /// The trials of a cell by another generator: cross-checks, which are in no figure.
+    pub fn by_others(&self, cell: &str) -> &[&'a Trial] {
+        self.by_others.get(cell).map_or(&[], Vec::as_slice)
     }
 
     /// The trials of a cell by block.

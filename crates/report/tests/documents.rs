@@ -426,3 +426,29 @@ fn one_of_a_thing_was_said_in_the_plural() {
         }
     }
 }
+
+/// Limits of what a person waits for and what a small machine has; in the long tier, and optimised, as it is shipped.
+#[test]
+fn ten_thousand_trials_are_rendered_in_two_seconds() {
+    let blocks = if prony_testkit::long() { 250 } else { 10 };
+    let sizes: Vec<u32> = (1..=10).map(|size| size * 40).collect();
+    let run = fixture::run(&fixture::four(), &sizes, blocks);
+    assert_eq!(run.trials.len() as u32, 4 * 10 * blocks);
+    let began = std::time::Instant::now();
+    let rendered = prony_report::render(&run);
+    let took = began.elapsed();
+    assert!(
+        rendered.document_md.lines().count() < 400,
+        "it does not grow with its blocks"
+    );
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find(|line| line.starts_with("VmHWM:"));
+    println!(
+        "{} trials in {took:?}, {}",
+        run.trials.len(),
+        most.unwrap_or_default()
+    );
+    if prony_testkit::long() && !cfg!(debug_assertions) {
+        assert!(took.as_secs_f64() < 2.0, "{took:?}");
+    }
+}

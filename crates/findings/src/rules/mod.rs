@@ -85,6 +85,8 @@ pub mod limits {
     pub const FROZEN_LATENCIES: f64 = 3.0;
     /// P028: or, where the median itself is of frozen requests, this part of the window.
     pub const FROZEN_SHARE: f64 = 0.30;
+    /// P030: another generator's rate may lie so far beyond those of the blocks.
+    pub const GENERATORS_APART: f64 = 0.10;
 }
 
 /// A rule.
@@ -127,6 +129,7 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P027, Rule::Cell(services::more_instances)),
     (Code::P028, Rule::Cell(stability::froze)),
     (Code::P029, Rule::Cell(open::overloaded)),
+    (Code::P030, Rule::Cell(saturation::other_generator)),
 ];
 
 /// All findings, by cell in the plan's order and by code; then those on the run.

@@ -1,10 +1,10 @@
-//! P001 and P005: was it the subject that was measured, and by all connections?
+//! P001, P005 and P030: was it the subject that was measured, by all connections, and does another generator agree?
 
 use prony_base::Nanos;
-use prony_record::{LoadReport, Trial};
+use prony_record::{LoadReport, Outcome, Trial};
 use prony_stats::{Time, in_flight};
 
-use super::{Seen, clients, limits, worst};
+use super::{Seen, clients, finding, limits, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
@@ -213,4 +213,38 @@ impl InFlight {
             edge: edge.min(connections),
         })
     }
+}
+
+const GENERATORS_APART: (&str, &str) = (
+    "wrk, which measured this cell once, too, got another rate than Prony's generator. The rate is that of both sides: one of \
+     the two was the limit, or they do not ask alike.",
+    "Look whether the generator was the limit; run wrk a few times by hand. Within this document all cells are measured by \
+     the same generator; do not compare its rates with those that wrk gave elsewhere.",
+);
+
+/// P030: the rate by another generator lies by over 10 % outside of what the blocks span.
+pub(super) fn other_generator(case: &Case<'_>) -> Vec<Finding> {
+    let rates = case.rates();
+    let rates = || rates.iter().map(|&(_, rate)| rate);
+    let (Some(least), Some(most)) = (rates().reduce(f64::min), rates().reduce(f64::max)) else {
+        return Vec::new();
+    };
+    let trials = case.records.by_others(&case.cell.id).iter();
+    let measured = trials.filter(|trial| trial.outcome == Outcome::Measured);
+    let theirs = measured.filter_map(|trial| Some(trial.load.as_ref()?.rate_per_s));
+    let beyond = |rate: &f64| {
+        *rate > most * (1.0 + limits::GENERATORS_APART)
+            || *rate < least * (1.0 - limits::GENERATORS_APART)
+    };
+    let Some(rate) = theirs.filter(|rate| *rate > 0.0).find(beyond) else {
+        return Vec::new();
+    };
+    let evidence = vec![
+        Evidence::number("wrk", rate, Unit::PerSecond),
+        Evidence::number("Prony, slowest block", least, Unit::PerSecond),
+        Evidence::number("Prony, fastest block", most, Unit::PerSecond),
+    ];
+    let blocks = case.measured().map(|trial| trial.block).collect();
+    let seen = Seen::note(0.0, GENERATORS_APART, evidence);
+    vec![finding(case, Code::P030, blocks, seen)]
 }

@@ -671,6 +671,32 @@ fn trials_by_another_generator_have_no_part_in_it() {
 }
 
 #[test]
+fn p030_wrk_got_another_rate() {
+    let plan = plan();
+    let of = |factor: f64| {
+        let own = [good("a ping", 0), good("a ping", 1)];
+        let mut by_wrk = good("a ping", 0);
+        by_wrk.generator = "wrk".to_owned();
+        let load = by_wrk.load.as_mut().expect("a report");
+        load.rate_per_s *= factor;
+        load.completed = (load.completed as f64 * factor) as u64;
+        let trials = [own[0].clone(), own[1].clone(), by_wrk];
+        findings(&Records::new(&plan, &trials))
+    };
+    none(&of(1.0));
+    none(&of(1.09));
+    none(&of(0.91));
+    for factor in [1.12, 0.88] {
+        let finding = only(Code::P030, Severity::Note, &of(factor));
+        let (wrk, least) = (
+            evidence(&finding, "wrk"),
+            evidence(&finding, "Prony, slowest block"),
+        );
+        assert!((wrk / least - factor).abs() < 0.001, "{finding:?}");
+    }
+}
+
+#[test]
 fn the_pages_name_the_thresholds_that_the_rules_use() {
     use prony_findings::limits;
     let percent = |share: f64| format!("{} %", (share * 100.0).round());
@@ -689,6 +715,7 @@ fn the_pages_name_the_thresholds_that_the_rules_use() {
         (Code::P009, percent(limits::CANARY_DRIFT)),
         (Code::P009, percent(limits::WAIT_SHARE)),
         (Code::P012, format!("{} times", limits::BYTES_RATIO)),
+        (Code::P030, percent(limits::GENERATORS_APART)),
     ] {
         assert!(code.page().contains(&text), "{code} says {text}");
     }

@@ -446,10 +446,6 @@ impl<'a> Running<'a> {
 
     /// Ends the program if it still runs, then whatever is left of it.
     fn stop(&mut self) {
-        if let (Some(before), true) = (self.canary_before, self.trial.window_ns > 0) {
-            let after = canary::sing(&self.cores.subject);
-            self.trial.canary = Some(CanaryPair { before, after });
-        }
         self.enter(Phase::Stop);
         if self.ran.is_none() && self.pid.is_some() {
             let rule = &self.order.subject.stop;
@@ -459,6 +455,10 @@ impl<'a> Running<'a> {
         self.name_leftovers();
         launch::kill_descendants(KILL_ROUNDS_MAX);
         self.parent = None;
+        if let (Some(before), true) = (self.canary_before, self.trial.window_ns > 0) {
+            let after = canary::sing(&self.cores.subject);
+            self.trial.canary = Some(CanaryPair { before, after });
+        }
         self.leave();
     }
 

@@ -218,10 +218,11 @@ impl<'a> Scene<'a> {
     pub async fn stop(&mut self) {
         self.stage.stop();
         self.counters_after();
-        self.canary_after();
         self.enter(Phase::Stop);
         self.services.stop_all().await;
         self.clear(&[]).await;
+        // Only now does nothing of the trial live any more that could be on its core.
+        self.canary_after();
         self.stage.leave();
     }
 

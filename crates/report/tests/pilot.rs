@@ -1,0 +1,62 @@
+//! What a pilot tells of the run that it is one of.
+
+mod fixture;
+
+use prony_report::Run;
+use prony_report::pilot::pilot;
+use prony_stats::WINDOWS;
+
+fn of_pilot() -> Run {
+    fixture::run(&fixture::four(), &[2, 400], 3)
+}
+
+#[test]
+fn a_pilot_tells_what_trials_cost_and_how_they_vary() {
+    let found = pilot(&of_pilot(), 10).expect("three blocks");
+    // Three blocks a minute apart, of eight trials each.
+    assert!((found.trial_s - 120.0 / 23.0).abs() < 1e-9, "{found:?}");
+    assert!((found.spent_s - 24.0 * found.trial_s).abs() < 1e-9);
+    let design = &found.design;
+    assert_eq!(design.cost.windows, 10.0);
+    assert!((design.cost.beside_s - 10.0 * (found.trial_s - 2.0)).abs() < 1e-9);
+    assert_eq!((design.window_s, design.comparisons), (2.0, 6));
+    // Rates are spread evenly over 1 % to either side: of a pair of logarithms the variance is 2 × 0.01² ÷ 3.
+    let [noise] = design.noise[..] else {
+        panic!("one workload: {design:?}")
+    };
+    assert!((2e-5..2e-4).contains(&noise.variance), "{noise:?}");
+    // And their windows are even.
+    assert!(noise.within < noise.variance / 100.0, "{noise:?}");
+    assert_eq!(design.windows, WINDOWS);
+    let spent = design.spend(1_800.0).expect("half an hour");
+    assert_eq!(spent.window_s, WINDOWS[0], "{spent:?}");
+    assert!(spent.seconds <= 1_800.0 && spent.blocks > 20, "{spent:?}");
+}
+
+#[test]
+fn unevenness_within_windows_makes_them_longer() {
+    let mut run = of_pilot();
+    for trial in &mut run.trials {
+        let load = trial.load.as_mut().expect("a report");
+        for (at, count) in load.slices.completed.iter_mut().enumerate() {
+            // By fifths of the window, 2 % up and down.
+            let up = (at / 4) % 2 == 0;
+            *count = *count * if up { 102 } else { 98 } / 100;
+        }
+    }
+    let found = pilot(&run, 10).expect("three blocks");
+    assert!(found.design.noise[0].within > 1e-5, "{found:?}");
+    let spent = found.design.spend(1_800.0).expect("half an hour");
+    assert!(spent.window_s > WINDOWS[0], "{spent:?}");
+}
+
+#[test]
+fn of_programs_only_the_number_of_blocks_is_chosen_and_of_nothing_nothing() {
+    let programs = fixture::programs::runtime(3);
+    let found = pilot(&programs, 4).expect("three blocks");
+    assert_eq!(found.design.cost.windows, 0.0);
+    assert_eq!(found.design.windows.len(), 1);
+    assert_eq!(pilot(&Run::default(), 4), None);
+    // What was measured once varies by nothing that is known.
+    assert_eq!(pilot(&fixture::run(&fixture::four(), &[2], 1), 4), None);
+}
