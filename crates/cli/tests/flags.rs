@@ -469,7 +469,10 @@ fn words_that_ask_for_two_loops_at_once_are_refused() {
         ),
         (&["-R", "5", "--stages", "0:5"], "give one of them"),
         (&["-R", "0"], "it must be more than 0"),
-        (&["--arrival", "poisson"], "add --rate or --stages"),
+        (
+            &["--arrival", "poisson"],
+            "add --rate, --stages or --find-max",
+        ),
     ] {
         let mut all = vec!["load", "http://127.0.0.1:1/"];
         all.extend(words);

@@ -269,7 +269,11 @@ impl Journal {
         plan: &Plan,
         environment: &Environment,
     ) -> Result<Journal, StoreError> {
-        let occupied = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
+        // A pilot comes before its run, and lies in its folder.
+        let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.is_ok_and(|entry| entry.file_name() == layout::PILOT)
+        };
+        let occupied = std::fs::read_dir(dir).is_ok_and(|mut all| !all.all(is_own));
         if occupied {
             return Err(StoreError::Exists {
                 path: dir.to_owned(),

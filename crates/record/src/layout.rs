@@ -10,6 +10,8 @@ pub const TRIALS: &str = "trials.jsonl";
 pub const HISTOGRAMS: &str = "histograms";
 /// Folder of what the processes of each trial printed.
 pub const LOGS: &str = "logs";
+/// Folder of the pilot that chose blocks and windows, a run directory of its own.
+pub const PILOT: &str = "pilot";
 /// The document in Markdown.
 pub const DOCUMENT: &str = "document.md";
 /// All that the document leaves out: every column, the evidence of findings, the machine, the method.

@@ -13,7 +13,7 @@ use prony_base::typed::duration;
 use prony_base::{Nanos, counted};
 use prony_lab::experiment::Aim;
 use prony_lab::plan;
-use prony_record::Plan;
+use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
@@ -26,8 +26,6 @@ use crate::{Ending, Streams};
 const BLOCKS: u32 = 3;
 /// Windows of a pilot; shorter where the experiment's own are.
 const WINDOW: Nanos = Nanos::from_secs(1);
-/// The folder of the pilot in the run directory.
-const FOLDER: &str = "pilot";
 
 /// What `words` or the experiment aim at, where neither says blocks or windows on the command line.
 pub fn aim(words: &RunWords, of_experiment: Option<Aim>) -> Option<Aim> {
@@ -57,7 +55,7 @@ pub fn run(
     let of_pilot = RunWords {
         blocks: Some(BLOCKS),
         duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
-        out: Some(dir.join(FOLDER)),
+        out: Some(dir.join(layout::PILOT)),
         json: false,
         ..fixed(words)
     };
@@ -76,14 +74,12 @@ pub fn run(
     if matches!(ending, Ending::Interrupted | Ending::Usage) {
         return Ok(ending);
     }
-    let (run, _) = report::read(&dir.join(FOLDER))?;
+    let (run, _) = report::read(&dir.join(layout::PILOT))?;
     let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
         writeln!(
             streams.err,
             "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
-            dir.join(FOLDER)
-                .join(prony_record::layout::DOCUMENT)
-                .display()
+            dir.join(layout::PILOT).join(layout::DOCUMENT).display()
         )?;
         return Ok(Ending::Invalid);
     };
@@ -113,9 +109,7 @@ pub fn run(
         "{blocks}{windows} were chosen before the first of them, by a pilot of {} ({}) for {}: {expected}. Nothing of the pilot is in \
          any figure.",
         counted(BLOCKS, "block"),
-        Path::new(FOLDER)
-            .join(prony_record::layout::DOCUMENT)
-            .display(),
+        Path::new(layout::PILOT).join(layout::DOCUMENT).display(),
         said(aim),
     );
     let words = RunWords {
