@@ -19,7 +19,9 @@ use crate::rows;
 use crate::table;
 
 /// Names in a sentence before it says how many more there are.
-const NAMES_MAX: usize = 12;
+const NAMES_MAX: usize = 20;
+/// Cells in a reservation before it gives their number instead: the tables mark each.
+const CELLS_MAX: usize = 3;
 
 /// The short answer in the order in which it is read.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -456,9 +458,12 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     let mut said = Vec::new();
     let saturated = with(Code::P001);
     if !saturated.is_empty() {
+        let cells = match saturated.len() {
+            ..=CELLS_MAX => listed(&saturated),
+            many => counted(many, "cell"),
+        };
         said.push(format!(
-            "The generator, not the subject, was the limit in {}: at least this fast.",
-            listed(&saturated)
+            "The generator, not the subject, was the limit in {cells}: at least this fast."
         ));
     }
     let failed = cells.iter().filter(|c| c.findings.contains(&Code::P010));

@@ -20,9 +20,6 @@ use crate::numbers;
 use crate::programs::across::distinct;
 use crate::programs::answer::{Point, claim, fastest};
 
-/// Names with their medians in one point; of more the point says between which the medians lie.
-const NAMED_MAX: usize = 5;
-
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
     let clients: Vec<&CellFigures> = cells.iter().filter(|c| c.client.is_some()).collect();
@@ -67,7 +64,6 @@ fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
             continue;
         };
         let mut said: Vec<String> = fastest(&sound, &name).into_iter().collect();
-        said.extend(at_least(&sound, &name));
         said.push(medians);
         points.push(Point {
             head: title,
@@ -88,42 +84,26 @@ fn sound<'a>(cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
     cells.iter().copied().filter(stands).collect()
 }
 
-/// The medians by name, or between which ones they lie.
+/// The medians by name, the highest first.
 fn medians(
     cells: &[&CellFigures],
     name: &dyn Fn(&CellFigures) -> String,
     of: fn(&CellFigures) -> Option<Figure>,
     (show, unit): (fn(f64) -> String, &str),
 ) -> Option<String> {
-    let medians = cells.iter().filter_map(|c| Some((name(c), of(c)?.median)));
-    let medians: Vec<(String, f64)> = medians.collect();
-    if medians.len() <= NAMED_MAX {
-        let named = medians
-            .iter()
-            .map(|(name, median)| format!("{name} {}", show(*median)));
-        let named: Vec<String> = named.collect();
-        return (!named.is_empty()).then(|| format!("{}{unit}", named.join(", ")));
-    }
-    let least = medians.iter().map(|m| m.1).fold(f64::INFINITY, f64::min);
-    let most = medians.iter().map(|m| m.1).fold(0.0, f64::max);
-    Some(format!(
-        "the medians of all {} lie between {} and {}{unit}",
-        medians.len(),
-        show(least),
-        show(most)
-    ))
-}
-
-/// Who may be faster still, since the peer was the limit.
-fn at_least(cells: &[&CellFigures], name: &dyn Fn(&CellFigures) -> String) -> Option<String> {
-    let full = cells.iter().filter(|c| c.findings.contains(&Code::P020));
-    let names: Vec<String> = full.map(|c| name(c)).collect();
-    (!names.is_empty()).then(|| {
-        format!(
-            "of {} the peer was the limit, and not the client: at least this fast",
-            listed(&names)
-        )
-    })
+    let medians = cells.iter().filter_map(|c| Some((of(c)?.median, *c)));
+    let mut medians: Vec<(f64, &CellFigures)> = medians.collect();
+    medians.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named = medians.iter().map(|(median, cell)| {
+        // It may be faster still, since the peer was the limit.
+        let least = match cell.findings.contains(&Code::P020) {
+            true => "at least ",
+            false => "",
+        };
+        format!("{} {least}{}", name(cell), show(*median))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("{}{unit}", listed(&named)))
 }
 
 /// CPU time a request beside the reference, in the last row that has it.

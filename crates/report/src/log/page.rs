@@ -504,16 +504,22 @@ fn findings(found: &[Found]) -> String {
             true => String::new(),
             false => {
                 let shown: Vec<String> = finding.evidence.iter().map(|e| markdown(e)).collect();
-                format!(" In the first of them: {}.", shown.join(" · "))
+                let of = match finding.count {
+                    0 => "Seen",
+                    _ => "In the first of them",
+                };
+                format!(" {of}: {}.", shown.join(" · "))
             }
         };
+        let place = match finding.count {
+            0 => "of the whole run".to_owned(),
+            count => format!("in {}: {}", cells(count), some(&finding.places)),
+        };
         text.push_str(&format!(
-            "- **{} {}** ({}), in {}: {} {}{evidence}\n",
+            "- **{} {}** ({}), {place}. {}{evidence}\n",
             finding.code,
             markdown(&finding.title),
             finding.severity,
-            cells(finding.count),
-            some(&finding.places) + ".",
             markdown(&finding.meaning),
         ));
     }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::Verdict;
+use prony_findings::{Code, Verdict};
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::TallyFigures;
@@ -290,8 +290,7 @@ fn is_sound(cell: &CellFigures) -> bool {
     cell.verdict != Some(Verdict::Invalid)
 }
 
-/// What each row costs or brings against the row that it stands beside; where nothing may be claimed,
-/// between which the medians lie.
+/// What each row costs or brings against the row that it stands beside; where nothing may be claimed, its rate.
 fn compared(rows: &Rows<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let mut groups: Vec<(&CellFigures, Vec<(&CellFigures, &RatioFigure)>)> = Vec::new();
@@ -313,7 +312,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
         said.extend(beside(other, own));
     }
     if said.is_empty() {
-        said.extend(between(rows));
+        said.extend(extent(rows));
     }
     let left_out = rows.cells().into_iter();
     let left_out = left_out.filter(|cell| cell.verdict == Some(Verdict::Invalid));
@@ -366,22 +365,22 @@ fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<S
     ))
 }
 
-fn between(rows: &Rows<'_>) -> Option<String> {
-    let cells = rows.cells().into_iter();
-    let rates: Vec<f64> = cells.filter_map(|c| Some(c.rate_per_s?.median)).collect();
-    let lowest = rates.iter().copied().reduce(f64::min)?;
-    let highest = rates.iter().copied().reduce(f64::max)?;
-    Some(match rates.len() {
-        1 => format!(
-            "The median of the one row measured is {} requests/s.",
-            numbers::rate(lowest)
-        ),
-        n => format!(
-            "The medians of the {n} rows measured lie between {} and {} requests/s.",
-            numbers::rate(lowest),
-            numbers::rate(highest)
-        ),
-    })
+/// The rates of all rows, the highest first.
+fn extent(rows: &Rows<'_>) -> Option<String> {
+    let cells = rows.cells().into_iter().filter(|cell| is_sound(cell));
+    let mut rates: Vec<(f64, &CellFigures)> = cells
+        .filter_map(|cell| Some((cell.rate_per_s?.median, cell)))
+        .collect();
+    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let named = rates.iter().map(|(rate, cell)| {
+        let least = match cell.findings.contains(&Code::P001) {
+            true => "at least ",
+            false => "",
+        };
+        format!("{} {least}{}", quoted(&cell.label), numbers::rate(*rate))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("{} requests/s.", listed(&named)))
 }
 
 /// What became of the numbers of all rows.
