@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What the launcher may use of an ordinary machine.
-const ORDINARY: [&str; 10] = [
-    "bash", "sh", "sed", "find", "readlink", "dirname", "touch", "mkdir", "cp", "chmod",
+const ORDINARY: [&str; 11] = [
+    "bash", "sh", "sed", "find", "readlink", "dirname", "touch", "mkdir", "cp", "chmod", "mv",
 ];
 
 /// Puts the stub of cargo in place, as an installer would.
