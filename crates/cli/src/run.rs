@@ -74,10 +74,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
     let mut planned = match plan(words, &experiment, &subjects, &home, &offer)? {
         Ok(planned) => planned,
-        Err(wrong) => {
-            writeln!(streams.err, "prony: {wrong}")?;
-            return Ok(without_plan(&wrong));
-        }
+        Err(wrong) => return without_plan(&wrong, streams),
     };
     let aim = pilot::aim(words, experiment.run.aim);
     if words.dry_run {
@@ -92,15 +89,13 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
     let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
-        writeln!(
-            streams.err,
-            "prony: interrupted while building: nothing was measured"
-        )?;
+        let said = "prony: interrupted while building: nothing was measured";
+        writeln!(streams.err, "{said}")?;
         return Ok(Ending::Interrupted);
     };
     if plan.cells.is_empty() {
-        writeln!(streams.err, "{}", not_run(plan).join("\n"))?;
-        writeln!(streams.err, "prony: nothing is left to measure")?;
+        let missing = not_run(plan).join("\n");
+        writeln!(streams.err, "{missing}\nprony: nothing is left to measure")?;
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
@@ -131,19 +126,11 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     if measured {
         return Ok(rendering.ending());
     }
-    match course {
-        Course::Pilot => writeln!(
-            streams.err,
-            "prony: interrupted in the pilot: there is no result"
-        )?,
-        _ => {
-            let again = again::resuming(words, &dir);
-            writeln!(
-                streams.err,
-                "prony: interrupted; to go on with it:\n  {again}"
-            )?;
-        }
-    }
+    let hint = match course {
+        Course::Pilot => "in the pilot: there is no result".to_owned(),
+        _ => format!("to go on with it:\n  {}", again::resuming(words, &dir)),
+    };
+    writeln!(streams.err, "prony: interrupted; {hint}")?;
     Ok(Ending::Interrupted)
 }
 
@@ -165,11 +152,12 @@ fn say_what_is_kept(
 }
 
 /// Nothing that can run here is no mistake in the words or the file.
-fn without_plan(wrong: &PlanError) -> Ending {
-    match wrong {
+fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    writeln!(streams.err, "prony: {wrong}")?;
+    Ok(match wrong {
         PlanError::NothingRuns { .. } => Ending::Invalid,
         _ => Ending::Usage,
-    }
+    })
 }
 
 /// Reads the experiment and its subjects; what is wrong with them is printed.

@@ -267,42 +267,46 @@ fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
     ))
 }
 
-/// Who is the fastest, where the intervals say it; nothing where no ratio may be told.
+/// Who is the fastest, where the intervals say it; nothing where no ratio may be told. One of which nothing may be told
+/// (its rate, or that of the reference, is a bound) may be the fastest, too.
 fn lead(reference: &CellFigures, cells: &[&CellFigures]) -> Option<String> {
     let others = cells.iter().filter(|c| !c.is_copy);
-    let told: Vec<(&CellFigures, &RatioFigure)> = others
-        .filter_map(|c| Some((*c, c.ratio.as_ref()?)))
-        .filter(|(_, ratio)| ratio.conclusion != "not-claimed")
-        .collect();
+    let all = others.filter_map(|c| Some((*c, c.ratio.as_ref()?)));
+    let (told, untold): (Vec<_>, Vec<_>) = all
+        .filter(|(_, ratio)| ratio.is_interval())
+        .partition(|(_, ratio)| ratio.unclaimed.is_empty());
+    if told.is_empty() {
+        return None;
+    }
+    let untold = untold.into_iter().map(|(c, _)| c.label.clone());
     let faster = told
         .iter()
         .filter(|(_, ratio)| ratio.conclusion == "higher");
     let Some((first, best)) = faster.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)) else {
         let is_first = told.iter().all(|(_, ratio)| ratio.conclusion == "lower");
-        return match (told.is_empty(), is_first) {
-            (true, _) => None,
-            (false, true) => Some(format!("fastest is {}", reference.label)),
-            (false, false) => Some(format!(
-                "none is shown to be faster than {}",
-                reference.label
-            )),
-        };
+        let untold: Vec<String> = untold.collect();
+        return Some(match (is_first, untold.is_empty()) {
+            (true, true) => format!("fastest is {}", reference.label),
+            (true, false) => format!("fastest is {} or {}", reference.label, untold.join(" or ")),
+            (false, _) => format!("none is shown to be faster than {}", reference.label),
+        });
     };
     // One that is at least so fast may be faster than the first.
     let near = |(other, ratio): &&(&CellFigures, &RatioFigure)| {
         other.cell != first.cell && (ratio.high >= best.low || ratio.bound == "at-least")
     };
-    let near: Vec<String> = told
-        .iter()
-        .filter(near)
-        .map(|(c, _)| c.label.clone())
-        .collect();
-    Some(match near.is_empty() {
-        true => format!("fastest is {}", first.label),
-        false => format!(
+    let near = told.iter().filter(near).map(|(c, _)| c.label.clone());
+    let near: Vec<String> = near.chain(untold).collect();
+    Some(match near.len() {
+        0 => format!("fastest is {}", first.label),
+        1..=CELLS_MAX => format!(
             "fastest is {}, or {}, as their intervals overlap",
             first.label,
             near.join(" or ")
+        ),
+        many => format!(
+            "fastest is {}, or one of {many} others, as their intervals overlap",
+            first.label
         ),
     })
 }

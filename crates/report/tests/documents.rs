@@ -309,6 +309,8 @@ fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
         seen.contains("as the generator was the limit: prony and actix-web."),
         "{seen}"
     );
+    // These may be faster.
+    assert!(!seen.contains("fastest is axum;"), "{seen}");
 }
 
 #[test]
@@ -427,9 +429,9 @@ fn one_of_a_thing_was_said_in_the_plural() {
     }
 }
 
-/// Limits of what a person waits for and what a small machine has; in the long tier, and optimised, as it is shipped.
+/// Ten thousand in the long tier; prints how long it took.
 #[test]
-fn ten_thousand_trials_are_rendered_in_two_seconds() {
+fn ten_thousand_trials_are_rendered_in_half_a_gigabyte() {
     let blocks = if prony_testkit::long() { 250 } else { 10 };
     let sizes: Vec<u32> = (1..=10).map(|size| size * 40).collect();
     let run = fixture::run(&fixture::four(), &sizes, blocks);
@@ -441,14 +443,10 @@ fn ten_thousand_trials_are_rendered_in_two_seconds() {
         rendered.document_md.lines().count() < 400,
         "it does not grow with its blocks"
     );
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let most = status.lines().find(|line| line.starts_with("VmHWM:"));
-    println!(
-        "{} trials in {took:?}, {}",
-        run.trials.len(),
-        most.unwrap_or_default()
-    );
-    if prony_testkit::long() && !cfg!(debug_assertions) {
-        assert!(took.as_secs_f64() < 2.0, "{took:?}");
-    }
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.and_then(|most| most.trim().strip_suffix(" kB"));
+    let most_kib: u64 = most.and_then(|most| most.parse().ok()).expect("kilobytes");
+    println!("{} trials in {took:?}, {most_kib} KiB", run.trials.len());
+    assert!(most_kib < 500_000, "{most_kib} KiB");
 }

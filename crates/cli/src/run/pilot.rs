@@ -52,34 +52,17 @@ pub fn run(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
     let dir = folder::choose(words)?;
-    let of_pilot = RunWords {
-        blocks: Some(BLOCKS),
-        duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
-        out: Some(dir.join(layout::PILOT)),
-        json: false,
-        ..fixed(words)
-    };
-    writeln!(
-        streams.err,
-        "A pilot first, of which nothing is in the result:"
-    )?;
-    let ending = {
-        let mut unheard = Vec::new();
-        let mut quiet = Streams {
-            out: &mut unheard,
-            err: &mut *streams.err,
-        };
-        super::whole(&of_pilot, &Course::Pilot, &mut quiet)?
-    };
+    let ending = first(words, planned, &dir, streams)?;
     if matches!(ending, Ending::Interrupted | Ending::Usage) {
         return Ok(ending);
     }
     let (run, _) = report::read(&dir.join(layout::PILOT))?;
     let Some(pilot) = pilot(&run, cells_of_run(&run.plan, planned)) else {
+        let document = dir.join(layout::PILOT).join(layout::DOCUMENT);
         writeln!(
             streams.err,
             "prony: the pilot measured nothing twice, so that nothing follows from it; why is in {}",
-            dir.join(layout::PILOT).join(layout::DOCUMENT).display()
+            document.display()
         )?;
         return Ok(Ending::Invalid);
     };
@@ -91,22 +74,16 @@ pub fn run(
         }
     };
     let window = Nanos((chosen.window_s * 1e9).round() as u64);
-    let expected = format!(
-        "differences of a rate from about {} on would be claimed by 80 % of such runs",
-        percent(chosen.detectable.0)
-    );
-    let blocks = counted(chosen.blocks, "block");
-    let windows = match planned.duration_ns {
-        0 => String::new(),
-        _ => format!(" with windows of {}", duration::typed(window)),
-    };
+    let window = (planned.duration_ns > 0).then_some(window);
+    let what = words_of(&chosen, window);
+    let minutes = (chosen.seconds / 60.0).ceil();
+    let expected = expected(&chosen);
     writeln!(
         streams.err,
-        "The pilot chose {blocks}{windows}, about {} min: {expected}.",
-        (chosen.seconds / 60.0).ceil()
+        "The pilot chose {what}, about {minutes} min: {expected}."
     )?;
     let note = format!(
-        "{blocks}{windows} were chosen before the first of them, by a pilot of {} ({}) for {}: {expected}. Nothing of the pilot is in \
+        "{what} were chosen before the first of them, by a pilot of {} ({}) for {}: {expected}. Nothing of the pilot is in \
          any figure.",
         counted(BLOCKS, "block"),
         Path::new(layout::PILOT).join(layout::DOCUMENT).display(),
@@ -114,11 +91,53 @@ pub fn run(
     );
     let words = RunWords {
         blocks: Some(chosen.blocks as u32),
-        duration: (planned.duration_ns > 0).then_some(window),
+        duration: window,
         out: Some(dir),
         ..fixed(words)
     };
     super::whole(&words, &Course::Chosen(note), streams)
+}
+
+/// The pilot itself, whose answer nobody is to take for one.
+fn first(
+    words: &RunWords,
+    planned: &Plan,
+    dir: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let of_pilot = RunWords {
+        blocks: Some(BLOCKS),
+        duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
+        out: Some(dir.join(layout::PILOT)),
+        json: false,
+        ..fixed(words)
+    };
+    writeln!(
+        streams.err,
+        "A pilot first, of which nothing is in the result:"
+    )?;
+    let mut unheard = Vec::new();
+    let mut quiet = Streams {
+        out: &mut unheard,
+        err: &mut *streams.err,
+    };
+    super::whole(&of_pilot, &Course::Pilot, &mut quiet)
+}
+
+/// `14 blocks with windows of 2s`.
+fn words_of(chosen: &Allocation, window: Option<Nanos>) -> String {
+    let blocks = counted(chosen.blocks, "block");
+    match window {
+        None => blocks,
+        Some(window) => format!("{blocks} with windows of {}", duration::typed(window)),
+    }
+}
+
+fn expected(chosen: &Allocation) -> String {
+    format!(
+        "differences of a rate from about {} on would be claimed by 80 % of such runs",
+        percent(chosen.detectable.0)
+    )
 }
 
 /// `words` without what is aimed at.
@@ -144,8 +163,17 @@ fn cells_of_run(pilot: &Plan, planned: &Plan) -> usize {
 
 fn said(aim: Aim) -> String {
     match aim {
-        Aim::Budget(time) => format!("a budget of {}", duration::typed(time)),
+        Aim::Budget(time) => format!("a budget of {}", typed(time)),
         Aim::Precision(share) => format!("a precision of {}", percent(share)),
+    }
+}
+
+/// A budget as one would type it: `20m`, `90s`.
+fn typed(time: Nanos) -> String {
+    const MINUTE: Nanos = Nanos::from_secs(60);
+    match time.0 % MINUTE.0 {
+        0 if time > Nanos::ZERO => format!("{}m", time.0 / MINUTE.0),
+        _ => duration::typed(time),
     }
 }
 
@@ -165,8 +193,8 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
                 format!(
                     "a budget of {} is too little: the pilot and {BLOCKS_INTERVAL_MIN} blocks of the shortest windows, under which nothing can \
                      be claimed, take {}; give that, or fewer cells (--only)",
-                    duration::typed(time),
-                    duration::typed(least)
+                    typed(time),
+                    typed(least)
                 )
             })
         }

@@ -123,6 +123,22 @@ fn five_lines_have_defaults_for_all_else() {
 }
 
 #[test]
+fn a_run_may_aim_at_a_time_or_at_a_precision() {
+    let aim = |run: &str| {
+        let text = format!(
+            "run = {{ {run} }}\nsubject = [{{ url = 'http://h' }}]\nworkload = [{{ request = {{ path = '/' }} }}]"
+        );
+        parse(&text).unwrap().run.aim
+    };
+    assert_eq!(aim("blocks = 6"), None);
+    assert_eq!(
+        aim("budget = '20m'"),
+        Some(Aim::Budget(Nanos::from_secs(1_200)))
+    );
+    assert_eq!(aim("precision = '2%'"), Some(Aim::Precision(0.02)));
+}
+
+#[test]
 fn headers_keep_the_order_in_which_they_are_written() {
     let text = "subject = [{ url = 'http://h' }]
         workload = [{ request = { path = '/', headers = { Z = '1', Accept = '2', B = '3' } } }]";
