@@ -364,9 +364,10 @@ impl Compared {
             let decimals = usize::from(part < 9.95);
             format!("{part:.decimals$}")
         };
+        // A ratio of at least 1.5 is 50 % more at least, and one of at most 0.5 is 50 % less at least.
         let bound = match self.bound {
-            "" => String::new(),
-            bound => format!("{} ", bound.replace('-', " ")),
+            "" => "",
+            _ => "at least ",
         };
         let ends = self.interval.map_or_else(String::new, |(low, high)| {
             let (near, far) = if is_higher { (low, high) } else { (high, low) };

@@ -113,6 +113,19 @@ pub fn html(text: &str) -> String {
     escaped
 }
 
+/// A name in at most so many characters: what is left out is in the middle, as names that begin alike differ at their ends.
+pub fn shortened(name: &str, chars: usize) -> String {
+    let count = name.chars().count();
+    if count <= chars {
+        return name.to_owned();
+    }
+    let start = chars.saturating_sub(1) / 2;
+    let end = chars.saturating_sub(1) - start;
+    let kept = name.chars().take(start);
+    let rest = name.chars().skip(count - end);
+    kept.chain(['…']).chain(rest).collect()
+}
+
 /// With numbers tied to their units, so that no line breaks between them.
 pub fn tied(text: &str) -> String {
     let mut tied = String::with_capacity(text.len());
@@ -135,6 +148,14 @@ pub fn tied(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_begin_alike_stay_apart_when_they_are_shortened() {
+        assert_eq!(shortened("axum", 15), "axum");
+        assert_eq!(shortened("prony, services=on", 15), "prony, …ices=on");
+        assert_eq!(shortened("prony, services=off", 15), "prony, …ces=off");
+        assert_eq!(shortened("äöüäöü", 3), "ä…ü");
+    }
 
     #[test]
     fn nothing_that_a_subject_prints_acts_on_its_reader() {

@@ -187,14 +187,19 @@ pub fn ratio(value: f64) -> String {
 }
 
 /// A ratio as a change, with its ends: `+28 % (+4.2 to +58)`, `−91 % (−92 to −90)`; as a multiple where all of it is
-/// beyond twice: `3.10 × (2.92–3.29)`; `at least` or `at most` before it where it is a bound.
+/// beyond twice: `3.10 × (2.92–3.29)`; `at least` before it where it is a bound, and where the ratio is at most so much,
+/// by how much less that is at least: `by at least 19 % (1.9 to 34)`.
 pub fn change_of(of: &RatioFigure) -> String {
     let bound = match of.bound {
         "at-least" => "at least ",
-        "at-most" => "at most ",
         _ => "",
     };
     let ends = of.blocks > 1;
+    if of.bound == "at-most" {
+        let less = |ratio: f64| change(ratio).trim_start_matches('−').to_owned();
+        let (near, far) = (less(of.high), less(of.low));
+        return format!("by at least {} % ({near} to {far})", less(of.ratio));
+    }
     if of.ratio >= 2.0 {
         let ends = match ends {
             true => format!(" ({}–{})", ratio(of.low), ratio(of.high)),

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::open;
@@ -265,7 +266,12 @@ impl Picture {
             } else {
                 "name"
             };
-            self.text((NAMES - 8.0, y + 4.5), "end", class, shortened(&cell.label));
+            self.text(
+                (NAMES - 8.0, y + 4.5),
+                "end",
+                class,
+                shortened(&cell.label, NAME_CHARS),
+            );
             if cell.rate_per_s.is_none() {
                 self.text(
                     (NAMES + 6.0, y + 4.5),
@@ -344,14 +350,6 @@ pub(crate) fn short(number: String) -> String {
         "{}{unit}",
         digits.trim_end_matches('0').trim_end_matches('.')
     )
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_CHARS {
-        return name.to_owned();
-    }
-    let start: String = name.chars().take(NAME_CHARS - 1).collect();
-    start + "…"
 }
 
 fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {

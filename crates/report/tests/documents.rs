@@ -304,7 +304,10 @@ fn a_rate_that_was_the_generators_was_compared_as_if_it_were_the_subjects() {
     assert!(!seen.contains("slower"), "{seen}");
     // Of a reference that is at least so fast others are slower; nothing else is known.
     let seen = answer_after("rust/axum", limited_by_the_generator);
-    assert!(seen.contains("slower: fasthttp at most −7.7 % ("), "{seen}");
+    assert!(
+        seen.contains("slower: fasthttp by at least 7.7 % ("),
+        "{seen}"
+    );
     assert!(
         seen.contains("as the generator was the limit: prony and actix-web."),
         "{seen}"

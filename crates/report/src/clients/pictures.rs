@@ -2,6 +2,7 @@
 //! row of a section on requests, and for a section on downloads.
 
 use super::{Context, Section, figures::ClientFigures};
+use crate::escape::shortened;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
@@ -180,7 +181,7 @@ impl Context<'_> {
             true => "name reference",
             false => "name",
         };
-        let name = shortened(label);
+        let name = shortened(label, NAME_CHARS);
         picture.text((NAMES - 8.0, middle + 4.5), "end", class, name);
         let number = series.iter().find_map(|one| (one.of)(cell));
         let Some(number) = number.map(|figure| show(figure.median / unit)) else {
@@ -227,12 +228,4 @@ impl Context<'_> {
 fn highest(ends: &[f64]) -> f64 {
     let most = ends.iter().copied().fold(0.0, f64::max);
     prony_stats::median(ends).map_or(most, |middle| most.min(middle * CUT))
-}
-
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= NAME_CHARS {
-        return name.to_owned();
-    }
-    let start: String = name.chars().take(NAME_CHARS - 1).collect();
-    start + "…"
 }

@@ -3,6 +3,7 @@
 use super::Context;
 use super::across::{ScalingFigure, THREADS, is_usual};
 use super::figures::{DurationFigures, first_value};
+use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
@@ -32,14 +33,6 @@ const BINS: usize = 60;
 const HISTOGRAMS_MAX: usize = 12;
 /// Classes of lines and of their dots; a further one begins again.
 const SERIES: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
-
-fn shortened(name: &str, chars: usize) -> String {
-    if name.chars().count() <= chars {
-        return name.to_owned();
-    }
-    let start: String = name.chars().take(chars - 1).collect();
-    start + "…"
-}
 
 fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
     Data {

@@ -1,6 +1,7 @@
 //! The picture of a table with rows: a bar for each row in the order of the table, its title above it.
 
 use super::{Context, Rows};
+use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::part::spread_word;
@@ -51,7 +52,7 @@ impl Context<'_> {
         let mut said = Vec::new();
         for (at, (row, cell)) in shown.iter().enumerate() {
             let top = TOP + ROW * at as f64;
-            let title = shortened(&row.title);
+            let title = shortened(&row.title, TITLE_CHARS);
             picture.text((4.0, top + 14.0), "start", "name", title);
             match cell.and_then(|cell| self.rate_bar(&mut picture, &axis, top, cell)) {
                 Some(number) => said.push(format!("{} {number}", row.title)),
@@ -94,12 +95,4 @@ impl Context<'_> {
         picture.text(place, "end", "value", number.clone());
         Some(number)
     }
-}
-
-fn shortened(title: &str) -> String {
-    if title.chars().count() <= TITLE_CHARS {
-        return title.to_owned();
-    }
-    let start: String = title.chars().take(TITLE_CHARS - 1).collect();
-    start + "…"
 }
