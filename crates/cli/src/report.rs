@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::Path;
+use std::thread;
 
 use anyhow::Context as _;
 use prony_findings::{Records, Verdict, findings, verdict};
-use prony_lab::store;
-use prony_record::layout;
+use prony_lab::store::{self, StoreError, Stored};
+use prony_record::{Histogram, Trial, layout};
 use prony_report::{Export, Plot, Run};
 
 use crate::cause::CannotWrite;
@@ -89,12 +92,7 @@ fn plot(picture: Picture) -> Plot {
 /// The records of the run in `dir`, and what they are worth.
 pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
     let stored = store::read(dir)?;
-    let mut histograms = BTreeMap::new();
-    for trial in &stored.trials {
-        if let (Some(name), Some(histogram)) = (&trial.histogram, stored.histogram(trial)?) {
-            histograms.insert(name.clone(), histogram);
-        }
-    }
+    let histograms = histograms(&stored)?;
     let verdict = verdict(&findings(&Records::new(&stored.plan, &stored.trials)));
     let run = Run {
         plan: stored.plan,
@@ -103,6 +101,33 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
         histograms,
     };
     Ok((run, verdict))
+}
+
+/// The histograms of all trials by their names. Of thousands of trials reading these takes longer than all else, so that
+/// it is shared out over the processors.
+fn histograms(stored: &Stored) -> anyhow::Result<BTreeMap<String, Histogram>> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let read = |trials: &[Trial]| -> Result<Vec<(String, Histogram)>, StoreError> {
+        let mut found = Vec::new();
+        for trial in trials {
+            if let (Some(name), Some(histogram)) = (&trial.histogram, stored.histogram(trial)?) {
+                found.push((name.clone(), histogram));
+            }
+        }
+        Ok(found)
+    };
+    let shares = stored
+        .trials
+        .chunks(stored.trials.len().div_ceil(threads).max(1));
+    thread::scope(|scope| {
+        let readers: Vec<_> = shares.map(|share| scope.spawn(|| read(share))).collect();
+        let mut all = BTreeMap::new();
+        for reader in readers {
+            let found = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+            all.extend(found?);
+        }
+        Ok(all)
+    })
 }
 
 /// Reads the run in `dir` and writes its documents beside the records.

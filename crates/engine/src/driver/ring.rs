@@ -321,9 +321,10 @@ impl Ring {
     fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
         let address = Box::new(SocketAddrAny::from(to));
         let (start, len) = (address.as_ptr().cast(), address.addr_len());
-        self.addresses.push(address);
         let entry = opcode::Connect::new(Fd(socket.0), start, len).build();
         self.begin(entry, token, done);
+        // Not before: where the queue was full it has been handed over, and what was kept until then is let go.
+        self.addresses.push(address);
     }
 
     /// Makes the one system call, and takes what it brought.
@@ -774,6 +775,41 @@ impl Driver for Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_whose_queue_was_full_was_let_go_before_the_kernel_had_it() {
+        let config = Config {
+            submissions_max: 2,
+            connections_hint: 1,
+            ..Config::default()
+        };
+        let pool = Pool::new(config.recv_buffer_bytes, config.recv_buffers);
+        let remote = Remote::without_event();
+        let mut ring = match Ring::new(&config, pool, remote) {
+            Ok(ring) => ring,
+            Err(error) => return prony_testkit::skip(&error.to_string()),
+        };
+        let mut done = Completions::new();
+        while !ring.ring.submission().is_full() {
+            ring.tell(opcode::Nop::new().build(), &mut done);
+        }
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        let socket = ring
+            .open(address, &ConnectOptions::default())
+            .expect("a socket");
+        let key = Key {
+            index: 0,
+            generation: 0,
+        };
+        ring.connect(socket, address, Token::new(Role::Connect, key), &mut done);
+        assert!(
+            !ring.ring.submission().is_empty(),
+            "the kernel has not seen it"
+        );
+        assert_eq!(ring.addresses.len(), 1, "what it will read is kept");
+        ring.hand_over(Wait::Not, &mut done).expect("the call");
+        assert!(ring.addresses.is_empty());
+    }
 
     #[test]
     fn a_call_waits_for_several_only_as_long_as_it_may() {
