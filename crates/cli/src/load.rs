@@ -19,6 +19,7 @@ use prony_base::{Instant, Nanos, clock, counted};
 use prony_load::prepare::{RequestParts, Url, prepare};
 use prony_load::{LoadSpec, Observer, Outcome};
 use prony_stats::{log, whole_seconds};
+use serde::Serialize;
 
 use crate::cause::CannotWrite;
 use crate::signals::interruption;
@@ -52,7 +53,7 @@ pub fn run(words: &LoadWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         writeln!(streams.err, "prony: using epoll, not io_uring: {why}")?;
     }
     if let Some(file) = &words.json {
-        write_json(file, &outcome, streams)?;
+        write_json(file, &outcome.report, streams)?;
     }
     if let Some(file) = &words.seconds {
         write_seconds(file, &spec, &outcome, streams)?;
@@ -85,8 +86,13 @@ fn crowded(threads: u32) -> Option<String> {
     })
 }
 
-fn write_json(file: &Path, outcome: &Outcome, streams: &mut Streams<'_>) -> anyhow::Result<()> {
-    let mut text = serde_json::to_string_pretty(&outcome.report)?;
+/// Writes a report to a file, or to standard output for `-`.
+fn write_json(
+    file: &Path,
+    report: &impl Serialize,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');
     if file == Path::new("-") {
         streams.out.write_all(text.as_bytes())?;

@@ -62,7 +62,7 @@ fn an_objective_that_nothing_keeps_ends_with_1_and_says_so() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(matches!(output.status.code(), Some(1 | 3)), "{said}");
     assert!(
-        said.contains("is kept at no rate: not even at") || said.contains("is not known"),
+        said.contains("the lowest rate at which a step") || said.contains("is not known"),
         "{said}"
     );
     assert!(said.contains("Closed loop: "), "{said}");

@@ -20,6 +20,8 @@ use crate::run::{LoadError, Observer, Outcome, run};
 
 /// By this part of its arrivals what is in flight may grow over a step: more is a queue that would go on growing.
 const GROWTH_MAX: f64 = 0.002;
+/// In requests: what is in flight at the two moments at which a window begins and ends differs by some anyway.
+const GROWTH_MIN: f64 = 10.0;
 /// The lead-in of a step, as a part of its window.
 const LEAD_IN: u64 = 4;
 /// Failed requests from which on a step is missed whatever its latencies are.
@@ -132,7 +134,8 @@ pub fn find_max(
     let least = objective.requests_min() / window;
     // Half of what a closed loop reaches is kept by most.
     let begin = (search.closed_loop_per_s / 2.0).max(least);
-    let unseen = (objective.below().as_secs_f64() / window).min(GROWTH_MAX);
+    let unseen = growth_max(begin * window) / (begin * window);
+    let unseen = unseen.min(objective.below().as_secs_f64() / window);
     let mut rates = Search::new(begin, least, unseen, spec.seed);
     while let (false, Some(rate)) = (search.interrupted, rates.next_rate()) {
         let spec = step_spec(spec, rate, search.steps.len() as u64);
@@ -187,6 +190,11 @@ fn step_spec(spec: &LoadSpec, rate_per_s: f64, number: u64) -> LoadSpec {
     }
 }
 
+/// By how many requests what is in flight may grow over a step of so many arrivals.
+fn growth_max(arrivals: f64) -> f64 {
+    (arrivals * GROWTH_MAX).max(GROWTH_MIN)
+}
+
 fn judge(objective: &Objective, round: usize, rate: f64, outcome: &Outcome) -> (RateStep, Step) {
     let report = &outcome.report;
     let ended = report.counts.completed + report.counts.failed.total();
@@ -201,7 +209,7 @@ fn judge(objective: &Objective, round: usize, rate: f64, outcome: &Outcome) -> (
     let figure = objective.of(&outcome.histogram, &report.latency_ns);
     let lateness = report.delay.map_or(0, |delay| delay.lateness_ns.p99);
     let below = objective.below().0;
-    let grows = growth as f64 > arrivals.in_window as f64 * GROWTH_MAX;
+    let grows = growth as f64 > growth_max(arrivals.in_window as f64);
     let fails = failed as f64 > arrivals.in_window as f64 * FAILED_MAX;
     let told = if arrivals.generator_short {
         Step::GeneratorShort

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Nanos, counted};
 use prony_load::{HighestRate, LoadSpec, Objective, Observer, RateSearch, RateStep, find_max};
 use prony_record::{NEVER, Pace};
 
-use crate::cause::CannotWrite;
+use super::summary::shown;
 use crate::signals::interruption;
 use crate::{Ending, Streams};
 
@@ -54,12 +53,7 @@ pub fn run(
     bar.finish_and_clear();
     let search = search?;
     if let Some(file) = json {
-        let mut text = serde_json::to_string_pretty(&search)?;
-        text.push('\n');
-        match to_stdout {
-            true => streams.out.write_all(text.as_bytes())?,
-            false => std::fs::write(file, text).with_context(CannotWrite::at(file))?,
-        }
+        super::write_json(file, &search, streams)?;
     }
     if !to_stdout {
         write!(streams.out, "{}", text(&search, objective))?;
@@ -106,14 +100,6 @@ fn heading(spec: &LoadSpec, objective: &Objective) -> String {
         counted(spec.connections, "connection"),
         Nanos(spec.duration_ns),
     )
-}
-
-/// A latency as it is read; one that never ended is infinite.
-fn shown(ns: u64) -> String {
-    match ns {
-        NEVER => "∞".to_owned(),
-        ns => Nanos(ns).to_string(),
-    }
 }
 
 /// What is printed at the end.
@@ -292,7 +278,7 @@ fn nowhere(text: &mut String, search: &RateSearch, objective: &Objective) -> std
     }
     writeln!(
         text,
-        "{objective} is kept at no rate: not even at {rate:.1} requests/s, and steps of {} tell nothing of lower ones; \
+        "{objective} is not kept at {rate:.1} requests/s, the lowest rate at which a step of {} has enough requests to tell; \
          ask for less, or for longer steps (-d)",
         Nanos(search.step_ns)
     )
@@ -396,7 +382,7 @@ Highest rate with p99 < 10ms: 2200 requests/s (95 % interval 2150 to 2250, 6 rou
         );
         let none = said(|search| search.highest = None);
         assert!(
-            none.contains("p99 < 10ms is kept at no rate: not even at 1500.0 requests/s"),
+            none.contains("p99 < 10ms is not kept at 1500.0 requests/s, the lowest rate at which a step of 2.00s has"),
             "{none}"
         );
         let by_generator = said(|search| {

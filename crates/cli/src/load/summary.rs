@@ -47,7 +47,7 @@ pub fn text(outcome: &Outcome, whole: bool) -> String {
 }
 
 /// A latency as it is read; one that never ended is infinite.
-fn shown(ns: u64) -> String {
+pub fn shown(ns: u64) -> String {
     match ns {
         NEVER => "∞".to_owned(),
         ns => Nanos(ns).to_string(),

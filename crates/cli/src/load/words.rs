@@ -19,7 +19,7 @@ whatever the answers do; one for which no connection is idle waits in a queue, a
 at which it was to start. Every request is accounted for: sent = completed + failed by kind + in flight at the \
 end; scheduled = sent + still waiting + dropped.\n\
 Exit codes: 0 answers came, and none failed; 1 some requests failed, had an unexpected status or were never sent \
-for want of a connection, or no rate keeps the objective of --find-max; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the rate; \
+for want of a connection, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the rate; \
 130 interrupted."
 )]
 pub struct LoadWords {
