@@ -174,7 +174,13 @@ fn read(
         );
     }
     let experiment = match Experiment::load(path) {
-        Ok(experiment) => experiment,
+        Ok(experiment) => {
+            if !experiment.warnings.is_empty() {
+                let warnings = experiment.diagnoses(experiment.warnings.clone());
+                write!(streams.err, "{}", warnings.render_warnings(colour()))?;
+            }
+            experiment
+        }
         Err(wrong) => {
             write!(streams.err, "{}", wrong.render(colour()))?;
             return Ok(None);

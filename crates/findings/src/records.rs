@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::measure;
 use prony_record::{
-    Cell, Ended, Outcome, Plan, PlannedClient, PlannedRow, PlannedSubject, PlannedTally,
-    PlannedWorkload, ProgramReport, TallyReport, Trial,
+    Cell, CounterReport, Ended, Outcome, Plan, PlannedClient, PlannedCounter, PlannedRow,
+    PlannedSubject, PlannedWorkload, ProgramReport, Trial,
 };
 
 /// A plan and its trials by Prony's own generator, and apart from these the ones by another.
@@ -138,8 +138,8 @@ impl<'a> Case<'a> {
     }
 
     /// The cell of the row that its row stands beside, with as many connections.
-    pub fn beside(&self) -> Option<&'a Cell> {
-        let title = self.row()?.beside.as_ref()?;
+    pub fn baseline_cell(&self) -> Option<&'a Cell> {
+        let title = self.row()?.baseline.as_ref()?;
         let mut rows = self.workload?.rows.iter();
         let other = rows.find(|row| &row.title == title)?;
         let same = |cell: &&Cell| {
@@ -151,20 +151,20 @@ impl<'a> Case<'a> {
     }
 
     /// The number that its requests raise, where they do.
-    pub fn tally(&self) -> Option<&'a PlannedTally> {
-        self.workload?.tally.as_ref()
+    pub fn counter(&self) -> Option<&'a PlannedCounter> {
+        self.workload?.counter.as_ref()
     }
 
     /// Whether its subject is killed while the last requests are out: that these fail is meant.
     pub fn is_killed(&self) -> bool {
-        let ended = self.tally().and_then(|tally| tally.ended_by);
+        let ended = self.counter().and_then(|counter| counter.ended_by);
         ended == Some(Ended::Killed)
     }
 
     /// What came of the number, in each measured block.
-    pub fn tallies(&self) -> impl Iterator<Item = (&'a Trial, &'a TallyReport)> + use<'a> {
+    pub fn counters(&self) -> impl Iterator<Item = (&'a Trial, &'a CounterReport)> + use<'a> {
         self.measured()
-            .filter_map(|trial| Some((trial, trial.tally.as_ref()?)))
+            .filter_map(|trial| Some((trial, trial.counter.as_ref()?)))
     }
 }
 

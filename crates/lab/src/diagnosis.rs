@@ -78,6 +78,15 @@ impl Diagnoses {
 
     /// The message for people; `colour` for a terminal that has it.
     pub fn render(&self, colour: bool) -> String {
+        self.render_as(Level::ERROR, colour)
+    }
+
+    /// The same as warnings: the file can be used in spite of them.
+    pub fn render_warnings(&self, colour: bool) -> String {
+        self.render_as(Level::WARNING, colour)
+    }
+
+    fn render_as(&self, level: Level<'static>, colour: bool) -> String {
         let renderer = if colour {
             Renderer::styled()
         } else {
@@ -87,7 +96,7 @@ impl Diagnoses {
             .problems
             .iter()
             .take(SHOWN_MAX)
-            .map(|problem| renderer.render(&[self.group(problem)]))
+            .map(|problem| renderer.render(&[self.group(level.clone(), problem)]))
             .collect();
         let mut text = shown.join("\n\n");
         if self.problems.len() > SHOWN_MAX {
@@ -98,12 +107,12 @@ impl Diagnoses {
         text
     }
 
-    fn group<'a>(&'a self, problem: &'a Diagnosis) -> Group<'a> {
+    fn group<'a>(&'a self, level: Level<'a>, problem: &'a Diagnosis) -> Group<'a> {
         let span = within(&self.text, &problem.span);
         let snippet = Snippet::source(self.text.as_str())
             .path(self.path.as_str())
             .annotation(AnnotationKind::Primary.span(span));
-        let group = Level::ERROR
+        let group = level
             .primary_title(problem.message.as_str())
             .element(snippet);
         if problem.help.is_empty() {

@@ -143,9 +143,9 @@ impl Subject {
     pub fn parse(text: &str, origin: &Origin) -> Result<Subject, Diagnoses> {
         let mut problems = Problems::default();
         let subject = read(text, origin, &mut problems);
-        match subject.filter(|_| problems.0.is_empty()) {
+        match subject.filter(|_| problems.errors.is_empty()) {
             Some(subject) => Ok(subject),
-            None => Err(Diagnoses::new(&origin.path, text, problems.0)),
+            None => Err(Diagnoses::new(&origin.path, text, problems.errors)),
         }
     }
 
@@ -438,7 +438,7 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
 
 fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let root = crate::experiment::document(text, p);
-    if !p.0.is_empty() {
+    if !p.errors.is_empty() {
         return None;
     }
     let mut top = Fields::new("the subject", 0..0, root.get_ref());

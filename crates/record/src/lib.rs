@@ -43,7 +43,7 @@ pub use plan::{
     PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
-pub use service::{Around, Ended, Output, PlannedRow, PlannedTally, TallyReport};
+pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
     MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial,

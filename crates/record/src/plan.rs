@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Around, CountsSign, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally, StagePoint,
+    Around, CountsSign, Output, PlannedClient, PlannedCounter, PlannedNetwork, PlannedRow,
+    StagePoint,
 };
 
 /// The resolved experiment.
@@ -241,8 +242,8 @@ pub struct PlannedWorkload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<PlannedRow>,
     /// The number that its requests raise; `None`: they raise none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tally: Option<PlannedTally>,
+    #[serde(default, alias = "tally", skip_serializing_if = "Option::is_none")]
+    pub counter: Option<PlannedCounter>,
 }
 
 impl PlannedWorkload {

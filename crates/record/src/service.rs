@@ -69,14 +69,15 @@ pub struct PlannedRow {
     pub subject: String,
     /// Setting values by name; none for settings that it does not name.
     pub settings: BTreeMap<String, String>,
-    /// Title of the row beside which its ratios are; `None`: it stands for itself.
-    pub beside: Option<String>,
+    /// Title of the row to which its ratios refer; `None`: to none.
+    #[serde(alias = "beside")]
+    pub baseline: Option<String>,
 }
 
 /// A number that the subject keeps and that every right answer raises: what it counts can
 /// be held against what was acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PlannedTally {
+pub struct PlannedCounter {
     /// Path whose answer to GET is the number, in decimal.
     pub path: String,
     /// By how much one acknowledged request raises it.
@@ -97,10 +98,10 @@ pub enum Ended {
     Killed,
 }
 
-/// What came of a [`PlannedTally`].
+/// What came of a [`PlannedCounter`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TallyReport {
+pub struct CounterReport {
     /// The number before the load.
     pub before: u64,
     /// What the answers of the whole run (warm-up, window and drain) that had the expected
@@ -115,7 +116,7 @@ pub struct TallyReport {
     pub kept: Option<u64>,
 }
 
-impl TallyReport {
+impl CounterReport {
     /// Acknowledged by the load and not counted, by the number after it.
     pub fn uncounted(&self) -> Option<u64> {
         self.after.map(|after| self.missing(after))
@@ -147,31 +148,31 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_what_is_too_much() {
-        let tally = TallyReport {
+        let counter = CounterReport {
             before: 10,
             acknowledged: 500,
             unanswered: 20,
             after: Some(515),
             kept: Some(490),
         };
-        assert_eq!(tally.uncounted(), Some(0));
-        assert_eq!(tally.lost(), Some(20));
-        assert_eq!(tally.invented(), 0);
+        assert_eq!(counter.uncounted(), Some(0));
+        assert_eq!(counter.lost(), Some(20));
+        assert_eq!(counter.invented(), 0);
         let after = Some(531);
-        assert_eq!(TallyReport { after, ..tally }.invented(), 1);
+        assert_eq!(CounterReport { after, ..counter }.invented(), 1);
     }
 
     #[test]
     fn more_was_lost_than_had_been_acknowledged() {
         // A subject that keeps nothing: the clicks of the checks before the load are gone as well.
-        let tally = TallyReport {
+        let counter = CounterReport {
             before: 7,
             acknowledged: 500,
             unanswered: 0,
             after: Some(3),
             kept: Some(0),
         };
-        assert_eq!(tally.lost(), Some(500));
-        assert_eq!(tally.uncounted(), Some(500));
+        assert_eq!(counter.lost(), Some(500));
+        assert_eq!(counter.uncounted(), Some(500));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientReport, LoadReport, ProgramReport, TallyReport};
+use crate::{ClientReport, CounterReport, LoadReport, ProgramReport};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -66,8 +66,8 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientReport>,
     /// What became of the number that its requests raise.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tally: Option<TallyReport>,
+    #[serde(default, alias = "tally", skip_serializing_if = "Option::is_none")]
+    pub counter: Option<CounterReport>,
 }
 
 /// How a trial ended.

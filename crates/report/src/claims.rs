@@ -224,7 +224,7 @@ pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
 
 /// What a server has beside its rate, against its baseline. CPU time a request and latency of an open loop are claimed, too;
 /// its rate is the schedule's doing.
-pub fn beside_rate(
+pub fn rate_against(
     run: &Run,
     baseline: &Case<'_>,
     case: &Case<'_>,

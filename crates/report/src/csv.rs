@@ -11,7 +11,7 @@ use crate::escape;
 use crate::figures::{CellFigures, Figure};
 use crate::open::OpenFigures;
 use crate::programs::figures::DurationFigures;
-use crate::rows::figures::{ProcessFigures, TallyFigures};
+use crate::rows::figures::{CounterFigures, ProcessFigures};
 
 const CSV_HEAD: &str = "cell,subject,workload,connections,settings,verdict,blocks_measured,trials_failed,\
 rate_per_s,rate_low_per_s,rate_high_per_s,rate_spread,ratio,ratio_low,ratio_high,conclusion,\
@@ -30,7 +30,7 @@ socket_ns,setup_ns,connect_ns,first_byte_ns,download_ns,download_min_ns,download
 rate_bytes_per_s,run_ns,pss_bytes,stall_max_ns";
 
 /// Columns that a run with tables with rows, or with anything around a server, has besides.
-const CSV_HEAD_SERVICES: &str = ",row,beside,front,backings,instances,generators,output,\
+const CSV_HEAD_SERVICES: &str = ",row,baseline,front,backings,instances,generators,output,\
 deviation_over_seconds_per_s,seconds,cpu_front_ns_per_request,cpu_backing_ns_per_request,cpu_by_process_ns_per_request,\
 memory_peak_front_bytes,memory_peak_backing_bytes,busy_subject,busy_generator,limit,\
 acknowledged,unanswered,counted,uncounted,kept,lost,blocks_asked,blocks_lost,invented";
@@ -242,7 +242,7 @@ fn csv_service_fields(cell: &CellFigures) -> Vec<String> {
     let processes: Vec<String> = service.processes.iter().map(process).collect();
     let mut fields = vec![
         row.map_or_else(String::new, |row| row.title.clone()),
-        row.and_then(|row| row.beside.clone()).unwrap_or_default(),
+        row.and_then(|row| row.baseline.clone()).unwrap_or_default(),
         service.front.clone().unwrap_or_default(),
         service.backings.join(" "),
         service.instances.to_string(),
@@ -261,14 +261,14 @@ fn csv_service_fields(cell: &CellFigures) -> Vec<String> {
         median(service.busy_generator.as_ref()),
         service.limit.to_owned(),
     ];
-    fields.extend(csv_tally_fields(service.tally.as_ref()));
+    fields.extend(csv_counter_fields(service.counter.as_ref()));
     fields
 }
 
 /// What became of the number; what was not asked is empty.
-fn csv_tally_fields(tally: Option<&TallyFigures>) -> [String; 9] {
-    let of = |of: fn(&TallyFigures) -> Option<u64>| {
-        tally
+fn csv_counter_fields(counter: Option<&CounterFigures>) -> [String; 9] {
+    let of = |of: fn(&CounterFigures) -> Option<u64>| {
+        counter
             .and_then(of)
             .map_or_else(String::new, |count| count.to_string())
     };

@@ -240,7 +240,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
             .filter(|_| !open::is_open(case))
             .and_then(|baseline| claims::rates(&baseline, case)),
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
-            claims::beside_rate(run, &baseline, case)
+            claims::rate_against(run, &baseline, case)
         }),
         latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
         latency_ns,
@@ -324,7 +324,9 @@ fn label(case: &Case<'_>) -> String {
 /// Whether the subject starts the very program of the reference.
 fn is_copy(case: &Case<'_>) -> bool {
     let plan = case.records.plan;
-    let beside = case.beside().filter(|b| b.settings == case.cell.settings);
+    let beside = case
+        .baseline_cell()
+        .filter(|b| b.settings == case.cell.settings);
     let id = match case.row() {
         Some(_) => beside.map(|beside| &beside.subject),
         None => plan.reference.as_ref(),
@@ -394,7 +396,7 @@ fn rates(case: &Case<'_>) -> Vec<f64> {
 pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     let plan = case.records.plan;
     let other = if case.row().is_some() {
-        case.beside()?
+        case.baseline_cell()?
     } else if case.is_client() {
         clients::figures::reference_cell(plan, case.cell)?
     } else {

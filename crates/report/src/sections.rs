@@ -245,14 +245,12 @@ fn reckoned(run: &Run) -> String {
     let rows = run.plan.workloads.iter().any(|w| !w.rows.is_empty());
     let reference = match &run.plan.reference {
         Some(id) if rows => format!(
-            "Ratios are of the same block, of a row to the row that it stands beside, else to {id}, which the \
+            "Ratios are of the same block, of a row to its baseline, else to {id}, which the \
              experiment declares; their mean is geometric"
         ),
-        None if rows => {
-            "Ratios are of the same block, of a row to the row that it stands beside, as the \
+        None if rows => "Ratios are of the same block, of a row to its baseline, as the \
              experiment says; their mean is geometric"
-                .to_owned()
-        }
+            .to_owned(),
         Some(id) => format!(
             "Ratios are of the same block, to {id}, which the experiment declares; their mean is geometric"
         ),

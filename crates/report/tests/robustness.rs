@@ -264,8 +264,8 @@ fn rows_are_compared_only_where_the_data_carry_it() {
     );
     let of_nginx = run.plan.cells[5].id.clone();
     for trial in run.trials.iter_mut().filter(|t| t.cell == of_nginx) {
-        let tally = trial.tally.as_mut().expect("a number");
-        tally.after = tally.after.map(|after| after - 1);
+        let counter = trial.counter.as_mut().expect("a number");
+        counter.after = counter.after.map(|after| after - 1);
     }
     let seen = answer_of(&run);
     assert!(!seen.contains("“nginx in front” 0.35"), "{seen}");

@@ -76,7 +76,7 @@ const KEEPS_LESS: (&str, &str) = (
 );
 
 /// P003: the server closed for at least 1 % of its answers, or failed the check of keep-alive;
-/// for information from one closing in 10,000 answers.
+/// a note from one closing in 10,000 answers.
 pub(super) fn keep_alive(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P003, case.measured(), |trial| {
         let load = trial.load.as_ref()?;

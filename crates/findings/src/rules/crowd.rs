@@ -64,7 +64,7 @@ fn bytes(case: &Case<'_>) -> Option<f64> {
 
 fn compared_with(case: &Case<'_>) -> Option<(String, f64)> {
     if case.row().is_some() {
-        let other = case.beside()?;
+        let other = case.baseline_cell()?;
         return Some((
             format!("of {}", other.id),
             bytes(&case.records.case(other))?,

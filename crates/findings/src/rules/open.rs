@@ -15,7 +15,7 @@ const OVERLOADED: (&str, &str) = (
 );
 
 /// P029: completed in the window less than was drawn in it, by more than 1 %, with arrivals waiting for slots.
-/// For information: it is a fact about the subject.
+/// A note: it is a fact about the subject.
 pub(super) fn overloaded(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P029, case.measured(), |trial| {
         let load = trial.load.as_ref()?;

@@ -1,6 +1,6 @@
 //! P023 to P027: numbers that a service keeps, and what shares its cores.
 
-use prony_record::{Cell, Ended, Role, TallyReport, Trial};
+use prony_record::{Cell, CounterReport, Ended, Role, Trial};
 
 use super::{Seen, finding, worst};
 use crate::code::Code;
@@ -16,10 +16,10 @@ const UNCOUNTED: (&str, &str) = (
 
 /// P023: the number after the load is below what it was before and what was acknowledged.
 pub(super) fn uncounted(case: &Case<'_>) -> Vec<Finding> {
-    numbers(case, Code::P023, |tally| {
-        let missing = tally.uncounted().filter(|&missing| missing > 0)?;
+    numbers(case, Code::P023, |counter| {
+        let missing = counter.uncounted().filter(|&missing| missing > 0)?;
         let evidence = vec![
-            Evidence::count("acknowledged", tally.acknowledged),
+            Evidence::count("acknowledged", counter.acknowledged),
             Evidence::count("of these not counted", missing),
         ];
         let seen = Seen::note(missing as f64, UNCOUNTED, evidence);
@@ -31,10 +31,10 @@ pub(super) fn uncounted(case: &Case<'_>) -> Vec<Finding> {
 fn numbers(
     case: &Case<'_>,
     code: Code,
-    look: impl Fn(&TallyReport) -> Option<Seen>,
+    look: impl Fn(&CounterReport) -> Option<Seen>,
 ) -> Vec<Finding> {
-    let trials = case.tallies().map(|(trial, _)| trial);
-    worst(case, code, trials, |trial| look(trial.tally.as_ref()?))
+    let trials = case.counters().map(|(trial, _)| trial);
+    worst(case, code, trials, |trial| look(trial.counter.as_ref()?))
 }
 
 const LOST_STOPPED: (&str, &str) = (
@@ -81,9 +81,9 @@ pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
         true if states(case.cell, STATED_DURABLE) => (LOST_DURABLE, Severity::Invalid),
         true => (LOST_KILLED, Severity::Note),
     };
-    let ended = case.tally().and_then(|tally| tally.ended_by);
-    numbers(case, Code::P024, |tally| {
-        let lost = tally.lost().filter(|&lost| lost > 0)?;
+    let ended = case.counter().and_then(|counter| counter.ended_by);
+    numbers(case, Code::P024, |counter| {
+        let lost = counter.lost().filter(|&lost| lost > 0)?;
         let evidence = vec![
             Evidence::text(
                 "ended",
@@ -92,7 +92,7 @@ pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
                     _ => "as its [stop] says",
                 },
             ),
-            Evidence::count("acknowledged", tally.acknowledged),
+            Evidence::count("acknowledged", counter.acknowledged),
             Evidence::count("lost", lost),
         ];
         Some(Seen::note(lost as f64, text, evidence).severity(severity))
@@ -108,9 +108,9 @@ const INVENTED: (&str, &str) = (
 
 /// P025: the number is above what it was before and all that was ever sent.
 pub(super) fn invented(case: &Case<'_>) -> Vec<Finding> {
-    numbers(case, Code::P025, |tally| {
-        let more = tally.invented();
-        let sent = tally.acknowledged.saturating_add(tally.unanswered);
+    numbers(case, Code::P025, |counter| {
+        let more = counter.invented();
+        let sent = counter.acknowledged.saturating_add(counter.unanswered);
         let evidence = vec![
             Evidence::count("sent", sent),
             Evidence::count("counted beyond that", more),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use prony_findings::{Code, Finding, Records, Severity, findings};
 use prony_record::{
-    Around, Cell, Cores, Ended, LatencyNs, LoadReport, Outcome, Plan, PlannedRow, PlannedSubject,
-    PlannedTally, PlannedWorkload, ProcessRecord, Role, TallyReport, Trial,
+    Around, Cell, Cores, CounterReport, Ended, LatencyNs, LoadReport, Outcome, Plan,
+    PlannedCounter, PlannedRow, PlannedSubject, PlannedWorkload, ProcessRecord, Role, Trial,
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -20,11 +20,11 @@ fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 /// Two rows of one subject: `Plain`, and `Behind` beside it.
 fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
-    let row = |title: &str, pairs: &[(&str, &str)], beside: Option<&str>| PlannedRow {
+    let row = |title: &str, pairs: &[(&str, &str)], baseline: Option<&str>| PlannedRow {
         title: title.to_owned(),
         subject: "a".to_owned(),
         settings: settings(pairs),
-        beside: beside.map(str::to_owned),
+        baseline: baseline.map(str::to_owned),
     };
     let cell = |id: &str, pairs: &[(&str, &str)]| Cell {
         id: id.to_owned(),
@@ -51,7 +51,7 @@ fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
                 row("Plain", &[], None),
                 row("Behind", of_behind, Some("Plain")),
             ],
-            tally: Some(PlannedTally {
+            counter: Some(PlannedCounter {
                 path: "/".to_owned(),
                 adds: 500,
                 ended_by,
@@ -89,7 +89,7 @@ fn good(cell: &str, block: u32) -> Trial {
         sampled_ns: 10 * SECOND,
         load: Some(load),
         processes: vec![process(Role::Subject, 5 * SECOND)],
-        tally: Some(TallyReport {
+        counter: Some(CounterReport {
             before: 7,
             acknowledged: 1_000,
             unanswered: 500,
@@ -118,8 +118,8 @@ fn found(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     findings(&Records::new(plan, &trials))
 }
 
-fn tallied(change: impl Fn(&mut TallyReport)) -> impl Fn(&mut Trial) {
-    move |trial| change(trial.tally.as_mut().expect("a number"))
+fn counted(change: impl Fn(&mut CounterReport)) -> impl Fn(&mut Trial) {
+    move |trial| change(trial.counter.as_mut().expect("a number"))
 }
 
 fn codes(found: &[Finding]) -> Vec<(Code, Severity)> {
@@ -139,7 +139,7 @@ fn p023_one_acknowledged_and_not_counted() {
     let off = |after| {
         codes(&found(
             &plan,
-            tallied(move |t| (t.after, t.kept) = (after, None)),
+            counted(move |t| (t.after, t.kept) = (after, None)),
         ))
     };
     assert_eq!(off(Some(1_006)), [(Code::P023, Severity::Invalid)]);
@@ -152,7 +152,7 @@ fn p024_a_loss_is_invalid_after_a_stop_and_the_price_after_a_kill() {
     let lost = |ended, pairs| {
         codes(&found(
             &plan(Some(ended), pairs),
-            tallied(|t| t.kept = Some(1_006)),
+            counted(|t| t.kept = Some(1_006)),
         ))
     };
     assert_eq!(
@@ -179,7 +179,7 @@ fn p025_one_more_than_all_that_was_sent() {
     let plan = plan(Some(Ended::Stopped), PROXY);
     let seen = |after, kept| {
         let numbers = (Some(after), Some(kept));
-        codes(&found(&plan, tallied(move |t| (t.after, t.kept) = numbers)))
+        codes(&found(&plan, counted(move |t| (t.after, t.kept) = numbers)))
     };
     assert_eq!(seen(1_507, 1_507), []);
     assert_eq!(seen(1_508, 1_507), [(Code::P025, Severity::Invalid)]);
@@ -271,10 +271,10 @@ fn p001_not_while_a_thread_of_the_front_is_full() {
 /// A row stands beside the row that it names, of the same workload and with as many connections.
 #[test]
 fn a_row_stands_beside_the_cell_of_its_own_workload_and_connections() {
-    let row = |subject: &str, beside: Option<&str>| PlannedRow {
+    let row = |subject: &str, baseline: Option<&str>| PlannedRow {
         title: format!("row of {subject}"),
         subject: subject.to_owned(),
-        beside: beside.map(str::to_owned),
+        baseline: baseline.map(str::to_owned),
         ..PlannedRow::default()
     };
     let workload = |name: &str| PlannedWorkload {
@@ -302,9 +302,12 @@ fn a_row_stands_beside_the_cell_of_its_own_workload_and_connections() {
         ..Plan::default()
     };
     let records = Records::new(&plan, &[]);
-    let beside = records.case(&own).beside().map(|cell| cell.id.as_str());
+    let beside = records
+        .case(&own)
+        .baseline_cell()
+        .map(|cell| cell.id.as_str());
     assert_eq!(beside, Some("a ping 100"));
-    assert_eq!(records.case(&plan.cells[3]).beside(), None);
+    assert_eq!(records.case(&plan.cells[3]).baseline_cell(), None);
     plan.cells.pop();
-    assert_eq!(Records::new(&plan, &[]).case(&own).beside(), None);
+    assert_eq!(Records::new(&plan, &[]).case(&own).baseline_cell(), None);
 }

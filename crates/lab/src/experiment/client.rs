@@ -227,7 +227,7 @@ pub fn read_workload(
         timeout,
         subjects,
         rows: Vec::new(),
-        tally: None,
+        counter: None,
     })
 }
 

@@ -19,14 +19,22 @@ pub const ITEMS_MAX: usize = 1_000;
 /// A value with its place.
 pub type Value<'i> = Spanned<DeValue<'i>>;
 
+/// Keys that have another name now: what older files call them, and the name.
+const RENAMED: [(&str, &str); 2] = [("beside", "baseline"), ("tally", "counter")];
+
 /// The problems found so far.
 #[derive(Debug, Default)]
-pub struct Problems(pub Vec<Diagnosis>);
+pub struct Problems {
+    /// Those with which the file cannot be used.
+    pub errors: Vec<Diagnosis>,
+    /// Those with which it can.
+    pub warnings: Vec<Diagnosis>,
+}
 
 impl Problems {
-    /// Notes a problem.
+    /// Notes a problem with which the file cannot be used.
     pub fn note(&mut self, diagnosis: Diagnosis) {
-        self.0.push(diagnosis);
+        self.errors.push(diagnosis);
     }
 
     /// Notes that `value` is not what `key` must be, and gives nothing.
@@ -76,21 +84,48 @@ impl<'a, 'i> Fields<'a, 'i> {
         }
     }
 
-    /// The value of `key`, if it stands there.
+    /// The value of `key`, if it stands there, by this name or its older one.
     pub fn value(&mut self, key: &'static str) -> Option<&'a Value<'i>> {
         self.known.push(key);
-        self.table.get(key)
+        self.table.get(self.written(key))
     }
 
-    /// Whether `key` stands there.
+    /// Whether `key` stands there, by this name or its older one.
     pub fn has(&self, key: &str) -> bool {
-        self.table.contains_key(key)
+        self.table.contains_key(self.written(key))
     }
 
     /// Where the value of `key` stands; where the table begins if it is not there.
     pub fn span_of(&self, key: &str) -> Range<usize> {
-        let value = self.table.get(key);
+        let value = self.table.get(self.written(key));
         value.map_or_else(|| self.span.clone(), Spanned::span)
+    }
+
+    /// What the table calls `key`: its older name where only that stands there.
+    fn written<'k>(&self, key: &'k str) -> &'k str {
+        let older = RENAMED.iter().find(|(_, name)| *name == key);
+        match older {
+            Some((older, _))
+                if !self.table.contains_key(key) && self.table.contains_key(*older) =>
+            {
+                older
+            }
+            _ => key,
+        }
+    }
+
+    /// Warns of keys that were read by their older names.
+    pub fn warn_of_renamed(&self, problems: &mut Problems) {
+        for &key in &self.known {
+            let written = self.written(key);
+            if let Some((at, _)) = self.table.get_key_value(written).filter(|_| written != key) {
+                let message = format!("`{written}` is called `{key}` now");
+                let help = "the older name is still read; write the newer one";
+                problems
+                    .warnings
+                    .push(Diagnosis::new(at.span(), message).help(help));
+            }
+        }
     }
 
     /// Notes that a key which must be there is not.
@@ -244,7 +279,7 @@ impl<'a, 'i> Fields<'a, 'i> {
 
     /// Keys and values that nobody asked for yet.
     pub fn rest(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'i>)> {
-        let known = self.known.clone();
+        let known: Vec<&str> = self.known.iter().map(|key| self.written(key)).collect();
         self.table
             .iter()
             .map(|(key, value)| (Spanned::new(key.span(), key.get_ref().as_ref()), value))
@@ -254,6 +289,7 @@ impl<'a, 'i> Fields<'a, 'i> {
     /// Notes every key that nobody asked for. `unsupported`: keys that mean
     /// something to a reader but not yet to Prony, and what is supported instead.
     pub fn finish(self, unsupported: &[(&str, &str)], problems: &mut Problems) {
+        self.warn_of_renamed(problems);
         for (key, _) in self.rest() {
             let typed = *key.get_ref();
             if let Some((_, instead)) = unsupported.iter().find(|(name, _)| *name == typed) {

@@ -31,8 +31,8 @@ pub use client::{ClientWork, Network};
 pub use names::{check_names, check_peers, check_settings};
 pub use read::{BLOCKS, BUDGET, DURATION};
 pub(crate) use read::{HexOf, command, document};
-pub use rows::{Beside, Row};
-pub use service::{AroundOf, GENERATORS, INSTANCES, Tally};
+pub use rows::{Baseline, Row};
+pub use service::{AroundOf, Counter, GENERATORS, INSTANCES};
 pub use services::check_services;
 
 /// Bytes of a file that a person writes, at the most.
@@ -93,6 +93,8 @@ pub struct Experiment {
     pub settings: Vec<Setting>,
     /// Cells left out.
     pub exclude: Vec<Exclusion>,
+    /// What a newer file would say otherwise.
+    pub warnings: Vec<Diagnosis>,
 }
 
 /// What a run is to reach, by whatever blocks and windows.
@@ -250,7 +252,7 @@ pub struct Workload {
     /// The rows of its table; empty: all combinations.
     pub rows: Vec<Row>,
     /// The number that its requests raise.
-    pub tally: Option<Tally>,
+    pub counter: Option<Counter>,
 }
 
 impl Workload {

@@ -15,7 +15,7 @@ const RESERVED: [&str; 7] = [
     "rate",
     "count",
     "title",
-    "beside",
+    "baseline",
 ];
 
 /// What can be checked without the subjects' own files.
@@ -202,10 +202,10 @@ pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagn
             problems.note(Diagnosis::new(entry.place.clone(), message).help(help));
         }
     }
-    if problems.0.is_empty() {
+    if problems.errors.is_empty() {
         return Ok(());
     }
-    Err(experiment.diagnoses(problems.0))
+    Err(experiment.diagnoses(problems.errors))
 }
 
 /// Checks the names that refer to subjects, peers and services, whose ids are `ids` in the
@@ -247,10 +247,10 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
     {
         known("subject", name, &right, p);
     }
-    if problems.0.is_empty() {
+    if problems.errors.is_empty() {
         return Ok(());
     }
-    Err(experiment.diagnoses(problems.0))
+    Err(experiment.diagnoses(problems.errors))
 }
 
 /// Checks that every setting changes something, which only the subjects' files can tell
@@ -283,8 +283,8 @@ pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(
             problems.note(Diagnosis::new(setting.name.span(), message).help(help));
         }
     }
-    if problems.0.is_empty() {
+    if problems.errors.is_empty() {
         return Ok(());
     }
-    Err(experiment.diagnoses(problems.0))
+    Err(experiment.diagnoses(problems.errors))
 }

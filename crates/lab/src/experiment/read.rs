@@ -59,9 +59,9 @@ pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'
 pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnosis>> {
     let mut problems = Problems::default();
     let root = document(text, &mut problems);
-    if !problems.0.is_empty() {
+    if !problems.errors.is_empty() {
         // What the parser made up to go on would be blamed on the writer.
-        return Err(problems.0);
+        return Err(problems.errors);
     }
     let mut top = Fields::new("the experiment", 0..0, root.get_ref());
     let p = &mut problems;
@@ -103,12 +103,13 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         workloads,
         settings,
         exclude,
+        warnings: std::mem::take(&mut p.warnings),
     };
     super::names::check_within(&experiment, p);
-    if problems.0.is_empty() {
+    if problems.errors.is_empty() {
         Ok(experiment)
     } else {
-        Err(problems.0)
+        Err(problems.errors)
     }
 }
 
@@ -447,9 +448,9 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         .duration("timeout", TIMEOUT, p)
         .unwrap_or(Nanos::from_secs(5));
     let subjects = table.texts("subjects", p);
-    let (rows, tally) = (
+    let (rows, counter) = (
         rows::read(&mut table, p),
-        service::read_tally(&mut table, p),
+        service::read_counter(&mut table, p),
     );
     let expect = table.table("expect", "expect = {…}", p);
     let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
@@ -475,7 +476,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         timeout,
         subjects,
         rows,
-        tally,
+        counter,
     })
 }
 

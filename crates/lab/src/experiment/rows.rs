@@ -1,5 +1,5 @@
 //! The rows of a workload's table, where it is not all combinations of subjects and settings:
-//! each names its subject, the settings that it has, and the row beside which it stands. Pure.
+//! each names its subject, the settings that it has, and its baseline. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,28 +23,28 @@ pub struct Row {
     pub subject: Spanned<String>,
     /// Values by setting, in the order of the file.
     pub settings: Vec<(Spanned<String>, Spanned<String>)>,
-    /// The row beside which its ratios are.
-    pub beside: Beside,
+    /// The row to which its ratios refer.
+    pub baseline: Baseline,
 }
 
-/// Beside which row one stands.
+/// To which row the ratios of one refer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Beside {
-    /// The first one, as where nothing is said. The first one itself: beside nothing.
+pub enum Baseline {
+    /// The first one, as where nothing is said. The first one itself has none.
     First,
-    /// None, by `beside = false`.
+    /// None, by `baseline = false`.
     Nothing,
     /// The one of this title.
     Row(Spanned<String>),
 }
 
 impl Row {
-    /// Title of the row beside which it stands, as the `index`-th of `rows`.
-    pub fn beside_of<'a>(&'a self, index: usize, rows: &'a [Row]) -> Option<&'a str> {
-        match &self.beside {
-            Beside::Row(title) => Some(title.get_ref()),
-            Beside::First if index > 0 => rows.first().map(|row| row.title.get_ref().as_str()),
-            Beside::First | Beside::Nothing => None,
+    /// Title of its baseline, as the `index`-th of `rows`.
+    pub fn baseline_of<'a>(&'a self, index: usize, rows: &'a [Row]) -> Option<&'a str> {
+        match &self.baseline {
+            Baseline::Row(title) => Some(title.get_ref()),
+            Baseline::First if index > 0 => rows.first().map(|row| row.title.get_ref().as_str()),
+            Baseline::First | Baseline::Nothing => None,
         }
     }
 
@@ -83,17 +83,18 @@ fn read_row(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Row> {
         check_title(title, p);
     }
     let subject = table.text_needed("subject", "subject = \"rust/axum\"", p);
-    let beside = match table.value("beside") {
-        None => Some(Beside::First),
-        Some(value) if value.get_ref().as_bool() == Some(false) => Some(Beside::Nothing),
-        Some(value) => fields::text("beside", value, p).map(Beside::Row),
+    let baseline = match table.value("baseline") {
+        None => Some(Baseline::First),
+        Some(value) if value.get_ref().as_bool() == Some(false) => Some(Baseline::Nothing),
+        Some(value) => fields::text("baseline", value, p).map(Baseline::Row),
     };
     let settings = values_by_setting(&table, p);
+    table.warn_of_renamed(p);
     Some(Row {
         title: title?,
         subject: subject?,
         settings,
-        beside: beside?,
+        baseline: baseline?,
     })
 }
 
@@ -133,7 +134,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         }
         check_titles(workload, p);
         check_alike(workload, p);
-        check_beside(workload, p);
+        check_baselines(workload, p);
     }
     check_used(experiment, p);
 }
@@ -162,7 +163,7 @@ fn check_used(experiment: &Experiment, p: &mut Problems) {
 fn check_settings(experiment: &Experiment, row: &Row, p: &mut Problems) {
     for (name, value) in &row.settings {
         let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
-            let mut keys = vec!["title", "subject", "beside"];
+            let mut keys = vec!["title", "subject", "baseline"];
             keys.extend(
                 experiment
                     .settings
@@ -210,7 +211,7 @@ fn check_alike(workload: &Workload, p: &mut Problems) {
     }
 }
 
-fn check_beside(workload: &Workload, p: &mut Problems) {
+fn check_baselines(workload: &Workload, p: &mut Problems) {
     let rows = &workload.rows;
     let titles: Vec<&str> = rows
         .iter()
@@ -218,26 +219,26 @@ fn check_beside(workload: &Workload, p: &mut Problems) {
         .collect();
     let places: BTreeMap<&str, usize> = titles.iter().copied().zip(0..).collect();
     let next = |(index, row): (usize, &Row)| {
-        let title = row.beside_of(index, rows)?;
+        let title = row.baseline_of(index, rows)?;
         places.get(title).copied()
     };
     let next: Vec<Option<usize>> = rows.iter().enumerate().map(next).collect();
     for (index, row) in rows.iter().enumerate() {
-        let Beside::Row(beside) = &row.beside else {
+        let Baseline::Row(baseline) = &row.baseline else {
             continue;
         };
-        if beside.get_ref() == row.title.get_ref() {
-            let message = "a row cannot stand beside itself";
-            let help = "`beside = false`: it stands for itself, without a ratio";
-            p.note(Diagnosis::new(beside.span(), message).help(help));
-        } else if !titles.contains(&beside.get_ref().as_str()) {
-            let message = format!("no row is called `{}`", short(beside.get_ref()));
-            let help = suggest(beside.get_ref(), "row", &titles);
-            p.note(Diagnosis::new(beside.span(), message).help(help));
+        if baseline.get_ref() == row.title.get_ref() {
+            let message = "a row cannot be its own baseline";
+            let help = "`baseline = false`: it stands for itself, without a ratio";
+            p.note(Diagnosis::new(baseline.span(), message).help(help));
+        } else if !titles.contains(&baseline.get_ref().as_str()) {
+            let message = format!("no row is called `{}`", short(baseline.get_ref()));
+            let help = suggest(baseline.get_ref(), "row", &titles);
+            p.note(Diagnosis::new(baseline.span(), message).help(help));
         } else if comes_back(index, &next) {
-            let message = "the rows stand beside each other in a circle";
-            let help = "one of them must stand for itself: beside = false";
-            p.note(Diagnosis::new(beside.span(), message).help(help));
+            let message = "the baselines of the rows lead back to themselves";
+            let help = "one of them must stand for itself: baseline = false";
+            p.note(Diagnosis::new(baseline.span(), message).help(help));
         }
     }
 }

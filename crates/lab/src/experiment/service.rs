@@ -24,7 +24,7 @@ pub const GENERATORS: &str = "generators";
 const PROCESSES: RangeInclusive<u64> = 1..=64;
 /// Folders of a role, which begin the names of services.
 const PREFIX: &str = "backing/";
-/// What one request adds to a tally.
+/// What one request adds to a counter.
 const ADDS: RangeInclusive<u64> = 1..=1 << 32;
 
 /// What the values of a setting put around a subject, each by value.
@@ -45,9 +45,9 @@ impl AroundOf {
     }
 }
 
-/// `tally`: a number that every right answer raises.
+/// `counter`: a number that every right answer raises.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally {
+pub struct Counter {
     /// Where it stands in the file.
     pub place: Range<usize>,
     /// Path whose answer to GET is the number.
@@ -175,9 +175,9 @@ pub fn check_processes(name: &str, values: &[String], table: &Fields<'_, '_>, p:
     }
 }
 
-/// `tally`.
-pub fn read_tally(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Tally> {
-    let mut table = table.table("tally", "tally = {…}", p)?;
+/// `counter`.
+pub fn read_counter(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Counter> {
+    let mut table = table.table("counter", "counter = {…}", p)?;
     let path = table.text_needed("path", "path = \"/\"", p);
     if let Some(path) = &path {
         read::check_path(path, p);
@@ -189,7 +189,7 @@ pub fn read_tally(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Tally>
     let kept = table.text("kept", p).map(|word| kept(&word, p));
     let place = table.span.clone();
     table.finish(&[], p);
-    Some(Tally {
+    Some(Counter {
         place,
         path: path?.into_inner(),
         adds: adds?,
@@ -214,7 +214,7 @@ fn kept(word: &Spanned<String>, p: &mut Problems) -> Option<Ended> {
 
 /// Keys of requests to servers in a workload of programs or clients.
 pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
-    for key in ["rows", "tally"] {
+    for key in ["rows", "counter"] {
         if let Some(value) = table.value(key) {
             let message = format!("`{key}` is for a workload with a `request`");
             p.note(Diagnosis::new(value.span(), message));

@@ -1,4 +1,4 @@
-//! Whether what an experiment says of services, rows and tallies fits the subjects' own files.
+//! Whether what an experiment says of services, rows and counters fits the subjects' own files.
 
 use toml::Spanned;
 
@@ -44,7 +44,7 @@ fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems
 }
 
 /// Checks that each subject is what the experiment takes it for, that all services are used,
-/// and that rows and tallies ask for what can be. `all`: in the order of
+/// and that rows and counters ask for what can be. `all`: in the order of
 /// [`Experiment::entries`].
 pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
     let mut problems = Problems::default();
@@ -55,15 +55,15 @@ pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Di
     check_texts(experiment, &parts, p);
     check_used(experiment, &parts, p);
     for workload in &experiment.workloads {
-        check_tally(experiment, workload, parts.subjects, p);
+        check_counter(experiment, workload, parts.subjects, p);
         for row in &workload.rows {
             check_row(experiment, workload, row, &parts, p);
         }
     }
-    if problems.0.is_empty() {
+    if problems.errors.is_empty() {
         return Ok(());
     }
-    Err(experiment.diagnoses(problems.0))
+    Err(experiment.diagnoses(problems.errors))
 }
 
 fn check_roles(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
@@ -156,13 +156,17 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
 }
 
 /// What a server kept can be asked only of one that Prony starts.
-fn check_tally(
+fn check_counter(
     experiment: &Experiment,
     workload: &Workload,
     subjects: &[Subject],
     p: &mut Problems,
 ) {
-    let Some(tally) = workload.tally.as_ref().filter(|tally| tally.kept.is_some()) else {
+    let Some(counter) = workload
+        .counter
+        .as_ref()
+        .filter(|counter| counter.kept.is_some())
+    else {
         return;
     };
     for (subject, entry) in subjects.iter().zip(&experiment.subjects) {
@@ -177,7 +181,7 @@ fn check_tally(
                 subject.id
             );
             let help = "kept = \"no\", or name the subjects of this workload without it";
-            p.note(Diagnosis::new(tally.place.clone(), message).help(help));
+            p.note(Diagnosis::new(counter.place.clone(), message).help(help));
         }
     }
 }
@@ -222,8 +226,11 @@ fn why_not_asked(workload: &Workload, subject: &Subject) -> Option<String> {
     if !subject.is_server() {
         return Some(format!("`{id}` is no server, and this is a `request`"));
     }
-    let tally = workload.tally.as_ref().map(|tally| tally.path.as_str());
-    let mut paths = [Some(workload.request.path.as_str()), tally].into_iter();
+    let counter = workload
+        .counter
+        .as_ref()
+        .map(|counter| counter.path.as_str());
+    let mut paths = [Some(workload.request.path.as_str()), counter].into_iter();
     let path = paths.find_map(|path| path.filter(|path| !subject.answers(path)))?;
     let answers = crate::diagnosis::quoted(&subject.endpoints);
     Some(format!(

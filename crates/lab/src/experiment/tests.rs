@@ -43,11 +43,14 @@ fn the_documented_file_parses_whole() {
     assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
     let table = &services.workloads[0];
     assert_eq!(
-        (table.rows.len(), &table.rows[5].beside),
-        (6, &Beside::Nothing)
+        (table.rows.len(), &table.rows[5].baseline),
+        (6, &Baseline::Nothing)
     );
-    assert_eq!(table.rows[3].beside_of(3, &table.rows), Some("Redis"));
-    assert_eq!(table.rows[4].beside_of(4, &table.rows), Some("No backend"));
+    assert_eq!(table.rows[3].baseline_of(3, &table.rows), Some("Redis"));
+    assert_eq!(
+        table.rows[4].baseline_of(4, &table.rows),
+        Some("No backend")
+    );
     let programs = parse(blocks[4]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
@@ -62,6 +65,45 @@ fn the_documented_file_parses_whole() {
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
+}
+
+/// A file with the names of before is read as the newer one is, and each of them is said with its place.
+#[test]
+fn older_names_are_read_with_a_warning() {
+    let newer = example(true);
+    let older = newer
+        .replace("baseline = ", "beside = ")
+        .replace("counter = {", "tally = {");
+    let (newer, older) = (parse(&newer).unwrap(), parse(&older).unwrap());
+    let rows = |of: &Experiment| {
+        let titles = of.workloads[0].rows.iter().enumerate();
+        let baselines = titles.map(|(at, row)| {
+            let baseline = row.baseline_of(at, &of.workloads[0].rows);
+            baseline.map(str::to_owned)
+        });
+        baselines.collect::<Vec<_>>()
+    };
+    assert_eq!(rows(&older), rows(&newer));
+    let adds = |of: &Experiment| of.workloads[0].counter.as_ref().map(|counter| counter.adds);
+    assert_eq!((adds(&older), adds(&newer)), (Some(500), Some(500)));
+    assert_eq!((older.warnings.len(), newer.warnings.len()), (3, 0));
+    let said = older
+        .diagnoses(older.warnings.clone())
+        .render_warnings(false);
+    assert!(
+        said.contains("warning: `tally` is called `counter` now"),
+        "{said}"
+    );
+    assert!(said.contains("e.toml:52:"), "{said}");
+}
+
+/// Both names of one key do not stand beside each other.
+#[test]
+fn a_key_by_both_names_is_refused() {
+    let both = "[[subject]]\ncmd = './s {port}'\n[[workload]]\nrequest = { path = '/' }\n\
+                counter = { path = '/', adds = 1 }\ntally = { path = '/', adds = 2 }\n";
+    let said = parse(both).unwrap_err().to_string();
+    assert!(said.contains("unknown key `tally`"), "{said}");
 }
 
 /// What the page says of services holds of those that are shipped.
@@ -228,11 +270,11 @@ const WORDS: &[&str] = &[
     "[[backing]]\n",
     "[[front]]\n",
     "rows",
-    "tally",
+    "counter",
     "adds",
     "kept",
     "'stop'",
-    "beside",
+    "baseline",
     "backing_of",
     "front_of",
     "output_of",

@@ -83,7 +83,7 @@ pub fn read_workload(
         timeout,
         subjects,
         rows: Vec::new(),
-        tally: None,
+        counter: None,
     })
 }
 

@@ -143,9 +143,9 @@ pub(super) fn is_listed(names: &Option<Vec<Spanned<String>>>, subject: &Subject)
 pub(super) fn applies(workload: &Workload, subject: &Subject) -> bool {
     let does = match (&workload.work, &workload.client) {
         (None, None) => {
-            let tally = workload.tally.as_ref();
-            let answers_tally = tally.is_none_or(|tally| subject.answers(&tally.path));
-            subject.is_server() && subject.answers(&workload.request.path) && answers_tally
+            let counter = workload.counter.as_ref();
+            let answers_counter = counter.is_none_or(|counter| subject.answers(&counter.path));
+            subject.is_server() && subject.answers(&workload.request.path) && answers_counter
         }
         (_, Some(asked)) => client::does(asked, subject),
         (Some(work), None) => {

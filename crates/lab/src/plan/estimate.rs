@@ -45,9 +45,9 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
     };
     let beside = |cell: &Cell| {
         let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-        let tally = workload.and_then(|workload| workload.tally.as_ref());
+        let counter = workload.and_then(|workload| workload.counter.as_ref());
         // One that is asked what it kept is started once more.
-        let again = u64::from(tally.is_some_and(|tally| tally.ended_by.is_some()));
+        let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
         let around = &cell.around;
         let instances = u64::from(around.instances.saturating_sub(1));
         let services = around.backings.len() as u64 + u64::from(around.front.is_some());

@@ -47,12 +47,12 @@ use std::fmt;
 
 use prony_base::{Nanos, counted};
 use prony_record::{
-    Cell, ConnectionCap, Cores, NotRun, Plan, PlannedSetting, PlannedSubject, PlannedTally,
+    Cell, ConnectionCap, Cores, NotRun, Plan, PlannedCounter, PlannedSetting, PlannedSubject,
     PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
-use crate::experiment::{Connections, Experiment, Parts, Setting, THREADS, Tally, Workload};
+use crate::experiment::{Connections, Counter, Experiment, Parts, Setting, THREADS, Workload};
 use crate::subject::{self, Subject};
 
 pub(crate) use around::{names_in, why_not_set};
@@ -556,17 +556,17 @@ fn planned_workloads(
                 .as_ref()
                 .map(|asked| client::planned(asked, peers, payload_max)),
             rows: rows::planned(workload, &experiment.settings, cores),
-            tally: workload.tally.as_ref().map(planned_tally),
+            counter: workload.counter.as_ref().map(planned_counter),
         });
     }
     planned
 }
 
-fn planned_tally(tally: &Tally) -> PlannedTally {
-    PlannedTally {
-        path: tally.path.clone(),
-        adds: tally.adds,
-        ended_by: tally.kept,
+fn planned_counter(counter: &Counter) -> PlannedCounter {
+    PlannedCounter {
+        path: counter.path.clone(),
+        adds: counter.adds,
+        ended_by: counter.kept,
     }
 }
 

@@ -19,7 +19,7 @@ pub fn planned(workload: &Workload, settings: &[Setting], cores: &Cores) -> Vec<
             title: row.title.get_ref().clone(),
             subject: row.subject.get_ref().clone(),
             settings: shown.collect(),
-            beside: row.beside_of(index, rows).map(str::to_owned),
+            baseline: row.baseline_of(index, rows).map(str::to_owned),
         }
     };
     rows.iter().enumerate().map(planned).collect()
@@ -39,7 +39,7 @@ pub fn settle(plan: &mut Plan) {
             let alone = leave(&mut workload.rows, &other.title);
             if !alone.is_empty() {
                 plan.notes.push(format!(
-                    "{name}: `{}` is not run, so that what stands beside it has no ratio: {}",
+                    "{name}: `{}` is not run and was the baseline of these, which have no ratio: {}",
                     other.title,
                     quoted(&alone)
                 ));
@@ -50,9 +50,9 @@ pub fn settle(plan: &mut Plan) {
 
 /// Takes rows away from beside the one called `gone`; their titles.
 fn leave(rows: &mut [PlannedRow], gone: &str) -> Vec<String> {
-    let beside = |row: &&mut PlannedRow| row.beside.as_deref() == Some(gone);
+    let beside = |row: &&mut PlannedRow| row.baseline.as_deref() == Some(gone);
     let leaving = rows.iter_mut().filter(beside).map(|row| {
-        row.beside = None;
+        row.baseline = None;
         row.title.clone()
     });
     leaving.collect()

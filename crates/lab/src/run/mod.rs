@@ -424,11 +424,11 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     };
     let others = order.peer.iter().chain(&order.backings).chain(&order.front);
     let others = others.map(start_and_stop).fold(0, u64::saturating_add);
-    let tally = workload.tally.as_ref();
+    let counter = workload.counter.as_ref();
     // One that is asked what it kept is started, and asked, once more.
-    let again = u64::from(tally.is_some_and(|tally| tally.ended_by.is_some()));
+    let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
     let starts = u64::from(order.cell.around.instances.max(1)) + again;
-    let asked = 3 + 2 * u64::from(tally.is_some());
+    let asked = 3 + 2 * u64::from(counter.is_some());
     let named = [
         others,
         start_and_stop(&order.subject).saturating_mul(starts),
@@ -609,7 +609,7 @@ impl Runner<'_> {
         let (backings, front) = services_of(self.plan, task.cell)?;
         let mut asked = workload.clone();
         // Only Prony's own generator says what was acknowledged.
-        asked.tally = asked.tally.filter(|_| task.generator == Generator::Prony);
+        asked.counter = asked.counter.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
             cell: task.cell.clone(),
             subject: subject_of(self.plan, task.cell)?.clone(),
@@ -847,7 +847,7 @@ mod tests {
         // A second instance, the database and the proxy.
         assert_eq!(deadline_of(&order(0)), alone + Nanos::from_secs(5 + 7 + 11));
         let mut asked = order(1);
-        asked.workload.tally = Some(prony_record::PlannedTally {
+        asked.workload.counter = Some(prony_record::PlannedCounter {
             ended_by: Some(prony_record::Ended::Killed),
             ..Default::default()
         });

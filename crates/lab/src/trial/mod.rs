@@ -13,6 +13,7 @@ mod asking;
 mod cast;
 mod children;
 mod client;
+mod counter;
 mod drive;
 mod generator;
 mod log;
@@ -27,7 +28,6 @@ mod scene;
 mod server;
 mod stage;
 mod start;
-mod tally;
 mod translate;
 mod wrk;
 

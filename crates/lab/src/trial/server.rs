@@ -12,7 +12,7 @@
 //! that ends too early fails the step that the trial is in. Only the edges of the window
 //! are waited for outside of the loop, so that the clocks are read on time.
 //!
-//! Where the workload has a tally, the number that the subject keeps is read before and
+//! Where the workload has a counter, the number that the subject keeps is read before and
 //! after the load, and once more when the subject was ended and started anew.
 //!
 //! Not for: programs ([`super::program`]), or who the servers are ([`super::cast`]).
@@ -23,20 +23,20 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
 use prony_record::{
-    Ended, Histogram, Isolation, Phase, PlannedTally, Role, Source, TallyReport, Trial,
+    CounterReport, Ended, Histogram, Isolation, Phase, PlannedCounter, Role, Source, Trial,
 };
 use prony_runtime::services::Definition;
 use prony_wire::Method;
 use rustix::thread::ClockId;
 
 use super::cast::Cast;
+use super::counter::{self, Expected, Resting};
 use super::drive::{self, Window};
 use super::generator::Load;
 use super::place::{Place, Places};
 use super::sampling::Sampling;
 use super::scene::{self, STUCK, Scene};
 use super::stage::Stage;
-use super::tally::{self, Expected, Resting};
 use super::{Halt, asking};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
@@ -73,7 +73,7 @@ struct Running<'a> {
     stage: Rc<Stage>,
     cast: Cast,
     histogram: Option<Histogram>,
-    tally: Option<PlannedTally>,
+    counter: Option<PlannedCounter>,
 }
 
 impl<'a> Running<'a> {
@@ -81,7 +81,7 @@ impl<'a> Running<'a> {
         // wrk does not tell what was acknowledged before and after its window.
         let knows = stage.order.generator == Generator::Prony;
         Running {
-            tally: stage.order.workload.tally.clone().filter(|_| knows),
+            counter: stage.order.workload.counter.clone().filter(|_| knows),
             cast: Cast::new(stage.clone()),
             scene: Scene::new(stage.clone(), handle, began),
             stage,
@@ -101,7 +101,7 @@ impl<'a> Running<'a> {
         self.cast.ready(&self.scene, &places).await?;
         self.scene.enter(Phase::Verify);
         self.verify(&places)?;
-        self.tally_before(&places).await?;
+        self.counter_before(&places).await?;
         self.scene.enter(Phase::WarmUp);
         let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
@@ -119,7 +119,7 @@ impl<'a> Running<'a> {
             return Err(failed);
         }
         drained?;
-        self.tally_after(&places).await
+        self.counter_after(&places).await
     }
 
     /// Checks the answers of all that the load goes to; the record keeps the checks of the
@@ -251,26 +251,26 @@ impl<'a> Running<'a> {
     }
 
     fn is_ended_by(&self, how: Ended) -> bool {
-        let ended_by = self.tally.as_ref().and_then(|tally| tally.ended_by);
+        let ended_by = self.counter.as_ref().and_then(|counter| counter.ended_by);
         ended_by == Some(how) && !matches!(self.stage.order.subject.source, Source::Url { .. })
     }
 
     /// The number before the load: after the checks, which raise it too.
-    async fn tally_before(&self, places: &Places) -> Result<(), Halt> {
-        let Some(tally) = &self.tally else {
+    async fn counter_before(&self, places: &Places) -> Result<(), Halt> {
+        let Some(counter) = &self.counter else {
             return Ok(());
         };
-        let before = self.number(tally, places, None).await?;
-        self.stage.trial.borrow_mut().tally = Some(TallyReport {
+        let before = self.number(counter, places, None).await?;
+        self.stage.trial.borrow_mut().counter = Some(CounterReport {
             before,
-            ..TallyReport::default()
+            ..CounterReport::default()
         });
         Ok(())
     }
 
     /// The number after the load, and what is left of it when the subject has been ended.
-    async fn tally_after(&mut self, places: &Places) -> Result<(), Halt> {
-        let Some((tally, expected)) = self.acknowledged() else {
+    async fn counter_after(&mut self, places: &Places) -> Result<(), Halt> {
+        let Some((counter, expected)) = self.acknowledged() else {
             return Ok(());
         };
         // The kernel's counters are those of the load.
@@ -280,8 +280,8 @@ impl<'a> Running<'a> {
             self.is_ended_by(Ended::Killed),
         );
         if !killed {
-            let after = self.number(&tally, places, Some(expected)).await?;
-            self.note_tally(|report| report.after = Some(after));
+            let after = self.number(&counter, places, Some(expected)).await?;
+            self.note_counter(|report| report.after = Some(after));
         }
         if !(stopped || killed) {
             return Ok(());
@@ -292,27 +292,27 @@ impl<'a> Running<'a> {
             .anew(&self.stage.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
         self.cast.start_anew(&self.scene, &places).await?;
-        let kept = self.number(&tally, &places, Some(expected)).await?;
-        self.note_tally(|report| report.kept = Some(kept));
+        let kept = self.number(&counter, &places, Some(expected)).await?;
+        self.note_counter(|report| report.kept = Some(kept));
         Ok(())
     }
 
     /// What the load must have added, noted and as the number that is to be expected.
-    fn acknowledged(&self) -> Option<(PlannedTally, Expected)> {
-        let tally = self.tally.clone()?;
+    fn acknowledged(&self) -> Option<(PlannedCounter, Expected)> {
+        let counter = self.counter.clone()?;
         let mut trial = self.stage.trial.borrow_mut();
         let counts = trial.load.as_ref()?.counts;
-        let report = trial.tally.as_mut()?;
+        let report = trial.counter.as_mut()?;
         let unanswered = counts.sent.saturating_sub(counts.acknowledged);
-        report.acknowledged = counts.acknowledged.saturating_mul(tally.adds);
-        report.unanswered = unanswered.saturating_mul(tally.adds);
+        report.acknowledged = counts.acknowledged.saturating_mul(counter.adds);
+        report.unanswered = unanswered.saturating_mul(counter.adds);
         let least = report.before.saturating_add(report.acknowledged);
         let most = least.saturating_add(report.unanswered);
-        Some((tally, Expected { least, most }))
+        Some((counter, Expected { least, most }))
     }
 
-    fn note_tally(&self, note: impl FnOnce(&mut TallyReport)) {
-        if let Some(report) = &mut self.stage.trial.borrow_mut().tally {
+    fn note_counter(&self, note: impl FnOnce(&mut CounterReport)) {
+        if let Some(report) = &mut self.stage.trial.borrow_mut().counter {
             note(report);
         }
     }
@@ -320,7 +320,7 @@ impl<'a> Running<'a> {
     /// The number that the instances keep, once it has come to rest.
     async fn number(
         &self,
-        tally: &PlannedTally,
+        counter: &PlannedCounter,
         places: &Places,
         expected: Option<Expected>,
     ) -> Result<u64, Halt> {
@@ -330,14 +330,14 @@ impl<'a> Running<'a> {
         loop {
             self.scene.children.collect();
             self.cast.lives("its number was read")?;
-            let ask = |place| ask_number(tally, place);
+            let ask = |place| ask_number(counter, place);
             let said: Vec<u64> = places.instances.iter().map(ask).collect::<Result<_, _>>()?;
             let now = clock::monotonic();
             if let Some(number) = resting.add(now, &said) {
                 return Ok(number);
             }
             if now > deadline {
-                let (path, unrest) = (&tally.path, resting.unrest());
+                let (path, unrest) = (&counter.path, resting.unrest());
                 let reason = format!("the number at {path} after {TALLY_TIMEOUT}: {unrest}");
                 return Err(Halt::Failed(reason));
             }
@@ -368,11 +368,11 @@ impl<'a> Running<'a> {
 }
 
 /// Asks one instance for its number.
-fn ask_number(tally: &PlannedTally, place: &Place) -> Result<u64, Halt> {
-    let page = asking::ask(place, &Method::Get, &tally.path);
-    let number = page.and_then(|page| tally::number(page.status, &page.body));
+fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
+    let page = asking::ask(place, &Method::Get, &counter.path);
+    let number = page.and_then(|page| counter::number(page.status, &page.body));
     number.map_err(|why| {
-        let (path, address) = (&tally.path, &place.authority);
+        let (path, address) = (&counter.path, &place.authority);
         Halt::Failed(format!(
             "the number at {path} of {address} cannot be read: {why}"
         ))

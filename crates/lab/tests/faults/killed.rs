@@ -167,7 +167,7 @@ pub fn any_of_services(isolation: Isolation) {
     let servers = [
         ("/store/server.py", Role::Backing),
         ("/front/server.py", Role::Front),
-        ("/tally/server.py", Role::Subject),
+        ("/counter/server.py", Role::Subject),
     ];
     for kill in 0..prony_testkit::repeats("PRONY_KILLS", 6, 50) {
         // Each as soon as it is there, and then any at any moment.

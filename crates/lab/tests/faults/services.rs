@@ -2,8 +2,8 @@
 //! part of it wrong.
 
 use prony_record::{
-    Around, Ended, Exit, Outcome, Output, Phase, Plan, PlannedSubject, PlannedTally, ProcessRecord,
-    Role, TallyReport, Trial, layout,
+    Around, CounterReport, Ended, Exit, Outcome, Output, Phase, Plan, PlannedCounter,
+    PlannedSubject, ProcessRecord, Role, Trial, layout,
 };
 
 use crate::killed;
@@ -44,8 +44,8 @@ pub const TESTS: [Named; 17] = [
 ];
 
 /// A subject that counts, with environment of its own.
-fn tally(env: &[(&str, &str)]) -> PlannedSubject {
-    let mut subject = subject("tally", env);
+fn counter(env: &[(&str, &str)]) -> PlannedSubject {
+    let mut subject = subject("counter", env);
     subject.env.insert("INSTANCE".into(), "{instance}".into());
     subject
 }
@@ -100,7 +100,7 @@ fn planned(mut subject: PlannedSubject, with: With) -> Plan {
         subject.env.insert("STORE".to_owned(), place);
     }
     let mut plan = plan(vec![subject], 1, 300);
-    plan.workloads[0].tally = with.counts.map(|ended_by| PlannedTally {
+    plan.workloads[0].counter = with.counts.map(|ended_by| PlannedCounter {
         path: "/count".to_owned(),
         adds: 1,
         ended_by,
@@ -138,8 +138,8 @@ fn failed(isolation: Isolation, plan: &Plan) -> (Phase, String, Trial) {
     }
 }
 
-fn report(trial: &Trial) -> TallyReport {
-    trial.tally.clone().expect("a tally")
+fn report(trial: &Trial) -> CounterReport {
+    trial.counter.clone().expect("a counter")
 }
 
 /// Processes of a role whose command names this server.
@@ -159,7 +159,7 @@ pub fn whole() -> Plan {
         around: instances(2),
         counts: Some(Some(Ended::Stopped)),
     };
-    planned(tally(&[]), with)
+    planned(counter(&[]), with)
 }
 
 fn services_stand_around(isolation: Isolation) {
@@ -172,14 +172,14 @@ fn services_stand_around(isolation: Isolation) {
         },
         counts: Some(None),
     };
-    let trial = measured(isolation, &planned(tally(&[]), with));
+    let trial = measured(isolation, &planned(counter(&[]), with));
     let load = trial.load.as_ref().expect("a load report");
     assert!(load.errors.is_empty() && load.completed > 0, "{load:#?}");
     assert_eq!(load.threads, 2);
     for (role, server, count) in [
         (Role::Backing, "store", 1),
         (Role::Front, "front", 1),
-        (Role::Subject, "tally", 2),
+        (Role::Subject, "counter", 2),
     ] {
         let found = running(&trial, role, server);
         assert_eq!(found.len(), count, "{role:?}: {:#?}", trial.processes);
@@ -188,15 +188,15 @@ fn services_stand_around(isolation: Isolation) {
             assert_eq!(process.exit, Some(Exit::Code { code: 0 }), "{process:#?}");
         }
     }
-    let tally = report(&trial);
-    assert_eq!(tally.acknowledged, load.counts.acknowledged);
-    assert_eq!(tally.after, Some(tally.before + tally.acknowledged));
+    let counter = report(&trial);
+    assert_eq!(counter.acknowledged, load.counts.acknowledged);
+    assert_eq!(counter.after, Some(counter.before + counter.acknowledged));
     assert_eq!(
-        (tally.uncounted(), tally.invented(), tally.kept),
+        (counter.uncounted(), counter.invented(), counter.kept),
         (Some(0), 0, None)
     );
     // The checks were counted before.
-    assert!(tally.before > 0 && trial.left_behind.is_empty());
+    assert!(counter.before > 0 && trial.left_behind.is_empty());
     let phases: Vec<Phase> = trial.phases.iter().map(|span| span.phase).collect();
     use Phase::{Drain, Measure, Prepare, Ready, Start, Stop, Verify, WarmUp};
     assert_eq!(
@@ -211,16 +211,16 @@ fn instances_alone(isolation: Isolation) {
         counts: Some(None),
         ..With::default()
     };
-    let trial = measured(isolation, &planned(tally(&[]), with));
-    let both = running(&trial, Role::Subject, "tally");
+    let trial = measured(isolation, &planned(counter(&[]), with));
+    let both = running(&trial, Role::Subject, "counter");
     assert_eq!(both.len(), 2, "{:#?}", trial.processes);
     assert!(
         both.iter().all(|process| process.cpu_ns > 1_000_000),
         "{both:#?}"
     );
     // Each counts for itself; together that is all.
-    let tally = report(&trial);
-    assert_eq!(tally.after, Some(tally.before + tally.acknowledged));
+    let counter = report(&trial);
+    assert_eq!(counter.after, Some(counter.before + counter.acknowledged));
 }
 
 fn backing_not_ready(isolation: Isolation) {
@@ -228,7 +228,7 @@ fn backing_not_ready(isolation: Isolation) {
         store: Some(silent(store(&[]))),
         ..With::default()
     };
-    let (phase, reason, trial) = failed(isolation, &planned(tally(&[]), with));
+    let (phase, reason, trial) = failed(isolation, &planned(counter(&[]), with));
     assert_eq!(phase, Phase::Start);
     assert!(
         reason.starts_with("the backing test/store was not ready after"),
@@ -236,7 +236,7 @@ fn backing_not_ready(isolation: Isolation) {
     );
     assert!(reason.ends_with("its last line: keeps silent"), "{reason}");
     assert!(
-        running(&trial, Role::Subject, "tally").is_empty(),
+        running(&trial, Role::Subject, "counter").is_empty(),
         "{trial:#?}"
     );
 }
@@ -247,7 +247,7 @@ fn backing_dies(isolation: Isolation) {
         store: Some(store(&[("DIES_AFTER", "20")])),
         ..With::default()
     };
-    let mut plan = planned(tally(&[]), with);
+    let mut plan = planned(counter(&[]), with);
     plan.duration_ns = 3_000_000_000;
     let (phase, reason, trial) = failed(isolation, &plan);
     assert!(phase >= Phase::Verify, "{phase:?}: {reason}");
@@ -263,7 +263,7 @@ fn front_not_ready(isolation: Isolation) {
         front: Some(silent(front(&[]))),
         ..With::default()
     };
-    let (phase, reason, _) = failed(isolation, &planned(tally(&[]), with));
+    let (phase, reason, _) = failed(isolation, &planned(counter(&[]), with));
     assert_eq!(phase, Phase::Ready);
     assert!(
         reason.starts_with("the front test/front was not ready after"),
@@ -276,14 +276,14 @@ fn instance_dies(isolation: Isolation) {
         around: instances(2),
         ..With::default()
     };
-    let subject = tally(&[("DIES_AFTER", "60"), ("DIES", "1")]);
+    let subject = counter(&[("DIES_AFTER", "60"), ("DIES", "1")]);
     let (phase, reason, trial) = failed(isolation, &planned(subject, with));
     assert!(phase >= Phase::Verify, "{phase:?}: {reason}");
     assert!(
         reason.starts_with("the subject's instance 1 was ended by signal 9"),
         "{reason}"
     );
-    let other = running(&trial, Role::Subject, "tally");
+    let other = running(&trial, Role::Subject, "counter");
     let asked = |process: &&&ProcessRecord| process.exit == Some(Exit::Code { code: 0 });
     assert_eq!(other.iter().filter(asked).count(), 1, "{other:#?}");
 }
@@ -293,29 +293,29 @@ fn counting(env: &[(&str, &str)], ended_by: Option<Ended>) -> Plan {
         counts: Some(ended_by),
         ..With::default()
     };
-    planned(tally(env), with)
+    planned(counter(env), with)
 }
 
 fn uncounted(isolation: Isolation) {
-    let tally = report(&measured(isolation, &counting(&[("LOSES", "10")], None)));
-    let (missing, sent) = (tally.uncounted().expect("asked"), tally.acknowledged);
-    assert!(missing.abs_diff(sent / 10) <= 1, "{tally:?}");
-    assert_eq!(tally.invented(), 0);
+    let counter = report(&measured(isolation, &counting(&[("LOSES", "10")], None)));
+    let (missing, sent) = (counter.uncounted().expect("asked"), counter.acknowledged);
+    assert!(missing.abs_diff(sent / 10) <= 1, "{counter:?}");
+    assert_eq!(counter.invented(), 0);
 }
 
 fn invented(isolation: Isolation) {
-    let tally = report(&measured(isolation, &counting(&[("INVENTS", "10")], None)));
+    let counter = report(&measured(isolation, &counting(&[("INVENTS", "10")], None)));
     assert!(
-        tally.invented().abs_diff(tally.acknowledged / 10) <= 1,
-        "{tally:?}"
+        counter.invented().abs_diff(counter.acknowledged / 10) <= 1,
+        "{counter:?}"
     );
-    assert_eq!(tally.uncounted(), Some(0));
+    assert_eq!(counter.uncounted(), Some(0));
 }
 
 fn unreadable(isolation: Isolation) {
     let mut plan = counting(&[], None);
-    if let Some(tally) = &mut plan.workloads[0].tally {
-        tally.path = "/nowhere".to_owned();
+    if let Some(counter) = &mut plan.workloads[0].counter {
+        counter.path = "/nowhere".to_owned();
     }
     let (phase, reason, _) = failed(isolation, &plan);
     assert_eq!(phase, Phase::Verify);
@@ -333,7 +333,7 @@ fn never_agree(isolation: Isolation) {
         counts: Some(None),
         ..With::default()
     };
-    let mut plan = planned(tally(&[]), with);
+    let mut plan = planned(counter(&[]), with);
     let script = "[ $INSTANCE = 0 ] || unset STORE; exec \"$@\"";
     let words = ["/bin/sh", "-c", script, "sh"].map(str::to_owned);
     plan.subjects[0].start.splice(0..0, words);
@@ -354,14 +354,14 @@ fn kept_over_a_stop(isolation: Isolation) {
         isolation,
         &counting(&[("KEEP", "{work}/n")], Some(Ended::Stopped)),
     );
-    let tally = report(&trial);
-    assert_eq!(tally.kept, tally.after);
+    let counter = report(&trial);
+    assert_eq!(counter.kept, counter.after);
     assert_eq!(
-        (tally.lost(), tally.uncounted(), tally.invented()),
+        (counter.lost(), counter.uncounted(), counter.invented()),
         (Some(0), Some(0), 0)
     );
     // Only the one that was measured is in the record.
-    let ran = running(&trial, Role::Subject, "tally");
+    let ran = running(&trial, Role::Subject, "counter");
     assert_eq!(ran.len(), 1, "{ran:#?}");
     assert_eq!(ran[0].exit, Some(Exit::Code { code: 0 }));
 }
@@ -369,13 +369,13 @@ fn kept_over_a_stop(isolation: Isolation) {
 fn kept_over_a_kill(isolation: Isolation) {
     let env = [("KEEP", "{work}/n"), ("KEEP_EACH", "1")];
     let trial = measured(isolation, &counting(&env, Some(Ended::Killed)));
-    let tally = report(&trial);
+    let counter = report(&trial);
     assert_eq!(
-        (tally.after, tally.lost(), tally.invented()),
+        (counter.after, counter.lost(), counter.invented()),
         (None, Some(0), 0)
     );
-    assert!(tally.kept > Some(tally.before), "{tally:?}");
-    let ran = running(&trial, Role::Subject, "tally");
+    assert!(counter.kept > Some(counter.before), "{counter:?}");
+    let ran = running(&trial, Role::Subject, "counter");
     let (signal, asked) = (9, true);
     assert_eq!(ran[0].exit, Some(Exit::Signal { signal, asked }));
     let load = trial.load.expect("a load report");
@@ -387,9 +387,9 @@ fn kept_over_a_kill(isolation: Isolation) {
 
 fn lost_in_a_kill(isolation: Isolation) {
     let plan = counting(&[("KEEP", "{work}/n")], Some(Ended::Killed));
-    let tally = report(&measured(isolation, &plan));
-    assert_eq!(tally.kept, Some(0));
-    assert_eq!(tally.lost(), Some(tally.acknowledged));
+    let counter = report(&measured(isolation, &plan));
+    assert_eq!(counter.kept, Some(0));
+    assert_eq!(counter.lost(), Some(counter.acknowledged));
 }
 
 fn kept_in_a_backing(isolation: Isolation) {
@@ -400,12 +400,15 @@ fn kept_in_a_backing(isolation: Isolation) {
             around: instances(2),
             counts: Some(Some(ended_by)),
         };
-        let trial = measured(isolation, &planned(tally(&[]), with));
-        let tally = report(&trial);
-        let kept = tally.kept.expect("they were asked");
-        assert!(kept > 0 && tally.invented() == 0, "{ended_by:?}: {tally:?}");
+        let trial = measured(isolation, &planned(counter(&[]), with));
+        let counter = report(&trial);
+        let kept = counter.kept.expect("they were asked");
+        assert!(
+            kept > 0 && counter.invented() == 0,
+            "{ended_by:?}: {counter:?}"
+        );
         if ended_by == Ended::Stopped {
-            assert_eq!(tally.lost(), Some(0), "{tally:?}");
+            assert_eq!(counter.lost(), Some(0), "{counter:?}");
         }
         // It lived through all of it.
         let store = running(&trial, Role::Backing, "store");
@@ -421,7 +424,7 @@ fn printing(output: Output, env: &[(&str, &str)]) -> Plan {
         },
         ..With::default()
     };
-    planned(tally(env), with)
+    planned(counter(env), with)
 }
 
 fn outputs(isolation: Isolation) {

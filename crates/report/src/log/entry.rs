@@ -582,7 +582,7 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             json(&same),
             json(&w.program),
             json(&w.client),
-            json(&w.tally),
+            json(&w.counter),
         )
     });
     json(&(

@@ -50,7 +50,7 @@ pub struct ServiceFigures {
     /// Blocks by what was full.
     pub limits: BTreeMap<&'static str, u32>,
     /// What became of the number that its requests raise; `None`: they raise none.
-    pub tally: Option<TallyFigures>,
+    pub counter: Option<CounterFigures>,
 }
 
 /// A row of a table.
@@ -59,9 +59,9 @@ pub struct RowFigures {
     /// What the table calls it.
     pub title: String,
     /// Title of the row beside which its ratio is.
-    pub beside: Option<String>,
+    pub baseline: Option<String>,
     /// That row's cell, where the run has it.
-    pub beside_cell: Option<String>,
+    pub baseline_cell: Option<String>,
 }
 
 /// The deviation over seconds of one trial: the one in the middle of the blocks.
@@ -98,7 +98,7 @@ pub struct ProcessFigures {
 
 /// What became of the number, over the blocks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TallyFigures {
+pub struct CounterFigures {
     /// How the subject was ended before it was asked what it kept: `stopped`, `killed`; `None`: it was not.
     pub ended_by: Option<Ended>,
     /// Whether the row states that nothing is kept.
@@ -144,8 +144,8 @@ pub const ROLES: [(Role, &str); 4] = [
 /// The figures of a cell; `None` of a server alone whose requests raise no number, and of what is no server.
 pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
     let around = &case.cell.around;
-    let (row, tally) = (case.row(), case.tally());
-    let alone = row.is_none() && tally.is_none() && around.is_alone();
+    let (row, counter) = (case.row(), case.counter());
+    let alone = row.is_none() && counter.is_none() && around.is_alone();
     if alone || case.is_program() || case.is_client() {
         return None;
     }
@@ -156,8 +156,8 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
     Some(ServiceFigures {
         row: row.map(|row| RowFigures {
             title: row.title.clone(),
-            beside: row.beside.clone(),
-            beside_cell: case.beside().map(|cell| cell.id.clone()),
+            baseline: row.baseline.clone(),
+            baseline_cell: case.baseline_cell().map(|cell| cell.id.clone()),
         }),
         front: around.front.clone(),
         backings: around.backings.clone(),
@@ -179,7 +179,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
         busy_generator: over(&trials, busy_generator),
         limit: most.map_or("", |(name, _)| name),
         limits,
-        tally: tally.map(|tally| of_tally(case, tally.ended_by)),
+        counter: counter.map(|counter| of_counter(case, counter.ended_by)),
     })
 }
 
@@ -284,30 +284,30 @@ fn limits(trials: &[&Trial]) -> BTreeMap<&'static str, u32> {
     limits
 }
 
-fn of_tally(case: &Case<'_>, ended_by: Option<Ended>) -> TallyFigures {
-    let mut sums = TallyFigures {
+fn of_counter(case: &Case<'_>, ended_by: Option<Ended>) -> CounterFigures {
+    let mut sums = CounterFigures {
         ended_by,
         keeps_nothing: keeps_nothing(case.cell),
-        ..TallyFigures::default()
+        ..CounterFigures::default()
     };
     let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-    for (_, tally) in case.tallies() {
+    for (_, counter) in case.counters() {
         sums.blocks += 1;
-        add(&mut sums.acknowledged, tally.acknowledged);
-        add(&mut sums.unanswered, tally.unanswered);
-        add(&mut sums.invented, tally.invented());
-        if let (Some(after), Some(uncounted)) = (tally.after, tally.uncounted()) {
+        add(&mut sums.acknowledged, counter.acknowledged);
+        add(&mut sums.unanswered, counter.unanswered);
+        add(&mut sums.invented, counter.invented());
+        if let (Some(after), Some(uncounted)) = (counter.after, counter.uncounted()) {
             sums.read += 1;
-            add(&mut sums.read_acknowledged, tally.acknowledged);
-            add(&mut sums.counted, after.saturating_sub(tally.before));
+            add(&mut sums.read_acknowledged, counter.acknowledged);
+            add(&mut sums.counted, after.saturating_sub(counter.before));
             add(&mut sums.uncounted, uncounted);
         }
-        if let (Some(kept), Some(lost)) = (tally.kept, tally.lost()) {
+        if let (Some(kept), Some(lost)) = (counter.kept, counter.lost()) {
             sums.asked += 1;
             sums.blocks_lost += u32::from(lost > 0);
-            add(&mut sums.asked_acknowledged, tally.acknowledged);
-            add(&mut sums.asked_unanswered, tally.unanswered);
-            add(&mut sums.kept, kept.saturating_sub(tally.before));
+            add(&mut sums.asked_acknowledged, counter.acknowledged);
+            add(&mut sums.asked_unanswered, counter.unanswered);
+            add(&mut sums.kept, kept.saturating_sub(counter.before));
             add(&mut sums.lost, lost);
         }
     }

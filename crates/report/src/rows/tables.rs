@@ -4,7 +4,7 @@
 use prony_findings::Code;
 use prony_record::PlannedRow;
 
-use super::figures::{ROLES, TallyFigures};
+use super::figures::{CounterFigures, ROLES};
 use super::words;
 use super::{Context, Rows, Section, quoted, share};
 use crate::clients::words::more;
@@ -35,7 +35,7 @@ impl<'a> Context<'a> {
                 table: self.costs(rows),
             });
         }
-        if section.workload.tally.is_some() {
+        if section.workload.counter.is_some() {
             tables.push(Captioned {
                 caption: "Durability: what was acknowledged, counted and kept".to_owned(),
                 table: self.durability(rows),
@@ -91,19 +91,19 @@ impl<'a> Context<'a> {
         let of_rates = cells.iter().filter_map(|c| c.rate_per_s);
         let rates = spread_word(of_rates.map(|f| (f.is_interval(), f.blocks)));
         let ratios = ratios_word(cells.iter().filter_map(|c| c.ratio.as_ref()));
-        let beside = besides(rows);
-        let ratio = match &beside[..] {
+        let baselines = baselines(rows);
+        let ratio = match &baselines[..] {
             [one] => format!("ratio to {}", quoted(one)),
             _ => "ratio".to_owned(),
         };
-        let several = beside.len() > 1;
+        let several = baselines.len() > 1;
         let mut columns = vec![
             column("requests/s", rates, true),
             detail(column("deviation", "over seconds", true)),
             column(ratio, ratios, true),
         ];
         if several {
-            columns.push(column("beside", "", false));
+            columns.push(column("baseline", "", false));
         }
         let crowded = several && verdicts_differ(&cells);
         let latency = |name| Column {
@@ -119,7 +119,7 @@ impl<'a> Context<'a> {
             rate.marks = self.notes.marks(&cell.cell, ON_RATE);
             let mut entries = vec![rate, deviation(cell), ratio_entry(cell)];
             if several {
-                let title = cell.row().and_then(|row| row.beside.clone());
+                let title = cell.row().and_then(|row| row.baseline.clone());
                 entries.push(Entry::text(title.unwrap_or_else(|| NOTHING.to_owned())));
             }
             entries.extend(latencies(cell));
@@ -175,10 +175,10 @@ impl<'a> Context<'a> {
 
     fn durability(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let tallies = cells
+        let counters = cells
             .iter()
-            .filter_map(|c| c.service.as_ref()?.tally.as_ref());
-        let ended = tallies.filter_map(|tally| tally.ended_by).next();
+            .filter_map(|c| c.service.as_ref()?.counter.as_ref());
+        let ended = counters.filter_map(|counter| counter.ended_by).next();
         let mut columns = vec![
             column("acknowledged", "all blocks", true),
             column("counted", "", true),
@@ -188,17 +188,17 @@ impl<'a> Context<'a> {
         }
         columns.push(column("lost", "", false));
         let entries = |cell: &CellFigures| {
-            let Some(tally) = cell.service.as_ref().and_then(|s| s.tally.as_ref()) else {
+            let Some(counter) = cell.service.as_ref().and_then(|s| s.counter.as_ref()) else {
                 return Vec::new();
             };
-            let mut entries = vec![acknowledged(tally), counted(tally)];
+            let mut entries = vec![acknowledged(counter), counted(counter)];
             entries[1].marks = self.notes.marks(&cell.cell, ON_COUNTED);
             if ended.is_some() {
-                entries.push(kept(tally));
+                entries.push(kept(counter));
             }
-            let mut lost = Entry::text(words::lost(tally));
-            if tally.lost > 0 && tally.asked > 1 && !tally.keeps_nothing {
-                lost.below = format!("in {} of {} blocks", tally.blocks_lost, tally.asked);
+            let mut lost = Entry::text(words::lost(counter));
+            if counter.lost > 0 && counter.asked > 1 && !counter.keeps_nothing {
+                lost.below = format!("in {} of {} blocks", counter.blocks_lost, counter.asked);
             }
             lost.marks = self.notes.marks(&cell.cell, ON_LOST);
             entries.push(lost);
@@ -214,10 +214,14 @@ impl<'a> Context<'a> {
 }
 
 /// Titles of the rows that others stand beside, in the order of the table.
-fn besides(rows: &Rows<'_>) -> Vec<String> {
+fn baselines(rows: &Rows<'_>) -> Vec<String> {
     let mut titles: Vec<String> = Vec::new();
     for (row, _) in &rows.rows {
-        if let Some(title) = row.beside.as_ref().filter(|title| !titles.contains(title)) {
+        if let Some(title) = row
+            .baseline
+            .as_ref()
+            .filter(|title| !titles.contains(title))
+        {
             titles.push(title.clone());
         }
     }
@@ -320,27 +324,27 @@ fn limit(cell: &CellFigures) -> Entry {
     }
 }
 
-fn acknowledged(tally: &TallyFigures) -> Entry {
-    let value = Some(tally.acknowledged as f64);
-    let mut entry = Entry::figure("service.tally.acknowledged", value, |_| {
-        numbers::count(tally.acknowledged)
+fn acknowledged(counter: &CounterFigures) -> Entry {
+    let value = Some(counter.acknowledged as f64);
+    let mut entry = Entry::figure("service.counter.acknowledged", value, |_| {
+        numbers::count(counter.acknowledged)
     });
-    if tally.unanswered > 0 {
-        entry.below = format!("+ {} unanswered", numbers::count(tally.unanswered));
+    if counter.unanswered > 0 {
+        entry.below = format!("+ {} unanswered", numbers::count(counter.unanswered));
     }
     entry
 }
 
-fn counted(tally: &TallyFigures) -> Entry {
-    if tally.read == 0 {
+fn counted(counter: &CounterFigures) -> Entry {
+    if counter.read == 0 {
         return Entry::text("not asked");
     }
-    let value = Some(tally.counted as f64);
-    let mut entry = Entry::figure("service.tally.counted", value, |_| {
-        numbers::count(tally.counted)
+    let value = Some(counter.counted as f64);
+    let mut entry = Entry::figure("service.counter.counted", value, |_| {
+        numbers::count(counter.counted)
     });
-    entry.below = match (tally.uncounted, tally.invented) {
-        (0, 0) => match tally.counted.saturating_sub(tally.read_acknowledged) {
+    entry.below = match (counter.uncounted, counter.invented) {
+        (0, 0) => match counter.counted.saturating_sub(counter.read_acknowledged) {
             0 => "all".to_owned(),
             more => format!("all, and {} unanswered", numbers::count(more)),
         },
@@ -348,17 +352,17 @@ fn counted(tally: &TallyFigures) -> Entry {
         (missing, _) => format!(
             "{} missing, {}",
             numbers::count(missing),
-            share(missing, tally.read_acknowledged)
+            share(missing, counter.read_acknowledged)
         ),
     };
     entry
 }
 
-fn kept(tally: &TallyFigures) -> Entry {
-    match tally.asked {
+fn kept(counter: &CounterFigures) -> Entry {
+    match counter.asked {
         0 => Entry::text("not asked"),
-        _ => Entry::figure("service.tally.kept", Some(tally.kept as f64), |_| {
-            numbers::count(tally.kept)
+        _ => Entry::figure("service.counter.kept", Some(counter.kept as f64), |_| {
+            numbers::count(counter.kept)
         }),
     }
 }
@@ -379,11 +383,11 @@ pub fn more_columns(cells: &[&CellFigures], notes: &Notes) -> Vec<(Column, Vec<E
             ));
         }
     }
-    let tally = |cell: &&CellFigures| cell.service.as_ref()?.tally.clone();
-    if cells.iter().any(|cell| tally(cell).is_some()) {
+    let counter = |cell: &&CellFigures| cell.service.as_ref()?.counter.clone();
+    if cells.iter().any(|cell| counter(cell).is_some()) {
         let codes = [ON_COUNTED, ON_LOST].concat();
         let entries = cells.iter().map(|cell| Entry {
-            text: tally(cell).map_or_else(|| NOTHING.to_owned(), |t| words::came_of(&t)),
+            text: counter(cell).map_or_else(|| NOTHING.to_owned(), |t| words::came_of(&t)),
             marks: notes.marks(&cell.cell, &codes),
             ..Entry::default()
         });

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use prony_findings::{Code, Verdict};
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
-use super::figures::TallyFigures;
+use super::figures::CounterFigures;
 use super::{Rows, Section, quoted, sections, share};
 use crate::Run;
 use crate::answer::listed;
@@ -73,8 +73,8 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
     )];
     said.push(DEVIATION.to_owned());
     said.extend(around(&run.plan, section));
-    if let Some(tally) = &workload.tally {
-        let then = match tally.ended_by {
+    if let Some(counter) = &workload.counter {
+        let then = match counter.ended_by {
             None => "It is not started anew, so what it would have kept is not known.".to_owned(),
             Some(Ended::Stopped) => "It is then stopped as it says it wants to be, started anew in the same \
                  folder with the same services behind it, and asked again: what is missing is lost."
@@ -295,7 +295,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
     let mut said = Vec::new();
     let mut groups: Vec<(&CellFigures, Vec<(&CellFigures, &RatioFigure)>)> = Vec::new();
     for cell in rows.cells() {
-        let title = cell.row().and_then(|row| row.beside.as_ref());
+        let title = cell.row().and_then(|row| row.baseline.as_ref());
         let other = title.and_then(|title| rows.named(title));
         let (Some(other), Some(ratio)) = (other, &cell.ratio) else {
             continue;
@@ -386,13 +386,13 @@ fn extent(rows: &Rows<'_>) -> Option<String> {
 /// What became of the numbers of all rows.
 fn numbers_of(rows: &Rows<'_>) -> Vec<String> {
     let cells = rows.cells();
-    let tallies: Vec<(&CellFigures, &TallyFigures)> = cells
+    let counters: Vec<(&CellFigures, &CounterFigures)> = cells
         .iter()
-        .filter_map(|cell| Some((*cell, cell.service.as_ref()?.tally.as_ref()?)))
-        .filter(|(_, tally)| tally.blocks > 0)
+        .filter_map(|cell| Some((*cell, cell.service.as_ref()?.counter.as_ref()?)))
+        .filter(|(_, counter)| counter.blocks > 0)
         .collect();
-    let titles = |of: &dyn Fn(&TallyFigures) -> bool| -> Vec<String> {
-        let own = tallies.iter().filter(|(_, tally)| of(tally));
+    let titles = |of: &dyn Fn(&CounterFigures) -> bool| -> Vec<String> {
+        let own = counters.iter().filter(|(_, counter)| of(counter));
         own.map(|(cell, _)| quoted(&cell.label)).collect()
     };
     let mut said = Vec::new();
@@ -408,17 +408,17 @@ fn numbers_of(rows: &Rows<'_>) -> Vec<String> {
     } else if !read.is_empty() {
         said.push("All that was acknowledged was counted.".to_owned());
     }
-    said.extend(kept_of(&tallies));
+    said.extend(kept_of(&counters));
     said
 }
 
 /// What rows had when they were started anew.
-fn kept_of(tallies: &[(&CellFigures, &TallyFigures)]) -> Option<String> {
-    let ended = tallies.iter().find_map(|(_, tally)| tally.ended_by)?;
-    let asked = || tallies.iter().filter(|(_, tally)| tally.asked > 0);
-    let name = |(cell, _): &(&CellFigures, &TallyFigures)| quoted(&cell.label);
-    let keeping = || asked().filter(|(_, tally)| !tally.keeps_nothing);
-    let lossy = keeping().filter(|(_, tally)| tally.lost > 0);
+fn kept_of(counters: &[(&CellFigures, &CounterFigures)]) -> Option<String> {
+    let ended = counters.iter().find_map(|(_, counter)| counter.ended_by)?;
+    let asked = || counters.iter().filter(|(_, counter)| counter.asked > 0);
+    let name = |(cell, _): &(&CellFigures, &CounterFigures)| quoted(&cell.label);
+    let keeping = || asked().filter(|(_, counter)| !counter.keeps_nothing);
+    let lossy = keeping().filter(|(_, counter)| counter.lost > 0);
     let lossy: Vec<String> = lossy
         .map(|of| format!("{} {}", name(of), lost(of.1)))
         .collect();
@@ -451,34 +451,34 @@ fn kept_of(tallies: &[(&CellFigures, &TallyFigures)]) -> Option<String> {
 }
 
 /// `none lost`, `lost 20 (0.004 %)`, `not asked`; of a row that states it `keeps nothing`.
-pub fn lost(tally: &TallyFigures) -> String {
-    match (tally.asked, tally.lost) {
+pub fn lost(counter: &CounterFigures) -> String {
+    match (counter.asked, counter.lost) {
         (0, _) => "not asked".to_owned(),
-        (_, lost) if tally.keeps_nothing && lost > 0 => "keeps nothing".to_owned(),
-        (_, 0) if tally.asked_unanswered > 0 => format!(
+        (_, lost) if counter.keeps_nothing && lost > 0 => "keeps nothing".to_owned(),
+        (_, 0) if counter.asked_unanswered > 0 => format!(
             "none seen lost (up to {} could hide)",
-            numbers::count(tally.asked_unanswered)
+            numbers::count(counter.asked_unanswered)
         ),
         (_, 0) => "none lost".to_owned(),
         (_, lost) => format!(
             "lost {} ({})",
             numbers::count(lost),
-            share(lost, tally.asked_acknowledged)
+            share(lost, counter.asked_acknowledged)
         ),
     }
 }
 
 /// What became of a number, in one entry of a table: `all counted, none lost`.
-pub fn came_of(tally: &TallyFigures) -> String {
-    let counted = match (tally.uncounted, tally.invented) {
-        (0, 0) if tally.read == 0 => "",
+pub fn came_of(counter: &CounterFigures) -> String {
+    let counted = match (counter.uncounted, counter.invented) {
+        (0, 0) if counter.read == 0 => "",
         (0, 0) => "all counted",
         (0, more) => &format!("{} too many", numbers::count(more)),
         (missing, _) => &format!("{} not counted", numbers::count(missing)),
     };
-    let kept = match tally.ended_by {
+    let kept = match counter.ended_by {
         None => String::new(),
-        Some(_) => lost(tally),
+        Some(_) => lost(counter),
     };
     let parts = [counted, &kept];
     let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -492,7 +492,7 @@ pub fn came_of(tally: &TallyFigures) -> String {
 pub fn method(run: &Run) -> Option<String> {
     let plan = &run.plan;
     let rows = plan.workloads.iter().any(|w| !w.rows.is_empty());
-    let numbers = plan.workloads.iter().any(|w| w.tally.is_some());
+    let numbers = plan.workloads.iter().any(|w| w.counter.is_some());
     let around = !plan.backings.is_empty() || !plan.fronts.is_empty();
     let mut said = Vec::new();
     if around {

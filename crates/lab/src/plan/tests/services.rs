@@ -73,7 +73,7 @@ const TABLE: &str = "
     name = 'backends'
     request = { method = 'POST', path = '/', body = '500' }
     connections = [1, 256]
-    tally = { path = '/', adds = 500, kept = 'stop' }
+    counter = { path = '/', adds = 500, kept = 'stop' }
     rows = [
       { title = 'No backend', subject = 'test/clicky', backend = 'none' },
       { title = 'File', subject = 'test/clicky', backend = 'file' },
@@ -139,7 +139,7 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
     assert_eq!(ids(&plan.backings), ["backing/redis"]);
     assert_eq!(ids(&plan.fronts), ["front/nginx"]);
     let workload = &plan.workloads[0];
-    let beside = |row: &prony_record::PlannedRow| (row.title.clone(), row.beside.clone());
+    let beside = |row: &prony_record::PlannedRow| (row.title.clone(), row.baseline.clone());
     insta::assert_debug_snapshot!(workload.rows.iter().map(beside).collect::<Vec<_>>(), @r#"
     [
         (
@@ -182,9 +182,9 @@ fn rows_are_planned_in_their_order_with_what_stands_around_them() {
         ),
     ]
     "#);
-    let tally = workload.tally.clone().unwrap();
-    assert_eq!((tally.path.as_str(), tally.adds), ("/", 500));
-    assert_eq!(tally.ended_by, Some(Ended::Stopped));
+    let counter = workload.counter.clone().unwrap();
+    assert_eq!((counter.path.as_str(), counter.adds), ("/", 500));
+    assert_eq!(counter.ended_by, Some(Ended::Stopped));
     let backend = &plan.settings[0];
     assert_eq!(backend.backing_of["redis"], ["backing/redis"]);
     assert_eq!(plan.settings[1].front_of["nginx"], "front/nginx");
@@ -262,15 +262,15 @@ fn a_service_that_is_not_there_takes_its_rows_and_no_others() {
 }
 
 #[test]
-fn a_row_without_what_it_stands_beside_has_no_ratio_and_the_plan_says_so() {
+fn a_row_without_its_baseline_has_no_ratio_and_the_plan_says_so() {
     let text = format!("{TABLE}\n[[exclude]]\nbackend = 'none'");
     let plan = planned(&text, |_| {}, &quick());
     let rows = &plan.workloads[0].rows;
-    assert_eq!((rows[0].title.as_str(), &rows[0].beside), ("File", &None));
-    assert_eq!(rows[1].beside.as_deref(), Some("File"));
+    assert_eq!((rows[0].title.as_str(), &rows[0].baseline), ("File", &None));
+    assert_eq!(rows[1].baseline.as_deref(), Some("File"));
     insta::assert_snapshot!(plan.notes.join("\n"), @r#"
     2 threads of the generator on 1 processor take turns: they may be the limit, and add to latency
-    backends: `No backend` is not run, so that what stands beside it has no ratio: `File`, `Redis`, `Other, logged, by nginx`
+    backends: `No backend` is not run and was the baseline of these, which have no ratio: `File`, `Redis`, `Other, logged, by nginx`
     "#);
     // Settled once more, as before the trials, it says no more.
     assert_eq!(settle(plan.clone(), &[]).notes, plan.notes);
@@ -360,7 +360,7 @@ fn who_has_the_address_of_a_service_starts_it() {
 }
 
 #[test]
-fn a_tally_that_is_kept_takes_a_start_longer() {
+fn a_counter_that_is_kept_takes_a_start_longer() {
     let text = |kept: &str| TABLE.replace("kept = 'stop'", &format!("kept = '{kept}'"));
     let length = |kept: &str| {
         let plan = planned(&text(kept), |_| {}, &Options::default());
@@ -371,7 +371,7 @@ fn a_tally_that_is_kept_takes_a_start_longer() {
 }
 
 #[test]
-fn a_tally_needs_a_path_that_the_subject_answers() {
+fn a_counter_needs_a_path_that_the_subject_answers() {
     let said = |path: &str| {
         let text = TABLE.replace("path = '/', adds", &format!("path = '{path}', adds"));
         load(&text).map(|_| ()).unwrap_err()
@@ -423,7 +423,7 @@ proptest! {
         for workload in &plan.workloads {
             for row in &workload.rows {
                 prop_assert!(plan.cells.iter().any(|c| c.subject == row.subject && c.settings == row.settings));
-                let beside = row.beside.as_ref();
+                let beside = row.baseline.as_ref();
                 prop_assert!(beside.is_none_or(|title| workload.rows.iter().any(|other| other.title == *title)));
             }
             let mut own = plan.cells.iter().filter(|c| c.workload == workload.name);

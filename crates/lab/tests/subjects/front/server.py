@@ -1,4 +1,4 @@
-"""Passes each connection on to one of UPSTREAMS (HOST:PORT,HOST:PORT…), in turn. A front of `tally`."""
+"""Passes each connection on to one of UPSTREAMS (HOST:PORT,HOST:PORT…), in turn. A front of `counter`."""
 
 import asyncio
 import itertools

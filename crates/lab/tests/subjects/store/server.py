@@ -1,4 +1,4 @@
-"""Keeps one number: a line with a decimal number adds it and is answered with the sum. The backing service of `tally`.
+"""Keeps one number: a line with a decimal number adds it and is answered with the sum. The backing service of `counter`.
 
 DIES_AFTER=N: kills itself with SIGKILL at the line after so many.
 """

@@ -6,7 +6,7 @@
 //! read again and again until it can be no other, or does not change any more.
 //!
 //! Not for: asking ([`super::asking`]), or judging what is missing
-//! ([`prony_record::TallyReport`]).
+//! ([`prony_record::CounterReport`]).
 
 use prony_base::{Instant, Nanos};
 
