@@ -20,6 +20,8 @@ use crate::table;
 
 /// Names in a sentence before it says how many more there are.
 const NAMES_MAX: usize = 20;
+/// Figures that are all named in a sentence; of more, the outermost and the baseline's.
+pub const RANKED_MAX: usize = 5;
 /// Cells in a reservation before it gives their number instead: the tables mark each.
 const CELLS_MAX: usize = 3;
 
@@ -354,17 +356,49 @@ impl Told {
 
 /// The rates, the highest first.
 fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
-    let rates = cells
-        .iter()
-        .filter_map(|c| Some((c.rate_per_s?.median, *c)));
-    let mut rates: Vec<(f64, &CellFigures)> = rates.collect();
-    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let said = |(rate, cell): &(f64, &CellFigures)| {
+    let rates = cells.iter().filter_map(|cell| {
+        let rate = cell.rate_per_s?.median;
         let least = if is_bound(cell) { "at least " } else { "" };
-        format!("{} {least}{}", cell.label, numbers::rate(*rate))
-    };
-    let said: Vec<String> = rates.iter().map(said).collect();
-    (!said.is_empty()).then(|| format!("{place}: {} requests/s.", listed(&said)))
+        Some(Ranked {
+            figure: rate,
+            shown: format!("{} {least}{}", cell.label, numbers::rate(rate)),
+            is_baseline: cell.is_reference,
+        })
+    });
+    let said = ranked(rates.collect(), " requests/s")?;
+    Some(format!("{place}: {said}."))
+}
+
+/// One of several whose figures are named together.
+pub struct Ranked {
+    /// What they are sorted by, the highest first.
+    pub figure: f64,
+    /// Its name and its figure as they are shown.
+    pub shown: String,
+    /// Whether the others are compared with it.
+    pub is_baseline: bool,
+}
+
+/// `a 9, b 7 and c 5 requests/s`; of more than [`RANKED_MAX`] the three highest, the baseline and the lowest: the others
+/// stand in a table, in which they are found faster than in a sentence. `None`: of none.
+pub fn ranked(mut all: Vec<Ranked>, unit: &str) -> Option<String> {
+    all.sort_by(|a, b| b.figure.total_cmp(&a.figure));
+    let shown = |of: &[Ranked]| of.iter().map(|r| r.shown.clone()).collect::<Vec<_>>();
+    if all.len() <= RANKED_MAX {
+        return (!all.is_empty()).then(|| format!("{}{unit}", listed(&shown(&all))));
+    }
+    let (highest, rest) = all.split_at(3);
+    let (lowest, between) = rest.split_last()?;
+    let mut said = format!(
+        "the highest of {} are {}{unit}",
+        all.len(),
+        listed(&shown(highest))
+    );
+    if let Some(baseline) = between.iter().find(|r| r.is_baseline) {
+        said.push_str(&format!("; the baseline, {}", baseline.shown));
+    }
+    said.push_str(&format!("; the lowest, {}", lowest.shown));
+    Some(said)
 }
 
 /// Whether its rate is the generator's rather than its own.

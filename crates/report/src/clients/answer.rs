@@ -13,7 +13,7 @@ use super::sections::{RowKey, Section, sections};
 use super::steps::Step;
 use super::words::more;
 use crate::Run;
-use crate::answer::listed;
+use crate::answer::{Ranked, listed, ranked};
 use crate::claims::RatioFigure;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers;
@@ -53,7 +53,11 @@ pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(Strin
 fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
     let name = |c: &CellFigures| section.label_of(run, c);
     let mut points = Vec::new();
-    for (row, (title, cells)) in section.rows.iter().zip(section.pictured()) {
+    let sizes: Vec<_> = section.rows.iter().zip(section.pictured()).collect();
+    let shown = outermost(sizes.len());
+    let left = sizes.len() - shown.len();
+    let sizes = sizes.into_iter().enumerate();
+    for (_, (row, (title, cells))) in sizes.filter(|(at, _)| shown.contains(at)) {
         let sound = sound(&cells);
         let Some(medians) = medians(
             &sound,
@@ -73,8 +77,22 @@ fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
             points.extend(costs(run, section));
         }
     }
+    if left > 0 {
+        points.push(Point {
+            head: "Other sizes".to_owned(),
+            text: format!("the tables have {left} more."),
+        });
+    }
     points.extend(brought(run, section, steps));
     points
+}
+
+/// Which of so many sizes are spoken of: of more than three the first, the middle and the last.
+fn outermost(count: usize) -> Vec<usize> {
+    match count {
+        0..=3 => (0..count).collect(),
+        _ => vec![0, count / 2, count - 1],
+    }
 }
 
 /// The cells whose figures stand.
@@ -91,19 +109,20 @@ fn medians(
     of: fn(&CellFigures) -> Option<Figure>,
     (show, unit): (fn(f64) -> String, &str),
 ) -> Option<String> {
-    let medians = cells.iter().filter_map(|c| Some((of(c)?.median, *c)));
-    let mut medians: Vec<(f64, &CellFigures)> = medians.collect();
-    medians.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let named = medians.iter().map(|(median, cell)| {
+    let medians = cells.iter().filter_map(|cell| {
+        let median = of(cell)?.median;
         // It may be faster still, since the peer was the limit.
         let least = match cell.findings.contains(&Code::P020) {
             true => "at least ",
             false => "",
         };
-        format!("{} {least}{}", name(cell), show(*median))
+        Some(Ranked {
+            figure: median,
+            shown: format!("{} {least}{}", name(cell), show(median)),
+            is_baseline: cell.is_reference,
+        })
     });
-    let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| format!("{}{unit}", listed(&named)))
+    ranked(medians.collect(), unit)
 }
 
 /// CPU time a request beside the reference, in the last row that has it.
@@ -121,7 +140,7 @@ fn costs(run: &Run, section: &Section<'_>) -> Option<Point> {
     (!said.is_empty()).then(|| Point {
         head: "CPU time a request".to_owned(),
         text: format!(
-            "with {row}, beside the {own} µs of {}: {}.",
+            "with {row}, against the {own} µs of {}: {}.",
             name(reference),
             said.join("; ")
         ),
@@ -134,35 +153,35 @@ fn beside(
     name: &dyn Fn(&CellFigures) -> String,
     of: fn(&CellFigures) -> Option<&RatioFigure>,
 ) -> Vec<String> {
-    let with = |conclusion: &str, ends: bool| -> Vec<String> {
+    let with = |conclusion: &str| -> Vec<String> {
         let own = cells.iter().filter_map(|c| Some((name(c), of(c)?)));
         let own = own.filter(|(_, ratio)| ratio.conclusion == conclusion);
         own.map(|(name, r)| {
-            let ratio = numbers::ratio(r.ratio);
-            match ends {
-                true => format!(
-                    "{name} ({ratio}, {}–{})",
-                    numbers::ratio(r.low),
-                    numbers::ratio(r.high)
-                ),
-                false => format!("{name} {ratio}"),
-            }
+            format!(
+                "{name} ({}, {}–{})",
+                numbers::ratio(r.ratio),
+                numbers::ratio(r.low),
+                numbers::ratio(r.high)
+            )
         })
         .collect()
     };
-    [
-        ("lower for ", with("lower", true)),
-        ("higher for ", with("higher", true)),
-        (
-            "not shown to differ for ",
-            with("no-difference-shown", true),
-        ),
-        ("the ratios are ", with("not-claimed", false)),
-    ]
-    .into_iter()
-    .filter(|(_, names)| !names.is_empty())
-    .map(|(words, names)| format!("{words}{}", listed(&names)))
-    .collect()
+    let said = [
+        ("lower for ", with("lower")),
+        ("higher for ", with("higher")),
+        ("not shown to differ for ", with("no-difference-shown")),
+    ];
+    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
+    let said = said.map(|(words, names)| format!("{words}{}", listed(&names)));
+    let own = cells.iter().filter_map(|c| Some((*c, of(c)?)));
+    let own = own.filter(|(_, ratio)| ratio.conclusion == "not-claimed");
+    let ratios = own.map(|(cell, ratio)| Ranked {
+        figure: ratio.ratio,
+        shown: format!("{} {}", name(cell), numbers::ratio(ratio.ratio)),
+        is_baseline: false,
+    });
+    let unclaimed = ranked(ratios.collect(), "").map(|said| format!("not claimed: {said}"));
+    said.chain(unclaimed).collect()
 }
 
 /// What more connections and threads bring the reference.
@@ -272,7 +291,7 @@ fn of_downloads(run: &Run, section: &Section<'_>) -> Vec<Point> {
         let cpu = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
         for (what, ratios) in [("Rate", rates), ("CPU time", cpu)] {
             if !ratios.is_empty() {
-                said.push(format!("{what} beside {base}: {}", ratios.join("; ")));
+                said.push(format!("{what} against {base}: {}", ratios.join("; ")));
             }
         }
         Some(Point {

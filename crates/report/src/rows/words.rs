@@ -11,7 +11,7 @@ use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 use super::figures::CounterFigures;
 use super::{Rows, Section, quoted, sections, share};
 use crate::Run;
-use crate::answer::listed;
+use crate::answer::{Ranked, listed, ranked};
 use crate::claims::RatioFigure;
 use crate::clients::words::more;
 use crate::figures::CellFigures;
@@ -271,18 +271,15 @@ pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
     let tables = sections(run, cells)
         .into_iter()
         .flat_map(|section| section.tables);
-    let points = |rows: Rows<'_>| {
-        let of = |head: String, said: Vec<String>| {
-            let text = said.join(" ");
-            (!said.is_empty()).then_some(Point { head, text })
-        };
-        let kept = format!("{}, what was kept", rows.title);
-        [
-            of(rows.title.clone(), compared(&rows)),
-            of(kept, numbers_of(&rows)),
-        ]
+    let tables: Vec<Rows<'_>> = tables.collect();
+    let of = |head: &str, said: Vec<String>| {
+        let (head, text) = (head.to_owned(), said.join(" "));
+        (!said.is_empty()).then_some(Point { head, text })
     };
-    tables.flat_map(points).flatten().collect()
+    let all: Vec<&CellFigures> = tables.iter().flat_map(Rows::cells).collect();
+    let compared = tables.iter().map(|rows| of(&rows.title, compared(rows)));
+    let kept = of("What was kept", numbers_of(&all));
+    compared.chain([kept]).flatten().collect()
 }
 
 /// Whether a row may be compared.
@@ -358,34 +355,35 @@ fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<S
         parts.push(format!("no difference shown for {}", listed(&same)));
     }
     Some(format!(
-        "Beside {} ({}/s): {}.",
+        "Against {} ({}/s): {}.",
         quoted(&other.label),
         numbers::rate(other.rate_per_s?.median),
         parts.join("; ")
     ))
 }
 
-/// The rates of all rows, the highest first.
+/// The rates of the rows, the highest first. The baseline of most is the first row without one.
 fn extent(rows: &Rows<'_>) -> Option<String> {
     let cells = rows.cells().into_iter().filter(|cell| is_sound(cell));
-    let mut rates: Vec<(f64, &CellFigures)> = cells
-        .filter_map(|cell| Some((cell.rate_per_s?.median, cell)))
-        .collect();
-    rates.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let named = rates.iter().map(|(rate, cell)| {
+    let is_baseline = |cell: &CellFigures| cell.row().is_some_and(|row| row.baseline.is_none());
+    let rates = cells.filter_map(|cell| {
+        let rate = cell.rate_per_s?.median;
         let least = match cell.findings.contains(&Code::P001) {
             true => "at least ",
             false => "",
         };
-        format!("{} {least}{}", quoted(&cell.label), numbers::rate(*rate))
+        Some(Ranked {
+            figure: rate,
+            shown: format!("{} {least}{}", quoted(&cell.label), numbers::rate(rate)),
+            is_baseline: is_baseline(cell),
+        })
     });
-    let named: Vec<String> = named.collect();
-    (!named.is_empty()).then(|| format!("{} requests/s.", listed(&named)))
+    let said = ranked(rates.collect(), " requests/s")?;
+    Some(format!("{said}."))
 }
 
 /// What became of the numbers of all rows.
-fn numbers_of(rows: &Rows<'_>) -> Vec<String> {
-    let cells = rows.cells();
+fn numbers_of(cells: &[&CellFigures]) -> Vec<String> {
     let counters: Vec<(&CellFigures, &CounterFigures)> = cells
         .iter()
         .filter_map(|cell| Some((*cell, cell.service.as_ref()?.counter.as_ref()?)))
