@@ -46,6 +46,7 @@ mod share;
 #[cfg(test)]
 mod sim_tests;
 mod slots;
+mod slow;
 mod source;
 mod trace;
 mod window;

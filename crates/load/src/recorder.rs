@@ -14,6 +14,7 @@ use prony_record::{Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, S
 use crate::failure::Failure;
 use crate::latencies::Latencies;
 use crate::origin::Times;
+use crate::slow::Slowest;
 use crate::window::Part;
 
 /// Length of a slice of the window.
@@ -66,6 +67,7 @@ pub struct Recorder {
     woken: u64,
     handling: Latencies,
     send_bracket: Latencies,
+    slowest: Slowest,
     slices: Vec<u64>,
     /// End of the slice that is being counted.
     slice_end: Instant,
@@ -102,6 +104,7 @@ impl Recorder {
             woken: 0,
             handling: Latencies::default(),
             send_bracket: Latencies::default(),
+            slowest: Slowest::new(window_start),
             slices: Vec::with_capacity(1_024),
             slice_end: window_start + SLICE,
             slice_completed: 0,
@@ -180,7 +183,9 @@ impl Recorder {
     /// Takes the times of a request whose origin lies in the window.
     fn measured(&mut self, times: &Times) {
         let origin = times.origin(self.latency_from);
-        self.latency.record(times.done().since(origin));
+        let latency = times.done().since(origin);
+        self.latency.record(latency);
+        self.slowest.record(times.done(), latency);
         self.first_byte.record(times.first_byte.since(origin));
         self.lateness.record(times.lateness());
         if times.slot_wait() > Nanos::ZERO {
@@ -326,6 +331,11 @@ impl Recorder {
         }
     }
 
+    /// In how many separate periods requests took longer than `limit`, at the least.
+    pub fn slow_periods(&self, limit: Nanos) -> u64 {
+        self.slowest.periods(limit)
+    }
+
     /// Adds what another thread counted.
     pub fn merge(&mut self, other: &Recorder) {
         add(&mut self.counts, &other.counts);
@@ -345,6 +355,7 @@ impl Recorder {
         ] {
             mine.add(theirs);
         }
+        self.slowest.merge(&other.slowest);
         if self.slices.len() < other.slices.len() {
             self.slices.resize(other.slices.len(), 0);
         }

@@ -415,6 +415,7 @@ fn add_up(
         latency_ns,
         first_byte_ns: all.first_byte(),
         connect_ns: all.connect(),
+        slow_periods: Some(all.slow_periods(Nanos(latency_ns.p99_9))),
         slices: all.slices(length),
         connections_opened: all.connections_opened,
         connections_closed_by_server: all.connections_closed_by_server,

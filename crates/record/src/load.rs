@@ -154,6 +154,10 @@ pub struct LoadReport {
     pub connect_ns: LatencyNs,
     /// Completions by slice of the window.
     pub slices: Slices,
+    /// Separate periods in which requests took longer than p99.9, at the least; `None`: not known, as of wrk and of records
+    /// from before 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_periods: Option<u64>,
     /// Connections opened in the whole run; more than `connections` where the server closed some.
     pub connections_opened: u64,
     /// Connections that the server closed after a whole answer although keep-alive was asked for.

@@ -157,8 +157,8 @@ pub struct CellFigures {
     pub latency_max_ns: Option<u64>,
     /// Requests beyond p99.9.
     pub beyond_p99_9: u64,
-    /// Separate slow episodes that these were at the least.
-    pub episodes_min: u64,
+    /// Separate periods in which these were slow, at the least, as far as it is known.
+    pub slow_periods: u64,
     /// Whether these are enough for p99.9 to be read.
     pub p99_9_supported: bool,
     /// CPU time of the subject a request, nanoseconds.
@@ -208,7 +208,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
-    let (latency_ns, tail) = latencies(run, &trials, cell.connections);
+    let (latency_ns, tail) = latencies(run, &trials);
     let baseline = baseline(case);
     let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
@@ -245,7 +245,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
         latency_ns,
         beyond_p99_9: tail.beyond,
-        episodes_min: tail.episodes_min,
+        slow_periods: tail.periods,
         p99_9_supported: tail.is_enough(),
         cpu_subject_ns: over(&trials, |t| {
             Some(measure::cpu_per_request(t, Role::Subject)?.0)
@@ -423,11 +423,7 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
 /// trial has none; and what stands behind p99.9.
-fn latencies(
-    run: &Run,
-    trials: &[&Trial],
-    connections: u32,
-) -> (BTreeMap<&'static str, Figure>, Tail) {
+fn latencies(run: &Run, trials: &[&Trial]) -> (BTreeMap<&'static str, Figure>, Tail) {
     let mut tail = Tail::default();
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -441,7 +437,8 @@ fn latencies(
             counts: vec![(1, load.latency_ns.count)],
             ..Histogram::default()
         };
-        tail.add(stored.unwrap_or(&counted), Share(0.999), connections);
+        let periods = load.slow_periods;
+        tail.add(stored.unwrap_or(&counted), Share(0.999), periods);
     }
     let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
     (values.into_iter().filter_map(figure).collect(), tail)

@@ -236,7 +236,7 @@ fn clocks(plan: &Plan) -> String {
     format!(
         "Latency is the time from handing a request to the kernel{} to its last byte. CPU time is that of the \
          processes' own clocks in the window; memory is the largest process's peak in the window. p99.9 \
-         with † rests on fewer than ten slow episodes that are certain to be separate.",
+         with † rests on fewer than ten separate slow periods, or on how many is not known.",
         open::origin(plan)
     )
 }

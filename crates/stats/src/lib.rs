@@ -21,7 +21,7 @@
 //! - what was not interleaved is compared with the variance between sessions, and not at all without a
 //!   history of them ([`compare_sessions`], [`change_points`]);
 //! - where the values stand in two groups there is no interval ([`two_modes`]);
-//! - a far percentile needs separate slow episodes ([`Tail`]);
+//! - a far percentile needs separate slow periods ([`Tail`]);
 //! - the deviation over the seconds of one run is told as what it is, and has an interval only where
 //!   the seconds are not seen to go together ([`seconds`](seconds()));
 //! - how time grows with size is said from a sweep only, by the interval of its exponent, and not
@@ -72,7 +72,7 @@ pub use sessions::{SESSION_DEGREES_MIN, SessionComparison, chance, compare_sessi
 pub use special::{normal_quantile, t_distribution, t_quantile};
 pub use steady::{Freeze, SLICES_MIN, Steadiness, freeze, steadiness};
 pub use summary::{Spread, SpreadKind, Summary, Warning, summarise};
-pub use tail::{EPISODES_MIN, Tail};
+pub use tail::{PERIODS_MIN, Tail};
 pub use units::{Bytes, Connections, Exponent, Quantity, Rate, Ratio, Share, Time};
 
 /// Blocks from which medians and ratios have an interval, and ratios may be called different. Of fewer not even

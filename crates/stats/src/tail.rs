@@ -1,43 +1,38 @@
-//! Whether enough separate slow episodes stand behind a far percentile.
+//! Whether enough separate slow periods stand behind a far percentile.
 //!
-//! One pause of a server delays every request that is in flight: a thousand slow requests may
-//! be one event. A record has no time for each slow request, but in a closed loop each
-//! connection has one request in flight, so one episode delays at most as many as there are
-//! connections. Hence `n` slow requests on `c` connections were at least `n / c` episodes,
-//! rounded up: a lower bound, which trials add up because they are separate in time.
+//! One pause of a server delays every request that is in flight, and a slow second many that follow each other: a thousand
+//! slow requests may be one event. So periods are counted by time, by whoever saw the requests: those whose times overlap
+//! are one. Trials add up, because they are separate in time.
 
 use prony_record::Histogram;
 
 use crate::units::Share;
 
-/// Separate episodes that a far percentile must rest on.
-pub const EPISODES_MIN: u64 = 10;
+/// Separate periods that a far percentile must rest on.
+pub const PERIODS_MIN: u64 = 10;
 
 /// What stands behind a far percentile of one cell.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Tail {
     /// Requests slower than the percentile, all trials together.
     pub beyond: u64,
-    /// Episodes that these were at the least.
-    pub episodes_min: u64,
-    /// Requests counted in all.
-    pub total: u64,
+    /// Separate periods in which they were slow, at the least, of the trials that know it.
+    pub periods: u64,
 }
 
 impl Tail {
-    /// Adds a trial: of its requests those beyond the quantile `q` by rank, on `connections`.
-    pub fn add(&mut self, histogram: &Histogram, q: Share, connections: u32) {
+    /// Adds a trial: of its requests those beyond the quantile `q` by rank, and in how many periods these were slow, where
+    /// that is known.
+    pub fn add(&mut self, histogram: &Histogram, q: Share, periods: Option<u64>) {
         let total = histogram.total();
         let beyond = total - (libm::ceil(q.0.clamp(0.0, 1.0) * total as f64) as u64).min(total);
-        self.total = self.total.saturating_add(total);
         self.beyond = self.beyond.saturating_add(beyond);
-        let episodes = beyond.div_ceil(u64::from(connections.max(1)));
-        self.episodes_min = self.episodes_min.saturating_add(episodes);
+        self.periods = self.periods.saturating_add(periods.unwrap_or_default());
     }
 
-    /// Whether at least 10 episodes are certain.
+    /// Whether at least 10 separate periods are certain.
     pub fn is_enough(&self) -> bool {
-        self.episodes_min >= EPISODES_MIN
+        self.periods >= PERIODS_MIN
     }
 }
 
@@ -53,31 +48,30 @@ mod tests {
     }
 
     #[test]
-    fn many_connections_may_share_one_episode() {
+    fn many_slow_requests_may_be_few_periods() {
         let mut tail = Tail::default();
-        // 900 of 900,000 are beyond p99.9; on 400 connections that may be 3 pauses.
-        tail.add(&of(900_000), Share(0.999), 400);
-        assert_eq!((tail.beyond, tail.episodes_min), (900, 3));
-        tail.add(&of(900_000), Share(0.999), 400);
-        assert_eq!(tail.episodes_min, 6);
+        // 900 of 900,000 are beyond p99.9.
+        tail.add(&of(900_000), Share(0.999), Some(3));
+        assert_eq!((tail.beyond, tail.periods), (900, 3));
+        tail.add(&of(900_000), Share(0.999), Some(6));
+        assert_eq!(tail.periods, 9);
+        assert!(!tail.is_enough());
+        tail.add(&of(1_000), Share(0.999), Some(1));
+        assert!(tail.is_enough());
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_enough() {
+        let mut tail = Tail::default();
+        tail.add(&of(1_000_000), Share(0.999), None);
+        assert_eq!((tail.beyond, tail.periods), (1_000, 0));
         assert!(!tail.is_enough());
     }
 
     #[test]
-    fn one_connection_has_one_slow_request_at_a_time() {
+    fn an_empty_histogram_is_nothing() {
         let mut tail = Tail::default();
-        tail.add(&of(10_000), Share(0.999), 1);
-        assert_eq!(tail.episodes_min, 10);
-        assert!(tail.is_enough());
-        let mut fewer = Tail::default();
-        fewer.add(&of(9_000), Share(0.999), 1);
-        assert!(!fewer.is_enough());
-    }
-
-    #[test]
-    fn an_empty_histogram_and_no_connections_are_nothing() {
-        let mut tail = Tail::default();
-        tail.add(&of(0), Share(0.999), 0);
+        tail.add(&of(0), Share(0.999), None);
         assert_eq!(tail, Tail::default());
     }
 }

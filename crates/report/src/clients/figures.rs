@@ -382,9 +382,9 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
     for (trial, _) in &runs {
         let said = client::said(trial).and_then(|said| said.histogram.as_ref());
         said.iter()
-            .for_each(|histogram| tail.add(histogram, Share(0.999), case.cell.connections));
+            .for_each(|histogram| tail.add(histogram, Share(0.999), None));
     }
-    (cell.beyond_p99_9, cell.episodes_min) = (tail.beyond, tail.episodes_min);
+    (cell.beyond_p99_9, cell.slow_periods) = (tail.beyond, tail.periods);
     cell.p99_9_supported = tail.is_enough();
     let over = |of: fn(&ProgramReport) -> Option<f64>| {
         let values = runs.iter().filter_map(|(_, run)| of(run));
