@@ -1,6 +1,6 @@
 //! Every work in turn, several rounds: `cargo bench -p prony-bench [-- NAME...]` prints the
 //! best rate of each by the clock on the wall and by CPU time, which says more on a machine
-//! that others use too. Without `--bench` (as in a test run) each is done
+//! that others use too; `--once`: of one round. Without `--bench` (as in a test run) each is done
 //! a few times, to show that it still works. `prony bench` does one in a process of its own.
 
 use prony_base::clock;
@@ -11,6 +11,10 @@ const ROUNDS: usize = 5;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let large = words.iter().any(|word| word == "--bench");
+    let rounds = match large && !words.iter().any(|word| word == "--once") {
+        true => ROUNDS,
+        false => 1,
+    };
     let named = |work: &Work| {
         let mut names = words
             .iter()
@@ -24,7 +28,7 @@ fn main() {
                 count: if large { work.count() } else { 10 },
                 ..order
             };
-            compare(work, name, &order, if large { ROUNDS } else { 1 });
+            compare(work, name, &order, rounds);
         }
     }
 }

@@ -297,8 +297,9 @@ impl Core {
         originator: Originator,
     ) {
         let before = self.youngest.get();
-        let goes_on = before.is_of(channel.index, priority, originator) && !self.dispatching.get();
+        let goes_on = before.is_of(channel.index, priority, originator);
         if goes_on && id == self.gone.get() + 1 {
+            // Nothing that is claimed waits still, so that nothing is to be stopped for it.
             channel.put(before.slot, id, event);
             self.is_alone.set(true);
             return self.wake_dispatcher();
@@ -321,7 +322,7 @@ impl Core {
             priority: priority.0,
             originator: originator.0,
         });
-        if goes_on && self.waiting() >= OPEN_FROM {
+        if goes_on && !self.dispatching.get() && self.waiting() >= OPEN_FROM {
             channel.open(place.slot, priority, originator);
             self.open.set(channel.index);
         }
