@@ -62,10 +62,14 @@ impl Seen {
 const PRIORITY: u64 = 1_000;
 
 pub fn run(order: &Order) -> Result<Done, BenchError> {
-    at_once(order, "events", match order.payload {
-        Payload::None => dispatched::<()>,
-        Payload::Words => dispatched::<[u64; 4]>,
-    })
+    at_once(
+        order,
+        "events",
+        match order.payload {
+            Payload::None => dispatched::<()>,
+            Payload::Words => dispatched::<[u64; 4]>,
+        },
+    )
 }
 
 /// Pushes as many as ordered, and waits until all are dispatched.
@@ -136,7 +140,9 @@ mod tests {
             Payload::None => 0,
             Payload::Words => 4 * id + 6,
         };
-        let weighed = (1..).zip(&ids).map(|(k, (_, id))| id * (k % 7 + 1) + load(*id));
+        let weighed = (1..)
+            .zip(&ids)
+            .map(|(k, (_, id))| id * (k % 7 + 1) + load(*id));
         weighed.sum()
     }
 

@@ -94,9 +94,7 @@ impl Work {
             Work::Coroutine => {
                 "a coroutine awaits an event, set by a second one that came through the queue"
             }
-            Work::Event => {
-                "events are pushed, all before the first is dispatched to its handler"
-            }
+            Work::Event => "events are pushed, all before the first is dispatched to its handler",
             Work::Start => "services and a logger for each are added, started and stopped",
             Work::StartStop => {
                 "A requires B, and has it stopped and started by the manager; each has a logger"

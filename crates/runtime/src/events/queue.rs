@@ -277,6 +277,14 @@ impl Core {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
         let mut event = event;
+        let before = self.youngest.get();
+        if id == self.gone.get() + 1 && before.is_of(channel.index, priority, originator) {
+            // Nothing that is claimed waits still, so that nothing is to be stopped for it.
+            channel.put(before.slot, id, event);
+            self.is_alone.set(true);
+            self.wake_dispatcher();
+            return EventId(id);
+        }
         if self.open.get() == channel.index {
             match channel.put_open(event, id, priority, originator) {
                 Ok(()) => return EventId(id),
@@ -298,12 +306,6 @@ impl Core {
     ) {
         let before = self.youngest.get();
         let goes_on = before.is_of(channel.index, priority, originator);
-        if goes_on && id == self.gone.get() + 1 {
-            // Nothing that is claimed waits still, so that nothing is to be stopped for it.
-            channel.put(before.slot, id, event);
-            self.is_alone.set(true);
-            return self.wake_dispatcher();
-        }
         let mut levels = self.levels();
         let place = levels.append(priority.0, channel.index, originator.0);
         if channel.put(place.slot, id, event) {
