@@ -92,11 +92,13 @@ impl Work {
     pub fn summary(self) -> &'static str {
         match self {
             Work::Coroutine => {
-                "a coroutine awaits an event, which a second one that it spawns sets"
+                "a coroutine awaits an event, set by a second one that came through the queue"
             }
-            Work::Event => "events are pushed, all of them before the first is dispatched",
+            Work::Event => "events are pushed, all before the first is dispatched to its handler",
             Work::Start => "services and a logger for each are added, started and stopped",
-            Work::StartStop => "A requires B: B is stopped and started, A goes and comes with it",
+            Work::StartStop => {
+                "A requires B, and has it stopped and started by the manager; each has a logger"
+            }
             Work::Serializer => {
                 "a message to JSON in a fresh buffer, read back, both fields compared"
             }
@@ -147,6 +149,38 @@ pub enum Injection {
     Constructor,
 }
 
+/// What sees the events of [`Work::Event`].
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Handling {
+    /// A coroutine is made of each event.
+    #[default]
+    Coroutine,
+    /// A function is called with each event.
+    Plain,
+    /// Nobody sees them; the queue counts them.
+    None,
+}
+
+/// What an event of [`Work::Event`] carries.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Payload {
+    /// Only what the queue gives it: number, originator and priority.
+    #[default]
+    None,
+    /// Four words beside that: 32 bytes.
+    Words,
+}
+
+/// By which way the second coroutine of [`Work::Coroutine`] comes to run.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Through {
+    /// An event is pushed, whose handler it is.
+    #[default]
+    Events,
+    /// It is spawned as a task of the loop.
+    Tasks,
+}
+
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -158,6 +192,12 @@ pub struct Order {
     pub injection: Injection,
     /// Different priorities among the events, at least 1.
     pub priorities: u32,
+    /// For [`Work::Event`].
+    pub handling: Handling,
+    /// For [`Work::Event`].
+    pub payload: Payload,
+    /// For [`Work::Coroutine`].
+    pub through: Through,
     /// What no run should exceed, for [`Work::Realtime`].
     pub deadline: Nanos,
     /// Driver of the loops.
@@ -189,6 +229,9 @@ impl Default for Order {
             threads: 1,
             injection: Injection::default(),
             priorities: 1,
+            handling: Handling::default(),
+            payload: Payload::default(),
+            through: Through::default(),
             deadline: Nanos::from_millis(2),
             driver: DriverChoice::default(),
         }

@@ -11,7 +11,7 @@ use prony_bench::{BenchError, Done, Order, Work};
 use prony_record::ProgramLine;
 use serde::Serialize;
 
-use crate::words::{BenchCommand, BenchWords, InjectionWord};
+use crate::words::{BenchCommand, BenchWords, HandlerWord, InjectionWord, ThroughWord};
 use crate::{Ending, Streams};
 
 /// Runs `prony bench`.
@@ -36,6 +36,16 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
             Some(InjectionWord::Constructor) => prony_bench::Injection::Constructor,
         },
         priorities: words.priorities.unwrap_or(usual.priorities),
+        handling: match words.handler {
+            None | Some(HandlerWord::Coroutine) => prony_bench::Handling::Coroutine,
+            Some(HandlerWord::Plain) => prony_bench::Handling::Plain,
+            Some(HandlerWord::None) => prony_bench::Handling::None,
+        },
+        payload: words.payload.unwrap_or(usual.payload),
+        through: match words.through {
+            None | Some(ThroughWord::Events) => prony_bench::Through::Events,
+            Some(ThroughWord::Tasks) => prony_bench::Through::Tasks,
+        },
         deadline: words.deadline.unwrap_or(usual.deadline),
         driver: crate::driver::chosen()?
             .parse()
@@ -72,6 +82,9 @@ fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()
     for (is_given, flag, of) in [
         (words.injection.is_some(), "--injection", Work::Start),
         (words.priorities.is_some(), "--priorities", Work::Event),
+        (words.handler.is_some(), "--handler", Work::Event),
+        (words.payload.is_some(), "--payload", Work::Event),
+        (words.through.is_some(), "--through", Work::Coroutine),
         (words.deadline.is_some(), "--deadline", Work::Realtime),
     ] {
         if is_given && work != of {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
-use prony_bench::Work;
+use prony_bench::{Payload, Work};
 
 use crate::compare::words::CompareWords;
 use crate::fetch::words::FetchWords;
@@ -278,6 +278,15 @@ pub struct BenchWords {
     /// event: different priorities, mixed [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub priorities: Option<u32>,
+    /// event: what sees each event [default: coroutine]
+    #[arg(long, value_name = "WHAT")]
+    pub handler: Option<HandlerWord>,
+    /// event: bytes that each event carries, 0 or 32 [default: 0]
+    #[arg(long, value_name = "BYTES", value_parser = payload_bytes)]
+    pub payload: Option<Payload>,
+    /// coroutine: by which way the second coroutine comes to run [default: events]
+    #[arg(long, value_name = "WAY")]
+    pub through: Option<ThroughWord>,
     /// realtime: what no run should exceed [default: 2ms]
     #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
     pub deadline: Option<Nanos>,
@@ -456,6 +465,34 @@ pub enum InjectionWord {
     Explicit,
     /// It is made with what it requires
     Constructor,
+}
+
+/// What sees the events of a work.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum HandlerWord {
+    /// A coroutine is made of each
+    Coroutine,
+    /// A function is called with each
+    Plain,
+    /// Nobody; the queue counts them
+    None,
+}
+
+/// By which way a coroutine that resumes another comes to run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ThroughWord {
+    /// An event is pushed, whose handler it is
+    Events,
+    /// It is spawned as a task of the loop
+    Tasks,
+}
+
+fn payload_bytes(word: &str) -> Result<Payload, String> {
+    match word {
+        "0" => Ok(Payload::None),
+        "32" => Ok(Payload::Words),
+        _ => Err("an event carries 0 or 32 bytes".to_owned()),
+    }
 }
 
 /// The works, for the command's help.

@@ -72,6 +72,9 @@ fn a_flag_of_another_work_was_taken_and_did_nothing() {
         (["start", "--priorities", "8"], "event"),
         (["coroutine", "--priorities", "1"], "event"),
         (["event", "--deadline", "2ms"], "realtime"),
+        (["start", "--handler", "plain"], "event"),
+        (["serializer", "--payload", "32"], "event"),
+        (["event", "--through", "tasks"], "coroutine"),
     ] {
         let said = bench(&[&words[..], &["-n", "1"]].concat());
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
@@ -83,6 +86,9 @@ fn a_flag_of_another_work_was_taken_and_did_nothing() {
     for words in [
         ["start", "--injection", "constructor"],
         ["event", "--priorities", "8"],
+        ["event", "--handler", "none"],
+        ["event", "--payload", "32"],
+        ["coroutine", "--through", "tasks"],
         ["realtime", "--deadline", "1h"],
     ] {
         let said = bench(&[&words[..], &["-n", "20"]].concat());

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds both variants into the folder $1: coroutines-on with the hardening of a cautious distribution, coroutines-off
-# with none of it. -O3 -DNDEBUG as the framework that is modelled; no -march, so that the binary runs elsewhere too.
+# with none of it. -O3 -DNDEBUG; no -march, so that the binary runs elsewhere too.
 set -eu
 cd "$(dirname "$0")"
 out=$1

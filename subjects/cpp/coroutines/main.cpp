@@ -56,6 +56,19 @@ bool one_of(std::string_view word, std::string_view text, std::string_view first
     return text == second;
 }
 
+Handling handling(std::string_view text) {
+    if (text == "coroutine") {
+        return Handling::coroutine;
+    }
+    if (text == "plain") {
+        return Handling::plain;
+    }
+    if (text == "none") {
+        return Handling::none;
+    }
+    throw Usage("--handler is coroutine, plain or none, not '" + std::string(text) + "'");
+}
+
 const Work& find_work(std::string_view name) {
     const auto* const found = std::ranges::find(works, name, &Work::name);
     if (found == std::end(works)) {
@@ -88,6 +101,15 @@ Asked parse(const std::vector<std::string_view>& words) {
             options.constructor_injection = one_of(word, value, "explicit", "constructor");
         } else if (word == "--priorities") {
             options.priorities = one_of(word, value, "1", "8") ? 8 : 1;
+        } else if (word == "--handler") {
+            options.handling = handling(value);
+        } else if (word == "--payload") {
+            options.payload = one_of(word, value, "0", "32") ? 32 : 0;
+        } else if (word == "--through") {
+            // There is no queue of tasks beside that of the events.
+            if (value != "events") {
+                throw Usage("--through is events, not '" + std::string(value) + "'");
+            }
         } else if (word == "--order") {
             options.in_order = !one_of(word, value, "push", "any");
         } else if (word == "--deadline-us") {

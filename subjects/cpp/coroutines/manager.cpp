@@ -77,12 +77,16 @@ void Manager::on_run(std::unique_ptr<Event> event) {
 }
 
 void Manager::on_other(std::unique_ptr<Event> event) {
+    ++dispatched_;
     const auto found = handlers_.find(event->type());
     if (found != handlers_.end()) {
         Task task = found->second(*event);
         keep(std::move(task), nullptr, std::move(event));
-    } else if (unhandled_) {
-        unhandled_(*event);
+        return;
+    }
+    const auto listener = listeners_.find(event->type());
+    if (listener != listeners_.end()) {
+        listener->second(*event);
     }
 }
 

@@ -92,8 +92,10 @@ public:
     void track(std::uint64_t interface, Tracker make);
     void handle(std::uint64_t type, Handler handler) { handlers_[type] = std::move(handler); }
     void intercept(std::uint64_t type, Interceptor interceptor) { interceptors_[type].push_back(std::move(interceptor)); }
-    // Called with each event that nothing handles.
-    void otherwise(std::function<void(const Event&)> unhandled) { unhandled_ = std::move(unhandled); }
+    // Called with each event of a type: a function and no coroutine. Where both are there, the coroutine is taken.
+    void listen(std::uint64_t type, std::function<void(const Event&)> listener) { listeners_[type] = std::move(listener); }
+    // Events dispatched so far that are not the manager's own.
+    std::uint64_t dispatched() const noexcept { return dispatched_; }
 
     void dispatch(std::unique_ptr<Event> event) override;
     void ended(std::uint64_t task) override { queue_.push<Ended>(0, priority::coroutine, task); }
@@ -132,7 +134,8 @@ private:
     std::unordered_map<std::uint64_t, Handler> handlers_;
     std::unordered_map<std::uint64_t, std::vector<Interceptor>> interceptors_;
     std::unordered_map<std::uint64_t, Kept> kept_;
-    std::function<void(const Event&)> unhandled_;
+    std::unordered_map<std::uint64_t, std::function<void(const Event&)>> listeners_;
+    std::uint64_t dispatched_ = 0;
     ServiceId next_service_ = 1;
     std::uint64_t next_task_ = 1;
     bool quitting_ = false;

@@ -1,6 +1,6 @@
 // Events and the queue that they wait in: one queue a thread, a heap of owned pointers, a lock for every push.
 //
-// For the works of this program. Not a library: it has what they need, in the manner of the framework that it models.
+// For the works of this program. Not a library: it has what they need.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "works.hpp"
 
+#include <array>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -12,11 +13,12 @@ using namespace manner;
 
 namespace {
 
-// A logger that discards: the works measure no output.
+// A logger that counts lines: the works measure no output.
 class Logger {
 public:
     virtual ~Logger() = default;
     virtual void log(std::string_view line) = 0;
+    virtual std::uint64_t lines() const = 0;
 };
 class FrameworkLogger {
 public:
@@ -104,37 +106,69 @@ Outcome coroutine(const Options& options, unsigned) {
     return {.checksum = work.sum};
 }
 
-// --- event: all are pushed before any is popped
+// --- event: all are pushed before any is popped; a handler sees each
 
 namespace {
 
 struct Useless final : EventOf<Useless> {
-    using EventOf::EventOf;
+    Useless(std::uint64_t id, ServiceId origin, std::uint64_t priority, std::uint64_t)
+        : EventOf(id, origin, priority) {}
+    std::uint64_t sum() const noexcept { return 0; }
 };
 
-template <class Order>
+// Carries 32 bytes.
+struct Loaded final : EventOf<Loaded> {
+    Loaded(std::uint64_t id, ServiceId origin, std::uint64_t priority, std::uint64_t number)
+        : EventOf(id, origin, priority), words{number, number + 1, number + 2, number + 3} {}
+    std::uint64_t sum() const noexcept { return words[0] + words[1] + words[2] + words[3]; }
+
+    const std::array<std::uint64_t, 4> words;
+};
+
+// What the handler adds up.
+template <class E>
+struct Seen {
+    std::uint64_t first = 0;
+    std::uint64_t number = 0;
+    std::uint64_t sum = 0;
+
+    void note(const Event& event) {
+        sum += (event.id - first + 1) * (++number % 7 + 1) + static_cast<const E&>(event).sum();
+    }
+    Task note_in_coroutine(const Event& event) {
+        note(event);
+        co_return;
+    }
+};
+
+template <class Order, class E>
 Outcome push_and_dispatch(const Options& options) {
     PriorityQueue<Order> queue;
     Manager manager(queue);
-    Outcome outcome;
-    std::uint64_t first = 0;
-    std::uint64_t dispatched = 0;
-    manager.otherwise([&](const Event& event) {
-        const std::uint64_t id = event.id - first + 1;
-        outcome.checksum += id * (++dispatched % 7 + 1);
-    });
+    Seen<E> seen;
+    if (options.handling == Handling::coroutine) {
+        manager.handle(E::TYPE, [&](const Event& event) { return seen.note_in_coroutine(event); });
+    } else if (options.handling == Handling::plain) {
+        manager.listen(E::TYPE, [&](const Event& event) { seen.note(event); });
+    }
     for (std::uint64_t i = 0; i < options.count; ++i) {
-        const std::uint64_t id = queue.template push<Useless>(0, priority::usual + i % options.priorities);
+        const std::uint64_t id = queue.template push<E>(0, priority::usual + i % options.priorities, i + 1);
         if (i == 0) {
-            first = id;
+            seen.first = id;
         }
     }
     queue.template push<Quit>(0, priority::usual + options.priorities);
     queue.run(manager);
-    if (dispatched != options.count) {
-        throw std::runtime_error("not every event was dispatched");
+    const bool none = options.handling == Handling::none;
+    if (manager.dispatched() != options.count || (!none && seen.number != options.count)) {
+        throw std::runtime_error("not every event was dispatched and seen");
     }
-    return outcome;
+    return {.checksum = none ? manager.dispatched() : seen.sum};
+}
+
+template <class Order>
+Outcome push_and_dispatch(const Options& options) {
+    return options.payload == 0 ? push_and_dispatch<Order, Useless>(options) : push_and_dispatch<Order, Loaded>(options);
 }
 
 }  // namespace
@@ -151,10 +185,12 @@ class NullLogger final : public Counted, public Logger {
 public:
     NullLogger(Dependencies&, Properties& properties, ServiceId)
         : Counted(*property<Counts*>(properties, "Counts")), level_(property<int>(properties, "LogLevel")) {}
-    void log(std::string_view) override {}
+    void log(std::string_view) override { ++lines_; }
+    std::uint64_t lines() const override { return lines_; }
 
 private:
     [[maybe_unused]] int level_;
+    std::uint64_t lines_ = 0;
 };
 
 class NullFrameworkLogger final : public Counted, public FrameworkLogger {
@@ -279,7 +315,7 @@ Outcome start(const Options& options, unsigned) {
     return {.checksum = work.counts.starts + others.starts + 3 * (work.counts.stops + others.stops)};
 }
 
-// --- start-stop: A requires B; B is stopped and started again
+// --- start-stop: A requires B, a logger and the manager, by which it has B stopped and started again
 
 namespace {
 
@@ -293,18 +329,48 @@ struct StartStopWork {
     std::uint64_t cycles;
     Counts of_a;
     Counts of_b;
+    // Lines that their loggers have, at the last step.
+    std::uint64_t lines_of_a = 0;
+    std::uint64_t lines_of_b = 0;
 };
 thread_local StartStopWork* start_stop_work = nullptr;
+
+// What A orders stops and starts from.
+class Managing {
+public:
+    virtual ~Managing() = default;
+    virtual Queue& queue() = 0;
+};
+class ManagerService final : public Service, public Managing {
+public:
+    ManagerService(Dependencies&, Properties&, ServiceId) {}
+    Task start() override { co_return; }
+    Task stop() override { co_return; }
+    Queue& queue() override { return start_stop_work->manager->queue(); }
+};
 
 class B final : public Counted, public Needed {
 public:
     B(Dependencies& dependencies, Properties&, ServiceId) : Counted(start_stop_work->of_b) {
         dependencies.require<Logger>(*this);
     }
+    Task start() override {
+        log("start");
+        return Counted::start();
+    }
+    Task stop() override {
+        log("stop");
+        return Counted::stop();
+    }
     void add(Logger& logger, ServiceId) { logger_ = &logger; }
     void remove(Logger&, ServiceId) { logger_ = nullptr; }
 
 private:
+    void log(std::string_view line) {
+        logger_->log(line);
+        start_stop_work->lines_of_b = logger_->lines();
+    }
+
     Logger* logger_ = nullptr;
 };
 
@@ -313,32 +379,43 @@ public:
     A(Dependencies& dependencies, Properties&, ServiceId id) : id_(id) {
         dependencies.require<Logger>(*this);
         dependencies.require<Needed>(*this);
+        dependencies.require<Managing>(*this);
     }
     Task start() override {
         StartStopWork& work = *start_stop_work;
+        log("start");
         if (work.of_a.starts++ < work.cycles) {
-            work.manager->queue().push<Stop>(id_, priority::dependency, needed_, false);
+            manager_->queue().push<Stop>(id_, priority::dependency, needed_, false);
         } else {
-            work.manager->queue().push<Quit>(id_, priority::usual);
+            manager_->queue().push<Quit>(id_, priority::usual);
         }
         co_return;
     }
     Task stop() override {
         StartStopWork& work = *start_stop_work;
+        log("stop");
         if (work.of_a.stops++ < work.cycles) {
-            work.manager->queue().push<Start>(id_, priority::usual, needed_);
+            manager_->queue().push<Start>(id_, priority::usual, needed_);
         }
         co_return;
     }
+    void add(Managing& manager, ServiceId) { manager_ = &manager; }
+    void remove(Managing&, ServiceId) { manager_ = nullptr; }
     void add(Logger& logger, ServiceId) { logger_ = &logger; }
     void remove(Logger&, ServiceId) { logger_ = nullptr; }
     void add(Needed&, ServiceId id) { needed_ = id; }
     void remove(Needed&, ServiceId) {}
 
 private:
+    void log(std::string_view line) {
+        logger_->log(line);
+        start_stop_work->lines_of_a = logger_->lines();
+    }
+
     ServiceId id_;
     ServiceId needed_ = 0;
     Logger* logger_ = nullptr;
+    Managing* manager_ = nullptr;
 };
 
 }  // namespace
@@ -346,15 +423,17 @@ private:
 Outcome start_stop(const Options& options, unsigned) {
     PriorityQueue<AnyOrder> queue;
     Manager manager(queue);
-    StartStopWork work{&manager, options.count, {}, {}};
+    StartStopWork work{.manager = &manager, .cycles = options.count, .of_a = {}, .of_b = {}};
     Counts others;
     start_stop_work = &work;
     manager.insert<Registered<LoggerFactory>>({{"Counts", &others}, {"Manager", &manager}});
     manager.insert<Registered<NullFrameworkLogger, FrameworkLogger>>({{"Counts", &others}});
+    manager.insert<Registered<ManagerService, Managing>>({});
     manager.insert<Registered<B, Needed>>({});
     manager.insert<Registered<A>>({});
     queue.run(manager);
-    return {.checksum = work.of_a.starts + 3 * work.of_b.starts + 5 * work.of_a.stops + 7 * work.of_b.stops};
+    return {.checksum = work.of_a.starts + 3 * work.of_b.starts + 5 * work.of_a.stops + 7 * work.of_b.stops +
+                        11 * work.lines_of_a + 13 * work.lines_of_b};
 }
 
 // --- serializer: a message to JSON in a fresh buffer and back
@@ -390,8 +469,9 @@ public:
 Outcome serializer(const Options& options, unsigned) {
     const std::unique_ptr<const Serializer<Message>> messages = std::make_unique<JsonSerializer<Message>>();
     Outcome outcome;
+    Message message{0, "five hundred"};
     for (std::uint64_t i = 0; i < options.count; ++i) {
-        const Message message{20 + i % 64, "five hundred"};
+        message.id = 20 + i % 64;
         const std::string text = messages->write(message);
         const std::optional<Message> back = messages->read(text);
         if (!back || *back != message) {

@@ -4,11 +4,17 @@
 #include <cstdint>
 #include <vector>
 
+// What sees the events of the work `event`.
+enum class Handling { coroutine, plain, none };
+
 struct Options {
     std::uint64_t count = 0;
     unsigned threads = 1;
     bool constructor_injection = false;
     std::uint64_t priorities = 1;
+    Handling handling = Handling::coroutine;
+    // Bytes that each event carries: 0 or 32.
+    unsigned payload = 0;
     // Whether events of equal priority keep their order.
     bool in_order = true;
     std::uint64_t deadline_ns = 2'000'000;

@@ -23,6 +23,9 @@ type options struct {
 	threads     uint64
 	constructor bool
 	priorities  uint64
+	handler     string
+	payload     uint64
+	byTasks     bool
 }
 
 // outcome is what came of a work on one thread.
@@ -105,6 +108,9 @@ func parse(words []string) (work, options, error) {
 	threads := set.Uint64("threads", 1, "how many at the same time")
 	injection := set.String("injection", "explicit", "explicit or constructor: how a service gets what it requires")
 	priorities := set.Uint64("priorities", 1, "1 or 8: of how many priorities the events are")
+	handler := set.String("handler", "coroutine", "coroutine, plain or none: what sees the events")
+	payload := set.Uint64("payload", 0, "0 or 32: bytes that each event carries")
+	through := set.String("through", "events", "events or tasks: by which way the second coroutine comes to run")
 	if err := set.Parse(words); err != nil {
 		return work{}, options{}, err
 	}
@@ -120,10 +126,18 @@ func parse(words []string) (work, options, error) {
 		return work{}, options{}, fmt.Errorf("--threads is from 1 to %d, not %d", threadsMax, *threads)
 	case *injection != "explicit" && *injection != "constructor":
 		return work{}, options{}, fmt.Errorf("--injection is explicit or constructor, not %q", *injection)
+	case *handler != "coroutine" && *handler != "plain" && *handler != "none":
+		return work{}, options{}, fmt.Errorf("--handler is coroutine, plain or none, not %q", *handler)
+	case *payload != 0 && *payload != 32:
+		return work{}, options{}, fmt.Errorf("--payload is 0 or 32, not %d", *payload)
+	case *through != "events" && *through != "tasks":
+		return work{}, options{}, fmt.Errorf("--through is events or tasks, not %q", *through)
 	case *priorities != 1 && *priorities != 8:
 		return work{}, options{}, fmt.Errorf("--priorities is 1 or 8, not %d", *priorities)
 	}
-	return chosen, options{*count, *threads, *injection == "constructor", *priorities}, nil
+	return chosen, options{
+		*count, *threads, *injection == "constructor", *priorities, *handler, *payload, *through == "tasks",
+	}, nil
 }
 
 func names() string {

@@ -6,6 +6,7 @@ const (
 	loggers          = "logger"
 	frameworkLoggers = "framework logger"
 	needed           = "needed"
+	managers         = "manager"
 )
 
 // counts are of the starts and stops of services, each of which runs in a goroutine.
@@ -15,6 +16,7 @@ type counts struct {
 
 type logger interface {
 	log(line string)
+	lines() uint64
 }
 
 // counted is a service that counts and does nothing else.
@@ -25,12 +27,15 @@ type counted struct {
 func (c *counted) start() { c.counts.starts.Add(1) }
 func (c *counted) stop()  { c.counts.stops.Add(1) }
 
+// nullLogger counts lines: the works measure no output.
 type nullLogger struct {
 	counted
-	level string
+	level  string
+	logged atomic.Uint64
 }
 
-func (*nullLogger) log(string) {}
+func (n *nullLogger) log(string)    { n.logged.Add(1) }
+func (n *nullLogger) lines() uint64 { return n.logged.Load() }
 
 // loggerFactory makes a logger for each service that lacks one, offered to that service only.
 type loggerFactory struct {
@@ -46,7 +51,7 @@ func (f *loggerFactory) start() {
 			properties: properties{"owner": requester, "level": level},
 			provides:   loggers,
 			only:       requester,
-			made:       &nullLogger{counted{f.counts}, level},
+			made:       &nullLogger{counted: counted{f.counts}, level: level},
 		}
 	})
 }
@@ -108,49 +113,78 @@ type serviceB struct {
 
 func (b *serviceB) inject(_ string, _ id, instance any) { b.logger = instance.(logger) }
 
-// serviceA requires B, and has it stopped and started again.
+func (b *serviceB) start() {
+	b.logger.log("start")
+	b.counted.start()
+}
+
+func (b *serviceB) stop() {
+	b.logger.log("stop")
+	b.counted.stop()
+}
+
+// manager is what orders services to stop and to start.
+type manager interface {
+	Stop(id id)
+	Start(id id)
+	Quit()
+}
+
+// managing offers the registry to those that require the manager.
+type managing struct {
+	*registry
+}
+
+func (managing) start() {}
+func (managing) stop()  {}
+
+// serviceA requires B, and has the manager stop it and start it again.
 type serviceA struct {
-	registry *registry
-	counts   *counts
-	cycles   uint64
-	logger   logger
-	needed   id
+	counts  *counts
+	cycles  uint64
+	logger  logger
+	manager manager
+	needed  id
 }
 
 func (a *serviceA) inject(name string, provider id, instance any) {
-	if name == needed {
+	switch name {
+	case needed:
 		a.needed = provider
-	} else {
+	case managers:
+		a.manager = instance.(manager)
+	default:
 		a.logger = instance.(logger)
 	}
 }
 
 func (a *serviceA) start() {
+	a.logger.log("start")
 	if a.counts.starts.Add(1) <= a.cycles {
-		a.registry.Stop(a.needed)
+		a.manager.Stop(a.needed)
 	} else {
-		a.registry.Quit()
+		a.manager.Quit()
 	}
 }
 
 func (a *serviceA) stop() {
+	a.logger.log("stop")
 	if a.counts.stops.Add(1) <= a.cycles {
-		a.registry.Start(a.needed)
+		a.manager.Start(a.needed)
 	}
 }
 
-// startStop has B stopped, so that A stops first, and started, so that A starts again.
+// startStop has B stopped, so that A stops first, and started, so that A starts again. Both require a logger.
 func startStop(options options) outcome {
 	registry := newRegistry()
 	var ofA, ofB, ofLoggers counts
 	insertFactory(registry, &ofLoggers)
-	registry.Insert(spec{requires: []string{loggers}, provides: needed, made: &serviceB{counted: counted{&ofB}}})
-	registry.Insert(spec{
-		requires: []string{loggers, needed},
-		made:     &serviceA{registry: registry, counts: &ofA, cycles: options.count},
-	})
+	a := &serviceA{counts: &ofA, cycles: options.count}
+	b := &serviceB{counted: counted{&ofB}}
+	registry.Insert(spec{provides: managers, made: managing{registry}})
+	registry.Insert(spec{requires: []string{loggers}, provides: needed, made: b})
+	registry.Insert(spec{requires: []string{loggers, needed, managers}, made: a})
 	registry.Wait()
-	return outcome{
-		checksum: ofA.starts.Load() + 3*ofB.starts.Load() + 5*ofA.stops.Load() + 7*ofB.stops.Load(),
-	}
+	steps := ofA.starts.Load() + 3*ofB.starts.Load() + 5*ofA.stops.Load() + 7*ofB.stops.Load()
+	return outcome{checksum: steps + 11*a.logger.lines() + 13*b.logger.lines()}
 }

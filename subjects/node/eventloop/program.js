@@ -41,6 +41,7 @@ function parse(args) {
   try {
     const options = {
       work: string(), count: string(), threads: string("1"), injection: string("explicit"), priorities: string("1"),
+      handler: string("coroutine"), payload: string("0"), through: string("events"),
     };
     ({ values } = parseArgs({ args, options }));
   } catch (error) {
@@ -52,6 +53,9 @@ function parse(args) {
     threads: number("threads", values.threads, THREADS_MAX),
     constructorInjection: oneOf("injection", values.injection, ["explicit", "constructor"]) === "constructor",
     priorities: Number(oneOf("priorities", values.priorities, ["1", "8"])),
+    handler: oneOf("handler", values.handler, ["coroutine", "plain", "none"]),
+    payload: Number(oneOf("payload", values.payload, ["0", "32"])),
+    byTasks: oneOf("through", values.through, ["events", "tasks"]) === "tasks",
   };
 }
 

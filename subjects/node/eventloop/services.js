@@ -21,12 +21,16 @@ class Counted {
   inject() {}
 }
 
+/** Counts lines: the works measure no output. */
 class NullLogger extends Counted {
   constructor(counts, level) {
     super(counts);
     this.level = level;
+    this.lines = 0;
   }
-  log() {}
+  log() {
+    this.lines += 1;
+  }
 }
 
 /** Makes a logger for each service that lacks one, offered to that service only. */
@@ -93,49 +97,74 @@ class B extends Counted {
   inject(_name, _provider, logger) {
     this.logger = logger;
   }
+  async start() {
+    this.logger.log("start");
+    await super.start();
+  }
+  async stop() {
+    this.logger.log("stop");
+    await super.stop();
+  }
 }
 
-/** Requires B, and has it stopped and started again. */
+/** Offers the registry to those that require the manager. */
+class Manager {
+  constructor(registry) {
+    this.registry = registry;
+  }
+  async start() {}
+  async stop() {}
+  inject() {}
+}
+
+/** Requires B, and has the manager stop it and start it again. */
 class A extends Counted {
   logger = null;
+  manager = null;
   needed = null;
-  constructor(counts, registry, cycles) {
+  constructor(counts, cycles) {
     super(counts);
-    this.registry = registry;
     this.cycles = cycles;
   }
   inject(name, provider, service) {
     if (name === "needed") {
       this.needed = provider;
+    } else if (name === "manager") {
+      this.manager = service.registry;
     } else {
       this.logger = service;
     }
   }
   async start() {
+    this.logger.log("start");
     this.counts.starts += 1;
     if (this.counts.starts <= this.cycles) {
-      this.registry.stop(this.needed);
+      this.manager.stop(this.needed);
     } else {
-      this.registry.quit();
+      this.manager.quit();
     }
   }
   async stop() {
+    this.logger.log("stop");
     this.counts.stops += 1;
     if (this.counts.stops <= this.cycles) {
-      this.registry.start(this.needed);
+      this.manager.start(this.needed);
     }
   }
 }
 
-/** B is stopped, so that A stops first, and started, so that A starts again. */
+/** B is stopped, so that A stops first, and started, so that A starts again. Both require a logger. */
 export async function startStop({ count }) {
   const registry = new Registry();
   const ofA = new Counts();
   const ofB = new Counts();
   insertFactory(registry, new Counts());
-  registry.insert({ requires: ["logger"], provides: "needed", service: new B(ofB) });
-  registry.insert({ requires: ["logger", "needed"], service: new A(ofA, registry, count) });
+  const a = new A(ofA, count);
+  const b = new B(ofB);
+  registry.insert({ provides: "manager", service: new Manager(registry) });
+  registry.insert({ requires: ["logger"], provides: "needed", service: b });
+  registry.insert({ requires: ["logger", "needed", "manager"], service: a });
   await registry.done;
-  const checksum = ofA.starts + 3 * ofB.starts + 5 * ofA.stops + 7 * ofB.stops;
-  return { checksum: BigInt(checksum), bytes: 0 };
+  const steps = ofA.starts + 3 * ofB.starts + 5 * ofA.stops + 7 * ofB.stops;
+  return { checksum: BigInt(steps + 11 * a.logger.lines + 13 * b.logger.lines), bytes: 0 };
 }

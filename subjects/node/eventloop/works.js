@@ -1,7 +1,5 @@
 // Promises that wake one another, events through lists, and messages to JSON and back.
 
-import { EventEmitter } from "node:events";
-
 /** A sum of whole numbers that may become larger than a number can be exactly. */
 export class Sum {
   #part = 0;
@@ -43,8 +41,98 @@ class AutoResetEvent {
   }
 }
 
-/** An async function awaits an event; for each round another, put into the queue of microtasks, sets it. */
-export async function coroutine({ count }) {
+/** A list for each priority, in the order in which was pushed. */
+class Queue {
+  #closed = false;
+  #pushed = new AutoResetEvent();
+  #waits = false;
+
+  constructor(priorities) {
+    this.lists = Array.from({ length: priorities }, () => ({ events: [], next: 0 }));
+  }
+
+  push(level, event) {
+    this.lists[level].events.push(event);
+    if (this.#waits) {
+      this.#pushed.set();
+    }
+  }
+
+  /** Lets the dispatcher end when all that was pushed has been handled. */
+  close() {
+    this.#closed = true;
+    if (this.#waits) {
+      this.#pushed.set();
+    }
+  }
+
+  pop() {
+    for (const list of this.lists) {
+      if (list.next < list.events.length) {
+        const event = list.events[list.next];
+        list.events[list.next] = undefined; // so that it can be freed
+        list.next += 1;
+        if (list.next === list.events.length) {
+          list.events.length = 0;
+          list.next = 0;
+        }
+        return event;
+      }
+    }
+    return undefined;
+  }
+
+  /**
+   * Calls the handlers of all events until it is closed, and says how many came. What an async handler promises is
+   * awaited before the next event: they keep their order.
+   */
+  async dispatch(handlers) {
+    let dispatched = 0;
+    for (;;) {
+      const event = this.pop();
+      if (event === undefined) {
+        if (this.#closed) {
+          return dispatched;
+        }
+        this.#waits = true;
+        await this.#pushed.wait();
+        this.#waits = false;
+        continue;
+      }
+      dispatched += 1;
+      const promised = handlers.get(event.name)?.(event);
+      if (promised !== undefined) {
+        await promised;
+      }
+    }
+  }
+}
+
+/** An async function awaits an event; for each round one goes through the queue, whose async handler sets it. */
+export async function coroutine({ count, byTasks }) {
+  if (byTasks) {
+    return coroutineByTasks(count);
+  }
+  const ready = new AutoResetEvent();
+  const sum = new Sum();
+  const queue = new Queue(1);
+  const handlers = new Map([["resume", async ({ round }) => {
+    sum.add(round);
+    ready.set();
+  }]]);
+  const dispatching = queue.dispatch(handlers);
+  for (let round = 0; round < count; round += 1) {
+    queue.push(0, { id: round + 1, origin: 1, priority: 1000, name: "resume", round });
+    await ready.wait();
+    sum.add(1);
+  }
+  queue.close();
+  await dispatching;
+  return { checksum: sum.value, bytes: 0 };
+}
+
+/** The same by Node's own means: for each round an async function, put into the queue of microtasks, sets the event. */
+async function coroutineByTasks(count) {
   const ready = new AutoResetEvent();
   const sum = new Sum();
   const set = async (round) => {
@@ -59,54 +147,36 @@ export async function coroutine({ count }) {
   return { checksum: sum.value, bytes: 0 };
 }
 
-/** A list for each priority, in the order in which was pushed. */
-class Queue {
-  constructor(priorities) {
-    this.lists = Array.from({ length: priorities }, () => ({ events: [], next: 0 }));
-  }
-
-  push(level, event) {
-    this.lists[level].events.push(event);
-  }
-
-  pop() {
-    for (const list of this.lists) {
-      if (list.next < list.events.length) {
-        const event = list.events[list.next];
-        list.events[list.next] = undefined; // so that it can be freed
-        list.next += 1;
-        return event;
-      }
-    }
-    return undefined;
-  }
-}
-
-/** All events are pushed before the first is emitted; nobody listens. */
-export async function event({ count, priorities }) {
+/** All events are pushed before the first is dispatched; a handler sees each. */
+export async function event({ count, priorities, handler, payload }) {
   const queue = new Queue(priorities);
-  const emitter = new EventEmitter();
   const sum = new Sum();
-  let dispatched = 0;
+  let seen = 0;
   for (let id = 1; id <= count; id += 1) {
     const level = (id - 1) % priorities;
-    queue.push(level, { id, origin: 0, priority: 1000 + level, name: "useless" });
+    const words = payload === 0 ? null : [id, id + 1, id + 2, id + 3];
+    queue.push(level, { id, origin: 1, priority: 1000 + level, name: "useless", words });
   }
-  for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
-    if (!emitter.emit(next.name, next)) {
-      dispatched += 1;
-      sum.add(next.id * (dispatched % 7 + 1));
-    }
+  queue.close();
+  const note = ({ id, words }) => {
+    seen += 1;
+    sum.add(id * (seen % 7 + 1) + (words === null ? 0 : words[0] + words[1] + words[2] + words[3]));
+  };
+  const handlers = new Map();
+  if (handler !== "none") {
+    handlers.set("useless", handler === "plain" ? note : async (next) => note(next));
   }
-  return { checksum: sum.value, bytes: 0 };
+  const dispatched = await queue.dispatch(handlers);
+  return { checksum: handler === "none" ? BigInt(dispatched) : sum.value, bytes: 0 };
 }
 
 /** A message to JSON and back. */
 export async function serializer({ count }) {
   const sum = new Sum();
   let bytes = 0;
+  const sent = { id: 0, val: "five hundred" };
   for (let i = 0; i < count; i += 1) {
-    const sent = { id: 20 + i % 64, val: "five hundred" };
+    sent.id = 20 + i % 64;
     const text = JSON.stringify(sent);
     const back = JSON.parse(text);
     if (back.id !== sent.id || back.val !== sent.val) {

@@ -37,6 +37,9 @@ def parse():
     parser.add_argument("--threads", type=number(THREADS_MAX), default=1, help="processes, each with a loop of its own")
     parser.add_argument("--injection", choices=["explicit", "constructor"], default="explicit")
     parser.add_argument("--priorities", type=int, choices=[1, 8], default=1)
+    parser.add_argument("--handler", choices=["coroutine", "plain", "none"], default="coroutine")
+    parser.add_argument("--payload", type=int, choices=[0, 32], default=0, help="bytes that each event carries")
+    parser.add_argument("--through", choices=["events", "tasks"], default="events")
     return parser.parse_args()
 
 

@@ -26,12 +26,15 @@ class Counted:
 
 
 class NullLogger(Counted):
+    """Counts lines: the works measure no output."""
+
     def __init__(self, counts, level):
         super().__init__(counts)
         self.level = level
+        self.lines = 0
 
     def log(self, line):
-        pass
+        self.lines += 1
 
 
 class LoggerFactory(Counted):
@@ -106,42 +109,73 @@ class B(Counted):
     def inject(self, name, provider, service):
         self.logger = service
 
+    async def start(self):
+        self.logger.log("start")
+        await super().start()
+
+    async def stop(self):
+        self.logger.log("stop")
+        await super().stop()
+
+
+class Manager:
+    """Offers the registry to those that require the manager."""
+
+    def __init__(self, registry):
+        self.registry = registry
+
+    def inject(self, name, provider, service):
+        pass
+
+    async def start(self):
+        pass
+
+    async def stop(self):
+        pass
+
 
 class A(Counted):
-    """Requires B, and has it stopped and started again."""
+    """Requires B, and has the manager stop it and start it again."""
 
-    def __init__(self, counts, registry, cycles):
+    def __init__(self, counts, cycles):
         super().__init__(counts)
-        self.registry = registry
         self.cycles = cycles
         self.logger = None
+        self.manager = None
         self.needed = None
 
     def inject(self, name, provider, service):
         if name == "needed":
             self.needed = provider
+        elif name == "manager":
+            self.manager = service.registry
         else:
             self.logger = service
 
     async def start(self):
+        self.logger.log("start")
         self.counts.starts += 1
         if self.counts.starts <= self.cycles:
-            self.registry.stop(self.needed)
+            self.manager.stop(self.needed)
         else:
-            self.registry.quit()
+            self.manager.quit()
 
     async def stop(self):
+        self.logger.log("stop")
         self.counts.stops += 1
         if self.counts.stops <= self.cycles:
-            self.registry.start(self.needed)
+            self.manager.start(self.needed)
 
 
 async def start_stop(options):
-    """B is stopped, so that A stops first, and started, so that A starts again."""
+    """B is stopped, so that A stops first, and started, so that A starts again. Both require a logger."""
     registry = Registry()
     of_a, of_b = Counts(), Counts()
     insert_factory(registry, Counts())
-    registry.insert(requires=("logger",), provides="needed", service=B(of_b))
-    registry.insert(requires=("logger", "needed"), service=A(of_a, registry, options.count))
+    a, b = A(of_a, options.count), B(of_b)
+    registry.insert(provides="manager", service=Manager(registry))
+    registry.insert(requires=("logger",), provides="needed", service=b)
+    registry.insert(requires=("logger", "needed", "manager"), service=a)
     await registry.wait()
-    return of_a.starts + 3 * of_b.starts + 5 * of_a.stops + 7 * of_b.stops, 0
+    steps = of_a.starts + 3 * of_b.starts + 5 * of_a.stops + 7 * of_b.stops
+    return steps + 11 * a.logger.lines + 13 * b.logger.lines, 0

@@ -83,6 +83,11 @@ impl<F: ?Sized + 'static> Callbacks<F> {
     }
 
     #[inline]
+    pub fn len(&self) -> u32 {
+        self.len.get()
+    }
+
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len.get() == 0
     }

@@ -70,6 +70,8 @@ pub(super) struct Channel<E> {
 pub(super) trait AnyChannel {
     /// Delivers claimed events until something more urgent is there.
     fn dispatch(&self, core: &Core, claim: &Claim);
+    /// Delivers the next of the claimed events; false when there is none.
+    fn deliver_next(&self, core: &Core, claim: &Claim) -> bool;
     /// Drops the oldest event of a level; yields its number.
     fn drop_oldest(&self, slot: u32) -> Option<u64>;
     /// Closes the open lane; yields its slot and how many events were added.
@@ -195,7 +197,19 @@ impl<E: 'static> Channel<E> {
         core.note_taken(taken);
     }
 
+    /// Shows an event to handlers, where there is nobody else who watches.
+    #[inline]
+    fn hand_over(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
+        let is_plain = core.watchers.get() == 0 && self.watchers.get() == self.handlers.len();
+        if !is_plain {
+            return self.deliver(core, slot, event, meta);
+        }
+        self.handlers
+            .each(&core.shared, |handler| handler(event, meta) == Flow::Next);
+    }
+
     /// Shows an event to interceptors and handlers.
+    #[inline(never)]
     fn deliver(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let awaited = core.completions.begin(meta.id.0);
         let outcome = self.offer(core, event, meta);
@@ -265,24 +279,29 @@ impl<E: 'static> AnyChannel for Channel<E> {
             return self.dispatch_unwatched(core, claim);
         }
         while core.claim_left() > 0 {
-            let is_watched = self.watchers.get() + core.watchers.get() > 0;
-            let Some(item) = self.take(claim.slot, is_watched) else {
-                break;
-            };
-            core.note_taken(1);
-            if is_watched {
-                let meta = Meta {
-                    id: EventId(item.id),
-                    originator: Originator(claim.originator),
-                    priority: Priority(claim.priority),
-                };
-                self.deliver(core, claim.slot, &item.event, &meta);
-            }
-            drop_event(item.event);
-            if core.must_stop() {
+            if !self.deliver_next(core, claim) || core.must_stop() {
                 break;
             }
         }
+    }
+
+    #[inline]
+    fn deliver_next(&self, core: &Core, claim: &Claim) -> bool {
+        let is_watched = self.watchers.get() + core.watchers.get() > 0;
+        let Some(item) = self.take(claim.slot, is_watched) else {
+            return false;
+        };
+        core.note_taken(1);
+        if is_watched {
+            let meta = Meta {
+                id: EventId(item.id),
+                originator: Originator(claim.originator),
+                priority: Priority(claim.priority),
+            };
+            self.hand_over(core, claim.slot, &item.event, &meta);
+        }
+        drop_event(item.event);
+        true
     }
 
     fn drop_oldest(&self, slot: u32) -> Option<u64> {

@@ -1,12 +1,16 @@
-//! Handlers that are futures: each event makes one, and each becomes a task.
+//! Handlers that are futures: each event makes one.
+//!
+//! Most are ready at their first poll, so that a task and an allocation for each would cost
+//! more than all the rest. A future is therefore polled once where it is, in a box that is
+//! used again for the next one; only one that is not ready becomes a task, with its box.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
-use std::pin::pin;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use prony_engine::Task;
 
@@ -35,17 +39,64 @@ impl Drop for Running {
     }
 }
 
+/// The place of a future that is over, which holds nothing any more.
+pub(super) struct Spare<W>(Option<Pin<Box<Option<W>>>>);
+
+impl<W> Spare<W> {
+    pub fn new() -> Spare<W> {
+        Spare(None)
+    }
+}
+
 impl Futures {
-    /// Runs a future as a task of the loop.
-    pub fn run(
+    /// Polls a future once, and makes a task of it where it is not ready then. Its panic in
+    /// that poll is the caller's.
+    #[inline]
+    pub fn run<W: Future<Output = ()> + 'static>(
         self: &Rc<Self>,
-        core: &Rc<Core>,
+        spare: &mut Spare<W>,
+        core: &Weak<Core>,
         registered_at: &'static Location<'static>,
-        work: impl Future<Output = ()> + 'static,
+        work: W,
     ) {
+        let mut place = match spare.0.take() {
+            Some(mut place) => {
+                place.set(Some(work));
+                place
+            }
+            None => Box::pin(Some(work)),
+        };
+        // Nobody is to be woken: what is pending is polled again at once, by its task.
+        let mut cx = Context::from_waker(Waker::noop());
+        let poll = || place.as_mut().as_pin_mut().map(|work| work.poll(&mut cx));
+        match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(Some(Poll::Pending)) => self.go_on(core, registered_at, place),
+            Ok(Some(Poll::Ready(())) | None) => {
+                place.set(None);
+                spare.0 = Some(place);
+            }
+            Err(panic) => {
+                // What is left of it; a second panic tells nothing new.
+                let _ = catch_unwind(AssertUnwindSafe(|| drop(place)));
+                resume_unwind(panic);
+            }
+        }
+    }
+
+    /// Lets a future that is not ready go on as a task of the loop.
+    #[inline(never)]
+    fn go_on<W: Future<Output = ()> + 'static>(
+        self: &Rc<Self>,
+        core: &Weak<Core>,
+        registered_at: &'static Location<'static>,
+        mut work: Pin<Box<Option<W>>>,
+    ) {
+        let Some(core) = core.upgrade() else {
+            return;
+        };
         core.note_started();
         let running = Running {
-            core: Rc::downgrade(core),
+            core: Rc::downgrade(&core),
             _held: core.completions.share(),
         };
         let id = self.next.get();
@@ -53,7 +104,7 @@ impl Futures {
         let own = Rc::downgrade(self);
         let task = core.shared.handle.spawn(async move {
             let running = running;
-            guarded(&running.core, registered_at, work).await;
+            guarded(&running.core, registered_at, &mut work).await;
             // Before the count goes down: the task is no longer there then.
             let finished = own
                 .upgrade()
@@ -66,15 +117,23 @@ impl Futures {
     }
 }
 
-/// `work`, with a panic as an error of its own.
-async fn guarded(
+/// `work`, with a panic as an error of its own. What is over holds nothing any more.
+async fn guarded<W: Future<Output = ()>>(
     core: &Weak<Core>,
     registered_at: &'static Location<'static>,
-    work: impl Future<Output = ()>,
+    work: &mut Pin<Box<Option<W>>>,
 ) {
-    let mut work = pin!(work);
     poll_fn(|cx| {
-        let poll = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
+        let poll = catch_unwind(AssertUnwindSafe(|| {
+            let Some(going) = work.as_mut().as_pin_mut() else {
+                return Poll::Ready(());
+            };
+            let poll = going.poll(cx);
+            if poll.is_ready() {
+                work.set(None);
+            }
+            poll
+        }));
         poll.unwrap_or_else(|panic| {
             if let Some(core) = core.upgrade() {
                 note_panic(&core.shared, "async handler", registered_at, &*panic);

@@ -21,6 +21,9 @@ const HUGE_BYTES: usize = 4 << 20;
 /// Left out of a chunk for the allocator's own use, so that it maps a multiple of
 /// 2 MiB, which the kernel then aligns.
 const PAGE_BYTES: usize = 4096;
+/// Events in a chunk from which on it is moved to be emptied; fewer are taken from
+/// where they were put, which costs less than to move it to and fro.
+const SWAP_FROM: usize = 32;
 /// Emptied chunks that one type keeps for later: the largest.
 const SPARES_MAX: usize = 1;
 
@@ -136,6 +139,9 @@ impl<E> Lane<E> {
     pub fn pop(&mut self, spares: &mut Spares<E>) -> Option<Item<E>> {
         let item = match self.head.pop_front() {
             Some(item) => item,
+            None if self.middle.is_empty() && self.tail.len() < SWAP_FROM => {
+                self.tail.pop_front()?
+            }
             None => self.pop_next_chunk(spares)?,
         };
         self.len -= 1;

@@ -135,7 +135,7 @@ impl Levels {
                 preempts: false,
             };
         }
-        self.begin_run(priority, channel, originator)
+        self.begin_run(slot, priority, channel, originator)
     }
 
     /// So many events more were put behind the youngest of a level, and are like it.
@@ -150,13 +150,12 @@ impl Levels {
         slot
     }
 
-    #[inline(never)]
-    fn begin_run(&mut self, priority: u64, channel: u32, originator: u64) -> Place {
-        let mut slot = self.find(priority);
-        if slot == u32::MAX {
-            slot = self.add_level(priority);
-            self.last = (priority, slot);
-        }
+    /// `slot` is that of the priority, or `u32::MAX` where there may be none.
+    fn begin_run(&mut self, slot: u32, priority: u64, channel: u32, originator: u64) -> Place {
+        let slot = match slot {
+            u32::MAX => self.find_or_add(priority),
+            slot => slot,
+        };
         let level = &mut self.slots[slot as usize];
         let begun = Run {
             channel,
@@ -173,6 +172,16 @@ impl Levels {
             slot,
             preempts: priority < self.claimed,
         }
+    }
+
+    #[cold]
+    fn find_or_add(&mut self, priority: u64) -> u32 {
+        let mut slot = self.find(priority);
+        if slot == u32::MAX {
+            slot = self.add_level(priority);
+            self.last = (priority, slot);
+        }
+        slot
     }
 
     fn note_filled(&mut self, priority: u64, slot: u32) {
@@ -210,6 +219,7 @@ impl Levels {
 
     /// Takes the next events out of the order: of one type and originator, at most
     /// `max` (at least one). [`finish`](Levels::finish) must follow.
+    #[inline]
     pub fn claim(&mut self, max: u32) -> Option<Claim> {
         let (priority, slot) = self.top?;
         let run = self.slots[slot as usize].take(u64::from(max));
@@ -224,13 +234,16 @@ impl Levels {
         })
     }
 
+    #[inline]
     fn note_taken(&mut self, slot: u32) {
         let level = &self.slots[slot as usize];
         if !level.is_empty() {
             return;
         }
         self.empty += 1;
-        if self.top.is_some_and(|(_, top)| top == slot) {
+        if self.empty == self.by_priority.len() {
+            self.top = None;
+        } else if self.top.is_some_and(|(_, top)| top == slot) {
             let later = self.by_priority.range(level.priority..);
             self.top = later
                 .map(|(priority, slot)| (*priority, *slot))
@@ -241,6 +254,7 @@ impl Levels {
     /// Ends a claim of which `left` events were not delivered. Where too many
     /// levels are empty, yields the types to be told that this level's slot is
     /// given up.
+    #[inline]
     pub fn finish(&mut self, claim: &Claim, left: u32) -> Option<Vec<u32>> {
         self.claimed = 0;
         let level = &mut self.slots[claim.slot as usize];
@@ -259,12 +273,18 @@ impl Levels {
         if !level.is_empty() || self.empty <= EMPTY_LEVELS_MAX {
             return None;
         }
+        Some(self.give_up(claim))
+    }
+
+    #[cold]
+    fn give_up(&mut self, claim: &Claim) -> Vec<u32> {
+        let level = &mut self.slots[claim.slot as usize];
         let users = std::mem::take(&mut level.users);
         self.empty -= 1;
         self.by_priority.remove(&claim.priority);
         self.free.push(claim.slot);
         self.last.1 = u32::MAX;
-        Some(users)
+        users
     }
 
     /// The least urgent priority with events.

@@ -42,8 +42,8 @@
 //! an [`Emitter`]) keeps it alive for as long as it is registered.
 //!
 //! # Handlers that wait
-//! [`Events::on_async`] makes a future of each event, which becomes a task. Dropping
-//! the registration cancels those that have not finished. With
+//! [`Events::on_async`] makes a future of each event. It is polled at once, in the order of
+//! the events, and becomes a task where it waits for something. Dropping the registration cancels those that have not finished. With
 //! [`Events::push_and_wait`] one awaits that an event was handled, futures included.
 //!
 //! ```
@@ -184,7 +184,7 @@ use std::rc::Rc;
 
 use prony_engine::Handle;
 
-use self::handlers::Futures;
+use self::handlers::{Futures, Spare};
 use self::queue::Core;
 use self::stream::Buffer;
 
@@ -292,8 +292,9 @@ impl Events {
         channel.handlers.add("handler", Location::caller(), call)
     }
 
-    /// Makes a future of every event of a type, which becomes a task of the loop.
-    /// Dropping the registration cancels those that have not finished.
+    /// Makes a future of every event of a type. It is polled at once, before the next
+    /// event is dispatched; one that waits for something then becomes a task of the
+    /// loop. Dropping the registration cancels those that have not finished.
     #[track_caller]
     pub fn on_async<E: 'static, W: Future<Output = ()> + 'static>(
         &self,
@@ -302,10 +303,10 @@ impl Events {
         let registered_at = Location::caller();
         let futures: Rc<Futures> = Rc::default();
         let core = Rc::downgrade(&self.core);
+        let mut spare = Spare::new();
         let call = Box::new(move |event: &E, meta: &Meta| {
-            if let Some(core) = core.upgrade() {
-                futures.run(&core, registered_at, handler(event, meta));
-            }
+            let work = handler(event, meta);
+            futures.run(&mut spare, &core, registered_at, work);
             Flow::Next
         });
         let channel = self.core.channel::<E>();

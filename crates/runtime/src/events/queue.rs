@@ -11,7 +11,7 @@ use std::rc::{Rc, Weak};
 use std::sync::{self, Arc};
 use std::task::{Context, Poll, Waker};
 
-use prony_engine::{Handle, Task};
+use prony_engine::{Handle, Task, TaskWaker};
 
 use super::callbacks::{Callbacks, Shared};
 use super::channel::{AnyChannel, Channel, Entry};
@@ -73,8 +73,35 @@ impl Table {
 type BeforeAny = dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict;
 type AfterAny = dyn FnMut(&AnyEvent<'_>, &Meta, Outcome);
 
+/// Events that wait before a lane is opened for more of them: to open and to close one
+/// costs more than a few pushes save.
+const OPEN_FROM: u64 = 8;
+
 /// No channel.
 const NOBODY: u32 = u32::MAX;
+
+/// Where an event went.
+#[derive(Clone, Copy)]
+struct Youngest {
+    channel: u32,
+    slot: u32,
+    priority: u64,
+    originator: u64,
+}
+
+impl Youngest {
+    const NONE: Youngest = Youngest {
+        channel: NOBODY,
+        slot: 0,
+        priority: 0,
+        originator: 0,
+    };
+
+    #[inline]
+    fn is_of(&self, channel: u32, priority: Priority, originator: Originator) -> bool {
+        self.channel == channel && self.priority == priority.0 && self.originator == originator.0
+    }
+}
 
 /// One queue.
 pub(super) struct Core {
@@ -100,8 +127,11 @@ pub(super) struct Core {
     running: Cell<u64>,
     /// The channel that has a lane open, or [`NOBODY`].
     open: Cell<u32>,
-    /// Channel, priority and originator of the youngest event.
-    youngest: Cell<(u32, u64, u64)>,
+    /// Channel, priority and originator of the youngest event, and the slot of its level.
+    youngest: Cell<Youngest>,
+    /// The youngest event is the only one, and the order does not have it yet: one event
+    /// at a time is what coroutines that wake each other make, and it needs no order.
+    is_alone: Cell<bool>,
     dispatching: Cell<bool>,
     /// The dispatch under way is to stop after this event.
     stop: Cell<bool>,
@@ -110,7 +140,7 @@ pub(super) struct Core {
     claim_left: Cell<u32>,
     /// Events of the last claim that were delivered.
     delivered: Cell<u32>,
-    dispatcher: Cell<Option<Waker>>,
+    dispatcher: Cell<TaskWaker>,
     /// Senders that wait for room.
     pub room: RefCell<Line>,
     idle: Idle,
@@ -144,13 +174,14 @@ impl Core {
             watchers,
             running: Cell::new(0),
             open: Cell::new(NOBODY),
-            youngest: Cell::new((NOBODY, 0, 0)),
+            youngest: Cell::new(Youngest::NONE),
+            is_alone: Cell::new(false),
             dispatching: Cell::new(false),
             stop: Cell::new(false),
             claim: Cell::new(None),
             claim_left: Cell::new(0),
             delivered: Cell::new(0),
-            dispatcher: Cell::new(None),
+            dispatcher: Cell::default(),
             room: RefCell::default(),
             inlets: RefCell::default(),
             inlets_open: Cell::new(0),
@@ -246,6 +277,14 @@ impl Core {
         let id = self.last_id.get() + 1;
         self.last_id.set(id);
         let mut event = event;
+        let before = self.youngest.get();
+        if id == self.gone.get() + 1 && before.is_of(channel.index, priority, originator) {
+            // Nothing that is claimed waits still, so that nothing is to be stopped for it.
+            channel.put(before.slot, id, event);
+            self.is_alone.set(true);
+            self.wake_dispatcher();
+            return EventId(id);
+        }
         if self.open.get() == channel.index {
             match channel.put_open(event, id, priority, originator) {
                 Ok(()) => return EventId(id),
@@ -265,6 +304,8 @@ impl Core {
         priority: Priority,
         originator: Originator,
     ) {
+        let before = self.youngest.get();
+        let goes_on = before.is_of(channel.index, priority, originator);
         let mut levels = self.levels();
         let place = levels.append(priority.0, channel.index, originator.0);
         if channel.put(place.slot, id, event) {
@@ -277,17 +318,27 @@ impl Core {
         if id == self.gone.get() + 1 {
             self.wake_dispatcher();
         }
-        let key = (channel.index, priority.0, originator.0);
-        if self.youngest.replace(key) == key && !self.dispatching.get() {
+        self.youngest.set(Youngest {
+            channel: channel.index,
+            slot: place.slot,
+            priority: priority.0,
+            originator: originator.0,
+        });
+        if goes_on && !self.dispatching.get() && self.waiting() >= OPEN_FROM {
             channel.open(place.slot, priority, originator);
             self.open.set(channel.index);
         }
     }
 
-    /// The order of all events, the open lane's included, which is closed.
+    /// The order of all events, the one that was alone and the open lane's included, which
+    /// is closed.
     #[inline]
     fn levels(&self) -> RefMut<'_, Levels> {
         let mut levels = self.levels.borrow_mut();
+        if self.is_alone.replace(false) {
+            let alone = self.youngest.get();
+            levels.append(alone.priority, alone.channel, alone.originator);
+        }
         let open = self.open.get();
         if open != NOBODY {
             self.close_lane(open, &mut levels);
@@ -365,8 +416,9 @@ impl Core {
     }
 
     /// The first of the waiting senders may look whether there is room.
+    #[inline]
     pub fn wake_next_sender(&self) {
-        if self.has_room() {
+        if !self.room.borrow().is_empty() && self.has_room() {
             let next = self.room.borrow_mut().first();
             if let Some(next) = next {
                 next.wake();
@@ -389,6 +441,11 @@ impl Core {
         }
         let mut left = events_max;
         while left > 0 && self.may_run() {
+            if self.is_alone.replace(false) {
+                self.deliver_alone();
+                left -= 1;
+                continue;
+            }
             let claim = self.levels().claim(left);
             let Some(claim) = claim else {
                 break;
@@ -398,6 +455,23 @@ impl Core {
         self.dispatching.set(false);
         self.note_progress();
         events_max - left
+    }
+
+    /// Delivers the only event, which the order does not have. Nothing that is pushed
+    /// meanwhile can stop it: it is taken already.
+    #[inline]
+    fn deliver_alone(&self) {
+        let alone = self.youngest.get();
+        let claim = Claim {
+            slot: alone.slot,
+            priority: alone.priority,
+            channel: alone.channel,
+            originator: alone.originator,
+            count: 1,
+        };
+        self.claim_left.set(1);
+        self.any_channel(claim.channel).deliver_next(self, &claim);
+        self.wake_next_sender();
     }
 
     fn deliver(&self, claim: &Claim) -> u32 {
@@ -418,8 +492,17 @@ impl Core {
         let left = self.claim_left.replace(0);
         self.delivered.set(claim.count - left);
         let users = self.levels().finish(&claim, left);
-        for user in users.into_iter().flatten() {
-            self.any_channel(user).retire(claim.slot);
+        if let Some(users) = users {
+            self.give_up(claim.slot, users);
+        }
+    }
+
+    /// The slot of a level is given up, which these types used.
+    #[cold]
+    fn give_up(&self, slot: u32, users: Vec<u32>) {
+        self.youngest.set(Youngest::NONE);
+        for user in users {
+            self.any_channel(user).retire(slot);
         }
     }
 
@@ -513,33 +596,37 @@ impl Core {
 
     #[inline]
     fn wake_dispatcher(&self) {
-        if let Some(waker) = self.dispatcher.take() {
-            waker.wake();
-        }
+        self.dispatcher.take().wake();
     }
 }
 
 /// Dispatches batches, with a turn of the loop after each, until the queue goes.
 async fn dispatcher(core: Weak<Core>, handle: Handle) {
     loop {
-        let goes_on = poll_fn(|cx| {
-            let Some(core) = core.upgrade() else {
-                return Poll::Ready(false);
-            };
-            if core.waiting() == 0 || !core.may_run() || core.dispatching.get() {
-                core.dispatcher.set(Some(cx.waker().clone()));
-                return Poll::Pending;
-            }
-            core.dispatch(core.options.batch_max.max(1));
-            Poll::Ready(true)
+        let goes_on = poll_fn(|cx| match core.upgrade() {
+            Some(core) => core.poll_dispatch(cx),
+            None => Poll::Ready(false),
         });
         if !goes_on.await {
             return;
         }
-        let more = core.upgrade().is_some_and(|core| core.waiting() > 0);
-        if more {
-            handle.yield_now().await;
+        handle.yield_now().await;
+    }
+}
+
+impl Core {
+    /// Dispatches a batch. Ready with true when there is more to do; else it is woken
+    /// when there is.
+    fn poll_dispatch(&self, cx: &Context<'_>) -> Poll<bool> {
+        let has_more = || self.waiting() > 0 && self.may_run() && !self.dispatching.get();
+        if has_more() {
+            self.dispatch(self.options.batch_max.max(1));
         }
+        if has_more() {
+            return Poll::Ready(true);
+        }
+        drop(self.dispatcher.replace(TaskWaker::of(cx.waker())));
+        Poll::Pending
     }
 }
 

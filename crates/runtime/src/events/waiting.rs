@@ -50,6 +50,11 @@ impl Line {
         }
     }
 
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// The waker of the first, to be woken when nothing is borrowed. It stays the
     /// first until it leaves.
     pub fn first(&mut self) -> Option<Waker> {
@@ -77,10 +82,15 @@ impl Idle {
         }
     }
 
+    #[inline]
     pub fn wake_all(&self) {
-        if self.0.borrow().is_empty() {
-            return;
+        if !self.0.borrow().is_empty() {
+            self.wake_them();
         }
+    }
+
+    #[cold]
+    fn wake_them(&self) {
         let list = self.0.take();
         list.into_iter().for_each(Waker::wake);
     }

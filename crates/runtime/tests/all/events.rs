@@ -284,6 +284,103 @@ fn who_waits_for_room_gets_it_in_turn_and_may_give_up() {
 }
 
 #[test]
+fn futures_run_in_the_order_of_the_events_until_they_wait() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let log = Log::default();
+        let (early, late, yielder) = (log.clone(), log.clone(), handle.clone());
+        let _coroutine = events.on_async(move |number: &Number, _| {
+            let (log, number, handle) = (early.clone(), number.0, yielder.clone());
+            async move {
+                log.borrow_mut().push(number);
+                if number == 2 {
+                    handle.yield_now().await;
+                    log.borrow_mut().push(20);
+                }
+            }
+        });
+        let _handler = events.on(move |number: &Number, _| late.borrow_mut().push(number.0 + 10));
+        for number in 1..=3 {
+            events.push(Number(number)).unwrap();
+        }
+        events.drain().await;
+        assert_eq!(*log.borrow(), [1, 11, 2, 12, 3, 13, 20]);
+        assert_eq!(events.stats().running, 0);
+    });
+}
+
+#[test]
+fn what_a_future_captured_goes_when_it_ends_and_not_with_the_next_event() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let held = Rc::new(());
+        let theirs = held.clone();
+        let _handler = events.on_async(move |_: &Number, _| {
+            let held = theirs.clone();
+            async move { drop(held.clone()) }
+        });
+        events.push(Number(1)).unwrap();
+        events.drain().await;
+        assert_eq!(Rc::strong_count(&held), 2);
+    });
+}
+
+#[test]
+fn an_event_that_waits_alone_has_its_place_once_others_come() {
+    with_loop(async |handle| {
+        let events = bounded(&handle, 3, WhenFull::DropOldest);
+        let log = Log::default();
+        let seen = log.clone();
+        let _handler = events.on(move |number: &Number, _| seen.borrow_mut().push(number.0));
+        events.push(Number(0)).unwrap();
+        events.dispatch(1);
+        // Like the one before it, and alone.
+        events.push(Number(1)).unwrap();
+        assert_eq!(events.stats().counts.waiting, 1);
+        events.push(Number(2)).unwrap();
+        events.push_at(Priority(5), Number(3)).unwrap();
+        events.drain().await;
+        assert_eq!(*log.borrow(), [0, 3, 1, 2]);
+        // Alone again, and the oldest of the least urgent when there is no room.
+        events.push(Number(4)).unwrap();
+        events.dispatch(1);
+        for number in 5..=8 {
+            events.push(Number(number)).unwrap();
+        }
+        events.drain().await;
+        assert_eq!(log.borrow()[4..], [4, 6, 7, 8]);
+        let counts = events.stats().counts;
+        assert_eq!(
+            (counts.pushed, counts.dispatched, counts.dropped),
+            (9, 8, 1)
+        );
+    });
+}
+
+#[test]
+fn an_event_that_its_own_handler_pushes_is_found_in_a_level_that_was_to_go() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let (seen, pusher) = (Rc::new(Cell::new(0)), events.clone());
+        let theirs = seen.clone();
+        let _handler = events.on(move |number: &Number, meta| {
+            theirs.set(theirs.get() + 1);
+            if number.0 > 0 {
+                let again = Number(number.0 - 1);
+                pusher.push_at(meta.priority, again).unwrap();
+            }
+        });
+        // More priorities than are kept when they are empty.
+        for priority in 0..200 {
+            events.push_at(Priority(priority), Number(2)).unwrap();
+            events.drain().await;
+        }
+        assert_eq!(seen.get(), 600);
+        assert_eq!(events.stats().counts.dispatched, 600);
+    });
+}
+
+#[test]
 fn an_event_is_done_when_the_futures_of_its_handlers_are() {
     with_loop(async |handle| {
         let events = Events::new(&handle);

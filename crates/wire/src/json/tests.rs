@@ -212,6 +212,13 @@ fn the_short_escapes_are_written_where_there_are_some() {
 }
 
 #[test]
+fn numbers_of_one_two_and_more_digits_are_written() {
+    for number in [0, 7, 9, 10, 42, 99, 100, 1_234, u64::MAX] {
+        assert_eq!(to_vec(&number), number.to_string().into_bytes());
+    }
+}
+
+#[test]
 fn a_number_is_read_by_the_grammar_and_not_by_what_rust_would_read() {
     let read = |text: &str| from_slice::<f64>(text.as_bytes()).ok();
     for (text, expected) in [

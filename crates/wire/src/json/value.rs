@@ -26,7 +26,14 @@ pub trait Value<'a>: Sized {
 impl<'a> Value<'a> for u64 {
     #[inline]
     fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(itoa::Buffer::new().format(*self).as_bytes());
+        match *self {
+            // The most frequent ones, for which formatting elsewhere and copying costs more.
+            digit @ 0..10 => out.push(b'0' + digit as u8),
+            two @ 10..100 => {
+                out.extend_from_slice(&[b'0' + (two / 10) as u8, b'0' + (two % 10) as u8])
+            }
+            more => out.extend_from_slice(itoa::Buffer::new().format(more).as_bytes()),
+        }
     }
 
     #[inline]

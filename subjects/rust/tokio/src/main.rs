@@ -24,6 +24,29 @@ pub struct Options {
     /// Of the work `event`: 1 or 8.
     #[arg(long, default_value = "1", value_parser = ["1", "8"])]
     priorities: String,
+    /// Of the work `event`: what sees the events.
+    #[arg(long, default_value = "coroutine")]
+    handler: Handling,
+    /// Of the work `event`: bytes that each carries, 0 or 32.
+    #[arg(long, default_value = "0", value_parser = ["0", "32"])]
+    payload: String,
+    /// Of the work `coroutine`: through the queue of events, or as tasks of the runtime.
+    #[arg(long, default_value = "events")]
+    through: Through,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Through {
+    Events,
+    Tasks,
+}
+
+/// What sees the events.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Handling {
+    Coroutine,
+    Plain,
+    None,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -76,9 +99,14 @@ fn run(options: &Options) -> Outcome {
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         match options.work {
+            Work::Coroutine if options.through == Through::Tasks => {
+                works::coroutine_by_tasks(options.count).await
+            }
             Work::Coroutine => works::coroutine(options.count).await,
             Work::Event => {
-                works::event(options.count, if options.priorities == "8" { 8 } else { 1 }).await
+                let priorities = if options.priorities == "8" { 8 } else { 1 };
+                let words = options.payload == "32";
+                works::event(options.count, priorities, options.handler, words).await
             }
             Work::Start => {
                 services::start(options.count, options.injection == Injection::Constructor).await

@@ -12,6 +12,7 @@ use crate::registry::{
 const LOGGER: Interface = "logger";
 const FRAMEWORK_LOGGER: Interface = "framework logger";
 const NEEDED: Interface = "needed";
+const MANAGER: Interface = "manager";
 
 #[derive(Default)]
 struct Counts {
@@ -31,17 +32,24 @@ impl Counts {
 }
 
 trait Logger {
-    #[expect(dead_code, reason = "the works measure no output")]
     fn log(&self, line: &str);
+    fn lines(&self) -> u64;
 }
 
+/// Counts lines: the works measure no output.
 struct NullLogger {
     counts: Rc<Counts>,
+    lines: Cell<u64>,
     _level: &'static str,
 }
 
 impl Logger for NullLogger {
-    fn log(&self, _line: &str) {}
+    fn log(&self, _line: &str) {
+        self.lines.set(self.lines.get() + 1);
+    }
+    fn lines(&self) -> u64 {
+        self.lines.get()
+    }
 }
 
 impl Service for NullLogger {
@@ -131,6 +139,7 @@ fn logger(owner: Id, level: &'static str, counts: Rc<Counts>) -> Spec {
         provides: Some((LOGGER, Some(owner))),
         make: Make::Made(Rc::new(NullLogger {
             counts,
+            lines: Cell::new(0),
             _level: level,
         })),
     }
@@ -249,11 +258,13 @@ struct B {
 impl Service for B {
     fn start(self: Rc<Self>, _: &Properties) -> Work {
         Box::pin(async move {
+            log(&self.logger, "start");
             self.counts.started();
         })
     }
     fn stop(self: Rc<Self>) -> Work {
         Box::pin(async move {
+            log(&self.logger, "stop");
             self.counts.stopped();
         })
     }
@@ -265,42 +276,77 @@ impl Service for B {
     }
 }
 
-/// Requires B, and has it stopped and started again.
+/// Offers the registry's commands to those that require the manager.
+struct Manager(Handle);
+
+impl Service for Manager {
+    fn start(self: Rc<Self>, _: &Properties) -> Work {
+        Box::pin(async {})
+    }
+    fn stop(self: Rc<Self>) -> Work {
+        Box::pin(async {})
+    }
+    fn instance(self: Rc<Self>) -> Option<Instance> {
+        Some(Rc::new(self.0.clone()))
+    }
+}
+
+fn log(logger: &RefCell<Option<Rc<dyn Logger>>>, line: &str) {
+    logger.borrow().as_ref().expect("it has a logger").log(line);
+}
+
+fn lines(logger: &RefCell<Option<Rc<dyn Logger>>>) -> u64 {
+    logger.borrow().as_ref().map_or(0, |logger| logger.lines())
+}
+
+/// Requires B, and has the manager stop it and start it again.
 struct A {
     counts: Rc<Counts>,
     cycles: u64,
-    handle: Handle,
+    manager: RefCell<Option<Handle>>,
     needed: Cell<Id>,
     logger: RefCell<Option<Rc<dyn Logger>>>,
+}
+
+impl A {
+    fn manager(&self) -> Handle {
+        self.manager.borrow().clone().expect("it has the manager")
+    }
 }
 
 impl Service for A {
     fn start(self: Rc<Self>, _: &Properties) -> Work {
         Box::pin(async move {
+            log(&self.logger, "start");
             if self.counts.started() <= self.cycles {
-                self.handle.stop(self.needed.get());
+                self.manager().stop(self.needed.get());
             } else {
-                self.handle.quit();
+                self.manager().quit();
             }
         })
     }
     fn stop(self: Rc<Self>) -> Work {
         Box::pin(async move {
+            log(&self.logger, "stop");
             if self.counts.stopped() <= self.cycles {
-                self.handle.start(self.needed.get());
+                self.manager().start(self.needed.get());
             }
         })
     }
     fn inject(&self, interface: Interface, provider: Id, instance: &Instance) {
-        if interface == NEEDED {
-            self.needed.set(provider);
-        } else {
-            self.logger.replace(Some(as_logger(instance)));
+        match interface {
+            NEEDED => self.needed.set(provider),
+            MANAGER => {
+                let manager = instance.downcast_ref::<Handle>();
+                self.manager.replace(Some(manager.expect("the manager").clone()));
+            }
+            _ => drop(self.logger.replace(Some(as_logger(instance)))),
         }
     }
 }
 
-/// A requires B; B is stopped, so that A stops first, and started, so that A starts again.
+/// A requires B, a logger and the manager, by which it has B stopped, so that A stops first, and started, so that A
+/// starts again. B requires a logger, too.
 pub async fn start_stop(cycles: u64) -> Outcome {
     let registry = Registry::new();
     let handle = registry.handle();
@@ -310,28 +356,37 @@ pub async fn start_stop(cycles: u64) -> Outcome {
         counts: of_b.clone(),
         logger: RefCell::default(),
     });
-    let (counts, needed, logger) = (of_a.clone(), Cell::default(), RefCell::default());
     let a = Rc::new(A {
-        counts,
+        counts: of_a.clone(),
         cycles,
-        handle: handle.clone(),
-        needed,
-        logger,
+        manager: RefCell::default(),
+        needed: Cell::default(),
+        logger: RefCell::default(),
+    });
+    handle.insert(|_| Spec {
+        properties: Properties::new(),
+        requires: vec![],
+        provides: Some((MANAGER, None)),
+        make: Make::Made(Rc::new(Manager(handle.clone()))),
     });
     handle.insert(|_| Spec {
         properties: Properties::new(),
         requires: vec![LOGGER],
         provides: Some((NEEDED, None)),
-        make: Make::Made(b),
+        make: Make::Made(b.clone()),
     });
     handle.insert(|_| Spec {
         properties: Properties::new(),
-        requires: vec![LOGGER, NEEDED],
+        requires: vec![LOGGER, NEEDED, MANAGER],
         provides: None,
-        make: Make::Made(a),
+        make: Make::Made(a.clone()),
     });
     registry.run().await;
+    let logged = 11 * lines(&a.logger) + 13 * lines(&b.logger);
     let checksum =
         of_a.starts.get() + 3 * of_b.starts.get() + 5 * of_a.stops.get() + 7 * of_b.stops.get();
-    Outcome { checksum, bytes: 0 }
+    Outcome {
+        checksum: checksum + logged,
+        bytes: 0,
+    }
 }
