@@ -4,7 +4,7 @@
 //! run directories ──> entries (kept in the history) ──> what may be said of them ──> document
 //! ```
 
-mod file;
+pub mod file;
 mod history;
 mod json;
 pub mod words;
