@@ -296,3 +296,38 @@ fn figures_in_prose_are_held_against_the_run_and_written_right() {
     }
     fs::remove_dir_all(&folder).expect("the folder goes");
 }
+
+#[test]
+fn excerpts_are_held_against_the_text_that_they_are_of() {
+    let folder = common::folder("verify-excerpt");
+    let there = "| a | 1 |\n| b | 2 |\n\n| a | 3 |\n| b | 4 |\nAll of it.\n";
+    fs::write(folder.join("there.md"), there).expect("a text");
+    let excerpt = |rows: &str| {
+        format!("x\r\n<!-- excerpt: there.md of x.toml -->\n{rows}<!-- /excerpt -->\ny\n")
+    };
+    let path = folder.join("mine.md");
+    fs::write(&path, excerpt("| a | 3 |\n| b | 9 |\nAll of it.\n")).expect("prose");
+    let (code, out, _) = verify(&folder, &["mine.md"]);
+    assert_eq!(code, Some(1), "{out}");
+    let said = "mine.md:4: `| b | 9 |` is no line of there.md; there it is `| b | 4 |`";
+    assert!(out.contains(said), "{out}");
+    assert_eq!(verify(&folder, &["--fix", "mine.md"]).0, Some(0));
+    let right = excerpt("| a | 3 |\n| b | 4 |\nAll of it.\n");
+    assert_eq!(fs::read_to_string(&path).expect("prose"), right);
+    assert_eq!(verify(&folder, &["mine.md"]).0, Some(0));
+    // What is nowhere there has nothing to be put in its place.
+    fs::write(&path, excerpt("None of it.\n")).expect("prose");
+    let (code, out, _) = verify(&folder, &["--fix", "mine.md"]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(
+        out.contains("mine.md:3: `None of it.` is no line of there.md"),
+        "{out}"
+    );
+    fs::remove_file(folder.join("there.md")).expect("gone");
+    let (code, out, _) = verify(&folder, &["mine.md"]);
+    assert_eq!(
+        (code, out.as_str()),
+        (Some(2), "mine.md:2: there is no there.md\n")
+    );
+    fs::remove_dir_all(&folder).expect("the folder goes");
+}

@@ -219,7 +219,7 @@ pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let mut same = 0;
     let mut changed = false;
     for (name, state) in sums.states(dir)? {
-        let is_needed = name == layout::SUMMARY || name == layout::DOCUMENT;
+        let is_needed = name == layout::SUMMARY;
         match state {
             State::Same => same += 1,
             // What nobody reads there need not be kept.

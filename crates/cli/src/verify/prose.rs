@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -16,7 +17,7 @@ use crate::log::file;
 use crate::report;
 
 /// Characters of what stands in place of a figure that are shown.
-const SHOWN_CHARS_MAX: usize = 80;
+const SHOWN_CHARS_MAX: usize = 120;
 
 /// What runs say, each read once.
 #[derive(Debug, Default)]
@@ -58,7 +59,8 @@ fn read_summary(folder: &Path) -> anyhow::Result<Value> {
     Ok(value)
 }
 
-/// Holds the figures of the text at `path` against their runs; `folder` has the run of those that name none.
+/// Holds the figures and excerpts of the text at `path` against what they are of; `folder` has the run of figures that
+/// name none.
 pub fn verify(
     path: &Path,
     folder: Option<&Path>,
@@ -69,71 +71,173 @@ pub fn verify(
     let Some(text) = file::read(path)? else {
         bail!("{}: there is no such file", path.display());
     };
-    let at = |line: usize| format!("{}:{line}", path.display());
     let marks = match prose::marks(&text) {
         Ok(marks) => marks,
         Err(damaged) => {
-            seen.bad
-                .push(format!("{}: {}", at(damaged.line), damaged.what));
+            let place = format!("{}:{}", path.display(), damaged.line);
+            seen.bad.push(format!("{place}: {}", damaged.what));
             return Ok(());
         }
     };
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let mut source: Option<PathBuf> = folder.map(Path::to_path_buf);
-    let (mut right, mut places) = (0, Vec::new());
+    let mut reader = Text {
+        path,
+        text: &text,
+        source: folder.map(Path::to_path_buf),
+        fix,
+        figures: 0,
+        lines: 0,
+        places: Vec::new(),
+    };
     for mark in marks {
-        let (line, words, place) = match mark {
-            Mark::Run { folder, .. } => {
-                source = Some(beside.join(folder));
-                continue;
-            }
-            Mark::Figure { line, words, place } => (line, words, place),
-        };
-        let Some(source) = &source else {
-            let what =
-                "no run is named: `<!-- {{run FOLDER}} -->` above it, or a folder before the file";
-            seen.bad
-                .push(format!("{}: {{{{{words}}}}}: {what}", at(line)));
-            continue;
-        };
-        let summary = match sources.summary(source) {
-            Ok(summary) => summary,
-            Err(error) => {
-                seen.bad
-                    .push(format!("{}: {{{{{words}}}}}: {error:#}", at(line)));
-                continue;
-            }
-        };
-        let there = &text[place.clone()];
-        match prose::figure(summary, &words) {
-            Err(wrong) => seen
-                .bad
-                .push(format!("{}: {{{{{words}}}}}: {}", at(line), told(wrong))),
-            Ok(figure) if prose::same(there, &figure) => right += 1,
-            Ok(figure) => {
-                let (there, run) = (shown(there), source.display());
-                let what = format!(
-                    "{}: `{there}` stands here, and {run} says `{figure}`",
-                    at(line)
-                );
-                match fix {
-                    true => seen.mended.push(format!("{what}: written")),
-                    false => seen.wrong.push(format!("{what} ({{{{{words}}}}})")),
-                }
-                places.push((place, figure));
+        match mark {
+            Mark::Run { folder, .. } => reader.source = Some(reader.beside(&folder)),
+            Mark::Excerpt { line, file, place } => reader.excerpt(line, &file, place, seen),
+            Mark::Figure { line, words, place } => {
+                reader.figure(line, &words, place, sources, seen);
             }
         }
     }
-    if fix && !places.is_empty() {
-        file::replace(path, Some(&text), &prose::replaced(&text, &places))?;
+    if fix && !reader.places.is_empty() {
+        let fixed = prose::replaced(&text, &reader.places);
+        file::replace(path, Some(&text), &fixed)?;
     }
-    if right > 0 {
-        let are = if right == 1 { "is" } else { "are" };
-        let figures = counted(right, "bound figure");
+    for (count, what) in [
+        (reader.figures, "bound figure"),
+        (reader.lines, "line of excerpts"),
+    ] {
+        let (are, counted) = match count {
+            0 => continue,
+            1 => ("is", counted(count, what)),
+            _ if what.starts_with("line") => ("are", format!("{count} lines of excerpts")),
+            _ => ("are", counted(count, what)),
+        };
         seen.holds
-            .push(format!("{}: {figures} {are} right", path.display()));
+            .push(format!("{}: {counted} {are} right", path.display()));
     }
     Ok(())
+}
+
+/// A text that is held against runs.
+struct Text<'a> {
+    path: &'a Path,
+    text: &'a str,
+    /// Folder of the run that figures are of.
+    source: Option<PathBuf>,
+    fix: bool,
+    /// Figures, and lines of excerpts, that are right.
+    figures: usize,
+    lines: usize,
+    /// What is to be written.
+    places: Vec<(Range<usize>, String)>,
+}
+
+impl Text<'_> {
+    fn beside(&self, name: &str) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(name)
+    }
+
+    fn figure(
+        &mut self,
+        line: usize,
+        words: &str,
+        place: Range<usize>,
+        sources: &mut Sources,
+        seen: &mut Seen,
+    ) {
+        let at = format!("{}:{line}", self.path.display());
+        let Some(source) = &self.source else {
+            let what =
+                "no run is named: `<!-- {{run FOLDER}} -->` above it, or a folder before the file";
+            seen.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
+            return;
+        };
+        let figure = match sources.summary(source) {
+            Ok(summary) => prose::figure(summary, words).map_err(told),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let figure = match figure {
+            Ok(figure) => figure,
+            Err(what) => {
+                seen.bad.push(format!("{at}: {{{{{words}}}}}: {what}"));
+                return;
+            }
+        };
+        let there = &self.text[place.clone()];
+        if prose::same(there, &figure) {
+            self.figures += 1;
+            return;
+        }
+        let what = format!(
+            "{at}: `{}` stands here, and {} says `{figure}`",
+            shown(there),
+            source.display()
+        );
+        match self.fix {
+            true => seen.mended.push(format!("{what}: written")),
+            false => seen.wrong.push(format!("{what} ({{{{{words}}}}})")),
+        }
+        self.places.push((place, figure));
+    }
+
+    /// Each line of an excerpt stands in what it is of.
+    fn excerpt(&mut self, line: usize, name: &str, place: Range<usize>, seen: &mut Seen) {
+        let other = match file::read(&self.beside(name)) {
+            Ok(Some(other)) => other,
+            Ok(None) => {
+                let at = format!("{}:{line}", self.path.display());
+                seen.bad.push(format!("{at}: there is no {name}"));
+                return;
+            }
+            Err(error) => return seen.bad.push(format!("{error:#}")),
+        };
+        // Lines of an excerpt follow each other as there, so that of rows that begin alike the next one is meant.
+        let there: Vec<&str> = other.lines().collect();
+        let (mut next, mut at) = (0, place.start);
+        for (index, whole) in self.text[place].split_inclusive('\n').enumerate() {
+            let own = whole.trim_end_matches(['\n', '\r']);
+            let own_place = at..at + own.len();
+            at += whole.len();
+            if own.trim().is_empty() {
+                continue;
+            }
+            let found = |like: &dyn Fn(&str) -> bool| {
+                let at = (next..there.len()).find(|at| like(there[*at]));
+                at.or_else(|| (0..next).find(|at| like(there[*at])))
+            };
+            if let Some(same) = found(&|line| line == own) {
+                self.lines += 1;
+                next = same + 1;
+                continue;
+            }
+            let begins = found(&|line| first_cell(line) == first_cell(own));
+            let what = format!(
+                "{}:{}: `{}` is no line of {name}",
+                self.path.display(),
+                line + index,
+                shown(own)
+            );
+            match begins {
+                None => seen.wrong.push(what),
+                Some(right) => {
+                    let says = format!("{what}; there it is `{}`", shown(there[right]));
+                    match self.fix {
+                        true => seen.mended.push(format!("{says}: written")),
+                        false => seen.wrong.push(says),
+                    }
+                    next = right + 1;
+                    self.places.push((own_place, there[right].to_owned()));
+                }
+            }
+        }
+    }
+}
+
+/// The first cell of a table's row, or the first words of a line.
+fn first_cell(line: &str) -> &str {
+    match line.strip_prefix('|') {
+        Some(row) => row.split('|').next().unwrap_or_default().trim(),
+        None => line.get(..20).unwrap_or(line),
+    }
 }
 
 fn shown(text: &str) -> String {

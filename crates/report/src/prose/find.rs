@@ -17,6 +17,15 @@ pub enum Mark {
         /// The folder.
         folder: String,
     },
+    /// Lines that stand so in another text.
+    Excerpt {
+        /// Line on which the comment above them begins, from 1.
+        line: usize,
+        /// The other text, as seen from this one's folder.
+        file: String,
+        /// Where they stand.
+        place: Range<usize>,
+    },
     /// A figure.
     Figure {
         /// Line on which the figure begins, from 1.
@@ -40,65 +49,125 @@ pub struct Damaged {
 /// The marks of a text, in their order.
 pub fn marks(text: &str) -> Result<Vec<Mark>, Damaged> {
     let visible = without_code(text);
-    let mut marks = Vec::new();
-    let mut open: Option<(usize, String, usize)> = None;
+    let mut reader = Reader {
+        text,
+        ..Reader::default()
+    };
     let mut at = 0;
     while let Some(found) = visible[at..].find(OPEN) {
         let start = at + found;
-        let line = line_of(text, start);
-        let damaged = |what: String| Damaged { line, what };
         let Some(length) = visible[start..].find(CLOSE) else {
             break;
         };
-        let end = start + length + CLOSE.len();
+        at = start + length + CLOSE.len();
         let inner = text[start + OPEN.len()..start + length].trim();
-        at = end;
-        let Some(words) = inner.strip_prefix("{{") else {
-            continue;
-        };
-        let Some(words) = words.strip_suffix("}}") else {
-            return Err(damaged(format!(
-                "`{{{{{}` has no `}}}}` before its comment ends",
-                words.chars().take(60).collect::<String>()
-            )));
-        };
-        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        match (words.as_str(), open.take()) {
-            ("/", Some((from, words, line))) => {
-                if start - from > FIGURE_BYTES_MAX {
-                    return Err(damaged(format!(
-                        "`{{{{/}}}}` ends a figure of {} bytes, which began in line {line}: one is missing",
-                        start - from
-                    )));
+        reader.comment(inner, start..at).map_err(|what| Damaged {
+            line: line_of(text, start),
+            what,
+        })?;
+    }
+    reader.end()
+}
+
+/// What has begun, and is to have an end.
+#[derive(Clone, Debug)]
+struct Begun {
+    /// Where the comment ends that begins it.
+    from: usize,
+    /// Its words, or the file that it is of.
+    words: String,
+    line: usize,
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    text: &'a str,
+    marks: Vec<Mark>,
+    figure: Option<Begun>,
+    excerpt: Option<Begun>,
+}
+
+impl Reader<'_> {
+    /// Takes the next comment, which stands at a place. An error is in words.
+    fn comment(&mut self, inner: &str, at: Range<usize>) -> Result<(), String> {
+        if let Some(words) = inner.strip_prefix("{{") {
+            let Some(words) = words.strip_suffix("}}") else {
+                let shown: String = words.chars().take(60).collect();
+                return Err(format!(
+                    "`{{{{{shown}` has no `}}}}` before its comment ends"
+                ));
+            };
+            let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            return self.braces(words, at);
+        }
+        if let Some(of) = inner.strip_prefix("excerpt:") {
+            self.excerpt = Some(Begun {
+                from: at.end,
+                words: of.split_whitespace().next().unwrap_or_default().to_owned(),
+                line: line_of(self.text, at.start),
+            });
+        } else if let ("/excerpt", Some(begun)) = (inner, &self.excerpt) {
+            self.marks.push(Mark::Excerpt {
+                line: begun.line,
+                file: begun.words.clone(),
+                place: begun.from..at.start,
+            });
+            self.excerpt = None;
+        }
+        Ok(())
+    }
+
+    fn braces(&mut self, words: String, at: Range<usize>) -> Result<(), String> {
+        match (words.as_str(), self.figure.take()) {
+            ("/", Some(begun)) => {
+                let length = at.start - begun.from;
+                if length > FIGURE_BYTES_MAX {
+                    return Err(format!(
+                        "`{{{{/}}}}` ends a figure of {length} bytes, which began in line {}: one is missing",
+                        begun.line
+                    ));
                 }
-                let place = from..start;
-                marks.push(Mark::Figure { line, words, place });
+                self.marks.push(Mark::Figure {
+                    line: begun.line,
+                    words: begun.words,
+                    place: begun.from..at.start,
+                });
             }
-            ("/", None) => {
-                return Err(damaged(
-                    "`{{/}}` ends a figure here, and none began".to_owned(),
+            ("/", None) => return Err("`{{/}}` ends a figure here, and none began".to_owned()),
+            (_, Some(begun)) => {
+                return Err(format!(
+                    "`{{{{{}}}}}` began in line {} and has no `<!-- {{{{/}}}} -->` before here",
+                    begun.words, begun.line
                 ));
             }
-            (_, Some((_, before, line))) => {
-                return Err(damaged(format!(
-                    "`{{{{{before}}}}}` began in line {line} and has no `<!-- {{{{/}}}} -->` before here"
-                )));
-            }
-            (words, None) => match words.strip_prefix("run ") {
-                Some(folder) => marks.push(Mark::Run {
-                    line,
+            (run, None) => match run.strip_prefix("run ") {
+                Some(folder) => self.marks.push(Mark::Run {
+                    line: line_of(self.text, at.start),
                     folder: folder.trim_matches('"').to_owned(),
                 }),
-                None => open = Some((end, words.to_owned(), line_of(text, end))),
+                None => {
+                    let line = line_of(self.text, at.end);
+                    let from = at.end;
+                    self.figure = Some(Begun { from, words, line });
+                }
             },
         }
+        Ok(())
     }
-    match open {
-        None => Ok(marks),
-        Some((_, words, line)) => Err(Damaged {
-            line,
-            what: format!("`{{{{{words}}}}}` has no `<!-- {{{{/}}}} -->` behind its figure"),
-        }),
+
+    fn end(self) -> Result<Vec<Mark>, Damaged> {
+        let (line, what) = match (self.figure, self.excerpt) {
+            (None, None) => return Ok(self.marks),
+            (Some(Begun { words, line, .. }), _) => (
+                line,
+                format!("`{{{{{words}}}}}` has no `<!-- {{{{/}}}} -->` behind its figure"),
+            ),
+            (None, Some(Begun { words, line, .. })) => (
+                line,
+                format!("the excerpt of `{words}` has no `<!-- /excerpt -->`"),
+            ),
+        };
+        Err(Damaged { line, what })
     }
 }
 
@@ -181,7 +250,7 @@ mod tests {
             Mark::Figure { line, words, place } => {
                 Some((*line, words.clone(), text[place.clone()].to_owned()))
             }
-            Mark::Run { .. } => None,
+            Mark::Run { .. } | Mark::Excerpt { .. } => None,
         };
         marks.iter().filter_map(figure).collect()
     }
@@ -199,6 +268,19 @@ mod tests {
             figures(text),
             [(3, "rate ping".to_owned(), "31.6\nk".to_owned())]
         );
+    }
+
+    #[test]
+    fn excerpts_are_found_with_the_text_that_they_are_of() {
+        let text = "a\n<!-- excerpt: docs/a.md of b.toml, plan 7 -->\n| 1 |\n<!-- /excerpt -->\n";
+        let marks_of = marks(text).expect("marks");
+        let [Mark::Excerpt { line, file, place }] = &marks_of[..] else {
+            panic!("{marks_of:?}");
+        };
+        assert_eq!((*line, file.as_str()), (2, "docs/a.md"));
+        assert_eq!(&text[place.clone()], "\n| 1 |\n");
+        let cut = marks("\n<!-- excerpt: docs/a.md -->").expect_err("cut off");
+        assert_eq!(cut.line, 2);
     }
 
     #[test]
