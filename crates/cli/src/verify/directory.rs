@@ -82,8 +82,7 @@ fn cut_off(dir: &Path, seen: &mut Seen) {
     let is_whole = text.last().is_none_or(|byte| *byte == b'\n')
         && text
             .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .next_back()
+            .rfind(|line| !line.is_empty())
             .is_none_or(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok());
     if !is_whole {
         let lines = text
