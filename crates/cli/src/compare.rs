@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! two commands ──> experiment ──> run ──┐
-//! two run directories, their folder ────┴──> figures and what may be said ──> sentence, table, gate
+//! two run directories, their folder ────┤
+//! run directory, log ───────────────────┴──> figures and what may be said ──> sentence, table, gate
 //! ```
 
 pub mod words;
@@ -16,11 +17,13 @@ use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_base::typed::duration;
 use prony_record::layout;
-use prony_report::compare::{Comparison, Gate, apart, interleaved};
+use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::Entry;
 use serde_json::json;
 
 use crate::cause::CannotWrite;
+use crate::log::history;
+use crate::log::words::LogWords;
 use crate::run as experiment_run;
 use crate::words::RunWords;
 use crate::{Ending, Streams, report};
@@ -36,7 +39,10 @@ pub fn run(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<En
             Ok(compared) => compared,
             Err(ending) => return Ok(ending),
         },
-        _ => of_dirs(words, streams)?,
+        _ => match &words.log {
+            Some(experiment) => with_log(words, experiment, streams)?,
+            None => of_dirs(words, streams)?,
+        },
     };
     tell(words, &compared, streams)?;
     Ok(ending(words, &compared))
@@ -179,6 +185,60 @@ fn workload_name(path: &str) -> String {
         "" => "root".to_owned(),
         name => name.to_owned(),
     }
+}
+
+/// Compares a run with the log of its experiment, which is brought up to date.
+fn with_log(
+    words: &CompareWords,
+    experiment: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Comparison> {
+    let [dir] = &words.dirs[..] else {
+        bail!("--log takes one run directory: the log is what it is compared with");
+    };
+    if !experiment.is_file() {
+        bail!("{}: there is no such experiment", experiment.display());
+    }
+    let (of, own) = (
+        crate::log::experiment_of(dir)?,
+        experiment.file_name().unwrap_or_default(),
+    );
+    if own != OsStr::new(&of) {
+        bail!(
+            "{} is a run of {of}, not of {}",
+            dir.display(),
+            experiment.display()
+        );
+    }
+    let other = Entry {
+        digest: history::digest(dir)?,
+        ..entry(dir)?
+    };
+    let folder = match &words.runs {
+        Some(folder) => folder.clone(),
+        None => folder_of(dir)?,
+    };
+    let log = LogWords {
+        history: words.history.clone(),
+        ..LogWords::of(experiment.to_owned(), folder.clone())
+    };
+    let mut entries = crate::log::entries(&log, streams)?;
+    entries.retain(|entry| entry.digest != other.digest);
+    let Some(baseline) = baseline_in(&entries, &other) else {
+        bail!(
+            "the log of {of} in {} has no entry before {}",
+            folder.display(),
+            other.run
+        );
+    };
+    writeln!(
+        streams.err,
+        "prony: {} beside {}, by {} of {of}",
+        other.run,
+        baseline.id,
+        counted(entries.len() - 1, "further entry"),
+    )?;
+    Ok(apart(baseline, &other, &entries))
 }
 
 /// Compares run directories by the history of their folder.

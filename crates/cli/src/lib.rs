@@ -20,6 +20,7 @@ mod run;
 mod serve;
 mod signals;
 mod stats;
+mod verify;
 pub mod words;
 
 use std::ffi::OsString;
@@ -98,6 +99,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Report(words) => report::run(&words, streams),
         Command::Compare(words) => compare::run(&words, streams),
         Command::Log(words) => log::run(&words, streams),
+        Command::Verify(words) => verify::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),

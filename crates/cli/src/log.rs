@@ -4,8 +4,8 @@
 //! run directories ──> entries (kept in the history) ──> what may be said of them ──> document
 //! ```
 
-mod file;
-mod history;
+pub mod file;
+pub mod history;
 mod json;
 pub mod words;
 
@@ -33,6 +33,22 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
             words.experiment.display()
         );
     }
+    let entries = entries(words, streams)?;
+    let history = log::history(&entries);
+    if let Some(document) = &words.document {
+        write_document(document, &words.experiment, &history, streams)?;
+    }
+    tell(words, &history, streams)?;
+    let newest = history.accounts.last();
+    let slower = newest.is_some_and(|account| account.regressions().next().is_some());
+    Ok(match slower && words.fail_on_regression {
+        true => Ending::Failed,
+        false => Ending::Done,
+    })
+}
+
+/// The entries of an experiment: those of its run directories, and those whose directories are gone.
+pub fn entries(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Vec<Entry>> {
     let name = file_name(&words.experiment);
     let runs = found(words, &name, streams)?;
     let path = words
@@ -52,17 +68,7 @@ pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
     for left_out in unreadable {
         writeln!(streams.err, "prony: left out: {left_out}")?;
     }
-    let history = log::history(&entries);
-    if let Some(document) = &words.document {
-        write_document(document, &words.experiment, &history, streams)?;
-    }
-    tell(words, &history, streams)?;
-    let newest = history.accounts.last();
-    let slower = newest.is_some_and(|account| account.regressions().next().is_some());
-    Ok(match slower && words.fail_on_regression {
-        true => Ending::Failed,
-        false => Ending::Done,
-    })
+    Ok(entries)
 }
 
 fn file_name(path: &Path) -> String {

@@ -10,6 +10,7 @@ use std::thread;
 use anyhow::Context as _;
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::store::{self, StoreError, Stored};
+use prony_lab::sums;
 use prony_record::{Histogram, Trial, layout};
 use prony_report::{Export, Plot, Run};
 
@@ -130,12 +131,17 @@ fn histograms(stored: &Stored) -> anyhow::Result<BTreeMap<String, Histogram>> {
     })
 }
 
-/// Reads the run in `dir` and writes its documents beside the records.
-pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
-    let (run, verdict) = read(dir)?;
-    let rendered = prony_report::render(&run);
-    let folder = dir.join(layout::PICTURES);
-    fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+/// Which Prony renders.
+pub fn renderer() -> String {
+    let commit = match env!("PRONY_COMMIT") {
+        "" => String::new(),
+        commit => format!(" ({commit})"),
+    };
+    format!("rendered by prony {}{commit}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What is rendered into a run directory: name, and text.
+pub fn files(rendered: &prony_report::Rendered) -> Vec<(&str, &str)> {
     let files = [
         (layout::DOCUMENT, &rendered.document_md),
         (layout::APPENDIX, &rendered.appendix_md),
@@ -143,12 +149,25 @@ pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
         (layout::SUMMARY, &rendered.summary_json),
         (layout::TABLE, &rendered.summary_csv),
     ];
+    let files = files.map(|(name, text)| (name, text.as_str()));
     let pictures = rendered.pictures.iter();
-    let pictures = pictures.map(|(name, text)| (name.as_str(), text));
-    for (name, text) in files.into_iter().chain(pictures) {
+    let pictures = pictures.map(|(name, text)| (name.as_str(), text.as_str()));
+    files.into_iter().chain(pictures).collect()
+}
+
+/// Reads the run in `dir` and writes its documents beside the records.
+pub fn render_into(dir: &Path) -> anyhow::Result<Rendering> {
+    let (run, verdict) = read(dir)?;
+    let rendered = prony_report::render(&run);
+    let folder = dir.join(layout::PICTURES);
+    fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+    let mut names = Vec::new();
+    for (name, text) in files(&rendered) {
         let path = dir.join(name);
         fs::write(&path, text).with_context(CannotWrite::at(&path))?;
+        names.push(name.to_owned());
     }
+    sums::write(dir, layout::DOCUMENTS_SUMS, &renderer(), &names)?;
     Ok(Rendering {
         summary_json: rendered.summary_json,
         answer: rendered.answer_txt,

@@ -15,6 +15,7 @@ use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
+use crate::verify::words::VerifyWords;
 use prony_base::typed::{duration, share, size};
 use prony_lab::experiment::{BLOCKS, BUDGET, DURATION};
 
@@ -44,6 +45,8 @@ pub enum Command {
     Compare(CompareWords),
     /// Keep a dated log of an experiment's runs
     Log(LogWords),
+    /// Check that a run is whole, and that figures in prose are what it says
+    Verify(VerifyWords),
     /// Sum up logs of per-second counts: mean and deviation over seconds
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length

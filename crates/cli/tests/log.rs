@@ -119,6 +119,7 @@ fn three_runs_are_three_entries_and_the_authors_words_stay() {
     assert!(table.contains("tiny-003"), "{table}");
     assert!(table.contains("the same state again"), "{table}");
     histograms_add_up(&entries(&folder));
+    a_run_stands_against_its_log(&folder);
     the_history_is_made_again(&folder, &third);
     fs::remove_dir_all(&folder).expect("the folder goes");
 }
@@ -134,6 +135,49 @@ fn histograms_add_up(entries: &[Value]) {
         let completed = cell["completed"].as_u64().expect("a count");
         assert!(counted.abs_diff(completed) <= 1, "{counted} {completed}");
         assert!(counted > 0);
+    }
+}
+
+/// Nothing differs between the states of the three, and the log has two others.
+fn a_run_stands_against_its_log(folder: &Path) {
+    let words = ["compare", "runs/tiny-003", "--log", "tiny.toml"];
+    let output = prony(folder, &words);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    // 3: a busy machine left no figure to be compared.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{err}");
+    assert!(err.contains("tiny-003 beside 20"), "{err}");
+    assert!(
+        err.contains("-tiny-002, by 1 further entry of tiny.toml"),
+        "{err}"
+    );
+    let said = ["No change is claimed", "Nothing is there to be compared"];
+    assert!(said.iter().any(|said| out.contains(said)), "{out}");
+    for (words, why) in [
+        (
+            &["compare", "runs/tiny-001", "--log", "tiny.toml"][..],
+            "has no entry before tiny-001",
+        ),
+        (
+            &[
+                "compare",
+                "runs/tiny-001",
+                "runs/tiny-002",
+                "--log",
+                "tiny.toml",
+            ],
+            "takes one run directory",
+        ),
+        (
+            &["compare", "runs/tiny-001", "--log", "other.toml"],
+            "other.toml: there is no such experiment",
+        ),
+        (
+            &["compare", "runs/tiny-001", "--history", "h.sqlite"],
+            "--log",
+        ),
+    ] {
+        let said = refused(folder, words);
+        assert!(said.contains(why), "{why}: {said}");
     }
 }
 

@@ -389,6 +389,25 @@ fn its_excerpts_stand_in_their_documents() {
     assert!(rows > 10, "a table was found");
 }
 
+/// The project's own prose: figures that are bound to runs, excerpts, and the data that lies beside documents for it.
+#[test]
+fn what_prose_quotes_of_documents_is_what_they_say() {
+    let output = Command::new(common::PRONY)
+        .current_dir(prony_testkit::root())
+        .args(["verify", "docs/documents/ping", "docs/documents/nibiru"])
+        .args(["README.md", "docs/documents/nibiru.md"])
+        .output()
+        .expect("prony runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for right in [
+        "README.md: 16 lines of excerpts are right",
+        "nibiru.md: 8 bound figures are right",
+    ] {
+        assert!(said.contains(right), "{right}: {said}");
+    }
+}
+
 /// The text of a document, and of the appendix beside it.
 fn with_appendix(name: &str) -> String {
     let path = prony_testkit::root().join(name);

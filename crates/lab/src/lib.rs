@@ -21,6 +21,7 @@ pub mod request;
 pub mod run;
 pub mod sample;
 pub mod store;
+pub mod sums;
 pub mod supervise;
 pub mod sysctl;
 pub mod target;

@@ -24,3 +24,7 @@ pub const PAGE: &str = "index.html";
 pub const SUMMARY: &str = "summary.json";
 /// The figures as comma-separated values, a row a cell.
 pub const TABLE: &str = "summary.csv";
+/// Digests of the records (plan, environment, trials, histograms) when the run ended, as `sha256sum` writes them.
+pub const RECORDS_SUMS: &str = "records.sha256";
+/// Digests of what was rendered of them, likewise; its first line says by which Prony.
+pub const DOCUMENTS_SUMS: &str = "documents.sha256";

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Histogram;
 use crate::pace::{LatencyOrigin, Pace, Timestamps};
 
 /// One run of the load generator, resolved: nothing is left to default.
@@ -200,6 +201,88 @@ pub struct LoadReport {
     /// Requests that were to be sent (`requests_max`) and were not, because the server could not be reached any more.
     #[serde(default)]
     pub unsent: u64,
+}
+
+impl LoadReport {
+    /// The first of its accounts that does not balance, in words: every request is counted once, and what is said twice
+    /// is said alike. `None`: all do. Sums saturate: a file may say anything.
+    pub fn unbalanced(&self) -> Option<String> {
+        let sum = |parts: &[u64]| parts.iter().copied().fold(0, u64::saturating_add);
+        let Counts {
+            sent,
+            warmup_completed,
+            warmup_failed,
+            completed,
+            in_flight,
+            ..
+        } = self.counts;
+        let failed = self.counts.failed.total();
+        let ended = [
+            warmup_completed,
+            warmup_failed,
+            completed,
+            failed,
+            in_flight,
+        ];
+        let accounts = [
+            ("sent", sent, "completed, failed and in flight", sum(&ended)),
+            (
+                "in flight at the end",
+                in_flight,
+                "drained, failed and abandoned",
+                sum(&[
+                    self.counts.drained,
+                    self.counts.drain_failed,
+                    self.counts.abandoned,
+                ]),
+            ),
+            ("completed", self.completed, "counts.completed", completed),
+            (
+                "failed by kind in `errors`",
+                sum(&self.errors.values().copied().collect::<Vec<_>>()),
+                "counts.failed",
+                failed,
+            ),
+        ];
+        let off = accounts.iter().find(|(_, one, _, other)| one != other);
+        let of_schedule = self
+            .arrivals
+            .filter(|all| all.scheduled != sum(&[all.sent, all.waiting, all.dropped]));
+        match (off, of_schedule) {
+            (Some((name, one, others, other)), _) => {
+                Some(format!("{name} is {one}, but {others} come to {other}"))
+            }
+            (None, Some(all)) => Some(format!(
+                "scheduled is {}, but sent, waiting and dropped are {}, {} and {}",
+                all.scheduled, all.sent, all.waiting, all.dropped
+            )),
+            (None, None) => None,
+        }
+    }
+
+    /// What the histogram of its latencies contradicts of its figures, in words: how many there are, and the largest.
+    pub fn contradicted(&self, histogram: &Histogram) -> Option<String> {
+        let finite = self
+            .latency_ns
+            .count
+            .saturating_sub(self.latency_ns.infinite);
+        let total = histogram.total();
+        if total != finite {
+            return Some(format!(
+                "the histogram has {total} values, and the record {finite}"
+            ));
+        }
+        let (last, _) = histogram.counts.last()?;
+        // A bucket is named by its highest value: by three digits that is at most a thousandth more, twice over.
+        let near = (*last as f64 - self.latency_ns.max as f64).abs() <= 0.005 * *last as f64;
+        let said = self.latency_ns.infinite == 0 && !near;
+        said.then(|| {
+            format!(
+                "the histogram goes up to {last} ns, and the record to {} ns",
+                self.latency_ns.max
+            )
+        })
+    }
 }
 
 /// What became of the arrivals of a schedule: `scheduled = sent + waiting + dropped`.

@@ -6,15 +6,13 @@
 //!
 //! Not for: running anything, reading files.
 
-use std::collections::BTreeMap;
-
-use prony_stats::compare_sessions;
 use serde::Serialize;
 
 use crate::Run;
 use crate::answer::{Group, listed};
 use crate::claims::{self, Metric, RatioFigure};
 use crate::figures::CellFigures;
+use crate::log::between::{Session, Sides, Value, sessions};
 use crate::log::{CellEntry, Entry};
 use crate::markdown;
 use crate::numbers;
@@ -187,29 +185,35 @@ fn place(cell: &CellFigures) -> String {
 pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let (pairs, left_out) = in_both(baseline, other);
     let same_machine = baseline.environment == other.environment;
-    let like: Vec<&Entry> = history
+    let further = history
         .iter()
-        .filter(|e| e.environment == other.environment && e.id != baseline.id && e.id != other.id)
-        .collect();
+        .filter(|e| e.environment == other.environment && e.id != baseline.id && e.id != other.id);
+    let mut all: Vec<&Entry> = further.chain([baseline]).collect();
+    all.sort_by_key(|entry| entry.started_unix_ms);
     let mut figures = Vec::new();
     let mut degrees = 0;
     let mut resolution: Option<f64> = None;
-    for metric in [Metric::Rate, Metric::Cpu] {
-        let value = |cell: &CellEntry| match metric {
-            Metric::Rate => cell.session,
-            _ => cell.cpu_ns,
-        };
-        for &(base, own) in &pairs {
-            let (Some(before), Some(after)) = (value(base), value(own)) else {
+    let metrics: [(Metric, Value); 2] = [
+        (Metric::Rate, |cell| cell.session),
+        (Metric::Cpu, |cell| cell.cpu_ns),
+    ];
+    for (metric, value) in metrics {
+        for &(base, cell) in &pairs {
+            let (Some(before), Some(after)) = (value(base), value(cell)) else {
                 continue;
             };
-            let sides = sides(base, own, &like, value);
-            let compared = compare_sessions(
-                &[&[before], &sides.earlier[..]].concat(),
-                &[&[after], &sides.later[..]].concat(),
-                &sides.others,
-                pairs.len(),
-            );
+            let at = |entry, cell, figure| Session {
+                entry,
+                cell,
+                figure,
+            };
+            let (from, own) = (at(baseline, base, before), at(other, cell, after));
+            // Of another machine the baseline is no session like the others, and nothing is claimed.
+            let like = match same_machine {
+                true => sessions(all.iter().copied(), &other.environment, cell, value),
+                false => vec![from],
+            };
+            let compared = Sides::of(from, own, &like).compared(pairs.len());
             let Some(compared) = compared else { continue };
             if metric == Metric::Rate {
                 degrees = degrees.max(compared.degrees);
@@ -219,7 +223,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
             let interval = compared.interval.filter(|_| same_machine);
             let interval = interval.map(|of| (of.low.0, of.high.0));
             figures.push(Compared {
-                place: own.id.clone(),
+                place: cell.id.clone(),
                 metric: metric.key(),
                 baseline: Some(before),
                 other: Some(after),
@@ -290,39 +294,23 @@ fn basis_apart(same_machine: bool, is_claimed: bool, degrees: usize) -> String {
     }
 }
 
-/// Sessions of a cell in a history, by state.
-struct Sides {
-    earlier: Vec<f64>,
-    later: Vec<f64>,
-    others: Vec<Vec<f64>>,
-}
-
-fn sides(
-    base: &CellEntry,
-    own: &CellEntry,
-    history: &[&Entry],
-    value: impl Fn(&CellEntry) -> Option<f64>,
-) -> Sides {
-    let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for entry in history {
-        let found = entry.cells().find(|cell| cell.series == own.series);
-        if let Some((found, figure)) = found.and_then(|found| Some((found, value(found)?))) {
-            states.entry(&found.state).or_default().push(figure);
-        }
-    }
-    if base.state == own.state {
-        // Nothing tells the two apart: other sessions of that state belong to neither.
-        return Sides {
-            earlier: Vec::new(),
-            later: Vec::new(),
-            others: states.into_values().collect(),
+/// The entry of a log that `other` stands against: the newest before it that measured another state of something that both
+/// have; where there is none, the newest before it of all. `None`: there is none before it.
+pub fn baseline_in<'a>(log: &'a [Entry], other: &Entry) -> Option<&'a Entry> {
+    let before = log
+        .iter()
+        .filter(|entry| entry.started_unix_ms < other.started_unix_ms && entry.id != other.id);
+    let mut before: Vec<&Entry> = before.collect();
+    before.sort_by_key(|entry| entry.started_unix_ms);
+    let is_other = |entry: &&&Entry| {
+        let like = |cell: &CellEntry| {
+            let own = other.cells().find(|own| own.series == cell.series);
+            own.is_some_and(|own| own.state != cell.state)
         };
-    }
-    Sides {
-        earlier: states.remove(&*base.state).unwrap_or_default(),
-        later: states.remove(&*own.state).unwrap_or_default(),
-        others: states.into_values().collect(),
-    }
+        entry.environment == other.environment && entry.cells().any(like)
+    };
+    let newest = before.last().copied();
+    before.iter().rev().find(is_other).copied().or(newest)
 }
 
 impl Compared {

@@ -37,6 +37,7 @@ pub mod pilot;
 mod plan_hash;
 mod plots;
 mod programs;
+pub mod prose;
 mod render;
 mod rows;
 mod sections;

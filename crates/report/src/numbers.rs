@@ -190,28 +190,41 @@ pub fn ratio(value: f64) -> String {
 /// beyond twice: `3.10 × (2.92–3.29)`; `at least` before it where it is a bound, and where the ratio is at most so much,
 /// by how much less that is at least: `by at least 19 % (1.9 to 34)`.
 pub fn change_of(of: &RatioFigure) -> String {
-    let bound = match of.bound {
+    change_words(
+        of.ratio,
+        (of.blocks > 1).then_some((of.low, of.high)),
+        of.bound,
+    )
+}
+
+/// The same of a ratio and its ends, where it has some; `bound` is `at-least`, `at-most` or empty.
+pub fn change_words(of: f64, ends: Option<(f64, f64)>, bound: &str) -> String {
+    if bound == "at-most" {
+        let less = |ratio: f64| change(ratio).trim_start_matches('−').to_owned();
+        let (far, near) = ends.unwrap_or((of, of));
+        return format!(
+            "by at least {} % ({} to {})",
+            less(of),
+            less(near),
+            less(far)
+        );
+    }
+    let bound = match bound {
         "at-least" => "at least ",
         _ => "",
     };
-    let ends = of.blocks > 1;
-    if of.bound == "at-most" {
-        let less = |ratio: f64| change(ratio).trim_start_matches('−').to_owned();
-        let (near, far) = (less(of.high), less(of.low));
-        return format!("by at least {} % ({near} to {far})", less(of.ratio));
+    match (of >= 2.0, ends) {
+        (true, Some((low, high))) => {
+            let ends = format!("{}–{}", ratio(low), ratio(high));
+            format!("{bound}{} × ({ends})", ratio(of))
+        }
+        (true, None) => format!("{bound}{} ×", ratio(of)),
+        (false, Some((low, high))) => {
+            let ends = format!("{} to {}", change(low), change(high));
+            format!("{bound}{} % ({ends})", change(of))
+        }
+        (false, None) => format!("{bound}{} %", change(of)),
     }
-    if of.ratio >= 2.0 {
-        let ends = match ends {
-            true => format!(" ({}–{})", ratio(of.low), ratio(of.high)),
-            false => String::new(),
-        };
-        return format!("{bound}{} ×{ends}", ratio(of.ratio));
-    }
-    let ends = match ends {
-        true => format!(" ({} to {})", change(of.low), change(of.high)),
-        false => String::new(),
-    };
-    format!("{bound}{} %{ends}", change(of.ratio))
 }
 
 /// A ratio as a change in per cent, with its sign and without the unit: `+4.2`, `−91`, `0.0`.

@@ -36,21 +36,25 @@ pub fn render(run: &Run) -> Rendered {
 
 /// The answer as a terminal shows it: the question, what was found, what could not be told.
 fn answer_text(view: &View) -> String {
+    let mut text = format!("{}\n", view.title);
+    if !view.question.is_empty() {
+        text.push_str(&format!("{}\n", view.question));
+    }
+    for line in answer_lines(view) {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
+}
+
+/// The lines of the answer.
+fn answer_lines(view: &View) -> Vec<String> {
     let answer = &view.answer;
     let points = answer
         .points
         .iter()
         .map(|point| format!("{}: {}", point.head, point.text));
     let said = answer.before.iter().cloned().chain(points);
-    let lines = said.chain(answer.after.iter().cloned());
-    let mut text = format!("{}\n", view.title);
-    if !view.question.is_empty() {
-        text.push_str(&format!("{}\n", view.question));
-    }
-    for line in lines {
-        text.push_str(&format!("  {line}\n"));
-    }
-    text
+    said.chain(answer.after.iter().cloned()).collect()
 }
 
 /// One picture of a run as an SVG file of its own, light and dark: of the group of cells
@@ -436,6 +440,8 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         quick: bool,
         reference: Option<&'a str>,
         verdict: prony_findings::Verdict,
+        answer: Vec<String>,
+        resolutions: Vec<crate::claims::Resolution>,
         cells: &'a [CellFigures],
         #[serde(skip_serializing_if = "Option::is_none")]
         programs: Option<&'a Across>,
@@ -459,6 +465,8 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         quick: run.plan.quick,
         reference: run.plan.reference.as_deref(),
         verdict: reckoned.view.verdict,
+        answer: answer_lines(&reckoned.view),
+        resolutions: crate::claims::resolutions(&run.plan, &reckoned.cells),
         cells: &reckoned.cells,
         programs: reckoned.programs.as_ref(),
         clients: reckoned.steps.as_deref().map(|steps| Clients { steps }),

@@ -2,8 +2,8 @@
 
 mod fixture;
 
-use prony_report::compare::{Comparison, Gate, apart, interleaved};
-use prony_report::log::{CellEntry, Entry, Section};
+use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
+use prony_report::log::{CellEntry, Entry, Section, history};
 
 /// Twelve blocks of axum, the reference, beside fasthttp at 0.92 of its rate.
 fn slower() -> Comparison {
@@ -131,6 +131,32 @@ fn a_history_tells_how_far_sessions_of_one_state_lie_apart() {
         "{}",
         slower.basis
     );
+}
+
+/// The entry of a log and two runs beside each other are one statement.
+#[test]
+fn a_run_against_its_log_says_what_the_log_says_of_it() {
+    let mut log = vec![entry(1, "old", 100.0)];
+    log.extend(five());
+    log.push(entry(8, "new", 81.0));
+    let own = entry(9, "new", 80.0);
+    let baseline = baseline_in(&log, &own).expect("an entry before it");
+    assert_eq!(baseline.id, "day-6", "the newest of another state");
+    let compared = apart(baseline, &own, &log);
+    let figure = &compared.figures[0];
+    log.push(own.clone());
+    let told = history(&log);
+    let difference = &told.accounts.last().expect("accounts").differences[0];
+    let interval = difference.compared.interval.expect("six of one state");
+    assert_eq!(figure.ratio, difference.compared.ratio.0);
+    assert_eq!(figure.interval, Some((interval.low.0, interval.high.0)));
+    assert_eq!((figure.conclusion, difference.later.len()), ("lower", 2));
+
+    // Where no state differs the newest is the baseline, and nothing before it is none.
+    let again = entry(10, "new", 80.5);
+    let same = [entry(8, "new", 81.0), own];
+    assert_eq!(baseline_in(&same, &again).expect("one").id, "day-9");
+    assert_eq!(baseline_in(&same, &entry(8, "new", 81.0)), None);
 }
 
 #[test]

@@ -4,7 +4,8 @@
 
 use prony_base::Random;
 use prony_stats::{
-    Conclusion, POWER, SpreadKind, compare, compare_at, detectable, normal_quantile, simultaneous,
+    Conclusion, POWER, Rate, SpreadKind, Summary, compare, compare_at, detectable, median,
+    normal_quantile, simultaneous, summarise, t_quantile,
 };
 
 /// Standard deviation of the logarithm of a trial's rate.
@@ -204,5 +205,69 @@ fn what_a_run_says_that_it_can_tell_is_told_in_four_of_five() {
             "{blocks} blocks: {share}"
         );
         assert_eq!(wrong, 0, "never the wrong sign");
+    }
+}
+
+/// Rates of one subject with their true median, by name.
+fn single(name: &str, random: &mut Random, blocks: usize) -> Vec<f64> {
+    let mut logs = |world: World| world(random, blocks, 1).into_iter().flatten().collect();
+    let logs: Vec<f64> = match name {
+        "normal" => {
+            let value = |_| 1.0 + NOISE * normal(random);
+            return (0..blocks).map(value).collect();
+        }
+        "log-normal" => (0..blocks).map(|_| normal(random)).collect(),
+        "outliers" => logs(outliers),
+        "two modes" => logs(two_modes),
+        other => panic!("{other}"),
+    };
+    logs.into_iter().map(libm::exp).collect()
+}
+
+/// Width of Student's interval of the mean, where `t` is the quantile.
+fn t_width(values: &[f64], t: f64) -> f64 {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+    2.0 * t * (squares / (n - 1.0) / n).sqrt()
+}
+
+#[test]
+fn the_interval_of_a_median_holds_it_and_is_hardly_wider_than_that_of_a_mean() {
+    let tries = prony_testkit::seeds(1_000, 20_000);
+    for name in ["normal", "log-normal", "outliers", "two modes"] {
+        let mut random = Random::of(1, name);
+        let truth = match name {
+            "normal" | "log-normal" => 1.0,
+            "two modes" => libm::exp(0.03),
+            _ => median(&single(name, &mut random, 400_001)).expect("values"),
+        };
+        for blocks in [6, 7, 8, 9, 10, 11, 12, 20, 27] {
+            let t = t_quantile(0.975, (blocks - 1) as f64).expect("degrees");
+            let (mut held, mut given, mut width, mut of_mean) = (0, 0, 0.0, 0.0);
+            for _ in 0..tries {
+                let values = single(name, &mut random, blocks);
+                let seen: Summary<Rate> = summarise(&values).expect("values");
+                if seen.spread.kind == SpreadKind::Interval {
+                    let (low, high) = (seen.spread.low.0, seen.spread.high.0);
+                    given += 1;
+                    held += u64::from((low..=high).contains(&truth));
+                    width += high - low;
+                    of_mean += t_width(&values, t);
+                }
+            }
+            let (share, ratio) = (held as f64 / given as f64, width / of_mean);
+            println!(
+                "{name}, {blocks} blocks: {share:.4} of {given}, {ratio:.2} of Student's width"
+            );
+            assert!(
+                share >= 0.94 - slack(0.95, given),
+                "{name}, {blocks} blocks: {share}"
+            );
+            assert!(
+                name != "normal" || ratio <= 1.3,
+                "{name}, {blocks} blocks: {ratio}"
+            );
+        }
     }
 }

@@ -12,19 +12,27 @@ use crate::words::{blocks, window};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions of one state lie apart in \
-the other runs of their folder: six of one state, or as many of several. Without them the figures are shown and nothing is claimed.\n\n\
+the other runs of their folder: six of one state, or as many of several. Without them the figures are shown and nothing is claimed. With --log \
+a run stands against the newest entry of the experiment's log that is of another state (`prony log`), and the whole log tells how far sessions \
+lie apart, runs whose directories are gone as well.\n\n\
 --interleave starts both commands in turns, in each of the blocks, and claims what that allows. Its commands are those of an \
 experiment's `cmd`: {port} stands for the port to listen on. It leaves a run directory like any other, and the experiment that it was \
 made of in this folder, which `prony run` takes.\n\n\
 Exit codes: 0 done; 1 with --fail-on: a figure is worse by more than that for sure, or --inconclusive fail says so; 2 wrong usage or a bad \
 file; 3 nothing could be compared; 130 interrupted.",
-    override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'"
+    override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'"
 )]
 pub struct CompareWords {
     /// Run directories: the baseline, then what is compared with it. Of one alone the baseline is the newest run before it in its
     /// folder, of the same experiment
     #[arg(value_name = "DIR", num_args = 1..=2, required_unless_present = "interleave", conflicts_with = "interleave")]
     pub dirs: Vec<PathBuf>,
+    /// Compare one run with the log of its experiment, a TOML file such as experiments/ping.toml
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "interleave")]
+    pub log: Option<PathBuf>,
+    /// The log's history [default: history.sqlite in the folder of --runs]
+    #[arg(long, value_name = "FILE", requires = "log")]
+    pub history: Option<PathBuf>,
     /// Measure two commands in turns: A, the baseline, and B
     #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
     pub interleave: Vec<String>,

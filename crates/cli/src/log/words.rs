@@ -40,3 +40,19 @@ pub struct LogWords {
     #[arg(long)]
     pub json: bool,
 }
+
+impl LogWords {
+    /// The log of an experiment with run directories in `runs`, as it is without further words.
+    pub fn of(experiment: PathBuf, runs: PathBuf) -> LogWords {
+        LogWords {
+            experiment,
+            document: None,
+            runs,
+            run: Vec::new(),
+            history: None,
+            rebuild: false,
+            fail_on_regression: false,
+            json: false,
+        }
+    }
+}

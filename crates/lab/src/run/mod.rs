@@ -46,6 +46,7 @@ use thiserror::Error;
 use crate::launch::Wanted;
 use crate::plan;
 use crate::store::{self, Journal, StoreError};
+use crate::sums;
 use crate::supervise::{
     Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
 };
@@ -274,6 +275,7 @@ pub fn run(
         Journal::create(&options.dir, plan, &environment)?
     };
     let dir = options.dir.canonicalize()?;
+    sums::unseal(&dir)?;
     if let Some(left) = Note::left_in(&dir, &plan.settings)? {
         left.settle()?;
     }
@@ -288,6 +290,7 @@ pub fn run(
         outcome: RunOutcome::default(),
     };
     runner.all(&tasks, progress)?;
+    sums::seal(&runner.dir)?;
     Ok(runner.outcome)
 }
 

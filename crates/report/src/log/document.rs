@@ -16,6 +16,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::page;
+
 /// The region that stands first, and lists all entries.
 pub const OVERVIEW: &str = "overview";
 const OPEN: &str = "<!-- prony:";
@@ -92,7 +94,10 @@ pub fn written(document: &str, regions: &[Region]) -> Result<Written, Damaged> {
         .collect();
     let texts: BTreeMap<&str, String> = regions
         .iter()
-        .map(|region| (region.id.as_str(), body(region, &listed)))
+        .map(|region| {
+            let kept = with_rows_kept(region, &pieces, regions);
+            (region.id.as_str(), body(&kept, &listed))
+        })
         .collect();
     let newline = if document.contains("\r\n") {
         "\r\n"
@@ -173,6 +178,30 @@ fn in_order(regions: &[Region]) -> Vec<&str> {
         }
     }
     entries
+}
+
+/// The overview with the rows of entries that stand in the document and are known nowhere else; other regions as they are.
+fn with_rows_kept(region: &Region, pieces: &[Piece<'_>], regions: &[Region]) -> Region {
+    let old = pieces.iter().find_map(|piece| match piece {
+        Piece::Region(OVERVIEW, _, old, _) if region.entry.is_none() => Some(*old),
+        _ => None,
+    });
+    let Some(old) = old else {
+        return region.clone();
+    };
+    let is_known = |id: &str| regions.iter().any(|region| region.id == id);
+    let headings = pieces.iter().filter_map(|piece| match piece {
+        Piece::Region(id, _, text, _) if !is_known(id) => {
+            let mut headings = text.lines().filter_map(|line| line.strip_prefix("## "));
+            headings.next()
+        }
+        _ => None,
+    });
+    let headings: Vec<&str> = headings.map(str::trim_end).collect();
+    Region {
+        text: page::with_rows_kept(&region.text, old, &headings),
+        ..region.clone()
+    }
 }
 
 /// What stands between the markers: the text, and in the overview the entries that have been written.

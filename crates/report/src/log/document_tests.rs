@@ -206,3 +206,52 @@ proptest! {
         let _ = written(&document, &two());
     }
 }
+
+/// The history was deleted together with run directories.
+#[test]
+fn an_entry_that_only_the_document_knows_keeps_its_row_in_the_overview() {
+    let entry = |day: u64| super::super::entry::Entry {
+        id: format!("2026-03-0{day}-0000-a-b"),
+        run: "a|b".to_owned(),
+        started_unix_ms: (20_512 + day) * 86_400_000,
+        verdict: format!("verdict {day}"),
+        ..Default::default()
+    };
+    let of = |days: &[u64]| {
+        let entries: Vec<_> = days.iter().map(|day| entry(*day)).collect();
+        page::regions(&super::super::history::history(&entries))
+    };
+    let first = written("", &of(&[1, 2])).unwrap().text;
+    let second = written(&first, &of(&[2, 3])).unwrap();
+    assert_eq!(second.added, [entry(3).id]);
+    let rows = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|line| line.starts_with("| ["));
+        rows.map(|row| row.split(" | ").nth(3).unwrap().trim().to_owned())
+            .collect()
+    };
+    let days = ["verdict 1", "verdict 2", "verdict 3"];
+    assert_eq!(rows(&second.text), days, "{}", second.text);
+    assert!(second.text.contains("3 entries, newest last."));
+    assert!(
+        second
+            .text
+            .contains("One entry is known to this document alone")
+    );
+    assert!(second.text.contains("Change points are looked for"));
+    // As often as it is written, whichever way its lines end.
+    assert_eq!(
+        written(&second.text, &of(&[2, 3])).unwrap().text,
+        second.text
+    );
+    let other = second.text.replace('\n', "\r\n");
+    assert_eq!(written(&other, &of(&[2, 3])).unwrap().text, other);
+    let none = written(&second.text, &of(&[])).unwrap().text;
+    assert_eq!(rows(&none), days, "{none}");
+    // What the author takes out is out.
+    let begin = second.text.find("<!-- prony:begin 2026-03-01").unwrap();
+    let end = second.text.find("<!-- prony:begin 2026-03-02").unwrap();
+    let without = format!("{}{}", &second.text[..begin], &second.text[end..]);
+    let third = written(&without, &of(&[2, 3])).unwrap().text;
+    assert_eq!(rows(&third), days[1..], "{third}");
+    assert!(!third.contains("document alone"), "{third}");
+}

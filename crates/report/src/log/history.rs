@@ -4,11 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use prony_stats::{
-    CHANGE_SESSIONS_MIN, Conclusion, SessionComparison, change_points, compare_sessions,
-};
+use prony_stats::{CHANGE_SESSIONS_MIN, Conclusion, SessionComparison, change_points};
 
+use super::between::{Session, Sides, Value, sessions};
 use super::entry::{CellEntry, Entry};
+
+/// What entries are compared by: the rate, as a figure of the whole session.
+const RATE: Value = |cell| cell.session;
 
 /// Seed of the random orders of the search for change points: the same entries give the same text.
 const SEED: u64 = 1;
@@ -151,7 +153,7 @@ fn account(before: &[&Entry], entry: &Entry) -> Account {
     }
     let family = found.len();
     let difference = |(workload, cell, sides): (String, &CellEntry, Sides)| {
-        let compared = compare_sessions(&sides.earlier, &sides.later, &sides.others, family)?;
+        let compared = sides.compared(family)?;
         Some(Difference {
             cell: cell.id.clone(),
             workload,
@@ -167,34 +169,15 @@ fn account(before: &[&Entry], entry: &Entry) -> Account {
     account
 }
 
-/// The sessions of a cell by their states.
-struct Sides {
-    earlier: Vec<f64>,
-    later: Vec<f64>,
-    others: Vec<Vec<f64>>,
-    beside: Vec<String>,
-}
-
 fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Unlike> {
-    let own = cell.session.ok_or(Unlike::NoFigure)?;
-    let like = |other: &&Entry| {
-        other
-            .cells()
-            .any(|c| c.id == cell.id && c.session.is_some())
-    };
+    let figure = RATE(cell).ok_or(Unlike::NoFigure)?;
+    let like = |other: &&Entry| other.cells().any(|c| c.id == cell.id && RATE(c).is_some());
     let here = |other: &&Entry| like(other) && other.environment == entry.environment;
-    let sessions: Vec<(&Entry, &CellEntry, f64)> = before
-        .iter()
-        .filter(|other| other.environment == entry.environment)
-        .filter_map(|other| {
-            let found = other.cells().find(|c| c.series == cell.series)?;
-            Some((*other, found, found.session?))
-        })
-        .collect();
-    let Some(other) = sessions
+    let sessions = sessions(before.iter().copied(), &entry.environment, cell, RATE);
+    let Some(baseline) = sessions
         .iter()
         .rev()
-        .find(|(_, c, _)| c.state != cell.state)
+        .find(|session| session.cell.state != cell.state)
     else {
         return Err(match sessions.is_empty() {
             false => Unlike::SameState,
@@ -203,41 +186,24 @@ fn sides(before: &[&Entry], entry: &Entry, cell: &CellEntry) -> Result<Sides, Un
             true => Unlike::First,
         });
     };
-    let mut states: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for (_, found, session) in &sessions {
-        states.entry(&found.state).or_default().push(*session);
-    }
-    let earlier = states.remove(other.1.state.as_str()).unwrap_or_default();
-    let mut later = states.remove(cell.state.as_str()).unwrap_or_default();
-    later.push(own);
-    let same = sessions.iter().filter(|(_, c, _)| c.state == other.1.state);
-    Ok(Sides {
-        earlier,
-        later,
-        others: states.into_values().collect(),
-        beside: same.map(|(e, _, _)| e.id.clone()).collect(),
-    })
+    let own = Session {
+        entry,
+        cell,
+        figure,
+    };
+    Ok(Sides::of(*baseline, own, &sessions))
 }
-
-/// The figure of a cell in each entry, by its id.
-type Sessions<'a> = Vec<(&'a str, f64)>;
 
 /// Where figures changed over the entries that are like the newest one.
 fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
     let Some(newest) = entries.last() else {
         return (Vec::new(), (0, 0));
     };
-    let mut lines: Vec<(String, &CellEntry, Sessions<'_>)> = Vec::new();
+    let mut lines: Vec<(String, &CellEntry, Vec<Session<'_>>)> = Vec::new();
     for section in &newest.sections {
         for cell in &section.cells {
-            let sessions = entries
-                .iter()
-                .filter(|entry| entry.environment == newest.environment)
-                .filter_map(|entry| {
-                    let found = entry.cells().find(|c| c.series == cell.series)?;
-                    Some((entry.id.as_str(), found.session?))
-                });
-            lines.push((section.title.clone(), cell, sessions.collect()));
+            let sessions = sessions(entries.iter().copied(), &newest.environment, cell, RATE);
+            lines.push((section.title.clone(), cell, sessions));
         }
     }
     let most = lines.iter().map(|(_, _, s)| s.len()).max().unwrap_or(0);
@@ -245,13 +211,13 @@ fn changes(entries: &[&Entry]) -> (Vec<Change>, (usize, usize)) {
     let family = lines.len();
     let mut changes = Vec::new();
     for (workload, cell, sessions) in lines {
-        let figures: Vec<f64> = sessions.iter().map(|&(_, figure)| figure).collect();
+        let figures: Vec<f64> = sessions.iter().map(|session| session.figure).collect();
         for point in change_points(&figures, family, SEED) {
             changes.push(Change {
                 workload: workload.clone(),
                 label: cell.label.clone(),
                 connections: cell.connections,
-                entry: sessions[point.at].0.to_owned(),
+                entry: sessions[point.at].entry.id.clone(),
                 ratio: point.ratio.0,
                 chance: point.chance,
             });

@@ -17,6 +17,7 @@
 //! (`prony_stats::compare_sessions`).
 
 mod bars;
+pub mod between;
 mod brief;
 mod document;
 mod entry;

@@ -80,13 +80,85 @@ fn anchor(heading: &str) -> String {
     kept.collect()
 }
 
-fn overview(history: &History) -> String {
-    let count = history.accounts.len();
-    let mut text = match count {
+/// Columns of the overview.
+const HEAD: [&str; 5] = [
+    "entry",
+    "code",
+    "measured",
+    "verdict",
+    "since the state before",
+];
+
+fn how_many(count: usize) -> String {
+    match count {
         0 => "No run of this experiment has been found.\n\n".to_owned(),
         1 => "One entry.\n\n".to_owned(),
         _ => format!("{count} entries, newest last.\n\n"),
+    }
+}
+
+/// The overview `text` with the rows that the one before it (`old`) has of entries that stand in the document, by their
+/// `headings`, and that neither a run directory nor the history knows any more.
+pub fn with_rows_kept(text: &str, old: &str, headings: &[&str]) -> String {
+    let rows = |text: &str| -> Vec<Vec<String>> {
+        let own = text.lines().filter(|line| line.starts_with("| ["));
+        own.map(cells_of)
+            .filter(|row| row.len() == HEAD.len())
+            .collect()
     };
+    let heading = |row: &Vec<String>| {
+        let linked = row[0].strip_prefix('[').unwrap_or_default();
+        linked.split("](#").next().unwrap_or_default().to_owned()
+    };
+    let mut all = rows(text);
+    let known: Vec<String> = all.iter().map(heading).collect();
+    let mut kept = rows(old);
+    kept.retain(|row| {
+        let own = heading(row);
+        !known.contains(&own) && headings.contains(&own.as_str())
+    });
+    if kept.is_empty() {
+        return text.to_owned();
+    }
+    let told = format!(
+        "{} known to this document alone: neither a run directory nor the history has {}.",
+        if kept.len() == 1 {
+            "One entry is".to_owned()
+        } else {
+            format!("{} are", entries(kept.len()))
+        },
+        if kept.len() == 1 { "it" } else { "them" },
+    );
+    all.extend(kept);
+    // They begin with their dates.
+    all.sort_by_key(heading);
+    let rest = text.lines().skip_while(|line| !line.starts_with('|'));
+    let rest: Vec<&str> = rest.skip_while(|line| line.starts_with('|')).collect();
+    format!(
+        "{}{}\n\n{told}\n{}\n",
+        how_many(all.len()),
+        words(&HEAD, &all),
+        rest.join("\n")
+    )
+}
+
+/// The cells of a table's row, without the blanks around them.
+fn cells_of(row: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut escaped = false;
+    let inner = row.trim().trim_start_matches('|');
+    for c in inner.strip_suffix('|').unwrap_or(inner).chars() {
+        match (c, escaped) {
+            ('|', false) => cells.push(String::new()),
+            _ => cells.last_mut().expect("one is there").push(c),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    cells.iter().map(|cell| cell.trim().to_owned()).collect()
+}
+
+fn overview(history: &History) -> String {
+    let mut text = how_many(history.accounts.len());
     let row = |account: &Account| {
         let entry = &account.entry;
         let heading = title(entry);
@@ -99,14 +171,7 @@ fn overview(history: &History) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = history.accounts.iter().map(row).collect();
-    let head = [
-        "entry",
-        "code",
-        "measured",
-        "verdict",
-        "since the state before",
-    ];
-    text.push_str(&words(&head, &rows));
+    text.push_str(&words(&HEAD, &rows));
     text.push_str(&format!("\n\n{}\n", changes_words(history)));
     text
 }

@@ -1,0 +1,247 @@
+//! Whether a run directory is whole.
+
+use std::fs;
+use std::path::Path;
+
+use prony_base::counted;
+use prony_lab::store::{self, Stored};
+use prony_lab::sums::{self, State};
+use prony_record::{Trial, layout};
+use prony_report::Run;
+
+use super::Seen;
+use crate::report;
+
+/// Generator whose records have all that Prony's own keeps.
+const OWN: &str = "prony";
+
+/// Looks at a run directory: see the words of `prony verify`.
+pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    let before = seen.wrong.len();
+    sealed(dir, seen)?;
+    let stored = match store::read(dir) {
+        Ok(stored) => stored,
+        Err(error) => {
+            seen.wrong.push(error.to_string());
+            return Ok(());
+        }
+    };
+    cut_off(dir, seen);
+    let histograms = trials(dir, &stored, seen);
+    // Without them, documents would differ for a reason that has been told.
+    if seen.wrong.len() > before {
+        seen.notes.push(format!(
+            "{}: its documents were not rendered again, as its records do not hold",
+            dir.display()
+        ));
+        return Ok(());
+    }
+    let count = stored.trials.len();
+    let documents = documents(dir, seen)?;
+    if seen.wrong.len() == before {
+        seen.holds.push(format!(
+            "{}: whole: {}, {}, {} as rendered",
+            dir.display(),
+            counted(count, "trial"),
+            counted(histograms, "histogram"),
+            counted(documents, "document"),
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the records are, byte for byte, what they were when the run ended.
+fn sealed(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    let Some(sums) = sums::read(dir, layout::RECORDS_SUMS)? else {
+        seen.notes.push(format!(
+            "{}: no {}: it has not ended, or an older Prony made it; a changed byte is seen only where it contradicts another",
+            dir.display(),
+            layout::RECORDS_SUMS
+        ));
+        return Ok(());
+    };
+    for (name, state) in sums.states(dir)? {
+        let path = dir.join(name);
+        match state {
+            State::Same => {}
+            State::Missing => seen.wrong.push(format!("{}: is not there", path.display())),
+            State::Changed => seen.wrong.push(format!(
+                "{}: was changed after the run ended: its digest is another than in {}",
+                path.display(),
+                layout::RECORDS_SUMS
+            )),
+        }
+    }
+    Ok(())
+}
+
+/// A last line that a crash cut off is passed over by whatever reads it, and told here.
+fn cut_off(dir: &Path, seen: &mut Seen) {
+    let path = dir.join(layout::TRIALS);
+    let Ok(text) = fs::read(&path) else { return };
+    let is_whole = text.last().is_none_or(|byte| *byte == b'\n')
+        && text
+            .split(|byte| *byte == b'\n')
+            .rfind(|line| !line.is_empty())
+            .is_none_or(|line| serde_json::from_slice::<serde_json::Value>(line).is_ok());
+    if !is_whole {
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        seen.wrong.push(format!(
+            "{}:{}: a trial that is cut off, and passed over; `prony run --resume` does it again",
+            path.display(),
+            lines.count()
+        ));
+    }
+}
+
+/// Accounts and histograms of all trials; how many histograms there are.
+fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
+    let mut histograms = 0;
+    for trial in &stored.trials {
+        let place = format!(
+            "{}: {}, block {}",
+            dir.join(layout::TRIALS).display(),
+            trial.cell,
+            trial.block
+        );
+        if !stored.plan.cells.iter().any(|cell| cell.id == trial.cell) {
+            seen.wrong
+                .push(format!("{place}: the plan has no such cell"));
+        }
+        if let Some(what) = account(trial) {
+            seen.wrong.push(format!("{place}: {what}"));
+        }
+        match stored.histogram(trial) {
+            Err(error) => seen.wrong.push(error.to_string()),
+            Ok(None) => {}
+            Ok(Some(histogram)) => {
+                histograms += 1;
+                let load = trial.load.as_ref();
+                let contradicted = load.and_then(|load| load.contradicted(&histogram));
+                if let Some(what) = contradicted {
+                    let name = trial.histogram.as_deref().unwrap_or_default();
+                    seen.wrong.push(format!("{place}: {name}: {what}"));
+                }
+            }
+        }
+    }
+    histograms
+}
+
+fn account(trial: &Trial) -> Option<String> {
+    let load = trial.load.as_ref().filter(|_| trial.generator == OWN)?;
+    load.unbalanced()
+}
+
+/// Whether the documents are what the records render to; how many there are.
+fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
+    let (run, _) = report::read(dir)?;
+    let rendered = prony_report::render(&run);
+    let files = report::files(&rendered);
+    let sums = sums::read(dir, layout::DOCUMENTS_SUMS)?;
+    let (renderer, states) = match &sums {
+        Some(sums) => (sums.head.clone(), sums.states(dir)?),
+        None => (run_by(&run), Vec::new()),
+    };
+    let mut others = 0;
+    for (name, text) in &files {
+        let path = dir.join(name);
+        let there = match fs::read(&path) {
+            Ok(there) => there,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                seen.wrong.push(format!(
+                    "{}: is not there; `prony report {}` renders it",
+                    path.display(),
+                    dir.display()
+                ));
+                continue;
+            }
+            Err(error) => {
+                seen.wrong.push(format!("{}: {error}", path.display()));
+                continue;
+            }
+        };
+        if there == text.as_bytes() {
+            continue;
+        }
+        let state = states.iter().find(|(own, _)| own == name).map(|of| of.1);
+        let place = format!("{}:{}", path.display(), differs_at(&there, text.as_bytes()));
+        if state == Some(State::Changed) {
+            seen.wrong
+                .push(format!("{place}: was changed after it was rendered"));
+        } else if renderer == report::renderer() {
+            seen.wrong
+                .push(format!("{place}: the records render to something else"));
+        } else {
+            others += 1;
+        }
+    }
+    if others > 0 {
+        seen.notes.push(format!(
+            "{}: {} {}, and this Prony ({}) writes other bytes: whether they are what the records say cannot be told; `prony report` renders them again",
+            dir.display(),
+            counted(others, "document"),
+            renderer,
+            report::renderer().trim_start_matches("rendered by "),
+        ));
+    }
+    Ok(files.len() - others)
+}
+
+/// Which Prony rendered a run whose documents do not say: as far as is known, that which made it.
+fn run_by(run: &Run) -> String {
+    let environment = &run.environment;
+    match environment.prony_commit.as_str() {
+        "" => format!("rendered by prony {}", environment.prony_version),
+        commit => format!("rendered by prony {} ({commit})", environment.prony_version),
+    }
+}
+
+/// The first line, from 1, in which two texts differ.
+fn differs_at(one: &[u8], other: &[u8]) -> usize {
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    one[..same].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// Looks at a folder that holds documents without their records.
+pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    let Some(sums) = sums::read(dir, layout::DOCUMENTS_SUMS)? else {
+        seen.notes.push(format!(
+            "{}: no {}: whether its documents are as they were rendered cannot be told",
+            dir.display(),
+            layout::DOCUMENTS_SUMS
+        ));
+        return Ok(());
+    };
+    let mut same = 0;
+    let mut changed = false;
+    for (name, state) in sums.states(dir)? {
+        let is_needed = name == layout::SUMMARY;
+        match state {
+            State::Same => same += 1,
+            // What nobody reads there need not be kept.
+            State::Missing if !is_needed => {}
+            State::Missing => {
+                changed = true;
+                seen.wrong
+                    .push(format!("{}: is not there", dir.join(name).display()));
+            }
+            State::Changed => {
+                changed = true;
+                seen.wrong.push(format!(
+                    "{}: was changed after it was {}",
+                    dir.join(name).display(),
+                    sums.head
+                ));
+            }
+        }
+    }
+    if !changed {
+        let documents = counted(same, "document");
+        seen.holds
+            .push(format!("{}: {documents} as {}", dir.display(), sums.head));
+    }
+    Ok(())
+}

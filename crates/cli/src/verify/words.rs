@@ -1,0 +1,23 @@
+//! The words of `prony verify`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// `prony verify`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Of a run directory: its records are as they were when the run ended and can be read, their counts balance, histograms agree with \
+them, and rendering them again gives the documents that lie there. Of a folder that holds only documents and summary.json: they are as they \
+were rendered. Of a Markdown file: each figure between `<!-- {{NAME …}} -->` and `<!-- {{/}} -->` is what its run says. Further Markdown files of \
+a folder are looked at, too. docs/verify.md tells the rest.\n\n\
+Exit codes: 0 all of it holds; 1 something does not; 2 wrong usage, or a comment that cannot be understood."
+)]
+pub struct VerifyWords {
+    /// Run directories, folders of documents, Markdown files. Files that name no run are held against the last folder before them
+    #[arg(value_name = "DIR|FILE", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Write the right figures in place of wrong ones; all else stays byte for byte
+    #[arg(long)]
+    pub fix: bool,
+}

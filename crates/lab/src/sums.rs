@@ -1,0 +1,192 @@
+//! Digests of the files of a folder, in the form of `sha256sum`, which reads them, too (`sha256sum -c records.sha256`).
+//!
+//! [`seal`] keeps those of the records when a run ends, so that a byte that is changed later is seen. Not for: keeping
+//! anybody from changing both.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prony_record::layout;
+use sha2::{Digest as _, Sha256};
+
+use crate::store::StoreError;
+
+/// Most files of which a list is read.
+const FILES_MAX: usize = 1 << 20;
+
+/// What a file of digests says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Sums {
+    /// Its first comment, without `# `; empty where there is none.
+    pub head: String,
+    /// Digest in hexadecimal digits, and name, relative to the folder.
+    pub files: Vec<(String, String)>,
+}
+
+/// What a file is against its digest.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum State {
+    /// As it was.
+    Same,
+    /// Other bytes.
+    Changed,
+    /// Not there.
+    Missing,
+}
+
+/// Writes the digests of the records in `dir` to [`layout::RECORDS_SUMS`].
+pub fn seal(dir: &Path) -> Result<(), StoreError> {
+    let mut names = vec![
+        layout::PLAN.to_owned(),
+        layout::ENVIRONMENT.to_owned(),
+        layout::TRIALS.to_owned(),
+    ];
+    let folder = dir.join(layout::HISTOGRAMS);
+    let listed = fs::read_dir(&folder).map_err(unread(&folder))?;
+    let mut histograms: Vec<String> = listed
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".json"))
+        .map(|name| format!("{}/{name}", layout::HISTOGRAMS))
+        .collect();
+    histograms.sort();
+    names.extend(histograms);
+    write(
+        dir,
+        layout::RECORDS_SUMS,
+        "the records when the run ended",
+        &names,
+    )
+}
+
+/// Takes the digests of the records away, as a run goes on.
+pub fn unseal(dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(layout::RECORDS_SUMS);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(StoreError::Unwritten {
+            path,
+            source: error,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the digests of the files called `names` in `dir` to `file`, below the comment `head`.
+pub fn write(dir: &Path, file: &str, head: &str, names: &[String]) -> Result<(), StoreError> {
+    let mut text = format!("# {}\n", head.replace('\n', " "));
+    for name in names {
+        let path = dir.join(name);
+        let bytes = fs::read(&path).map_err(unread(&path))?;
+        text.push_str(&format!("{}  {name}\n", digest(&bytes)));
+    }
+    let path = dir.join(file);
+    fs::write(&path, text).map_err(|source| StoreError::Unwritten { path, source })
+}
+
+/// Reads a file of digests; `None` where there is none.
+pub fn read(dir: &Path, file: &str) -> Result<Option<Sums>, StoreError> {
+    let path = dir.join(file);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unread(&path)(error)),
+    };
+    let mut sums = Sums::default();
+    for (index, line) in text.lines().take(FILES_MAX).enumerate() {
+        if let Some(comment) = line.strip_prefix('#') {
+            if sums.head.is_empty() {
+                comment.trim().clone_into(&mut sums.head);
+            }
+            continue;
+        }
+        let (digest, name) = line.split_once("  ").unwrap_or((line, ""));
+        let is_digest = digest.len() == 64 && digest.bytes().all(|b| b.is_ascii_hexdigit());
+        let inside = Path::new(name)
+            .components()
+            .all(|part| matches!(part, std::path::Component::Normal(_)));
+        if !is_digest || name.is_empty() || !inside {
+            return Err(StoreError::Damaged {
+                path,
+                line: Some(index + 1),
+                reason:
+                    "it is to be a SHA-256 in 64 digits, two spaces, and the name of a file here"
+                        .to_owned(),
+            });
+        }
+        sums.files.push((digest.to_owned(), name.to_owned()));
+    }
+    Ok(Some(sums))
+}
+
+impl Sums {
+    /// What the files in `dir` are against their digests, in the order of the list.
+    pub fn states(&self, dir: &Path) -> Result<Vec<(&str, State)>, StoreError> {
+        let state = |(wanted, name): &'_ (String, String)| {
+            let path = dir.join(name);
+            match fs::read(&path) {
+                Ok(bytes) if digest(&bytes) == wanted.to_lowercase() => Ok(State::Same),
+                Ok(_) => Ok(State::Changed),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(State::Missing),
+                Err(error) => Err(unread(&path)(error)),
+            }
+        };
+        let all = self.files.iter();
+        all.map(|file| Ok((file.1.as_str(), state(file)?)))
+            .collect()
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path: PathBuf = path.to_owned();
+    move |source| StoreError::Io { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_and_a_missing_file_are_told_from_one_that_is_as_it_was() {
+        let dir = std::env::temp_dir().join(format!("prony-sums-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(&dir).expect("a folder");
+        assert_eq!(read(&dir, "sums").expect("none"), None);
+        let names = ["a", "b", "c"].map(str::to_owned);
+        for name in &names {
+            fs::write(dir.join(name), "abc").expect("a file");
+        }
+        write(&dir, "sums", "by hand", &names).expect("written");
+        let text = fs::read_to_string(dir.join("sums")).expect("text");
+        // The published test vector of SHA-256 (FIPS 180-2, appendix B.1).
+        let vector = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  a";
+        assert_eq!(text.lines().nth(1), Some(vector));
+        fs::write(dir.join("b"), "abd").expect("changed");
+        fs::remove_file(dir.join("c")).expect("gone");
+        let sums = read(&dir, "sums").expect("read").expect("there");
+        assert_eq!(sums.head, "by hand");
+        let states = sums.states(&dir).expect("states");
+        assert_eq!(
+            states,
+            [
+                ("a", State::Same),
+                ("b", State::Changed),
+                ("c", State::Missing)
+            ]
+        );
+        for wrong in [
+            "abc  a",
+            &vector.replace("  a", "  ../a"),
+            &vector.replace("  a", ""),
+        ] {
+            fs::write(dir.join("sums"), format!("# x\n{wrong}\n")).expect("written");
+            let error = read(&dir, "sums").expect_err("refused").to_string();
+            assert!(error.contains("sums:2: "), "{error}");
+        }
+        fs::remove_dir_all(&dir).expect("removed");
+    }
+}
