@@ -70,6 +70,7 @@ codes! {
     P028 "server froze";
     P029 "overloaded";
     P030 "another generator disagrees";
+    P031 "no rate keeps the objective";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Around, CountsSign, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally, StagePoint,
+    Around, CountsSign, FindMax, Output, PlannedClient, PlannedNetwork, PlannedRow, PlannedTally,
+    StagePoint,
 };
 
 /// The resolved experiment.
@@ -243,6 +244,10 @@ pub struct PlannedWorkload {
     /// The number that its requests raise; `None`: they raise none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tally: Option<PlannedTally>,
+    /// The objective whose highest rate each trial looks for, after a closed loop; `None`: the closed loop is what is
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find_max: Option<FindMax>,
 }
 
 impl PlannedWorkload {

@@ -16,6 +16,7 @@ use crate::clients::{self, figures::ClientFigures};
 use crate::open::{self, OpenFigures};
 use crate::programs::{self, figures::ProgramFigures};
 use crate::rows::figures::{self as services, RowFigures, ServiceFigures};
+use crate::search::figures::{self as search, SearchFigures};
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -120,6 +121,9 @@ pub struct CellFigures {
     /// What became of the schedule of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenFigures>,
+    /// What a search for the highest rate found beside it; nothing of any other work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchFigures>,
     /// What a program recorded beside its rate and its memory; nothing of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
@@ -144,7 +148,8 @@ pub struct CellFigures {
     /// Those of them for which its figures cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid_by: Vec<Code>,
-    /// Requests a second; of a program what it counts, a second of its own clock.
+    /// Requests a second; of a program what it counts, a second of its own clock; of a search the highest rate that keeps
+    /// its objective.
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
     pub ratio: Option<RatioFigure>,
@@ -208,7 +213,11 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
-    let (latency_ns, tail) = latencies(run, &trials, cell.connections);
+    // Latencies of the closed loop before a search are not those at its rate.
+    let (latency_ns, tail) = match case.is_search() {
+        true => (BTreeMap::new(), Tail::default()),
+        false => latencies(run, &trials, cell.connections),
+    };
     let baseline = baseline(case);
     let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
     codes.dedup();
@@ -223,6 +232,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         connections: cell.connections,
         asked_per_s: cell.rate_per_s,
         open: open::of_cell(case),
+        search: search::of_cell(case),
         program: programs::figures::of_cell(case),
         client: clients::figures::of_cell(case),
         service: services::of_cell(case),
@@ -234,7 +244,10 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
         findings: codes,
         invalid_by,
-        rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case)),
+        rate_per_s: match case.is_search() {
+            true => search::rate(case),
+            false => Figure::of::<prony_stats::Rate>(&rates(case)),
+        },
         // How many requests of an open loop start is the schedule's doing.
         ratio: baseline
             .filter(|_| !open::is_open(case))
@@ -242,7 +255,10 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
             claims::beside_rate(run, &baseline, case)
         }),
-        latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
+        latency_max_ns: loads()
+            .filter(|_| !case.is_search())
+            .map(|load| load.latency_ns.max)
+            .max(),
         latency_ns,
         beyond_p99_9: tail.beyond,
         episodes_min: tail.episodes_min,
@@ -294,7 +310,7 @@ impl CellFigures {
 
     /// Whether it is in a table of all combinations.
     pub fn is_combined(&self) -> bool {
-        self.is_server() && self.row().is_none()
+        self.is_server() && self.row().is_none() && self.search.is_none()
     }
 }
 

@@ -277,7 +277,11 @@ impl Picture {
                     (NAMES + 6.0, y + 4.5),
                     "start",
                     "absent",
-                    "not measured".to_owned(),
+                    match &cell.search {
+                        Some(search) if search.blocks_nowhere > 0 => "none found",
+                        _ => "not measured",
+                    }
+                    .to_owned(),
                 );
             }
         }

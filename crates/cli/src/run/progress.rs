@@ -141,6 +141,7 @@ fn verb(phase: Phase) -> &'static str {
         Phase::Verify => "verifying",
         Phase::WarmUp => "warming up",
         Phase::Measure => "measuring",
+        Phase::Search => "looking for the highest rate",
         Phase::Drain => "draining",
         Phase::Stop => "stopping",
     }

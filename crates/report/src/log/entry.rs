@@ -582,7 +582,10 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             json(&same),
             json(&w.program),
             json(&w.client),
-            json(&w.tally),
+            match &w.find_max {
+                Some(of) => json(&(&w.tally, of)),
+                None => json(&w.tally),
+            },
         )
     });
     json(&(
