@@ -277,3 +277,56 @@ fn is_drained(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<bool, Load
         reason: "it has not answered since a step of more than it can bear".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of a thousand requests at p99 < 10 ms that kept it, changed.
+    fn step(change: impl FnOnce(&mut RateStep)) -> (Step, String) {
+        let mut step = RateStep {
+            objective_ns: 9_000_000,
+            arrivals: Arrivals {
+                in_window: 1_000,
+                ..Arrivals::default()
+            },
+            ..RateStep::default()
+        };
+        change(&mut step);
+        told(&"p99<10ms".parse().expect("an objective"), &step)
+    }
+
+    #[test]
+    fn a_step_says_why_it_did_not_keep_the_objective() {
+        assert_eq!(step(|_| {}), (Step::Kept, String::new()));
+        let (told, why) = step(|step| step.objective_ns = 12_000_000);
+        assert_eq!((told, &*why), (Step::Missed, "p99 is 12.0ms"));
+        let (told, why) = step(|step| step.objective_ns = NEVER);
+        assert_eq!((told, &*why), (Step::Missed, "p99 is without end"));
+        assert_eq!(step(|step| step.growth = 10).0, Step::Kept);
+        let (told, why) = step(|step| step.growth = 11);
+        assert_eq!(told, Step::Missed);
+        assert_eq!(why, "what is in flight grew by 11 of 1000 requests");
+        assert_eq!(step(|step| step.failed = 10).0, Step::Kept);
+        let (told, why) = step(|step| step.failed = 11);
+        assert_eq!((told, &*why), (Step::Missed, "11 of 1000 requests failed"));
+    }
+
+    #[test]
+    fn what_the_generator_did_is_not_the_servers() {
+        let (told, why) = step(|step| step.arrivals.generator_short = true);
+        assert_eq!(told, Step::GeneratorShort);
+        assert!(why.contains("did not keep up with the rate"), "{why}");
+        let late = |step: &mut RateStep| step.lateness_ns = 6_000_000;
+        assert_eq!(step(late).0, Step::Kept);
+        let (told, why) = step(|step| {
+            late(step);
+            step.objective_ns = 10_000_000;
+        });
+        assert_eq!(told, Step::GeneratorShort);
+        assert_eq!(
+            why,
+            "p99 is 10.0ms; the generator itself was late by 6.00ms (99th percentile)"
+        );
+    }
+}

@@ -131,3 +131,57 @@ pub struct RateStep {
     #[serde(default)]
     pub latency_ns: LatencyNs,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Trial;
+
+    #[test]
+    fn a_search_is_read_as_it_was_written_and_records_without_one_are_read_too() {
+        let step = RateStep {
+            round: 2,
+            rate_per_s: 0.1 + 0.2,
+            p99_ns: crate::NEVER,
+            growth: -3,
+            outcome: StepOutcome::GeneratorShort,
+            why: "the generator itself was late".to_owned(),
+            counts: Counts {
+                sent: 7,
+                completed: 6,
+                in_flight: 1,
+                drained: 1,
+                ..Counts::default()
+            },
+            ..RateStep::default()
+        };
+        let trial = Trial {
+            search: Some(RateSearch {
+                objective: "p99 < 10ms".to_owned(),
+                steps: vec![step],
+                rounds: vec![1.0 / 3.0],
+                highest: Some(HighestRate {
+                    rate_per_s: 1.0 / 3.0,
+                    low: 0.3,
+                    high: 0.4,
+                    spread: RateSpread::Range,
+                    at_least: true,
+                }),
+                ..RateSearch::default()
+            }),
+            ..Trial::default()
+        };
+        let text = serde_json::to_string(&trial).expect("JSON");
+        assert!(text.contains("\"outcome\":\"generator-short\""), "{text}");
+        assert_eq!(
+            serde_json::from_str::<Trial>(&text).expect("a trial"),
+            trial
+        );
+        let without = serde_json::to_string(&Trial::default()).expect("JSON");
+        assert!(!without.contains("search"), "{without}");
+        assert_eq!(
+            serde_json::from_str::<Trial>(&without).expect("a trial"),
+            Trial::default()
+        );
+    }
+}

@@ -80,6 +80,7 @@ impl<'a> Bar<'a> {
         self.left = left;
         self.count(done, total);
         let figure = match (&trial.outcome, &trial.load) {
+            (Outcome::Measured, Some(_)) if trial.search.is_some() => highest(trial),
             (Outcome::Measured, Some(load)) => format!("{:.0} requests/s", load.rate_per_s),
             (Outcome::Measured, None) => speed(trial),
             (Outcome::Failed { reason, .. }, _) => format!("failed: {reason}"),
@@ -110,6 +111,21 @@ impl<'a> Bar<'a> {
     /// Takes the bar off the terminal.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// What a search found.
+fn highest(trial: &Trial) -> String {
+    let Some(search) = &trial.search else {
+        return String::new();
+    };
+    match search.highest {
+        Some(highest) => {
+            let least = if highest.at_least { "at least " } else { "" };
+            let (objective, rate) = (&search.objective, highest.rate_per_s);
+            format!("{objective} up to {least}{rate:.0} requests/s")
+        }
+        None => format!("no rate found that keeps {}", search.objective),
     }
 }
 

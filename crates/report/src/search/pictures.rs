@@ -10,21 +10,23 @@ use crate::numbers;
 use crate::open::INFINITE;
 use crate::plots::{Axis, Data, Picture, short};
 
-const WIDTH: f64 = 460.0;
+const WIDTH: f64 = 420.0;
 const LEFT: f64 = 58.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 22.0;
 /// Where the axes begin, below the two lines of the key.
 const TOP: f64 = 48.0;
 const HEIGHT: f64 = 230.0;
 /// Tick labels and the title of the axis of rates.
-const AXIS: f64 = 44.0;
+const AXIS: f64 = 46.0;
 const LINE: f64 = 19.0;
 /// Characters of a name beside its value.
-const NAME_CHARS: usize = 30;
+const NAME_CHARS: usize = 26;
 /// Rates are drawn up to this multiple of the highest mark: what lies beyond is far too much for all.
 const BEYOND: f64 = 1.3;
 /// Highest over lowest rate from which the axis of rates is logarithmic.
-const LOGARITHMIC: f64 = 12.0;
+const LOGARITHMIC: f64 = 8.0;
+/// Labels of the axis of rates at the most, where it is logarithmic.
+const LABELS_MAX: usize = 8;
 /// Classes of curves and of their dots; a further one begins again. The second is that of the lower curve.
 const SERIES: [(&str, &str); 8] = [
     ("s0", "s0 faint"),
@@ -223,7 +225,7 @@ fn draw(frame: &Frame<'_>, curves: &[Curve<'_>]) -> Picture {
         let place = x.x(tick);
         picture.line((place, TOP), (place, bottom), "grid");
         let text = short(numbers::rate(tick));
-        picture.text((place, bottom + 16.0), "middle", "tick", text);
+        picture.text((place, bottom + 18.0), "middle", "tick", text);
     }
     for tick in y_ticks {
         let place = y.x(tick);
@@ -233,7 +235,7 @@ fn draw(frame: &Frame<'_>, curves: &[Curve<'_>]) -> Picture {
     }
     let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
     let title = "requests to start a second".to_owned();
-    picture.text((middle, bottom + 33.0), "middle", "tick", title);
+    picture.text((middle, bottom + 35.0), "middle", "tick", title);
     key(&mut picture, frame);
     if let Some((ns, _)) = &frame.objective {
         let place = y.x(*ns);
@@ -310,10 +312,41 @@ fn rates(curves: &[Curve<'_>]) -> (Axis, Vec<f64>) {
     let ends = marks().map(|mark| mark.ends.0);
     let low = all.chain(ends).fold(high, f64::min).max(1e-3);
     let (axis, ticks) = match high / low > LOGARITHMIC {
-        true => Axis::logarithmic(low, high),
+        true => logarithmic_between(low, high),
         false => linear_between(low, high),
     };
     (axis.between(LEFT, WIDTH - RIGHT), ticks)
+}
+
+/// From below `low` to above `high`, each 1, 2 or 5 times a power of ten.
+fn logarithmic_between(low: f64, high: f64) -> (Axis, Vec<f64>) {
+    let first = libm::floor(libm::log10(low)) as i32;
+    let last = libm::ceil(libm::log10(high)) as i32;
+    let power = |at: i32| libm::pow(10.0, f64::from(at));
+    let all = (first..=last).flat_map(|at| [1.0, 2.0, 5.0].map(|part| part * power(at)));
+    let below = all
+        .clone()
+        .filter(|tick| *tick <= low)
+        .fold(power(first), f64::max);
+    let above = all
+        .clone()
+        .filter(|tick| *tick >= high)
+        .fold(power(last), f64::min);
+    let mut ticks: Vec<f64> = all.filter(|tick| (below..=above).contains(tick)).collect();
+    if ticks.len() > LABELS_MAX {
+        ticks = (first..=last)
+            .map(power)
+            .filter(|tick| (below..=above).contains(tick))
+            .collect();
+    }
+    let axis = Axis {
+        low: below,
+        high: above,
+        logarithmic: true,
+        from: 0.0,
+        to: 1.0,
+    };
+    (axis, ticks)
 }
 
 /// From below `low` to above `high` in round steps.
