@@ -213,17 +213,9 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
-    // Latencies of the closed loop before a search are not those at its rate.
-    let (latency_ns, tail) = match case.is_search() {
-        true => (BTreeMap::new(), Tail::default()),
-        false => latencies(run, &trials, cell.connections),
-    };
+    let (latency_ns, latency_max_ns, tail) = latencies(run, case, &trials);
     let baseline = baseline(case);
-    let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
-    codes.dedup();
     let grave = found.iter().filter(|f| f.severity == Severity::Invalid);
-    let mut invalid_by: Vec<Code> = grave.map(|finding| finding.code).collect();
-    invalid_by.dedup();
     let mut figures = CellFigures {
         cell: cell.id.clone(),
         subject: cell.subject.clone(),
@@ -242,12 +234,9 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         is_copy: is_copy(case),
         trials: outcomes(run, case),
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
-        findings: codes,
-        invalid_by,
-        rate_per_s: match case.is_search() {
-            true => search::rate(case),
-            false => Figure::of::<prony_stats::Rate>(&rates(case)),
-        },
+        findings: codes(found.iter()),
+        invalid_by: codes(grave),
+        rate_per_s: rate(case),
         // How many requests of an open loop start is the schedule's doing.
         ratio: baseline
             .filter(|_| !open::is_open(case))
@@ -255,10 +244,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
             claims::beside_rate(run, &baseline, case)
         }),
-        latency_max_ns: loads()
-            .filter(|_| !case.is_search())
-            .map(|load| load.latency_ns.max)
-            .max(),
+        latency_max_ns,
         latency_ns,
         beyond_p99_9: tail.beyond,
         episodes_min: tail.episodes_min,
@@ -286,6 +272,13 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     };
     clients::figures::complete(case, &mut figures);
     figures
+}
+
+/// Each code once.
+fn codes<'a>(findings: impl Iterator<Item = &'a &'a Finding>) -> Vec<Code> {
+    let mut codes: Vec<Code> = findings.map(|finding| finding.code).collect();
+    codes.dedup();
+    codes
 }
 
 /// A report without the failures that are not the subject's: what a kill breaks off after the window.
@@ -401,8 +394,12 @@ fn memory(case: &Case<'_>) -> Option<Figure> {
     Figure::range(&of_server.chain(of_program).collect::<Vec<_>>())
 }
 
-fn rates(case: &Case<'_>) -> Vec<f64> {
-    case.rates().into_iter().map(|(_, rate)| rate).collect()
+fn rate(case: &Case<'_>) -> Option<Figure> {
+    if case.is_search() {
+        return search::rate(case);
+    }
+    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
+    Figure::of::<prony_stats::Rate>(&rates)
 }
 
 /// What a cell is compared with: the reference's cell with the same workload and size, and with its settings as far as the
@@ -436,12 +433,16 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
 }
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
-/// trial has none; and what stands behind p99.9.
+/// trial has none; the largest of all; and what stands behind p99.9. Nothing of searches: the latencies of the closed loop before
+/// one are not those at its rate.
 fn latencies(
     run: &Run,
+    case: &Case<'_>,
     trials: &[&Trial],
-    connections: u32,
-) -> (BTreeMap<&'static str, Figure>, Tail) {
+) -> (BTreeMap<&'static str, Figure>, Option<u64>, Tail) {
+    if case.is_search() {
+        return (BTreeMap::new(), None, Tail::default());
+    }
     let mut tail = Tail::default();
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -455,10 +456,16 @@ fn latencies(
             counts: vec![(1, load.latency_ns.count)],
             ..Histogram::default()
         };
-        tail.add(stored.unwrap_or(&counted), Share(0.999), connections);
+        tail.add(
+            stored.unwrap_or(&counted),
+            Share(0.999),
+            case.cell.connections,
+        );
     }
     let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
-    (values.into_iter().filter_map(figure).collect(), tail)
+    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
+    let max = loads.map(|load| load.latency_ns.max).max();
+    (values.into_iter().filter_map(figure).collect(), max, tail)
 }
 
 fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {

@@ -6,12 +6,12 @@ use prony_record::{FindMax, PlannedWorkload};
 use super::Options;
 use crate::experiment::Search;
 
-/// What is looked for. A quick run's steps are no longer than its windows (`duration`), and `--duration` is that of steps, too.
+/// What is looked for. A quick run's steps are no longer than its windows (`duration`); else they are as the workload says,
+/// whatever `--duration`, or a pilot, says of windows.
 pub(super) fn planned(asked: Search, duration: Nanos, options: &Options) -> FindMax {
-    let step = match (options.duration, options.quick) {
-        (Some(length), _) => length,
-        (None, true) => asked.step.min(duration),
-        (None, false) => asked.step,
+    let step = match options.quick {
+        true => asked.step.min(duration),
+        false => asked.step,
     };
     FindMax {
         objective: asked.objective.to_string(),

@@ -459,6 +459,11 @@ fn a_search_has_steps_that_a_quick_run_shortens_and_the_estimate_knows() {
         ..quick()
     };
     assert_eq!(step(&planned(&asked)), Nanos::from_millis(200).0);
+    let window_only = Options {
+        duration: asked.duration,
+        ..Options::default()
+    };
+    assert_eq!(step(&planned(&window_only)), step(&whole));
     let without = {
         let mut without = whole.clone();
         without.workloads[0].find_max = None;
