@@ -110,7 +110,7 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
 /// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 15;
+const NAME_CHARS: usize = 14;
 
 /// The picture `plot` of the cells of one workload and number of connections.
 pub fn picture(plot: Plot, group: &str, cells: &[&CellFigures]) -> Picture {

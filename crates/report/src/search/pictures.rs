@@ -4,6 +4,7 @@
 //! or a curve however near they lie.
 
 use super::Section;
+use super::figures::SearchFigures;
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
@@ -73,7 +74,7 @@ struct Mark<'a> {
 struct Frame<'a> {
     id: String,
     title: String,
-    /// Names of the upper and the lower curve; the same: only one is drawn.
+    /// Names of the upper and the lower curve.
     names: (&'a str, &'a str),
     /// The objective's latency and its words.
     objective: Option<(f64, String)>,
@@ -89,7 +90,7 @@ pub(super) fn of_search(id: &str, section: &Section<'_>) -> Picture {
         .filter_map(|cell| searched(cell))
         .collect();
     let search = section.cells.iter().find_map(|cell| cell.search.as_ref());
-    let figure = search.map_or("p99", |of| of.figure());
+    let figure = search.map_or("p99", |of| upper(of).0);
     let objective = search.map(|of| (of.below_ns as f64, of.objective_words()));
     draw(
         &Frame {
@@ -103,16 +104,28 @@ pub(super) fn of_search(id: &str, section: &Section<'_>) -> Picture {
     )
 }
 
+/// The upper curve of a search: the objective's own figure, and of one about the median the 99th percentile.
+fn upper(search: &SearchFigures) -> (&str, &'static str) {
+    match search.figure() {
+        "p50" => ("p99", "p99_ns"),
+        figure => (figure, "objective_ns"),
+    }
+}
+
 fn searched(cell: &CellFigures) -> Option<Curve<'_>> {
     let search = cell.search.as_ref()?;
+    let (_, field) = upper(search);
     let points = search.curve.iter().enumerate().map(|(at, point)| Point {
         cell: &cell.cell,
         rate: point.rate_per_s,
         lower: point.p50_ns,
-        upper: point.objective_ns,
+        upper: match field {
+            "p99_ns" => point.p99_ns,
+            _ => point.objective_ns,
+        },
         paths: (
             format!("search.curve.{at}.p50_ns"),
-            format!("search.curve.{at}.objective_ns"),
+            format!("search.curve.{at}.{field}"),
         ),
     });
     let least = match cell.verdict {
@@ -277,9 +290,7 @@ fn key(picture: &mut Picture, frame: &Frame<'_>) {
         x += 46.0 + 7.0 * word.chars().count() as f64;
     };
     line(picture, "s7", upper);
-    if lower != upper {
-        line(picture, "s7 faint", lower);
-    }
+    line(picture, "s7 faint", lower);
     if let Some((_, objective)) = &frame.objective {
         line(picture, "mark", objective);
     }
@@ -401,13 +412,11 @@ fn line_of(
     let (upper, lower) = frame.names;
     let place = |point: &Point<'_>, ns: f64| (x.x(point.rate), y.x(ns));
     for pair in shown.windows(2) {
-        if lower != upper {
-            picture.line(
-                place(pair[0], pair[0].lower),
-                place(pair[1], pair[1].lower),
-                faint,
-            );
-        }
+        picture.line(
+            place(pair[0], pair[0].lower),
+            place(pair[1], pair[1].lower),
+            faint,
+        );
         picture.line(
             place(pair[0], pair[0].upper),
             place(pair[1], pair[1].upper),
@@ -420,9 +429,6 @@ fn line_of(
             (lower, point.lower, &point.paths.0),
             (upper, point.upper, &point.paths.1),
         ] {
-            if lower == upper && path == &point.paths.0 {
-                continue;
-            }
             let tip = format!("{}: {name} {} at {rate}/s", curve.label, numbers::time(ns));
             let data = Data {
                 cell: point.cell.to_owned(),
