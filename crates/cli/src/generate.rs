@@ -6,10 +6,10 @@ use std::io::{self, Read as _, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use prony_base::Instant;
-use prony_load::{LoadSpec, Observer};
-use prony_record::GeneratorEvent;
+use prony_load::{LoadSpec, Objective, Observer, Outcome, find_max_after};
+use prony_record::{FindMax, GeneratorEvent, RateSearch};
 
 use crate::signals::interruption;
 use crate::{Ending, Streams};
@@ -39,10 +39,17 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "using epoll, not io_uring: {why}")?;
     }
-    let interrupted = outcome.interrupted;
+    let search = match &spec.find_max {
+        Some(asked) if !outcome.interrupted => {
+            Some(look_for(asked, &spec, &outcome, announcer.interrupted)?)
+        }
+        _ => None,
+    };
+    let interrupted = outcome.interrupted || search.as_ref().is_some_and(|of| of.interrupted);
     let finished = GeneratorEvent::Finished {
         report: outcome.report,
         histogram: outcome.histogram,
+        search,
     };
     print(streams.out, &finished)?;
     Ok(if interrupted {
@@ -50,6 +57,42 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     } else {
         Ending::Done
     })
+}
+
+/// What comes after the window where a highest rate is asked for: its steps announce nothing.
+fn look_for(
+    asked: &FindMax,
+    spec: &LoadSpec,
+    closed: &Outcome,
+    interrupted: Arc<AtomicBool>,
+) -> anyhow::Result<RateSearch> {
+    let objective: Objective = asked
+        .objective
+        .parse()
+        .map_err(|reason: String| anyhow!(reason))?;
+    let step = LoadSpec {
+        duration_ns: asked.step_ns,
+        ..spec.clone()
+    };
+    let mut quiet = Quiet { interrupted };
+    let search = find_max_after(
+        &closed.report,
+        &step,
+        &objective,
+        &mut quiet,
+        &mut |_, _| {},
+    );
+    search.context("the search for the highest rate could not go on")
+}
+
+struct Quiet {
+    interrupted: Arc<AtomicBool>,
+}
+
+impl Observer for Quiet {
+    fn progress(&mut self, _completed: u64, _failed: u64) -> bool {
+        !self.interrupted.load(Relaxed)
+    }
 }
 
 fn print(out: &mut dyn Write, event: &GeneratorEvent) -> io::Result<()> {

@@ -187,6 +187,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         spin: words.spin,
         timestamps: pace::timestamps(words),
         trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),
+        find_max: None,
     })
 }
 

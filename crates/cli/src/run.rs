@@ -302,6 +302,7 @@ fn dry(
         plan.seed,
         plan.reference.as_deref().unwrap_or("none")
     ));
+    lines.extend(searches(plan));
     lines.extend(plan.cells.iter().map(|cell| format!("  cell: {}", cell.id)));
     if !built.is_empty() {
         lines.push(format!(
@@ -311,6 +312,18 @@ fn dry(
     }
     writeln!(streams.out, "{}", lines.join("\n"))?;
     Ok(Ending::Done)
+}
+
+/// What each trial of a workload looks for after its window.
+fn searches(plan: &Plan) -> impl Iterator<Item = String> {
+    let said = |w: &prony_record::PlannedWorkload| {
+        let search = w.find_max.as_ref()?;
+        let (name, objective, step) = (&w.name, &search.objective, Nanos(search.step_ns));
+        Some(format!(
+            "  {name}: after each window the highest rate that keeps {objective}, in about 36 steps of {step}"
+        ))
+    };
+    plan.workloads.iter().filter_map(said)
 }
 
 /// The plan of the run in `dir`, which must be of this experiment and these options.

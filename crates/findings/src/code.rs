@@ -70,6 +70,7 @@ codes! {
     P028 "server froze";
     P029 "overloaded";
     P030 "another generator disagrees";
+    P031 "no rate found that keeps the objective";
 }
 
 /// The page about a code as a user types it (`P003`, `p003`); `None` for an unknown one.
@@ -148,7 +149,7 @@ mod tests {
         let error = "X1".parse::<Code>().unwrap_err().to_string();
         assert_eq!(
             error,
-            "no finding has the code `X1`: they go from P001 to P030"
+            "no finding has the code `X1`: they go from P001 to P031"
         );
     }
 }

@@ -105,8 +105,16 @@ impl<'a> Case<'a> {
         self.measured().chain(self.runs().map(|(trial, _)| trial))
     }
 
-    /// The rate of each measured block: requests a second of a server, counts a second of a program.
+    /// The rate of each measured block: requests a second of a server, counts a second of a program; of a search the
+    /// highest that it found, where it found one.
     pub fn rates(&self) -> Vec<(u32, f64)> {
+        if self.is_search() {
+            let found = |trial: &'a Trial| {
+                let highest = trial.search.as_ref()?.highest?;
+                Some((trial.block, highest.rate_per_s))
+            };
+            return self.measured().filter_map(found).collect();
+        }
         let of_server = self
             .measured()
             .filter_map(|trial| Some((trial.block, measure::rate(trial.load.as_ref()?)?.0)));
@@ -114,6 +122,11 @@ impl<'a> Case<'a> {
             .runs()
             .filter_map(|(trial, run)| Some((trial.block, measure::program_rate(run)?.0)));
         of_server.chain(of_program).collect()
+    }
+
+    /// Whether it looks for the highest rate that keeps an objective.
+    pub fn is_search(&self) -> bool {
+        self.workload.is_some_and(|w| w.find_max.is_some())
     }
 
     /// Whether it is the work of a program that is run to its end.

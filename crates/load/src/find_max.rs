@@ -11,9 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use prony_base::Nanos;
-use prony_record::{LatencyOrigin, LoadReport, LoadSpec, LoadTarget, NEVER, Pace, SCHEMA};
+use prony_record::{
+    Arrivals, HighestRate, LatencyOrigin, LoadReport, LoadSpec, NEVER, Pace, RateSearch,
+    RateSpread, RateStep, SCHEMA, StepOutcome,
+};
 use prony_stats::{Found, Highest, Search, SpreadKind, Step};
-use serde::Serialize;
 
 use crate::objective::Objective;
 use crate::run::{LoadError, Observer, Outcome, run};
@@ -32,75 +34,6 @@ const OWN_DELAY: f64 = 0.5;
 const RECOVERY_TRIES: u32 = 100;
 const RECOVERY_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a search found.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RateSearch {
-    /// Schema version.
-    pub schema: u32,
-    /// Name and version of the generator.
-    pub generator: String,
-    /// What was driven.
-    pub target: LoadTarget,
-    /// Threads used.
-    pub threads: u32,
-    /// Connections of each step.
-    pub connections: u32,
-    /// What was to be kept: `p99 < 10ms`.
-    pub objective: String,
-    /// Length of each step's window.
-    pub step_ns: u64,
-    /// Requests a second of the closed loop before the first step.
-    pub closed_loop_per_s: f64,
-    /// Every step, in order.
-    pub steps: Vec<RateStep>,
-    /// Requests a second that each round found.
-    pub rounds: Vec<f64>,
-    /// The outcome; `None` where it was interrupted, or no rate keeps the objective.
-    pub highest: Option<HighestRate>,
-    /// Whether the observer ended it.
-    pub interrupted: bool,
-}
-
-/// The highest rate that keeps the objective.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct HighestRate {
-    /// Median of the rounds, requests a second.
-    pub rate_per_s: f64,
-    /// Lower end of its interval.
-    pub low: f64,
-    /// Higher end.
-    pub high: f64,
-    /// `interval` of 95 %; `range` where the rounds stand in two groups, so that there is none.
-    pub spread: &'static str,
-    /// The generator was the limit: the server keeps the objective at least so far.
-    pub at_least: bool,
-}
-
-/// One step.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct RateStep {
-    /// Of which round, from 1; 0 before the first.
-    pub round: usize,
-    /// Requests that were to start a second.
-    pub rate_per_s: f64,
-    /// Requests that were completed a second.
-    pub completed_per_s: f64,
-    /// Median latency, from when a request was to start; `u64::MAX`: never ended, here and below.
-    pub p50_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// The figure of the objective.
-    pub objective_ns: u64,
-    /// The same percentile, or the 99th, of what the generator added before sending.
-    pub lateness_ns: u64,
-    /// By how many requests what was in flight grew over the window.
-    pub growth: i64,
-    /// Requests without a right answer.
-    pub failed: u64,
-    /// `kept`, `missed` or `generator-short`.
-    pub outcome: &'static str,
-}
-
 /// Looks for the highest rate of `spec`, whose pace (constant or Poisson), latencies' origin and lead-in are this
 /// function's. `spec.duration_ns` is the length of a step. `hear` is told of each step that has ended, with the number of
 /// those that are still to come, about.
@@ -116,20 +49,24 @@ pub fn find_max(
         ..spec.clone()
     };
     let first = run(&closed, observer)?;
-    let mut search = RateSearch {
-        schema: SCHEMA,
-        generator: first.report.generator.clone(),
-        target: spec.target.clone(),
-        threads: spec.threads,
-        connections: spec.connections,
-        objective: objective.to_string(),
-        step_ns: spec.duration_ns,
-        closed_loop_per_s: first.report.rate_per_s,
-        steps: Vec::new(),
-        rounds: Vec::new(),
-        highest: None,
-        interrupted: first.interrupted,
-    };
+    if first.interrupted {
+        return Ok(RateSearch {
+            interrupted: true,
+            ..nothing_yet(spec, objective, &first.report)
+        });
+    }
+    find_max_after(&first.report, spec, objective, observer, hear)
+}
+
+/// [`find_max`] after a closed loop of the same connections has been run, whose report is `closed`.
+pub fn find_max_after(
+    closed: &LoadReport,
+    spec: &LoadSpec,
+    objective: &Objective,
+    observer: &mut dyn Observer,
+    hear: &mut dyn FnMut(&RateStep, usize),
+) -> Result<RateSearch, LoadError> {
+    let mut search = nothing_yet(spec, objective, closed);
     let window = Nanos(spec.duration_ns).as_secs_f64();
     let least = objective.requests_min() / window;
     // Half of what a closed loop reaches is kept by most.
@@ -137,6 +74,9 @@ pub fn find_max(
     let unseen = growth_max(begin * window) / (begin * window);
     let unseen = unseen.min(objective.below().as_secs_f64() / window);
     let mut rates = Search::new(begin, least, unseen, spec.seed);
+    if let Pace::Poisson { .. } = spec.pace {
+        rates = rates.of_poisson(window);
+    }
     while let (false, Some(rate)) = (search.interrupted, rates.next_rate()) {
         let spec = step_spec(spec, rate, search.steps.len() as u64);
         let outcome = run(&spec, observer)?;
@@ -154,24 +94,55 @@ pub fn find_max(
     }
     search.rounds = rates.rounds();
     if let (false, Some(Found::Highest(highest))) = (search.interrupted, rates.found()) {
-        search.highest = Some(HighestRate::of(&highest));
+        search.highest = Some(highest_of(&highest));
     }
     Ok(search)
 }
 
-impl HighestRate {
-    fn of(highest: &Highest) -> HighestRate {
-        let rate = &highest.rate_per_s;
-        HighestRate {
-            rate_per_s: rate.median.0,
-            low: rate.spread.low.0,
-            high: rate.spread.high.0,
-            spread: match rate.spread.kind {
-                SpreadKind::Interval => "interval",
-                SpreadKind::Range => "range",
-            },
-            at_least: highest.at_least,
-        }
+/// Steps of a search, as many as it usually has.
+const STEPS_USUAL: u64 = 36;
+/// What a step takes beside its lead-in and its window, usually.
+const STEP_BESIDE: Nanos = Nanos::from_millis(100);
+
+/// How long a search with steps of `step` usually takes, without the closed loop before it.
+pub fn usual_length(step: Nanos) -> Nanos {
+    (step + Nanos(step.0 / LEAD_IN) + STEP_BESIDE) * STEPS_USUAL
+}
+
+/// How long one may take at the most, if each of its steps takes as long as `timeout` lets it.
+pub fn longest_length(step: Nanos, timeout: Nanos) -> Nanos {
+    let recovery = Nanos(RECOVERY_PAUSE.as_nanos() as u64) * u64::from(RECOVERY_TRIES);
+    (step + Nanos(step.0 / LEAD_IN) + timeout * 3 + recovery) * Search::STEPS_MAX as u64
+}
+
+fn nothing_yet(spec: &LoadSpec, objective: &Objective, closed: &LoadReport) -> RateSearch {
+    RateSearch {
+        schema: SCHEMA,
+        generator: closed.generator.clone(),
+        target: spec.target.clone(),
+        threads: spec.threads,
+        connections: spec.connections,
+        objective: objective.to_string(),
+        step_ns: spec.duration_ns,
+        closed_loop_per_s: closed.rate_per_s,
+        steps: Vec::new(),
+        rounds: Vec::new(),
+        highest: None,
+        interrupted: false,
+    }
+}
+
+fn highest_of(highest: &Highest) -> HighestRate {
+    let rate = &highest.rate_per_s;
+    HighestRate {
+        rate_per_s: rate.median.0,
+        low: rate.spread.low.0,
+        high: rate.spread.high.0,
+        spread: match rate.spread.kind {
+            SpreadKind::Interval => RateSpread::Interval,
+            SpreadKind::Range => RateSpread::Range,
+        },
+        at_least: highest.at_least,
     }
 }
 
@@ -197,46 +168,81 @@ fn growth_max(arrivals: f64) -> f64 {
 
 fn judge(objective: &Objective, round: usize, rate: f64, outcome: &Outcome) -> (RateStep, Step) {
     let report = &outcome.report;
-    let ended = report.counts.completed + report.counts.failed.total();
     let arrivals = report.arrivals.unwrap_or_default();
-    let growth = arrivals.in_window as i64 - ended as i64;
-    let failed = report.counts.failed.total()
-        + report.counts.unexpected_status
-        + report.counts.drain_failed
-        + report.counts.abandoned
-        + arrivals.waiting
-        + arrivals.dropped;
     let figure = objective.of(&outcome.histogram, &report.latency_ns);
-    let lateness = report.delay.map_or(0, |delay| delay.lateness_ns.p99);
-    let below = objective.below().0;
-    let grows = growth as f64 > growth_max(arrivals.in_window as f64);
-    let fails = failed as f64 > arrivals.in_window as f64 * FAILED_MAX;
-    let told = if arrivals.generator_short {
-        Step::GeneratorShort
-    } else if figure < below && !grows && !fails {
-        Step::Kept
-    } else if lateness as f64 > below as f64 * OWN_DELAY {
-        Step::GeneratorShort
-    } else {
-        Step::Missed
-    };
-    let step = RateStep {
+    let mut step = RateStep {
         round,
         rate_per_s: rate,
         completed_per_s: report.rate_per_s,
         p50_ns: report.latency_ns.p50,
         p99_ns: report.latency_ns.p99,
         objective_ns: figure,
-        lateness_ns: lateness,
-        growth,
-        failed,
-        outcome: match told {
-            Step::Kept => "kept",
-            Step::Missed => "missed",
-            Step::GeneratorShort => "generator-short",
-        },
+        lateness_ns: report.delay.map_or(0, |delay| delay.lateness_ns.p99),
+        growth: growth(report, &arrivals),
+        failed: failed(report, &arrivals),
+        outcome: StepOutcome::Kept,
+        why: String::new(),
+        counts: report.counts,
+        arrivals,
+        latency_ns: report.latency_ns,
+    };
+    let (told, why) = told(objective, &step);
+    step.why = why;
+    step.outcome = match told {
+        Step::Kept => StepOutcome::Kept,
+        Step::Missed => StepOutcome::Missed,
+        Step::GeneratorShort => StepOutcome::GeneratorShort,
     };
     (step, told)
+}
+
+/// By how many requests what was in flight grew over the window.
+fn growth(report: &LoadReport, arrivals: &Arrivals) -> i64 {
+    let ended = report.counts.completed + report.counts.failed.total();
+    arrivals.in_window as i64 - ended as i64
+}
+
+/// Requests without a right answer.
+fn failed(report: &LoadReport, arrivals: &Arrivals) -> u64 {
+    let counts = &report.counts;
+    let ended = counts.failed.total() + counts.unexpected_status + counts.drain_failed;
+    ended + counts.abandoned + arrivals.waiting + arrivals.dropped
+}
+
+/// What became of the objective, and why it was not kept.
+fn told(objective: &Objective, step: &RateStep) -> (Step, String) {
+    let arrivals = &step.arrivals;
+    let below = objective.below();
+    let all = arrivals.in_window as f64;
+    let why = if step.objective_ns >= below.0 {
+        let figure = match step.objective_ns {
+            NEVER => "is without end".to_owned(),
+            ns => format!("is {}", Nanos(ns)),
+        };
+        format!("{} {figure}", objective.figure())
+    } else if step.growth as f64 > growth_max(all) {
+        format!(
+            "what is in flight grew by {} of {all} requests",
+            step.growth
+        )
+    } else if step.failed as f64 > all * FAILED_MAX {
+        format!("{} of {all} requests failed", step.failed)
+    } else {
+        String::new()
+    };
+    if arrivals.generator_short {
+        let short = "the generator did not keep up with the rate while connections were idle";
+        return (Step::GeneratorShort, short.to_owned());
+    }
+    if why.is_empty() {
+        return (Step::Kept, why);
+    }
+    if step.lateness_ns as f64 > below.0 as f64 * OWN_DELAY {
+        let late = Nanos(step.lateness_ns);
+        let why = format!("{why}; the generator itself was late by {late} (99th percentile)");
+        return (Step::GeneratorShort, why);
+    }
+    (Step::Missed, why)
 }
 
 /// Whether the server may still be at work on what was never answered.
@@ -270,4 +276,57 @@ fn is_drained(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<bool, Load
         address: spec.target.address.clone(),
         reason: "it has not answered since a step of more than it can bear".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step of a thousand requests at p99 < 10 ms that kept it, changed.
+    fn step(change: impl FnOnce(&mut RateStep)) -> (Step, String) {
+        let mut step = RateStep {
+            objective_ns: 9_000_000,
+            arrivals: Arrivals {
+                in_window: 1_000,
+                ..Arrivals::default()
+            },
+            ..RateStep::default()
+        };
+        change(&mut step);
+        told(&"p99<10ms".parse().expect("an objective"), &step)
+    }
+
+    #[test]
+    fn a_step_says_why_it_did_not_keep_the_objective() {
+        assert_eq!(step(|_| {}), (Step::Kept, String::new()));
+        let (told, why) = step(|step| step.objective_ns = 12_000_000);
+        assert_eq!((told, &*why), (Step::Missed, "p99 is 12.0ms"));
+        let (told, why) = step(|step| step.objective_ns = NEVER);
+        assert_eq!((told, &*why), (Step::Missed, "p99 is without end"));
+        assert_eq!(step(|step| step.growth = 10).0, Step::Kept);
+        let (told, why) = step(|step| step.growth = 11);
+        assert_eq!(told, Step::Missed);
+        assert_eq!(why, "what is in flight grew by 11 of 1000 requests");
+        assert_eq!(step(|step| step.failed = 10).0, Step::Kept);
+        let (told, why) = step(|step| step.failed = 11);
+        assert_eq!((told, &*why), (Step::Missed, "11 of 1000 requests failed"));
+    }
+
+    #[test]
+    fn what_the_generator_did_is_not_the_servers() {
+        let (told, why) = step(|step| step.arrivals.generator_short = true);
+        assert_eq!(told, Step::GeneratorShort);
+        assert!(why.contains("did not keep up with the rate"), "{why}");
+        let late = |step: &mut RateStep| step.lateness_ns = 6_000_000;
+        assert_eq!(step(late).0, Step::Kept);
+        let (told, why) = step(|step| {
+            late(step);
+            step.objective_ns = 10_000_000;
+        });
+        assert_eq!(told, Step::GeneratorShort);
+        assert_eq!(
+            why,
+            "p99 is 10.0ms; the generator itself was late by 6.00ms (99th percentile)"
+        );
+    }
 }

@@ -53,7 +53,7 @@ mod window;
 mod worker;
 
 pub use failure::Failure;
-pub use find_max::{HighestRate, RateSearch, RateStep, find_max};
+pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use latencies::Latencies;
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};

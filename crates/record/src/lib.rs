@@ -24,6 +24,7 @@ mod load;
 mod pace;
 mod plan;
 mod program;
+mod search;
 mod service;
 mod trial;
 
@@ -43,6 +44,7 @@ pub use plan::{
     PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
+pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
 use crate::pace::{LatencyOrigin, Pace, Timestamps};
+use crate::search::{FindMax, RateSearch};
 
 /// One run of the load generator, resolved: nothing is left to default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -60,6 +61,9 @@ pub struct LoadSpec {
     /// Keep the times of each request, for as many as this; 0: of none.
     #[serde(default)]
     pub trace_max: u64,
+    /// What the generator process of a trial is to look for after the window; `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find_max: Option<FindMax>,
 }
 
 /// Arrivals that wait for an idle slot at most, where nothing else is said.
@@ -111,6 +115,9 @@ pub enum GeneratorEvent {
         report: LoadReport,
         /// Latency of every completed request of the window.
         histogram: crate::Histogram,
+        /// What was found after the window, where the specification asks for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        search: Option<RateSearch>,
     },
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Around, CountsSign, Output, PlannedClient, PlannedCounter, PlannedNetwork, PlannedRow,
+    Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter, PlannedNetwork, PlannedRow,
     StagePoint,
 };
 
@@ -244,6 +244,10 @@ pub struct PlannedWorkload {
     /// The number that its requests raise; `None`: they raise none.
     #[serde(default, alias = "tally", skip_serializing_if = "Option::is_none")]
     pub counter: Option<PlannedCounter>,
+    /// The objective whose highest rate each trial looks for, after a closed loop; `None`: the closed loop is what is
+    /// measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub find_max: Option<FindMax>,
 }
 
 impl PlannedWorkload {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientReport, CounterReport, LoadReport, ProgramReport};
+use crate::{ClientReport, CounterReport, LoadReport, ProgramReport, RateSearch};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -68,6 +68,9 @@ pub struct Trial {
     /// What became of the number that its requests raise.
     #[serde(default, alias = "tally", skip_serializing_if = "Option::is_none")]
     pub counter: Option<CounterReport>,
+    /// What it found after its window, where its workload looks for a highest rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<RateSearch>,
 }
 
 /// How a trial ended.
@@ -104,6 +107,8 @@ pub enum Phase {
     WarmUp,
     /// The window.
     Measure,
+    /// The highest rate that keeps an objective is looked for.
+    Search,
     /// What is in flight is answered.
     Drain,
     /// Processes are stopped.

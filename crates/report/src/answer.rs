@@ -16,6 +16,7 @@ use crate::open;
 use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
 use crate::rows;
+use crate::search;
 use crate::table;
 
 /// Names in a sentence before it says how many more there are.
@@ -39,6 +40,7 @@ pub struct Answer {
 /// The answer that the data allow.
 pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: &[Step]) -> Answer {
     let mut before = of_servers(run, cells);
+    before.extend(search::words::answer(run, cells));
     let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
     let mut points = Vec::new();
     let said = across.and_then(|across| programs::answer::points(run, &programs, across));
@@ -67,7 +69,10 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
 
 /// The sentences on servers; none where no cell of one was measured.
 fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
-    let servers: Vec<&CellFigures> = cells.iter().filter(|c| c.is_server()).collect();
+    let servers: Vec<&CellFigures> = cells
+        .iter()
+        .filter(|c| c.is_server() && c.search.is_none())
+        .collect();
     let measured = servers.iter().copied().filter(|c| c.rate_per_s.is_some());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
@@ -93,7 +98,8 @@ pub struct Group {
 }
 
 impl Group {
-    fn of(cell: &CellFigures) -> Group {
+    /// That of a cell.
+    pub fn of(cell: &CellFigures) -> Group {
         Group {
             workload: cell.workload.clone(),
             connections: cell.connections,
@@ -195,18 +201,21 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     let is_invalid = |c: &&CellFigures| c.verdict == Some(Verdict::Invalid);
     let (invalid, usable): (Vec<&CellFigures>, Vec<&CellFigures>) =
         cells.iter().copied().partition(is_invalid);
-    let left_out = match &invalid[..] {
-        [] => String::new(),
-        _ => {
-            let named: Vec<String> = invalid.iter().map(|c| why_invalid(c, &c.label)).collect();
-            format!(" Left out, as invalid: {}.", listed(&named))
-        }
-    };
+    let left_out = left_out(&invalid);
     if usable.is_empty() {
         return Some(format!("{place}, no figure can be used.{left_out}"));
     }
     let said = against_reference(&place, &usable).or_else(|| extent(&place, &usable))?;
     Some(said + &left_out)
+}
+
+/// What is named as invalid at the end of a sentence; nothing where none is.
+pub fn left_out(invalid: &[&CellFigures]) -> String {
+    if invalid.is_empty() {
+        return String::new();
+    }
+    let named: Vec<String> = invalid.iter().map(|c| why_invalid(c, &c.label)).collect();
+    format!(" Left out, as invalid: {}.", listed(&named))
 }
 
 /// `axum (P006, requests failed: 48 of 3381)`.
@@ -228,7 +237,7 @@ fn titles(codes: &[Code]) -> String {
 }
 
 /// How the rates of `cells` compare with that of the reference among them.
-fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
+pub fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
     let reference = cells.iter().find(|c| c.is_reference)?;
     let mut told: BTreeMap<Told, Vec<(f64, String)>> = BTreeMap::new();
     for cell in cells {

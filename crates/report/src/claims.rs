@@ -67,6 +67,8 @@ impl Metric {
         let of_server = |trial: &Trial| Some((trial.block, self.of_trial(run, trial)?));
         match self {
             Metric::Rate => case.rates(),
+            // Those of the closed loop before a search are no figures of its cell.
+            Metric::P50 | Metric::P99 if case.is_search() => Vec::new(),
             _ => case.measured().filter_map(of_server).collect(),
         }
     }

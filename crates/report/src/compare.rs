@@ -175,7 +175,14 @@ fn place(cell: &CellFigures) -> String {
                 connections: cell.connections,
                 asked_per_s: cell.asked_per_s,
             };
-            format!("{} with {}", group.workload, group.size())
+            let place = format!("{} with {}", group.workload, group.size());
+            match &cell.search {
+                Some(search) => {
+                    let objective = search.objective_words();
+                    format!("{place} (highest rate that keeps {objective})")
+                }
+                None => place,
+            }
         }
     }
 }

@@ -35,6 +35,10 @@ deviation_over_seconds_per_s,seconds,cpu_front_ns_per_request,cpu_backing_ns_per
 memory_peak_front_bytes,memory_peak_backing_bytes,busy_subject,busy_generator,limit,\
 acknowledged,unanswered,counted,uncounted,kept,lost,blocks_asked,blocks_lost,invented";
 
+/// Columns that a run with searches for a highest rate has besides; the rate is theirs.
+const CSV_HEAD_SEARCHES: &str = ",objective,objective_below_ns,step_ns,steps,closed_loop_per_s,p50_at_highest_ns,\
+blocks_at_least,blocks_nowhere";
+
 /// A latency that never ended, as programs read it.
 const INFINITE: &str = "inf";
 
@@ -60,6 +64,10 @@ pub fn csv(cells: &[CellFigures]) -> String {
     if open {
         head.push_str(CSV_HEAD_OPEN);
     }
+    let searches = cells.iter().any(|cell| cell.search.is_some());
+    if searches {
+        head.push_str(CSV_HEAD_SEARCHES);
+    }
     let columns = Columns::of(&head);
     let mut text = columns.names.join(",");
     text.push('\n');
@@ -76,6 +84,9 @@ pub fn csv(cells: &[CellFigures]) -> String {
         }
         if open {
             fields.extend(csv_open_fields(cell));
+        }
+        if searches {
+            fields.extend(csv_search_fields(cell));
         }
         let fields = columns.merged(fields);
         let fields: Vec<String> = fields.iter().map(|field| csv_field(field)).collect();
@@ -142,6 +153,24 @@ fn csv_open_fields(cell: &CellFigures) -> [String; 6] {
         of(|open| open.never_sent),
         of(|open| open.blocks_overloaded as u64),
         of(|open| open.blocks_generator_short as u64),
+    ]
+}
+
+/// The columns of [`CSV_HEAD_SEARCHES`]; empty for others.
+fn csv_search_fields(cell: &CellFigures) -> [String; 8] {
+    let Some(search) = &cell.search else {
+        return [const { String::new() }; 8];
+    };
+    let median = |figure: Option<Figure>| number(figure.map(|f| f.median));
+    [
+        search.objective.clone(),
+        search.below_ns.to_string(),
+        search.step_ns.to_string(),
+        search.steps.to_string(),
+        median(search.closed_loop_per_s),
+        median(search.p50_ns),
+        search.blocks_at_least.to_string(),
+        search.blocks_nowhere.to_string(),
     ]
 }
 

@@ -16,6 +16,7 @@ use crate::clients::{self, figures::ClientFigures};
 use crate::open::{self, OpenFigures};
 use crate::programs::{self, figures::ProgramFigures};
 use crate::rows::figures::{self as services, RowFigures, ServiceFigures};
+use crate::search::figures::{self as search, SearchFigures};
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -120,6 +121,9 @@ pub struct CellFigures {
     /// What became of the schedule of an open loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenFigures>,
+    /// What a search for the highest rate found beside it; nothing of any other work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchFigures>,
     /// What a program recorded beside its rate and its memory; nothing of a server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ProgramFigures>,
@@ -144,7 +148,8 @@ pub struct CellFigures {
     /// Those of them for which its figures cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub invalid_by: Vec<Code>,
-    /// Requests a second; of a program what it counts, a second of its own clock.
+    /// Requests a second; of a program what it counts, a second of its own clock; of a search the highest rate that keeps
+    /// its objective.
     pub rate_per_s: Option<Figure>,
     /// Rate over that of the reference.
     pub ratio: Option<RatioFigure>,
@@ -208,13 +213,9 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     let trials: Vec<&Trial> = case.measured().collect();
     let loads = || trials.iter().filter_map(|trial| trial.load.as_ref());
     let own: Vec<LoadReport> = loads().map(|load| with_own_errors(case, load)).collect();
-    let (latency_ns, tail) = latencies(run, &trials);
+    let (latency_ns, latency_max_ns, tail) = latencies(run, case, &trials);
     let baseline = baseline(case);
-    let mut codes: Vec<Code> = found.iter().map(|finding| finding.code).collect();
-    codes.dedup();
     let grave = found.iter().filter(|f| f.severity == Severity::Invalid);
-    let mut invalid_by: Vec<Code> = grave.map(|finding| finding.code).collect();
-    invalid_by.dedup();
     let mut figures = CellFigures {
         cell: cell.id.clone(),
         subject: cell.subject.clone(),
@@ -223,6 +224,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         connections: cell.connections,
         asked_per_s: cell.rate_per_s,
         open: open::of_cell(case),
+        search: search::of_cell(case),
         program: programs::figures::of_cell(case),
         client: clients::figures::of_cell(case),
         service: services::of_cell(case),
@@ -232,9 +234,9 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         is_copy: is_copy(case),
         trials: outcomes(run, case),
         verdict: (!case.trials().is_empty()).then(|| verdict(found.iter().copied())),
-        findings: codes,
-        invalid_by,
-        rate_per_s: Figure::of::<prony_stats::Rate>(&rates(case)),
+        findings: codes(found.iter()),
+        invalid_by: codes(grave),
+        rate_per_s: rate(case),
         // How many requests of an open loop start is the schedule's doing.
         ratio: baseline
             .filter(|_| !open::is_open(case))
@@ -242,7 +244,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
             claims::rate_against(run, &baseline, case)
         }),
-        latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
+        latency_max_ns,
         latency_ns,
         beyond_p99_9: tail.beyond,
         slow_periods: tail.periods,
@@ -272,6 +274,13 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
     figures
 }
 
+/// Each code once.
+fn codes<'a>(findings: impl Iterator<Item = &'a &'a Finding>) -> Vec<Code> {
+    let mut codes: Vec<Code> = findings.map(|finding| finding.code).collect();
+    codes.dedup();
+    codes
+}
+
 /// A report without the failures that are not the subject's: what a kill breaks off after the window.
 fn with_own_errors(case: &Case<'_>, load: &LoadReport) -> LoadReport {
     let mut own = load.clone();
@@ -294,7 +303,7 @@ impl CellFigures {
 
     /// Whether it is in a table of all combinations.
     pub fn is_combined(&self) -> bool {
-        self.is_server() && self.row().is_none()
+        self.is_server() && self.row().is_none() && self.search.is_none()
     }
 }
 
@@ -387,8 +396,12 @@ fn memory(case: &Case<'_>) -> Option<Figure> {
     Figure::range(&of_server.chain(of_program).collect::<Vec<_>>())
 }
 
-fn rates(case: &Case<'_>) -> Vec<f64> {
-    case.rates().into_iter().map(|(_, rate)| rate).collect()
+fn rate(case: &Case<'_>) -> Option<Figure> {
+    if case.is_search() {
+        return search::rate(case);
+    }
+    let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
+    Figure::of::<prony_stats::Rate>(&rates)
 }
 
 /// What a cell is compared with: the reference's cell with the same workload and size, and with its settings as far as the
@@ -422,8 +435,16 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
 }
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
-/// trial has none; and what stands behind p99.9.
-fn latencies(run: &Run, trials: &[&Trial]) -> (BTreeMap<&'static str, Figure>, Tail) {
+/// trial has none; the largest of all; and what stands behind p99.9. Nothing of searches: the latencies of the closed loop before
+/// one are not those at its rate.
+fn latencies(
+    run: &Run,
+    case: &Case<'_>,
+    trials: &[&Trial],
+) -> (BTreeMap<&'static str, Figure>, Option<u64>, Tail) {
+    if case.is_search() {
+        return (BTreeMap::new(), None, Tail::default());
+    }
     let mut tail = Tail::default();
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
@@ -437,11 +458,12 @@ fn latencies(run: &Run, trials: &[&Trial]) -> (BTreeMap<&'static str, Figure>, T
             counts: vec![(1, load.latency_ns.count)],
             ..Histogram::default()
         };
-        let periods = load.slow_periods;
-        tail.add(stored.unwrap_or(&counted), Share(0.999), periods);
+        tail.add(stored.unwrap_or(&counted), Share(0.999), load.slow_periods);
     }
     let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
-    (values.into_iter().filter_map(figure).collect(), tail)
+    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
+    let max = loads.map(|load| load.latency_ns.max).max();
+    (values.into_iter().filter_map(figure).collect(), max, tail)
 }
 
 fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {

@@ -13,6 +13,7 @@
 //! numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
+//! Searches for a highest rate are in `search`.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! The log of an experiment, over its runs, is in [`log`].
 //! Not for: reading or writing files, measuring.
@@ -40,6 +41,7 @@ mod programs;
 pub mod prose;
 mod render;
 mod rows;
+mod search;
 mod sections;
 mod table;
 mod view;

@@ -101,6 +101,10 @@ impl Comparison {
 }
 
 fn unevenness(trial: &Trial) -> Option<f64> {
+    // The window of a search's trial has no part in what it found.
+    if trial.search.is_some() {
+        return None;
+    }
     let slices = &trial.load.as_ref()?.slices.completed;
     window_variance(&slices.iter().map(|count| *count as f64).collect::<Vec<_>>())
 }

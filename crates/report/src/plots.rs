@@ -11,6 +11,7 @@ use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::open;
+use crate::search::figures::SearchFigures;
 
 /// Which picture.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -109,7 +110,7 @@ const ROW: f64 = 26.0;
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
 /// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 15;
+const NAME_CHARS: usize = 14;
 
 /// The picture `plot` of the cells of one workload and number of connections.
 pub fn picture(plot: Plot, group: &str, cells: &[&CellFigures]) -> Picture {
@@ -252,6 +253,7 @@ impl Picture {
         axis: &Axis,
         ticks: &[f64],
         show: fn(f64) -> String,
+        absent: fn(&CellFigures) -> Option<&'static str>,
     ) {
         let bottom = TOP + ROW * cells.len() as f64;
         for &tick in ticks {
@@ -272,13 +274,9 @@ impl Picture {
                 class,
                 shortened(&cell.label, NAME_CHARS),
             );
-            if cell.rate_per_s.is_none() {
-                self.text(
-                    (NAMES + 6.0, y + 4.5),
-                    "start",
-                    "absent",
-                    "not measured".to_owned(),
-                );
+            if let Some(absent) = absent(cell) {
+                let place = (NAMES + 6.0, y + 4.5);
+                self.text(place, "start", "absent", absent.to_owned());
             }
         }
     }
@@ -333,6 +331,16 @@ impl Picture {
     }
 }
 
+/// What stands in the place of a rate, where there is none.
+fn no_rate(cell: &CellFigures) -> Option<&'static str> {
+    let found = |search: &SearchFigures| search.blocks_nowhere == 0;
+    match (cell.rate_per_s, &cell.search) {
+        (Some(_), _) => None,
+        (None, Some(search)) if !found(search) => Some("none found"),
+        (None, _) => Some("not measured"),
+    }
+}
+
 fn middle(row: usize) -> f64 {
     TOP + ROW * (row as f64 + 0.5)
 }
@@ -371,9 +379,8 @@ fn rate(picture: &mut Picture, cells: &[&CellFigures]) {
         .filter_map(|c| c.rate_per_s)
         .any(|rate| rate.is_interval());
     picture.title = "Requests a second".to_owned();
-    picture.frame(cells, &axis, &ticks, |per_second| {
-        short(numbers::rate(per_second))
-    });
+    let show = |per_second| short(numbers::rate(per_second));
+    picture.frame(cells, &axis, &ticks, show, no_rate);
     let next = picture.key(NAMES + 5.0, ("circle", "fill"), "median");
     let spread = if interval {
         "95 % interval"
@@ -443,7 +450,8 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
     let lowest = if lowest.is_finite() { lowest } else { 1.0 };
     let (axis, ticks) = Axis::logarithmic(lowest, highest);
     picture.title = "Latency (logarithmic; p99 as a number)".to_owned();
-    picture.frame(cells, &axis, &ticks, |ns| short(numbers::time(ns)));
+    let show = |ns| short(numbers::time(ns));
+    picture.frame(cells, &axis, &ticks, show, no_rate);
     let mut x = NAMES + 5.0;
     for (_, _, shape, word) in LATENCIES {
         x = picture.key(x, (shape, class_of(shape)), word);
@@ -514,7 +522,10 @@ fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     let all = cells.iter().flat_map(|c| of(c)).filter_map(|bar| bar.0);
     let (axis, ticks) = Axis::linear(all.fold(0.0, f64::max));
     picture.title = "CPU time a request, µs".to_owned();
-    picture.frame(cells, &axis, &ticks, |ns| short(numbers::three(ns / 1e3)));
+    let show = |ns| short(numbers::three(ns / 1e3));
+    // A search that found no rate has CPU time all the same.
+    let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns.is_none());
+    picture.frame(cells, &axis, &ticks, show, absent);
     let next = picture.key(NAMES + 5.0, ("square", "subject"), "subject (number)");
     picture.key(next, ("square", "generator"), "generator");
     let mut words = Vec::new();

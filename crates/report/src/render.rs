@@ -13,7 +13,7 @@ use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
 use crate::table::Table;
 use crate::view::{self, Reckoned, View};
-use crate::{Rendered, Run, answer, clients, csv, escape, markdown, rows};
+use crate::{Rendered, Run, answer, clients, csv, escape, markdown, rows, search};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -79,6 +79,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
         let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
         let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
         let rates = rates.or_else(of_rows);
+        let rates = rates.or_else(|| search::alone(run, &cells, plot));
         let rates = rates.or_else(|| clients::alone(run, &cells, plot));
         return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };

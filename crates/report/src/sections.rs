@@ -13,6 +13,7 @@ use crate::numbers;
 use crate::open;
 use crate::programs::{self, across::THREADS};
 use crate::rows;
+use crate::search;
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]
@@ -155,6 +156,7 @@ pub fn method(run: &Run) -> Vec<String> {
     }
     if kinds.servers {
         lines.extend([apart(run), asked(&run.plan)]);
+        lines.extend(search::words::method(run));
         lines.extend(rows::words::method(run));
     }
     lines.push(in_turn(&run.plan));
@@ -464,6 +466,7 @@ pub fn limits(run: &Run) -> Vec<String> {
     }
     if kinds.servers {
         said.extend(of_servers());
+        said.extend(search::words::limits(run));
         said.extend(rows::words::limits_of_document(run));
     }
     if !run.environment.virtualisation.is_empty() {

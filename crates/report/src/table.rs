@@ -139,6 +139,7 @@ pub const ON_RATE: &[Code] = &[
     Code::P028,
     Code::P029,
     Code::P030,
+    Code::P031,
 ];
 /// The same on errors.
 pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];

@@ -19,6 +19,7 @@ use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
 use crate::programs::{self, Context};
 use crate::rows;
+use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
 
@@ -128,7 +129,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     }
 }
 
-/// The sections on programs, then the tables with rows, then the sections on clients.
+/// The sections on programs, then those on searches and latency against rate, then the tables with rows, then the sections on clients.
 fn parts(
     run: &Run,
     cells: &[CellFigures],
@@ -139,6 +140,7 @@ fn parts(
     let mut parts = across.map_or_else(Vec::new, |across| {
         Context::new(run, cells, across, notes).parts()
     });
+    parts.extend(search::parts(run, cells, notes));
     parts.extend(rows::Context::new(run, cells, notes).parts(cells));
     parts.extend(clients::Context::new(run, cells, steps, notes).parts(cells));
     parts

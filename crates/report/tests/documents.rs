@@ -48,6 +48,65 @@ fn two_rates_of_which_one_is_too_much_for_one_server() {
     );
 }
 
+/// The sections of figures.
+fn until_limits(document: &str) -> &str {
+    let split = document.split_once("## What this cannot tell");
+    split.expect("it").0
+}
+
+#[test]
+fn searches_for_a_highest_rate_in_six_blocks() {
+    let seen = rendered("searches", &fixture::searches::searches(6));
+    insta::assert_snapshot!("searches.md", until_limits(&seen.document_md));
+    insta::assert_snapshot!("searches.csv", seen.summary_csv);
+    let curve = seen
+        .pictures
+        .iter()
+        .find(|(file, _)| file.contains("curve"));
+    let curve = &curve.expect("latency against rate").1;
+    for said in ["p99 &lt; 10 ms", "requests to start a second", "≥ 49."] {
+        assert!(curve.contains(said), "{said}: {curve}");
+    }
+}
+
+#[test]
+fn one_search_each_has_the_interval_of_its_rounds() {
+    let seen = rendered("searches_quick", &fixture::searches::searches(1));
+    insta::assert_snapshot!("searches_quick.md", until_limits(&seen.document_md));
+}
+
+#[test]
+fn a_search_compared_and_exported_has_its_rate() {
+    let run = fixture::searches::searches(6);
+    let long = prony_report::export(&run, prony_report::Export::Long);
+    let of = |subject: &str, metric: &str| {
+        let rows = long.lines().filter(|row| row.contains(subject));
+        rows.filter(|row| row.contains(metric)).count()
+    };
+    assert_eq!((of("axum", ",rate,"), of("axum", ",cpu_subject,")), (6, 6));
+    assert_eq!(of("turtle", ",rate,"), 0);
+    // Those of the closed loop before it are no figures of a search.
+    assert_eq!((of("axum", ",p99,"), of("axum", ",p50,")), (0, 0));
+    let compared = prony_report::compare::interleaved(&run, "rust/axum", "node/express");
+    let sentence = compared.sentence();
+    let place = "on ping with 50 connections (highest rate that keeps p99 < 10 ms)";
+    assert!(sentence.contains(place), "{sentence}");
+}
+
+#[test]
+fn three_rates_of_an_open_loop_are_drawn_with_the_first_that_is_lost() {
+    let seen = rendered("three_rates", &fixture::searches::three_rates());
+    let heading = "## ping, 100 connections: latency against offered rate";
+    assert!(seen.document_md.contains(heading), "{}", seen.document_md);
+    let curve = seen
+        .pictures
+        .iter()
+        .find(|(file, _)| file.contains("curve"));
+    let curve = &curve.expect("latency against rate").1;
+    assert!(curve.contains("lost from 5.00 k"), "{curve}");
+    assert!(curve.contains("kept up to 5.00 k"), "{curve}");
+}
+
 #[test]
 fn twelve_blocks_with_a_copy_of_the_reference() {
     let seen = rendered("full", &fixture::full());

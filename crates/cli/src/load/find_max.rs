@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Nanos, counted};
-use prony_load::{HighestRate, LoadSpec, Objective, Observer, RateSearch, RateStep, find_max};
-use prony_record::{NEVER, Pace};
+use prony_load::{LoadSpec, Objective, Observer, find_max};
+use prony_record::{HighestRate, NEVER, Pace, RateSearch, RateSpread, RateStep, StepOutcome};
 
 use super::summary::shown;
 use crate::signals::interruption;
@@ -44,7 +44,7 @@ pub fn run(
             step.rate_per_s,
             objective.figure(),
             shown(step.objective_ns),
-            step.outcome,
+            step.outcome.word(),
             counted(left, "step"),
         ));
         bar.tick();
@@ -148,9 +148,14 @@ impl Line {
             rate_per_s: steps[steps.len() / 2].rate_per_s,
             p50_ns: middle(|step| step.p50_ns),
             figure_ns: middle(|step| step.objective_ns),
-            kept: steps.iter().filter(|step| step.outcome == "kept").count(),
+            kept: steps
+                .iter()
+                .filter(|step| step.outcome == StepOutcome::Kept)
+                .count(),
             steps: steps.len(),
-            by_generator: steps.iter().any(|step| step.outcome == "generator-short"),
+            by_generator: steps
+                .iter()
+                .any(|step| step.outcome == StepOutcome::GeneratorShort),
         }
     }
 }
@@ -244,7 +249,7 @@ fn outcome(text: &mut String, search: &RateSearch, objective: &Objective) -> std
             rate_per_s,
             low,
             high,
-            spread: "interval",
+            spread: RateSpread::Interval,
             ..
         }) => writeln!(
             text,
@@ -287,14 +292,14 @@ fn nowhere(text: &mut String, search: &RateSearch, objective: &Objective) -> std
 /// Whether nothing was found for the generator's own delay.
 fn is_by_generator(search: &RateSearch) -> bool {
     let last = search.steps.last();
-    search.highest.is_none() && last.is_some_and(|step| step.outcome == "generator-short")
+    search.highest.is_none() && last.is_some_and(|step| step.outcome == StepOutcome::GeneratorShort)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn step(rate_per_s: f64, p99_ns: u64, outcome: &'static str) -> RateStep {
+    fn step(rate_per_s: f64, p99_ns: u64, outcome: StepOutcome) -> RateStep {
         RateStep {
             round: 1,
             rate_per_s,
@@ -306,6 +311,7 @@ mod tests {
             growth: 0,
             failed: 0,
             outcome,
+            ..RateStep::default()
         }
     }
 
@@ -320,18 +326,18 @@ mod tests {
             step_ns: STEP.0,
             closed_loop_per_s: 3_000.0,
             steps: vec![
-                step(1_500.0, 300_000, "kept"),
-                step(3_000.0, NEVER, "missed"),
-                step(2_100.0, 2_000_000, "kept"),
-                step(2_120.0, 3_000_000, "kept"),
-                step(2_400.0, 90_000_000, "missed"),
+                step(1_500.0, 300_000, StepOutcome::Kept),
+                step(3_000.0, NEVER, StepOutcome::Missed),
+                step(2_100.0, 2_000_000, StepOutcome::Kept),
+                step(2_120.0, 3_000_000, StepOutcome::Kept),
+                step(2_400.0, 90_000_000, StepOutcome::Missed),
             ],
             rounds: vec![2_200.0; 6],
             highest: Some(HighestRate {
                 rate_per_s: 2_200.0,
                 low: 2_150.0,
                 high: 2_250.0,
-                spread: "interval",
+                spread: RateSpread::Interval,
                 at_least: false,
             }),
             interrupted: false,
@@ -373,7 +379,7 @@ Highest rate with p99 < 10ms: 2200 requests/s (95 % interval 2150 to 2250, 6 rou
             "{at_least}"
         );
         let groups = with(HighestRate {
-            spread: "range",
+            spread: RateSpread::Range,
             ..highest
         });
         assert!(
@@ -389,7 +395,7 @@ Highest rate with p99 < 10ms: 2200 requests/s (95 % interval 2150 to 2250, 6 rou
             search.highest = None;
             search
                 .steps
-                .push(step(750.0, 20_000_000, "generator-short"));
+                .push(step(750.0, 20_000_000, StepOutcome::GeneratorShort));
         });
         assert!(
             by_generator

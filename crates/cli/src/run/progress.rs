@@ -80,6 +80,7 @@ impl<'a> Bar<'a> {
         self.left = left;
         self.count(done, total);
         let figure = match (&trial.outcome, &trial.load) {
+            (Outcome::Measured, Some(_)) if trial.search.is_some() => highest(trial),
             (Outcome::Measured, Some(load)) => format!("{:.0} requests/s", load.rate_per_s),
             (Outcome::Measured, None) => speed(trial),
             (Outcome::Failed { reason, .. }, _) => format!("failed: {reason}"),
@@ -113,6 +114,21 @@ impl<'a> Bar<'a> {
     }
 }
 
+/// What a search found.
+fn highest(trial: &Trial) -> String {
+    let Some(search) = &trial.search else {
+        return String::new();
+    };
+    match search.highest {
+        Some(highest) => {
+            let least = if highest.at_least { "at least " } else { "" };
+            let (objective, rate) = (&search.objective, highest.rate_per_s);
+            format!("{objective} up to {least}{rate:.0} requests/s")
+        }
+        None => format!("no rate found that keeps {}", search.objective),
+    }
+}
+
 /// What a program did, by its first line: `2.000e7 coroutines/s in 0.250 s`.
 fn speed(trial: &Trial) -> String {
     let line = trial.program.as_ref().and_then(|p| p.lines.first());
@@ -141,6 +157,7 @@ fn verb(phase: Phase) -> &'static str {
         Phase::Verify => "verifying",
         Phase::WarmUp => "warming up",
         Phase::Measure => "measuring",
+        Phase::Search => "looking for the highest rate",
         Phase::Drain => "draining",
         Phase::Stop => "stopping",
     }

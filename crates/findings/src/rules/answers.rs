@@ -267,6 +267,7 @@ fn phase_name(phase: prony_record::Phase) -> &'static str {
         Phase::Verify => "checking its answers",
         Phase::WarmUp => "warming up",
         Phase::Measure => "measuring",
+        Phase::Search => "looking for the highest rate",
         Phase::Drain => "draining",
         Phase::Stop => "stopping",
     }

@@ -10,6 +10,7 @@ mod machine;
 mod open;
 mod programs;
 mod saturation;
+mod search;
 mod services;
 mod stability;
 
@@ -130,6 +131,7 @@ const RULES: &[(Code, Rule)] = &[
     (Code::P028, Rule::Cell(stability::froze)),
     (Code::P029, Rule::Cell(open::overloaded)),
     (Code::P030, Rule::Cell(saturation::other_generator)),
+    (Code::P031, Rule::Cell(search::nowhere)),
 ];
 
 /// All findings, by cell in the plan's order and by code; then those on the run.

@@ -4,7 +4,7 @@ use prony_base::Nanos;
 use prony_record::{LoadReport, Outcome, Trial};
 use prony_stats::{Time, in_flight};
 
-use super::{Seen, clients, finding, limits, worst};
+use super::{Seen, clients, finding, limits, search, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
@@ -39,6 +39,9 @@ const SHORT: (&str, &str) = (
 /// thread of the subject was; or what it added is a large part of the latencies, or of the connections' time. A core counts only where the generator's own threads used half
 /// of the window: what else keeps it busy says nothing about the generator (that is P009's).
 pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
+    if case.is_search() {
+        return search::generator_short(case);
+    }
     worst(case, Code::P001, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         short(load)

@@ -5,4 +5,5 @@ mod figures;
 mod generator;
 mod programs;
 mod rules;
+mod searches;
 mod services;

@@ -12,7 +12,7 @@ pub const WINDOW: u64 = 10 * SECOND;
 const CONNECTIONS: u32 = 100;
 
 /// A plan of two subjects with one cell each.
-fn plan() -> Plan {
+pub fn plan() -> Plan {
     let subject = |id: &str| PlannedSubject {
         id: id.to_owned(),
         threads: 1,
@@ -43,7 +43,7 @@ fn plan() -> Plan {
 }
 
 /// A trial with nothing to find: a million requests in 10 s, 100 in flight.
-fn good(cell: &str, block: u32) -> Trial {
+pub fn good(cell: &str, block: u32) -> Trial {
     let thread = |cpu_ns| ThreadRecord {
         cpu_ns,
         ..ThreadRecord::default()

@@ -14,8 +14,8 @@ use super::fields::{self, Fields, Problems};
 use super::read::{self, read_name, read_title};
 use super::words::{self, CLIENT_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, SubjectEntry, Workload, folder, names,
-    service, work,
+    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, SubjectEntry, Workload, find_max, folder,
+    names, service, work,
 };
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::subject::{self, client};
@@ -198,6 +198,7 @@ pub fn read_workload(
     let (connections, connections_max) = read_connections(&mut table, p);
     let timeout = work::timeout(&mut table, p);
     service::refuse_without_request(&mut table, p);
+    find_max::refuse(&mut table, p);
     let subjects = table.texts("subjects", p);
     let title = read_title(&mut table, p);
     let span = table.span.clone();
@@ -228,6 +229,7 @@ pub fn read_workload(
         subjects,
         rows: Vec::new(),
         counter: None,
+        find_max: None,
     })
 }
 

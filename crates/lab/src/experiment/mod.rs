@@ -7,6 +7,7 @@
 mod arrival;
 mod client;
 pub(crate) mod fields;
+mod find_max;
 mod folder;
 mod names;
 mod read;
@@ -28,6 +29,7 @@ use toml::Spanned;
 use crate::diagnosis::{Diagnoses, Diagnosis};
 
 pub use client::{ClientWork, Network};
+pub use find_max::Search;
 pub use names::{check_names, check_peers, check_settings};
 pub use read::{BLOCKS, BUDGET, DURATION};
 pub(crate) use read::{HexOf, command, document};
@@ -253,6 +255,8 @@ pub struct Workload {
     pub rows: Vec<Row>,
     /// The number that its requests raise.
     pub counter: Option<Counter>,
+    /// The objective whose highest rate is looked for.
+    pub find_max: Option<Search>,
 }
 
 impl Workload {

@@ -15,7 +15,7 @@ use super::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::{arrival, client, rows, service, work};
+use super::{arrival, client, find_max, rows, service, work};
 use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
@@ -452,6 +452,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         rows::read(&mut table, p),
         service::read_counter(&mut table, p),
     );
+    let find_max = find_max::read(&mut table, p);
     let expect = table.table("expect", "expect = {…}", p);
     let (status, content_type, body) = expect.map_or((200, None, None), |t| read_expect(t, p));
     let span = table.span.clone();
@@ -477,6 +478,7 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         subjects,
         rows,
         counter,
+        find_max,
     })
 }
 

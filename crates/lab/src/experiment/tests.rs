@@ -26,7 +26,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 7);
+    assert_eq!(blocks.len(), 8);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -39,7 +39,9 @@ fn the_documented_file_parses_whole() {
     let arrivals = parse(blocks[2]).unwrap();
     assert!(arrivals.workloads[0].arrival.is_open());
     assert_eq!(arrivals.quick.rates.unwrap().into_inner(), [1_000.0]);
-    let services = parse(blocks[3]).unwrap();
+    let search = parse(blocks[3]).unwrap().workloads[0].find_max.unwrap();
+    assert_eq!(search.step, Nanos::from_secs(1));
+    let services = parse(blocks[4]).unwrap();
     assert_eq!((services.backings.len(), services.fronts.len()), (1, 1));
     let table = &services.workloads[0];
     assert_eq!(
@@ -51,12 +53,17 @@ fn the_documented_file_parses_whole() {
         table.rows[4].baseline_of(4, &table.rows),
         Some("No backend")
     );
-    let programs = parse(blocks[4]).unwrap();
+    assert_eq!(table.rows[3].baseline_of(3, &table.rows), Some("Redis"));
+    assert_eq!(
+        table.rows[4].baseline_of(4, &table.rows),
+        Some("No backend")
+    );
+    let programs = parse(blocks[5]).unwrap();
     assert_eq!(programs.workloads[0].timeout, Nanos::from_secs(60));
     assert_eq!(programs.quick.count_max, Some(10_000));
-    let ichor = parse(blocks[5]).unwrap();
+    let ichor = parse(blocks[6]).unwrap();
     assert_eq!(ichor.subjects[0].works, ["coroutine"]);
-    let clients = parse(blocks[6]).unwrap();
+    let clients = parse(blocks[7]).unwrap();
     assert_eq!((clients.peers.len(), clients.networks.len()), (1, 1));
     let asked = |at: usize| clients.workloads[at].client.clone().unwrap();
     assert_eq!((asked(0).threads, asked(0).peer_threads), (2, 4));

@@ -13,7 +13,7 @@ use super::fields::{self, Fields, Problems, Value};
 use super::read::{self, read_name};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{ALL_CORES, From, Setting, THREADS, Work, Workload};
-use super::{client, service};
+use super::{client, find_max, service};
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::subject;
 
@@ -60,6 +60,7 @@ pub fn read_workload(
     subject::check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
     let timeout = timeout(&mut table, p);
     service::refuse_without_request(&mut table, p);
+    find_max::refuse(&mut table, p);
     let subjects = table.texts("subjects", p);
     let title = read::read_title(&mut table, p);
     table.finish(&[], p);
@@ -84,6 +85,7 @@ pub fn read_workload(
         subjects,
         rows: Vec::new(),
         counter: None,
+        find_max: None,
     })
 }
 

@@ -5,7 +5,7 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, Plan};
 
-use super::client;
+use super::{client, search_length};
 
 /// What a run of a program is reckoned at before one was seen.
 const PROGRAM: Nanos = Nanos::from_secs(1);
@@ -14,12 +14,14 @@ const PROGRAM: Nanos = Nanos::from_secs(1);
 const PROCESS: Nanos = Nanos::from_millis(200);
 
 /// Whether a cell is measured once more by wrk, where that is there: those of the reference are, of
-/// servers alone. wrk has nothing to ask of a program or a client, knows no pace, and is not told of what
+/// servers alone. wrk has nothing to ask of a program or a client, knows no pace, looks for no rate, and is not told of what
 /// stands around a server.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
-    let is_server = workload
-        .is_none_or(|w| w.program.is_none() && w.client.is_none() && w.arrival == Arrival::Closed);
+    let is_server = workload.is_none_or(|w| {
+        let requests = w.program.is_none() && w.client.is_none();
+        requests && w.arrival == Arrival::Closed && w.find_max.is_none()
+    });
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
 }
 
@@ -40,7 +42,7 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
-            None => window,
+            None => window + workload.map_or(Nanos::ZERO, search_length),
         }
     };
     let beside = |cell: &Cell| {

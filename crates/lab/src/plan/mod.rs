@@ -36,6 +36,7 @@ mod copies;
 mod cores;
 mod estimate;
 mod facts;
+mod find_max;
 mod order;
 mod program;
 mod rows;
@@ -59,6 +60,7 @@ pub(crate) use around::{names_in, why_not_set};
 use cells::{Stage, applies, candidates, is_listed};
 pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
 pub use facts::{Facts, KernelSetting, on_path};
+pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use order::order;
 pub use settle::settle;
 
@@ -187,7 +189,7 @@ pub fn plan(
             .as_ref()
             .map(|name| name.get_ref().clone()),
         subjects: planned_subjects(experiment, parts.subjects, &cells, &cores),
-        workloads: planned_workloads(experiment, &cells, parts.peers, &cores, options.quick),
+        workloads: planned_workloads(experiment, &cells, parts.peers, &cores, options),
         settings: planned_settings(experiment, &cells),
         peers: client::peers(experiment, parts.peers, &cells)
             .into_iter()
@@ -525,9 +527,10 @@ fn planned_workloads(
     cells: &[Cell],
     peers: &[Subject],
     cores: &Cores,
-    quick: bool,
+    options: &Options,
 ) -> Vec<PlannedWorkload> {
-    let payload_max = experiment.quick.payload_max.filter(|_| quick);
+    let payload_max = experiment.quick.payload_max.filter(|_| options.quick);
+    let duration = run_of(experiment, options).duration;
     let mut planned = Vec::with_capacity(experiment.workloads.len());
     for workload in &experiment.workloads {
         let name = workload.name.get_ref();
@@ -557,6 +560,9 @@ fn planned_workloads(
                 .map(|asked| client::planned(asked, peers, payload_max)),
             rows: rows::planned(workload, &experiment.settings, cores),
             counter: workload.counter.as_ref().map(planned_counter),
+            find_max: workload
+                .find_max
+                .map(|asked| find_max::planned(asked, duration, options)),
         });
     }
     planned

@@ -439,6 +439,44 @@ fn a_failed_build_leaves_the_plan_with_its_cells() {
 }
 
 #[test]
+fn a_search_has_steps_that_a_quick_run_shortens_and_the_estimate_knows() {
+    let (experiment, subjects) = own("run = { blocks = 1, duration = '4s', warmup = '1s' }
+         subject = [{ cmd = 's {port}' }]
+         workload = [{ request = { path = '/' }, find_max = 'p99<10ms', duration = '3s' }]");
+    let facts = machine(&subjects);
+    let planned = |options: &Options| plan(&experiment, &subjects, &facts, options).unwrap();
+    let step = |plan: &Plan| plan.workloads[0].find_max.clone().unwrap().step_ns;
+    let whole = planned(&Options::default());
+    let search = whole.workloads[0].find_max.clone().unwrap();
+    assert_eq!(
+        (&*search.objective, search.below_ns),
+        ("p99 < 10ms", 10_000_000)
+    );
+    assert_eq!(step(&whole), Nanos::from_secs(3).0);
+    assert_eq!(step(&planned(&quick())), Nanos::from_secs(1).0);
+    let asked = Options {
+        duration: Some(Nanos::from_millis(200)),
+        ..quick()
+    };
+    assert_eq!(step(&planned(&asked)), Nanos::from_millis(200).0);
+    let window_only = Options {
+        duration: asked.duration,
+        ..Options::default()
+    };
+    assert_eq!(step(&planned(&window_only)), step(&whole));
+    let without = {
+        let mut without = whole.clone();
+        without.workloads[0].find_max = None;
+        estimate(&without, Nanos::from_secs(1), false)
+    };
+    let longer = estimate(&whole, Nanos::from_secs(1), false) - without;
+    assert_eq!(longer, prony_load::usual_length(Nanos::from_secs(3)));
+    assert!(longer > Nanos::from_secs(60), "{longer}");
+    // wrk looks for no rate.
+    assert!(!is_cross_checked(&whole, &whole.cells[0]));
+}
+
+#[test]
 fn an_estimate_is_trials_times_their_length() {
     let mut plan = Plan {
         blocks: 6,

@@ -285,7 +285,10 @@ pub fn run(
         work: WorkFolder::open(&dir)?,
         dir,
         journal,
-        pace: Pace::new(Nanos(plan.warmup_ns) + Nanos(plan.duration_ns)),
+        pace: Pace::new(
+            Nanos(plan.warmup_ns) + Nanos(plan.duration_ns),
+            searches(plan),
+        ),
         early_failures: BTreeMap::new(),
         outcome: RunOutcome::default(),
     };
@@ -401,6 +404,16 @@ fn network_of<'a>(
 /// What stands around the subject of a cell: backing services in their order, the front.
 type Services<'a> = (Vec<&'a PlannedSubject>, Option<&'a PlannedSubject>);
 
+/// How long the searches of cells that have one usually take.
+fn searches(plan: &Plan) -> BTreeMap<String, Nanos> {
+    let length = |cell: &Cell| {
+        let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
+        let is_one = workload.find_max.is_some();
+        is_one.then(|| (cell.id.clone(), plan::search_length(workload)))
+    };
+    plan.cells.iter().filter_map(length).collect()
+}
+
 fn services_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<Services<'a>, RunError> {
     let find = |all: &'a [PlannedSubject], kind: &str, id: &String| {
         let found = all.iter().find(|service| service.id == *id);
@@ -438,6 +451,7 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
         workload.timeout_ns.saturating_mul(asked),
         order.warmup_ns.saturating_mul(2),
         order.duration_ns,
+        plan::longest_search(workload).0,
     ];
     named.iter().fold(TRIAL_SLACK, |sum, &ns| sum + Nanos(ns))
 }

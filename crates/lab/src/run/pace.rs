@@ -12,15 +12,18 @@ const OVERHEAD: Nanos = Nanos::from_secs(2);
 pub struct Pace {
     /// Warm-up and window.
     planned: Nanos,
+    /// By cell: what its search takes after that.
+    searches: BTreeMap<String, Nanos>,
     /// By cell: how many, and their length in all.
     seen: BTreeMap<String, (u64, Nanos)>,
 }
 
 impl Pace {
-    /// A pace of trials that measure for `planned` with their warm-up.
-    pub fn new(planned: Nanos) -> Pace {
+    /// A pace of trials that measure for `planned` with their warm-up, and those of some cells for longer.
+    pub fn new(planned: Nanos, searches: BTreeMap<String, Nanos>) -> Pace {
         Pace {
             planned,
+            searches,
             seen: BTreeMap::new(),
         }
     }
@@ -35,20 +38,26 @@ impl Pace {
     /// How long trials of these cells will take: as long as their like did, or as long
     /// as planned with what others took beside that.
     pub fn left<'a>(&self, cells: impl Iterator<Item = &'a str>) -> Nanos {
-        let other = self.planned + self.overhead();
+        let overhead = self.overhead();
         cells.fold(Nanos::ZERO, |sum, cell| {
             let own = self.seen.get(cell).map(|(count, all)| Nanos(all.0 / count));
-            sum + own.unwrap_or(other)
+            sum + own.unwrap_or_else(|| self.planned_of(cell) + overhead)
         })
+    }
+
+    fn planned_of(&self, cell: &str) -> Nanos {
+        let search = self.searches.get(cell).copied();
+        self.planned + search.unwrap_or(Nanos::ZERO)
     }
 
     /// What trials that measured took beside it, on average. A trial that failed early
     /// says nothing about one that does not.
     fn overhead(&self) -> Nanos {
-        let means = self.seen.values().map(|(count, all)| Nanos(all.0 / count));
+        let seen = self.seen.iter();
+        let means = seen.map(|(cell, (count, all))| (self.planned_of(cell), Nanos(all.0 / count)));
         let over: Vec<Nanos> = means
-            .filter(|&mean| mean >= self.planned)
-            .map(|mean| mean - self.planned)
+            .filter(|(planned, mean)| mean >= planned)
+            .map(|(planned, mean)| mean - planned)
             .collect();
         match over.len() as u64 {
             0 => OVERHEAD,
@@ -63,7 +72,10 @@ mod tests {
 
     #[test]
     fn a_cell_that_was_seen_is_judged_by_itself_and_others_by_the_average() {
-        let mut pace = Pace::new(Nanos::from_secs(10));
+        let mut pace = Pace::new(
+            Nanos::from_secs(10),
+            BTreeMap::from([("searches".to_owned(), Nanos::from_secs(80))]),
+        );
         let left = |pace: &Pace, cells: &[&str]| pace.left(cells.iter().copied());
         assert_eq!(left(&pace, &["a", "b"]), Nanos::from_secs(24));
         pace.note("a", Nanos::from_secs(11));
@@ -73,5 +85,8 @@ mod tests {
         assert_eq!(left(&pace, &["b"]), Nanos::from_secs(12));
         assert_eq!(left(&pace, &["fails"]), Nanos::from_secs(1));
         assert_eq!(left(&pace, &[]), Nanos::ZERO);
+        assert_eq!(left(&pace, &["searches"]), Nanos::from_secs(92));
+        pace.note("searches", Nanos::from_secs(94));
+        assert_eq!(left(&pace, &["b"]), Nanos::from_secs(13));
     }
 }

@@ -9,6 +9,7 @@ use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
 use prony_record::{
     Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, Pace,
+    RateSearch,
 };
 
 use super::log::Log;
@@ -36,7 +37,7 @@ pub struct Window {
 }
 
 /// What the generator did, when it has ended.
-pub type Driven = (LoadReport, Option<Histogram>);
+pub type Driven = (LoadReport, Option<Histogram>, Option<RateSearch>);
 
 /// A started generator.
 pub struct Driver {
@@ -85,6 +86,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         },
         pace: pace(&order.workload.arrival, order.cell.rate_per_s),
         seed: order.seed,
+        find_max: order.workload.find_max.clone(),
         ..LoadSpec::default()
     }
 }
@@ -196,10 +198,14 @@ impl Driver {
             }
             let report = wrk::report(printed, spec, version);
             let unread = || format!("the output of wrk holds no rate: {}", printed.trim());
-            return report.map(|report| (report, None)).ok_or_else(unread);
+            return report.map(|report| (report, None, None)).ok_or_else(unread);
         }
         match self.event().await? {
-            GeneratorEvent::Finished { report, histogram } => Ok((report, Some(histogram))),
+            GeneratorEvent::Finished {
+                report,
+                histogram,
+                search,
+            } => Ok((report, Some(histogram), search)),
             GeneratorEvent::Connected { .. } => Err("the generator connected twice".to_owned()),
         }
     }

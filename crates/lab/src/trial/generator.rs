@@ -16,6 +16,7 @@ use super::children::{Child, Children, Farewell};
 use super::drive::{Driven, Driver, Window};
 use super::log::Log;
 use super::stage::Stage;
+use crate::plan;
 use crate::supervise::Generator;
 
 /// What connecting and draining may take beyond the time-out of a request.
@@ -61,7 +62,8 @@ impl Load {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
         };
-        let timeout = Nanos(self.spec.timeout_ns) + SLACK;
+        let search = plan::longest_search(&self.stage.order.workload);
+        let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
         let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
         let driven = self.stage.within(timeout, said, late).await?;

@@ -110,7 +110,10 @@ impl<'a> Running<'a> {
         let lived = self.warm_up_and_measure(window).await;
         let _ = launch::urgent(false);
         let lived = lived?;
-        self.scene.enter(Phase::Drain);
+        self.scene.enter(match self.stage.order.workload.find_max {
+            Some(_) => Phase::Search,
+            None => Phase::Drain,
+        });
         let drained = self.drain(&load).await;
         if let Err(failed) = lived {
             // What was measured until then is kept; the failure is that of the window.
@@ -240,12 +243,13 @@ impl<'a> Running<'a> {
 
     async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
         let driven = self.stage.unless_interrupted(load.result()).await?;
-        let (report, histogram) = driven?;
+        let (report, histogram, search) = driven?;
         let mut trial = self.stage.trial.borrow_mut();
         if trial.generator == "prony" {
             trial.window_ns = report.window_ns;
         }
         trial.load = Some(report);
+        trial.search = search;
         self.histogram = histogram;
         Ok(())
     }

@@ -39,6 +39,7 @@ pub fn generate() -> ExitCode {
             Printer::print(&GeneratorEvent::Finished {
                 report: outcome.report,
                 histogram: outcome.histogram,
+                search: None,
             });
             ExitCode::SUCCESS
         }

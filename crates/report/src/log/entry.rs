@@ -582,7 +582,10 @@ fn series(run: &Run, case: &Case<'_>) -> String {
             json(&same),
             json(&w.program),
             json(&w.client),
-            json(&w.counter),
+            match &w.find_max {
+                Some(of) => json(&(&w.counter, of)),
+                None => json(&w.counter),
+            },
         )
     });
     json(&(

@@ -1,0 +1,160 @@
+//! `find_max` of a workload: the highest rate that keeps an objective is looked for, by the words of
+//! `prony load --find-max`. Pure.
+
+use std::ops::Range;
+
+use prony_base::Nanos;
+use prony_load::Objective;
+
+use super::fields::{Fields, Problems};
+use super::read::DURATION;
+use crate::diagnosis::Diagnosis;
+
+/// Length of a step where none is given, as of `prony load --find-max`.
+const STEP: Nanos = Nanos::from_secs(2);
+/// Keys of a workload that say what a search decides itself, or what it cannot hold, each with the reason.
+const REFUSED: [(&str, &str); 3] = [
+    (
+        "arrival",
+        "a search tries rates of its own, at even distances; leave `arrival` out",
+    ),
+    (
+        "rows",
+        "compare the rows in a workload without `find_max`, or give this one subjects and settings",
+    ),
+    (
+        "tally",
+        "what a search sends is not held against the number; ask for it in a workload without `find_max`",
+    ),
+];
+
+/// What a workload looks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Search {
+    /// What must be kept.
+    pub objective: Objective,
+    /// Length of a step.
+    pub step: Nanos,
+}
+
+/// `find_max`, and `duration`, which is the length of its steps.
+pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Search> {
+    let objective = table.text("find_max", p);
+    let step = table.duration("duration", DURATION, p);
+    if !table.has("find_max") {
+        if table.has("duration") {
+            let message = "`duration` of a workload is the length of the steps of its `find_max`";
+            let help = "the length of the window of all workloads stands in [run]";
+            p.note(Diagnosis::new(table.span_of("duration"), message).help(help));
+        }
+        return None;
+    }
+    for (key, help) in REFUSED {
+        if table.has(key) {
+            let message = format!("`{key}` cannot go with `find_max`");
+            p.note(Diagnosis::new(table.span_of(key), message).help(help));
+        }
+    }
+    let objective = objective?;
+    match objective.get_ref().parse() {
+        Ok(objective) => Some(Search {
+            objective,
+            step: step.unwrap_or(STEP),
+        }),
+        Err(reason) => {
+            let reason: String = reason;
+            let message = format!("`find_max` cannot be used: {reason}");
+            p.note(Diagnosis::new(objective.span(), message));
+            None
+        }
+    }
+}
+
+/// `find_max` in a workload of programs or clients, downloads among them.
+pub fn refuse(table: &mut Fields<'_, '_>, p: &mut Problems) {
+    if table.value("find_max").is_some() {
+        let at: Range<usize> = table.span_of("find_max");
+        let message = "`find_max` is for a workload with a `request`, which Prony's own generator sends to a server";
+        let help = "a program or a client (wrk, a download) takes no rate from Prony";
+        p.note(Diagnosis::new(at, message).help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Experiment, Origin};
+    use super::*;
+
+    fn parse(workload: &str) -> Result<Experiment, String> {
+        let text = format!(
+            "[[subject]]\ncmd = \"./server {{port}}\"\n[[workload]]\n{workload}\nfind_max = \"p99<10ms\"\n"
+        );
+        let parsed = Experiment::parse(&text, &Origin::new("a.toml", "/"));
+        parsed.map_err(|wrong| wrong.render(false))
+    }
+
+    #[test]
+    fn an_objective_is_read_with_the_length_of_its_steps() {
+        let asked = |workload: &str| {
+            let experiment = parse(workload).expect("an experiment");
+            let asked = experiment.workloads[0].find_max.expect("a search");
+            (asked.objective.to_string(), asked.step)
+        };
+        let request = "request = { path = \"/\" }";
+        assert_eq!(asked(request), ("p99 < 10ms".to_owned(), STEP));
+        let with_step = format!("{request}\nduration = \"500ms\"\ntimeout = \"1s\"");
+        assert_eq!(asked(&with_step).1, Nanos::from_millis(500));
+    }
+
+    #[test]
+    fn what_cannot_go_with_a_search_is_refused_where_it_stands() {
+        for (line, why) in [
+            ("arrival = { rate = 1000 }", "`arrival` cannot go with"),
+            (
+                "arrival = { think = \"1ms\" }",
+                "a search tries rates of its own",
+            ),
+            ("rows = []", "`rows` cannot go with"),
+            (
+                "tally = { path = \"/n\", adds = 1 }",
+                "`tally` cannot go with",
+            ),
+            ("duration = \"1us\"", "it must be from"),
+            ("stages = \"0:1\"", "it stands in `arrival`"),
+        ] {
+            let said = parse(&format!("request = {{ path = \"/\" }}\n{line}")).unwrap_err();
+            assert!(said.contains(why), "{line}: {said}");
+            assert!(said.contains("a.toml:5"), "{line}: {said}");
+        }
+        for of_others in [
+            "client = \"requests\"\npath = \"/\"",
+            "client = \"downloads\"\npayload = \"1MiB\"",
+            "work = \"start\"\ncount = 10",
+        ] {
+            let said = parse(of_others).unwrap_err();
+            assert!(said.contains("takes no rate from Prony"), "{said}");
+            assert!(said.contains("a.toml:6"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_objective_is_refused_where_it_stands() {
+        let text = |more: &str| {
+            let text = format!(
+                "[[subject]]\ncmd = \"./server {{port}}\"\n[[workload]]\nrequest = {{ path = \"/\" }}\n{more}\n"
+            );
+            let parsed = Experiment::parse(&text, &Origin::new("a.toml", "/"));
+            parsed.unwrap_err().render(false)
+        };
+        for (line, why) in [
+            ("find_max = \"p99>10ms\"", "write it as p99<10ms"),
+            ("find_max = \"p100<10ms\"", "the largest is `max`"),
+            ("find_max = 7", "`find_max` must be a string"),
+            ("duration = \"1s\"", "is the length of the steps of its"),
+        ] {
+            let said = text(line);
+            assert!(said.contains(why), "{line}: {said}");
+            assert!(said.contains("a.toml:5"), "{line}: {said}");
+        }
+    }
+}

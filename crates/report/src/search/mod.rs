@@ -1,0 +1,160 @@
+//! What a document says of searches for the highest rate that keeps an objective: figures, a table, sentences; and the
+//! picture of latency against offered rate, which open loops at several rates have, too.
+//!
+//! Not for: how a search is done (`prony_load::find_max`), or what a highest rate is against another's ([`crate::claims`]).
+
+pub mod figures;
+mod pictures;
+mod tables;
+pub mod words;
+
+use prony_record::PlannedWorkload;
+
+use crate::Run;
+use crate::answer::{self, Group};
+use crate::figures::CellFigures;
+use crate::notes::Notes;
+use crate::part::{Part, plain};
+use crate::plots::{Picture, Plot, picture};
+use crate::programs;
+
+/// Rates of an open workload from which its latencies are drawn against them.
+const RATES_MIN: usize = 3;
+
+/// The cells of one workload and number of connections that look for a highest rate, the highest first.
+pub struct Section<'a> {
+    /// The workload.
+    pub workload: &'a PlannedWorkload,
+    /// What its cells have in common.
+    pub group: Group,
+    /// They themselves; at least one.
+    pub cells: Vec<&'a CellFigures>,
+}
+
+impl Section<'_> {
+    /// The objective in words: `p99 < 10 ms`.
+    pub fn objective(&self) -> String {
+        let figures = self.cells.iter().find_map(|cell| cell.search.as_ref());
+        figures.map_or_else(String::new, figures::SearchFigures::objective_words)
+    }
+}
+
+/// All of them, in the order of the plan.
+pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
+    let mut sections: Vec<Section<'a>> = Vec::new();
+    for cell in cells.iter().filter(|cell| cell.search.is_some()) {
+        let group = Group::of(cell);
+        if let Some(own) = sections.iter_mut().find(|own| own.group == group) {
+            own.cells.push(cell);
+            continue;
+        }
+        let mut workloads = run.plan.workloads.iter();
+        if let Some(workload) = workloads.find(|w| w.name == cell.workload) {
+            sections.push(Section {
+                workload,
+                group,
+                cells: vec![cell],
+            });
+        }
+    }
+    let rate = |cell: &CellFigures| cell.rate_per_s.map_or(-1.0, |rate| rate.median);
+    for section in &mut sections {
+        section.cells.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+    }
+    sections
+}
+
+/// The parts of a document: one for each number of connections of a search, and one for each open workload with enough rates.
+pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::new();
+    for section in sections(run, cells) {
+        let id = format!("s{}", parts.len() + 1);
+        let (group, objective) = (&section.group, section.objective());
+        let title = programs::title(&run.plan, &group.workload);
+        parts.push(Part {
+            title: format!(
+                "{title}, {}: highest rate that keeps {objective}",
+                group.size()
+            ),
+            before: vec![words::before(&section)],
+            pictures: drawn(&id, &section),
+            tables: vec![plain(tables::of_section(
+                &section,
+                run.plan.reference.as_deref(),
+                notes,
+            ))],
+            after: words::after(&section),
+            id,
+            ..Part::default()
+        });
+    }
+    parts.extend(of_open_loops(run, cells));
+    parts
+}
+
+fn drawn(id: &str, section: &Section<'_>) -> Vec<Picture> {
+    let mut rates = picture(Plot::Rate, id, &section.cells);
+    "Highest rate, requests a second".clone_into(&mut rates.title);
+    let mut cpu = picture(Plot::Cpu, id, &section.cells);
+    cpu.title = format!("{}, in the closed loop before", cpu.title);
+    vec![pictures::of_search(id, section), rates, cpu]
+}
+
+/// Latency against rate of open workloads.
+fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut done: Vec<(String, u32)> = Vec::new();
+    for group in answer::groups(cells) {
+        let key = (group.workload.clone(), group.connections);
+        if group.asked_per_s.is_none() || done.contains(&key) {
+            continue;
+        }
+        let alike =
+            |c: &&CellFigures| c.is_combined() && (&c.workload, c.connections) == (&key.0, key.1);
+        let own: Vec<&CellFigures> = cells.iter().filter(alike).collect();
+        let mut rates: Vec<f64> = own.iter().filter_map(|c| c.asked_per_s).collect();
+        rates.sort_by(f64::total_cmp);
+        rates.dedup();
+        done.push(key);
+        if rates.len() < RATES_MIN {
+            continue;
+        }
+        let id = format!("l{}", parts.len() + 1);
+        let size = Group {
+            asked_per_s: None,
+            ..group.clone()
+        };
+        let title = programs::title(&run.plan, &group.workload);
+        parts.push(Part {
+            title: format!("{title}, {}: latency against offered rate", size.size()),
+            before: vec![
+                "A mark stands at the first rate with which a subject did not keep up: fewer requests were completed than \
+                 were to start. Latency grows there for as long as the run lasts, so that none is drawn."
+                    .to_owned(),
+            ],
+            pictures: vec![pictures::of_open_loops(&id, &own)],
+            id,
+            ..Part::default()
+        });
+    }
+    parts
+}
+
+/// The picture of a kind of the search with the most figures, the first of equals; `None` where there is no search.
+pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
+    let found = |section: &Section<'_>| {
+        let cells = section.cells.iter();
+        cells.filter(|cell| cell.rate_per_s.is_some()).count()
+    };
+    let sections = sections(run, cells);
+    let best = sections.iter().rev().max_by_key(|section| found(section))?;
+    let at = match plot {
+        Plot::Latency => 0,
+        Plot::Rate => 1,
+        Plot::Cpu => 2,
+    };
+    let mut picture = drawn("alone", best).swap_remove(at);
+    let group = &best.group;
+    picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
+    Some(picture)
+}
