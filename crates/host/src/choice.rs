@@ -142,10 +142,7 @@ impl Places {
             };
             if file.extension().is_some_and(|extension| extension == "so") {
                 if let Some(function) = module::newer_function(&text) {
-                    return needed(format!(
-                        "{} is a module in C for it (it calls {function})",
-                        file.display()
-                    ));
+                    return needed(format!("{} calls {function}", file.display()));
                 }
                 continue;
             }
@@ -230,10 +227,19 @@ mod tests {
         let folder = Folder::new(
             "far",
             &[
-                ("site/app.lua", b"local a = require('site.a')\nreturn {app = a}"),
-                ("site/a.lua", b"return require \"site.b\" or require[[site.app]]"),
+                (
+                    "site/app.lua",
+                    b"local a = require('site.a')\nreturn {app = a}",
+                ),
+                (
+                    "site/a.lua",
+                    b"return require \"site.b\" or require[[site.app]]",
+                ),
                 ("site/b/init.lua", b"\n\nreturn 7 // 2"),
-                ("other.lua", b"-- require('site.b')\nlocal s = \"require('site.b')\"\nreturn {app = print}"),
+                (
+                    "other.lua",
+                    b"-- require('site.b')\nlocal s = \"require('site.b')\"\nreturn {app = print}",
+                ),
                 ("computed.lua", b"return require('site.' .. 'b')"),
             ],
         );
@@ -250,7 +256,10 @@ mod tests {
     fn the_configuration_beside_the_application_goes_before_what_its_text_needs() {
         let app: &[u8] = b"return {app = function() return 7 // 2 end}";
         let said = |config: &str| {
-            let folder = Folder::new("said", &[("app.lua", app), ("config.toml", config.as_bytes())]);
+            let folder = Folder::new(
+                "said",
+                &[("app.lua", app), ("config.toml", config.as_bytes())],
+            );
             let place = |text: String| text.replace(&format!("{}/", folder.0.display()), "");
             let choice = folder.choose("app:app").map_err(place);
             choice.map(|choice| match choice.why {
@@ -258,16 +267,38 @@ mod tests {
                 other => format!("{} {}", choice.version, matches!(other, Why::Needed(_))),
             })
         };
-        assert_eq!(said("a = 1\n[host]\nlua = \"jit\"\n").as_deref(), Ok("LuaJIT config.toml:3"));
-        assert_eq!(said("[host]\nlua = \"5.4\"\n").as_deref(), Ok("Lua 5.4 config.toml:2"));
-        assert_eq!(said("host = \"example.org\"\n").as_deref(), Ok("Lua 5.4 true"));
-        assert_eq!(said("[host]\nname = \"x\"\n").as_deref(), Ok("Lua 5.4 true"));
+        assert_eq!(
+            said("a = 1\n[host]\nlua = \"jit\"\n").as_deref(),
+            Ok("LuaJIT config.toml:3")
+        );
+        assert_eq!(
+            said("[host]\nlua = \"5.4\"\n").as_deref(),
+            Ok("Lua 5.4 config.toml:2")
+        );
+        assert_eq!(
+            said("host = \"example.org\"\n").as_deref(),
+            Ok("Lua 5.4 true")
+        );
+        assert_eq!(
+            said("[host]\nname = \"x\"\n").as_deref(),
+            Ok("Lua 5.4 true")
+        );
         for (config, wrong) in [
-            ("[host]\n\nlua = \"5.1\"\n", "config.toml:3: `host.lua` has to be \"jit\" or \"5.4\", not \"5.1\""),
-            ("[host]\nlua = 5.4\n", "config.toml:2: `host.lua` has to be \"jit\" or \"5.4\", in quotes"),
+            (
+                "[host]\n\nlua = \"5.1\"\n",
+                "config.toml:3: `host.lua` has to be \"jit\" or \"5.4\", not \"5.1\"",
+            ),
+            (
+                "[host]\nlua = 5.4\n",
+                "config.toml:2: `host.lua` has to be \"jit\" or \"5.4\", in quotes",
+            ),
         ] {
             assert_eq!(said(config), Err(wrong.to_owned()));
         }
-        assert!(said("a = 1\nb = \n").unwrap_err().starts_with("config.toml:2: "));
+        assert!(
+            said("a = 1\nb = \n")
+                .unwrap_err()
+                .starts_with("config.toml:2: ")
+        );
     }
 }

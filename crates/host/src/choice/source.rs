@@ -416,7 +416,10 @@ mod tests {
             let text: Vec<u8> = (0..length).map(byte).collect();
             let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
             let tokens = Text::read(&text).tokens;
-            assert!(tokens.iter().all(|token| (1..=lines).contains(&token.line)), "{text:?}");
+            assert!(
+                tokens.iter().all(|token| (1..=lines).contains(&token.line)),
+                "{text:?}"
+            );
         }
     }
 }
