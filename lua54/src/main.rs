@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use prony_host::library::Script;
 use prony_hosting::{Ended, Settings};
 
-const USAGE: &str = "this program is started by `prony host --lua 5.4` and `prony lua --lua 5.4`, not by hand";
+const USAGE: &str =
+    "this program is started by `prony host --lua 5.4` and `prony lua --lua 5.4`, not by hand";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
