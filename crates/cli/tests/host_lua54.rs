@@ -3,6 +3,8 @@
 mod host;
 mod server;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Output};
 
 use host::{Folder, Host, lua54, prony_with_lua54};
@@ -127,6 +129,34 @@ fn where_the_program_is_missing_or_another_the_command_that_builds_it_is_said() 
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
         said.contains("is started by `prony host --lua 5.4`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_launcher_is_asked_for_the_program_where_it_is_known() {
+    let folder = with_app(NEWER);
+    let launcher = |text: &str| {
+        let file = folder.write("launcher", text);
+        let mode = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&file, mode).expect("an executable file");
+        let mut command = prony(&[]);
+        command.env("PRONY_LAUNCHER", file);
+        command
+    };
+    let program = lua54().display();
+    let builds = format!("#!/bin/sh\n[ \"$*\" = __build-lua54 ] && echo {program}\n");
+    let mut command = launcher(&builds);
+    let file = folder.write("some.lua", "print(7 // 2)");
+    let output = command.arg("lua").arg(file).output().expect("it starts");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "3\n");
+    let fails = launcher("#!/bin/sh\necho 'no compiler' >&2\nexit 2\n");
+    let (code, said) = refused(fails, &folder, &[]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains(
+            "no compiler\nprony: prony-lua54, which Lua 5.4 is, could not be built: see above"
+        ),
         "{said}"
     );
 }

@@ -204,7 +204,7 @@ mod tests {
         }
 
         fn choose(&self, application: &str) -> Result<Choice, String> {
-            choose(application, &[self.0.clone()])
+            choose(application, std::slice::from_ref(&self.0))
         }
 
         fn needed(&self, application: &str) -> Option<String> {

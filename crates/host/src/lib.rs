@@ -33,6 +33,12 @@ use serde::{Deserialize, Serialize};
 pub use answer::Application;
 use machine::{Machine, Prelude};
 
+/// The Lua that these sources were built with.
+pub const LUA: &str = match cfg!(feature = "lua54") {
+    true => "Lua 5.4",
+    false => "LuaJIT",
+};
+
 /// Settings that only this host has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Own {
