@@ -197,7 +197,7 @@ end
 
 function utf8.offset(text, count, at)
   text = text_of(text, "offset")
-  at = from_start(at or (count > 0 and 1 or #text + 1), #text)
+  at = from_start(at or (count >= 0 and 1 or #text + 1), #text)
   if at < 1 or at > #text + 1 then
     bad(3, "offset", "position out of bounds")
   end
