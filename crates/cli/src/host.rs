@@ -4,8 +4,10 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use prony_base::typed::size;
 use prony_host::Own;
+use prony_host::choice::{Version, choose};
 use prony_hosting::{Ended, Words, alone, supervise};
 
+use crate::lua54::{self, Typed};
 use crate::{Ending, Streams};
 
 /// `prony host`
@@ -17,6 +19,10 @@ pub struct HostWords {
     /// Memory that the application of one worker may use
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_positive)]
     memory_max: u64,
+    /// Which Lua [default: what config.toml beside the application says ([host] lua), else 5.4 where the
+    /// application's text needs it, else jit]
+    #[arg(long, value_name = "LUA", value_enum)]
+    lua: Option<Typed>,
 }
 
 const SIGNALS: &str = "\
@@ -35,12 +41,23 @@ pub fn run(words: &HostWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         memory_max: words.memory_max,
     })?;
     let settings = words.hosting.resolve(own).map_err(|wrong| anyhow!(wrong))?;
-    let ended = if settings.workers == 0 {
-        alone(settings, prony_host::load, streams.out)?
-    } else {
-        let program = std::env::current_exe().context("cannot find this program")?;
-        let worker = [program.into(), "__host-worker".into()];
-        supervise(settings, &worker, streams.out, streams.err)?
+    let find_out = || choose(&settings.application, &settings.path);
+    let version = lua54::decide(words.lua, find_out, streams)?;
+    let ended = match (version, settings.workers) {
+        (Version::Jit, 0) => alone(settings, prony_host::load, streams.out)?,
+        (Version::Lua54, 0) => {
+            let settings = serde_json::to_string(&settings)?;
+            return Err(lua54::become_it(&lua54::program()?, &["alone", &settings]));
+        }
+        (Version::Jit, _) => {
+            let program = std::env::current_exe().context("cannot find this program")?;
+            let worker = [program.into(), "__host-worker".into()];
+            supervise(settings, &worker, streams.out, streams.err)?
+        }
+        (Version::Lua54, _) => {
+            let worker = [lua54::program()?.into(), "worker".into()];
+            supervise(settings, &worker, streams.out, streams.err)?
+        }
     };
     Ok(match ended {
         Ended::Gracefully => Ending::Done,

@@ -15,6 +15,7 @@ mod host;
 mod load;
 mod log;
 mod lua;
+mod lua54;
 mod report;
 mod run;
 mod serve;
@@ -106,7 +107,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Host(words) => host::run(&words, streams),
-        Command::Lua(words) => lua::run(&words),
+        Command::Lua(words) => lua::run(&words, streams),
         Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use prony_host::choice::{Version, choose_for_file};
 use prony_host::library::{Script, Surroundings, run as run_script};
 
-use crate::Ending;
+use crate::lua54::{self, Typed};
+use crate::{Ending, Streams};
 
 /// `prony lua`
 #[derive(Debug, Args)]
@@ -28,10 +30,13 @@ pub struct LuaWords {
     /// Look for modules in this directory (may be repeated) [default: .]
     #[arg(long, value_name = "DIR")]
     path: Vec<PathBuf>,
+    /// Which Lua [default: 5.4 where the file or what it requires needs it, else jit]
+    #[arg(long, value_name = "LUA", value_enum)]
+    lua: Option<Typed>,
 }
 
 /// Runs it to its end.
-pub fn run(words: &LuaWords) -> anyhow::Result<Ending> {
+pub fn run(words: &LuaWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let here = std::env::current_dir().context("cannot tell the current directory")?;
     let path = match words.path.is_empty() {
         true => vec![here],
@@ -43,6 +48,11 @@ pub fn run(words: &LuaWords) -> anyhow::Result<Ending> {
         path,
         around: Surroundings::default(),
     };
+    let find_out = || choose_for_file(&script.file, &script.path);
+    if lua54::decide(words.lua, find_out, streams)? == Version::Lua54 {
+        let script = serde_json::to_string(&script)?;
+        return Err(lua54::become_it(&lua54::program()?, &["script", &script]));
+    }
     match run_script(&script).map_err(|said| anyhow!(said))? {
         0 => Ok(Ending::Done),
         _ => Ok(Ending::Failed),

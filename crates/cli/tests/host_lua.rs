@@ -12,12 +12,16 @@ use host::{Folder, Host};
 use server::{read_answer, rest};
 
 const APP: &str = r#"local prony = require("prony")
-local ffi = require("ffi")
-ffi.cdef("int getpid(void);")
 
 local app = prony.application()
 
-app:get("/pid", function() return tostring(ffi.C.getpid()) end)
+app:get("/pid", function()
+  local own = io.open("/proc/self/stat")
+  local pid = own:read("*n")
+  own:close()
+  return ("%d"):format(pid)
+end)
+app:get("/version", function() return _VERSION end)
 app:get("/lua", function()
   local kept = {}
   while true do kept[#kept + 1] = string.rep(tostring(#kept), 10000) end
@@ -46,28 +50,48 @@ fn folder() -> Folder {
     folder
 }
 
-fn with_little_memory(folder: &Folder) -> Host {
-    Host::start(&folder.0, &["--workers", "1", "--memory-max", "16MiB"])
+/// What is tested on both Luas, as it depends on how each of them fails and ends.
+const LUAS: [&str; 2] = ["jit", "5.4"];
+
+/// A host with one worker.
+fn start(folder: &Folder, lua: &str, options: &[&str]) -> Host {
+    let words = [&["--workers", "1", "--lua", lua], options].concat();
+    Host::start_with_lua54(&folder.0, &words)
+}
+
+fn with_little_memory(folder: &Folder, lua: &str) -> Host {
+    start(folder, lua, &["--memory-max", "16MiB"])
+}
+
+#[test]
+fn each_lua_is_the_one_that_was_asked_for() {
+    let folder = folder();
+    let versions = LUAS.map(|lua| start(&folder, lua, &[]).get("/version").text());
+    assert_eq!(versions, ["Lua 5.1", "Lua 5.4"]);
 }
 
 #[test]
 fn memory_exhausted_behind_the_framework_is_told_and_replaces_the_worker() {
     let folder = folder();
-    for path in ["/lua", "/native", "/template"] {
+    let paths = ["/lua", "/native", "/template"];
+    for (lua, path) in LUAS
+        .into_iter()
+        .flat_map(|lua| paths.map(|path| (lua, path)))
+    {
         // A host for each: one that is leaving takes requests for a while beside the next.
-        let host = with_little_memory(&folder);
+        let host = with_little_memory(&folder, lua);
         let before = host.get("/pid").text();
         let answer = host.get(path);
         assert_eq!(
             (answer.status, &*answer.text()),
             (500, "not enough memory\n"),
-            "{path}"
+            "{lua} {path}"
         );
         host.says("not enough memory");
         // It goes on until the next one is ready.
         let due = Instant::now() + host::PATIENCE;
         while host.get("/pid").text() == before {
-            assert!(Instant::now() < due, "{path}: the worker stays");
+            assert!(Instant::now() < due, "{lua} {path}: the worker stays");
         }
     }
 }
@@ -75,32 +99,31 @@ fn memory_exhausted_behind_the_framework_is_told_and_replaces_the_worker() {
 #[test]
 fn what_a_client_sends_is_not_taken_for_exhausted_memory() {
     let folder = folder();
-    let host = with_little_memory(&folder);
-    let before = host.get("/pid").text();
-    let answer = host.get("/text/x:%20not%20enough%20memory");
-    assert_eq!((answer.status, &*answer.text()), (500, "answered"));
-    assert_eq!(host.get("/pid").text(), before);
+    for lua in LUAS {
+        let host = with_little_memory(&folder, lua);
+        let before = host.get("/pid").text();
+        let answer = host.get("/text/x:%20not%20enough%20memory");
+        assert_eq!((answer.status, &*answer.text()), (500, "answered"), "{lua}");
+        assert_eq!(host.get("/pid").text(), before, "{lua}");
+    }
 }
 
 #[test]
 fn a_worker_that_ends_itself_is_replaced() {
     let folder = folder();
-    let host = Host::start(&folder.0, &["--workers", "1"]);
-    let worker = host.get("/pid").text();
-    let mut stream = host.connect();
-    stream
-        .write_all(b"GET /exit HTTP/1.1\r\nHost: a\r\n\r\n")
-        .expect("sent");
-    assert_eq!(
-        rest(&mut stream),
-        "",
-        "the request gets no answer that could be taken for one"
-    );
-    let mut stream = host.connect();
-    stream
-        .write_all(b"GET /pid HTTP/1.1\r\nHost: a\r\n\r\n")
-        .expect("sent");
-    assert_ne!(read_answer(&mut stream, false).text(), worker);
+    for lua in LUAS {
+        let host = start(&folder, lua, &[]);
+        let worker = host.get("/pid").text();
+        let mut stream = host.connect();
+        let exit = b"GET /exit HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(exit).expect("sent");
+        // The request gets no answer that could be taken for one.
+        assert_eq!(rest(&mut stream), "", "{lua}");
+        let mut stream = host.connect();
+        let again = b"GET /pid HTTP/1.1\r\nHost: a\r\n\r\n";
+        stream.write_all(again).expect("sent");
+        assert_ne!(read_answer(&mut stream, false).text(), worker, "{lua}");
+    }
 }
 
 /// As a module is written against LuaJIT's headers, of which these lines are what it needs.

@@ -23,6 +23,12 @@ mkdir -p target/release
 printf '#!/bin/sh\necho "built: $*"\n' > target/release/prony
 chmod +x target/release/prony
 "##;
+/// One whose build of the workers with Lua 5.4 leaves them, and what it was asked for.
+const CARGO_OF_LUA54: &str = r##"[ "$1" = build ] || exit 0
+echo "$*" >> asked
+mkdir -p target/release
+cp $HOME/bin/sh target/release/prony-lua54
+"##;
 
 struct Machine {
     folder: PathBuf,
@@ -181,4 +187,28 @@ fn a_binary_that_is_newer_than_its_sources_is_run_as_it_is() {
     machine.prony(&["load"], &[]);
     let (out, err) = said(&machine.prony(&["load", "again"], &[]));
     assert_eq!((out.as_str(), err.as_str()), ("built: load again\n", ""));
+}
+
+#[test]
+fn workers_with_lua_54_are_built_once_when_they_are_asked_for() {
+    let rustup = INSTALLS_CARGO.to_owned();
+    let stubs = [("rustup", rustup.as_str()), ("cc", ""), ("make", "")];
+    let machine = Machine::new("launcher-lua54", &stubs);
+    machine.stub(&machine.folder.join("stub-cargo"), CARGO_OF_LUA54);
+    let program = machine.folder.join("target/release/prony-lua54");
+    let (out, err) = said(&machine.prony(&["__build-lua54"], &[]));
+    assert_eq!(out.trim_end(), program.to_str().expect("text"), "{err}");
+    assert!(
+        err.contains("prony: building the workers with Lua 5.4 (once"),
+        "{err}"
+    );
+    let (again, err) = said(&machine.prony(&["__build-lua54"], &[]));
+    assert_eq!((again, err.as_str()), (out, ""));
+    let target = machine.folder.join("target");
+    let wanted = format!(
+        "build --release --locked --manifest-path lua54/Cargo.toml --target-dir {}\n",
+        target.display()
+    );
+    let asked = fs::read_to_string(machine.folder.join("asked")).expect("it was built");
+    assert_eq!(asked, wanted);
 }

@@ -283,7 +283,11 @@ fn its_commands_run() {
 }
 
 /// Programs in blocks of `docs` that are not `prony`, with what runs them.
-const OTHERS: [(&str, &str); 6] = [
+const OTHERS: [(&str, &str); 7] = [
+    (
+        "cargo",
+        "./test builds lua54 by it, and tests/host the program that they start",
+    ),
     (
         "gcc",
         "builds truth/responder.c, which the truth's own tests do",

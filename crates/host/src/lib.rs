@@ -1,4 +1,4 @@
-//! Web applications in Lua (LuaJIT) on Prony's server, over the WSGI convention as it
+//! Web applications in Lua (LuaJIT, or Lua 5.4) on Prony's server, over the WSGI convention as it
 //! reads in Lua: `app(environ, start_response)` returns an iterator or a table of strings.
 //! What that means exactly is said in `docs/host-interface.md`.
 //!
@@ -8,8 +8,15 @@
 //! `load` finds the application; [`machine`] is the Lua state and the way into it;
 //! [`head`] what `start_response` is given; [`answer`] makes answers of it all.
 //! [`library`] is what applications are given beside the interface: the framework.
+//! `choice` finds out which of the two Luas an application needs.
+//!
+//! # Two Luas
+//! With the feature `luajit`, which is the default, these sources are a part of the program `prony`; with `lua54` and in a
+//! workspace of their own (`lua54/`) they are the program `prony-lua54`, which `prony host` starts as its workers.
 
 mod answer;
+#[cfg(feature = "luajit")]
+pub mod choice;
 mod head;
 pub mod library;
 mod load;
@@ -25,6 +32,12 @@ use serde::{Deserialize, Serialize};
 
 pub use answer::Application;
 use machine::{Machine, Prelude};
+
+/// The Lua that these sources were built with.
+pub const LUA: &str = match cfg!(feature = "lua54") {
+    true => "Lua 5.4",
+    false => "LuaJIT",
+};
 
 /// Settings that only this host has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +71,7 @@ pub fn load(post: &Post) -> Result<Application, LoadError> {
 /// All that an application finds before it is loaded.
 fn prepare(lua: &Lua, post: &Post, name: load::Name<'_>, own: &Own) -> mlua::Result<Prelude> {
     lua.set_memory_limit(usize::try_from(own.memory_max).unwrap_or(usize::MAX))?;
-    load::set_path(lua, post)?;
+    load::set_path(lua, &post.settings.path)?;
     library::install(lua, &library::Surroundings::from(post))?;
     load::tell_name(lua, name)?;
     let address = post.settings.address;

@@ -5,9 +5,10 @@
 //! Not for: calling it.
 
 use std::fs;
+use std::path::PathBuf;
 
 use mlua::{Function, Lua, Table, Value};
-use prony_hosting::{LoadError, Post};
+use prony_hosting::LoadError;
 
 /// `module:app`, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +39,13 @@ impl<'a> Name<'a> {
 }
 
 /// Sets where `require` looks: in the directories of the application first, then where
-/// LuaJIT itself looks (LUA_PATH and LUA_CPATH are in that), but not in the current
+/// Lua itself looks (LUA_PATH and LUA_CPATH are in that), but not in the current
 /// directory, unless it was named.
-pub(crate) fn set_path(lua: &Lua, post: &Post) -> mlua::Result<()> {
+pub(crate) fn set_path(lua: &Lua, dirs: &[PathBuf]) -> mlua::Result<()> {
     let package: Table = lua.globals().get("package")?;
     let mut path = Vec::new();
     let mut cpath = Vec::new();
-    for dir in &post.settings.path {
+    for dir in dirs {
         let dir = dir.to_string_lossy();
         path.push(format!("{dir}/?.lua;{dir}/?/init.lua"));
         cpath.push(format!("{dir}/?.so"));

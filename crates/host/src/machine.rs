@@ -16,6 +16,7 @@
 //! the desk: that of the request whose Lua code is running. A body in pieces, each of which
 //! is a call of its own, brings its head to the desk and takes it away again.
 
+mod dialect;
 mod entry;
 mod plan;
 
@@ -186,7 +187,7 @@ impl Machine {
         let count = match kind {
             Kind::Text => 1,
             // SAFETY: of a table the length can be read.
-            _ => unsafe { ffi::lua_objlen(self.state, value) },
+            _ => unsafe { ffi::lua_rawlen(self.state, value) },
         };
         let mut scratch = self.scratch.borrow_mut();
         scratch.clear();
@@ -553,7 +554,7 @@ mod tests {
         ] {
             let stack = Stack::new(machine.state);
             // SAFETY: there is room for a string.
-            unsafe { ffi::lua_pushlstring_(machine.state, text.as_ptr().cast(), text.len()) };
+            unsafe { dialect::push_text(machine.state, text.as_ptr().cast(), text.len()) };
             let failure = stack.failure(ffi::LUA_ERRRUN);
             assert_eq!(failure.is_memory, is_memory, "{text}");
         }

@@ -9,6 +9,7 @@ local type, tostring, tonumber, select = type, tostring, tonumber, select
 local find, gsub, sub = string.find, string.gsub, string.sub
 local setmetatable, error, getinfo = setmetatable, error, debug.getinfo
 local traceback = debug.traceback
+local unpack = table.unpack or unpack
 
 -- What a program prints is seen line by line, also where it goes to a pipe.
 io.stdout:setvbuf("line")

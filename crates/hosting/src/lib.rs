@@ -34,6 +34,9 @@ pub use settings::{Distribution, Settings, Words};
 pub use supervise::supervise;
 pub use worker::work;
 
+/// The version of this crate. A supervisor and its workers, which may be programs of their own, have to have the same.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Lines of a head that are about the connection and so the server's, not an
 /// application's (RFC 9110, section 7.6.1; `Trailers` and `Proxy-Connection` are in use).
 pub const HOP_BY_HOP: [&str; 10] = [

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -44,6 +45,33 @@ impl Drop for Folder {
     }
 }
 
+/// The program with Lua 5.4, built with the folder of `./test`'s step of that name where it is missing or old.
+pub fn lua54() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+        let target = target.expect("the folder of all builds").join("lua54");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        cargo
+            .current_dir(prony_testkit::root())
+            .args(["build", "--locked", "--quiet"])
+            .args(["--manifest-path", "lua54/Cargo.toml", "--target-dir"])
+            .arg(&target);
+        assert!(
+            cargo.status().is_ok_and(|status| status.success()),
+            "lua54 does not build"
+        );
+        target.join("debug/prony-lua54")
+    })
+}
+
+/// `prony` with these words, which finds the program with Lua 5.4.
+pub fn prony_with_lua54(words: &[&str]) -> Command {
+    let mut command = prony(words);
+    command.env("PRONY_LUA54", lua54());
+    command
+}
+
 /// A host, killed when dropped; its workers die with it.
 pub struct Host {
     process: Child,
@@ -55,6 +83,11 @@ impl Host {
     /// Starts `app.lua` of a folder on a free port, and waits until it listens.
     pub fn start(folder: &Path, options: &[&str]) -> Host {
         Host::start_by(prony(&["host"]), folder, options)
+    }
+
+    /// The same, where Lua 5.4 is at hand.
+    pub fn start_with_lua54(folder: &Path, options: &[&str]) -> Host {
+        Host::start_by(prony_with_lua54(&["host"]), folder, options)
     }
 
     /// The same, where each of its processes may have so many descriptors.
@@ -72,11 +105,14 @@ impl Host {
     }
 
     fn start_by(mut command: Command, folder: &Path, options: &[&str]) -> Host {
+        command.args(options).arg("--path").arg(folder);
+        command.args(["app:app", "0"]);
+        Host::start_command(command)
+    }
+
+    /// Starts this one, whose words say all but where it listens, which it says itself.
+    pub fn start_command(mut command: Command) -> Host {
         let mut process = command
-            .args(options)
-            .arg("--path")
-            .arg(folder)
-            .args(["app:app", "0"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

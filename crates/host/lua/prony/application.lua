@@ -11,6 +11,7 @@ local Router = require("prony.router")
 local url = require("prony.url")
 
 local Response = responses.Response
+local unpack = table.unpack or unpack
 
 local Application = {}
 Application.__index = Application

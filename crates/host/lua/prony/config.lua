@@ -114,6 +114,18 @@ local function check_required(merged, path, file, prefix)
   end
 end
 
+--- `host.lua` is for the host, unless the application has such a setting, too.
+local function set_aside(values, defaults)
+  local host, own = values.host, defaults.host
+  if type(host) ~= "table" or (type(own) == "table" and own.lua ~= nil) then
+    return
+  end
+  host.lua = nil
+  if own == nil and next(host) == nil then
+    values.host = nil
+  end
+end
+
 --- Reads the settings. A file that is not there is none; all else that is wrong is an
 --- error. `options`: prefix of environment variables ("PRONY_APP_"), getenv.
 function config.load(file, defaults, options)
@@ -125,6 +137,7 @@ function config.load(file, defaults, options)
     local text = handle:read("*a")
     handle:close()
     values, lines = native.toml(text, file)
+    set_aside(values, defaults)
   end
   local function place(path)
     return file .. ":" .. (lines[path] or 1) .. ": "

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 use mlua::{Lua, Table};
 use prony_hosting::{Post, Settings};
+use serde::{Deserialize, Serialize};
 
 pub use script::{Script, run};
 
@@ -37,6 +38,10 @@ const MODULES: &[(&str, &str)] = &[
         include_str!("../../lua/prony/multipart.lua"),
     ),
     ("prony.pages", include_str!("../../lua/prony/pages.lua")),
+    (
+        "prony.patterns",
+        include_str!("../../lua/prony/patterns.lua"),
+    ),
     ("prony.request", include_str!("../../lua/prony/request.lua")),
     (
         "prony.response",
@@ -49,7 +54,7 @@ const MODULES: &[(&str, &str)] = &[
 ];
 
 /// What an application may know of the host around it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// Errors are shown to clients, and templates are read again when they change.
     pub development: bool,
@@ -72,11 +77,18 @@ impl From<&Post> for Surroundings {
     }
 }
 
-/// Makes `require("prony")` work in this state. Nothing is compiled before it is asked for.
+/// Functions of Lua 5.2 to 5.4 that LuaJIT is given.
+const NEWER: &str = include_str!("../../lua/newer.lua");
+
+/// Makes `require("prony")` work in this state: nothing of that is compiled before it is asked for. LuaJIT is given what
+/// newer versions of Lua have and it can have, too.
 ///
 /// # Errors
 /// Memory is exhausted, or the state has no `package`.
 pub fn install(lua: &Lua, around: &Surroundings) -> mlua::Result<()> {
+    if cfg!(feature = "luajit") {
+        lua.load(NEWER).set_name("=prony/newer").exec()?;
+    }
     let preload: Table = lua.globals().get::<Table>("package")?.get("preload")?;
     for (name, text) in MODULES {
         let loader = lua.create_function(move |lua, _: mlua::MultiValue| {

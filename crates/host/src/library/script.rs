@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use mlua::{Lua, ObjectLike, Table};
+use serde::{Deserialize, Serialize};
 
 use super::{Surroundings, install};
 
 /// A file, what it is given, and where it looks for modules.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
     /// The file.
     pub file: PathBuf,

@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_int};
 use mlua::ffi::{self, lua_Integer, lua_State};
 use prony_http::{Method, Version};
 
+use super::dialect::push_text;
 use super::plan::{Bytes, Line, LineKey, Plan};
 use crate::head::{self, Head};
 
@@ -143,7 +144,7 @@ unsafe fn push_kept(state: *mut lua_State, reference: c_int) {
 #[inline]
 unsafe fn push_bytes(state: *mut lua_State, bytes: Bytes) {
     // SAFETY: the caller's stack has room, and the bytes are there (see Plan).
-    unsafe { ffi::lua_pushlstring_(state, bytes.start.cast(), bytes.length) };
+    unsafe { push_text(state, bytes.start.cast(), bytes.length) };
 }
 
 /// Takes a pointer to an [`Errand`]; calls the application and returns three values: what
@@ -255,7 +256,7 @@ unsafe fn is_of_ipairs(state: *mut lua_State, refs: &Refs) -> bool {
 unsafe fn has_call(state: *mut lua_State, place: c_int) -> bool {
     // SAFETY: leaves the stack as it was.
     unsafe {
-        let has = ffi::luaL_getmetafield_(state, place, c"__call".as_ptr()) != 0;
+        let has = ffi::luaL_getmetafield(state, place, c"__call".as_ptr()) != ffi::LUA_TNIL;
         if has {
             ffi::lua_settop(state, -2);
         }
@@ -498,7 +499,7 @@ unsafe fn begin(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
             kind => return refuse(state, head::Fault::Headers(kind_name(state, kind))),
         }
         // A list of pairs, and then the names that are keys.
-        let count = ffi::lua_objlen(state, 2);
+        let count = ffi::lua_rawlen(state, 2);
         for place in 1..=count {
             ffi::lua_rawgeti(state, 2, place as lua_Integer);
             if ffi::lua_type(state, 3) != ffi::LUA_TTABLE {
@@ -535,7 +536,7 @@ unsafe fn push_named(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
             ffi::lua_insert(state, 4);
             return push_header(state, desk);
         }
-        for place in 1..=ffi::lua_objlen(state, 4) {
+        for place in 1..=ffi::lua_rawlen(state, 4) {
             ffi::lua_pushvalue(state, 3);
             ffi::lua_rawgeti(state, 4, place as lua_Integer);
             if !push_header(state, desk) {

@@ -1,12 +1,11 @@
 //! The worked example, `examples/docs`: its own tests, as `prony lua` runs them.
 
-use std::path::Path;
-
+use super::common::root;
 use prony_host::library::{Script, Surroundings, run};
 
 #[test]
 fn the_example_sites_tests_pass() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let script = Script {
         file: root.join("examples/docs/tests/site.lua"),
         arguments: Vec::new(),

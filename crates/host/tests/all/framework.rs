@@ -1,12 +1,13 @@
 //! The framework in Lua: each file of `tests/lua` is run as `prony lua` runs one, and says
 //! which of its tests failed.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use super::common::root;
 use prony_host::library::{Script, Surroundings, run};
 
 fn passes(file: &str) {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lua");
+    let here = root().join("crates/host/tests/lua");
     let script = Script {
         file: here.join(file),
         arguments: Vec::new(),
@@ -32,7 +33,7 @@ macro_rules! files {
 
         #[test]
         fn every_file_is_run() {
-            let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lua");
+            let here = root().join("crates/host/tests/lua");
             let known = [$(concat!(stringify!($name), ".lua")),*];
             for entry in std::fs::read_dir(here).expect("the folder is there").flatten() {
                 let name = entry.file_name().to_string_lossy().into_owned();
@@ -47,6 +48,7 @@ files!(
     configuration,
     forms,
     markdown,
+    newer,
     pages,
     routes,
     templates,

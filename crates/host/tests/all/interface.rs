@@ -271,10 +271,11 @@ fn what_cannot_be_loaded_is_told_with_file_and_line() {
 }
 
 const ENDS: &str = r#"
-local ffi = require("ffi")
+local has_ffi, ffi = pcall(require, "ffi")
 local closed = {}
 local function count(name) closed[name] = (closed[name] or 0) + 1 end
 local pages = {}
+if has_ffi then
 ffi.cdef("typedef struct { int left; } prony_test_body; typedef struct { int left; } prony_test_bare;")
 local function give(self)
   self.left = self.left - 1
@@ -284,8 +285,9 @@ local Body = ffi.metatype("prony_test_body", {__call = give, __index = {close = 
 local Bare = ffi.metatype("prony_test_bare", {__call = give})
 pages["/cdata"] = function() return Body(2) end
 pages["/bare"] = function() return Bare(2) end
+end
 pages["/userdata"] = function()
-  local body, left = newproxy(true), 3
+  local body, left = newproxy and newproxy(true) or debug.setmetatable(io.tmpfile(), {}), 3
   getmetatable(body).__call = function()
     left = left - 1
     if left > 0 then return "a" end
@@ -399,13 +401,19 @@ fn a_list_that_ipairs_goes_through_went_in_chunks() {
 #[test]
 fn every_body_that_has_a_close_is_closed_once() {
     serve("ends", ENDS, |address| {
-        for path in ["/cdata", "/bare", "/userdata"] {
+        // Values of the FFI, which Lua 5.4 has not.
+        let has_ffi = prony_host::LUA == "LuaJIT";
+        let of_ffi = ["/cdata", "/bare"].into_iter().filter(|_| has_ffi);
+        for path in of_ffi.chain(["/userdata"]) {
             let answer = get(address, path).unwrap_or_else(|| panic!("{path}: reset"));
             assert_eq!(body(&answer), "1\r\na\r\n1\r\na\r\n0\r\n\r\n", "{path}");
         }
         let answer = get(address, "/unstarted").expect("an answer");
         assert!(answer.contains("without having called start_response"));
         for name in ["cdata", "unstarted"] {
+            if name == "cdata" && !has_ffi {
+                continue;
+            }
             assert_eq!(
                 body(&get(address, &format!("/closed/{name}")).expect("an answer")),
                 "1"

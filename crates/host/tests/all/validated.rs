@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use super::common::{body, serve, talk};
+use super::common::{body, root, serve, talk};
 use prony_base::Random;
 
 const REQUESTS: usize = 400;
 
 /// The module `site`, which is a file of `tests/apps`.
 fn site() -> String {
-    let apps = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/apps/?.lua;");
+    let apps = root().join("crates/host/tests/apps/?.lua;");
     format!("package.path = {apps:?} .. package.path\nreturn require('validated')\n")
 }
 

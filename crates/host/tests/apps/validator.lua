@@ -72,7 +72,7 @@ function validator.around(app)
       end
     end
     if is_list then
-      local copy = { unpack(result) }
+      local copy = { (table.unpack or unpack)(result) }
       copy.close = close
       return copy
     end

@@ -27,6 +27,16 @@ test("the environment is above the file, the file above the defaults", function(
   test.equal(found, { title = "E", port = 16, debug = true, hosts = { "b", "c" }, database = { path = "y", pool = { size = 5 } } })
 end)
 
+test("what the file says to the host is none of the application's settings", function()
+  local settings = { a = 1 }
+  test.equal(load('a = 2\n[host]\nlua = "5.4"', settings), { a = 2 })
+  test.fails(function() load('[host]\nlua = "5.4"\nname = "x"', settings) end, "FILE:1: there is no setting `host`")
+  local own = { host = { name = "", lua = "" } }
+  test.equal(load('[host]\nlua = "5.4"\nname = "x"', own), { host = { name = "x", lua = "5.4" } })
+  test.equal(load('[host]\nlua = "5.4"\nname = "x"', { host = { name = "" } }), { host = { name = "x" } })
+  test.equal(load('host = "example.org"', { host = "" }), { host = "example.org" })
+end)
+
 test("no file is no error", function()
   test.equal(config.load("/nowhere/config.toml", { a = 1 }, { getenv = function() end }), { a = 1 })
 end)

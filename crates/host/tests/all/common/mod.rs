@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
@@ -19,6 +19,13 @@ use prony_http::{Server, ServerOptions, Source};
 struct Line {
     #[command(flatten)]
     words: Words,
+}
+
+/// The repository: this program is built from two packages in it, one for each Lua.
+pub fn root() -> PathBuf {
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let root = above.find(|dir| dir.join("crates/host").is_dir());
+    root.expect("a package of the repository").to_owned()
 }
 
 /// A directory with an application, which is removed at the end.
