@@ -3,21 +3,24 @@
     python django_world.py TESTS LABEL …      TESTS: the folder `tests` of its source
 
 The test client gets the response object that the application made, as ever, but with the status,
-the headers and the body that came over the wire.
+the headers and the body that came over the wire. What a `LiveServerTestCase` starts is prony-wsgi,
+too: one for all of them.
 """
 
 import os
 import runpy
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import prony_world
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.signals import request_finished
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 from django.http import HttpResponse
 from django.http.response import ResponseHeaders
-from django.test import client
+from django.test import client, testcases
 
 handle = client.ClientHandler.__call__
 remove_content = client.conditional_content_removal
@@ -83,7 +86,9 @@ def call(handler: client.ClientHandler, environ: prony_world.Environ) -> Any:
     answer = exchange.ask()
     if not made:
         # The server's own: such a request reaches no application.
-        return HttpResponse(b"".join(answer.blocks), status=answer.status)
+        refused = HttpResponse(b"".join(answer.blocks), status=answer.status)
+        vars(refused)["wsgi_request"] = WSGIRequest(environ)
+        return refused
     (response,) = made
     put(response, answer, exchange)
     return response
@@ -112,10 +117,41 @@ def put(response: Any, answer: prony_world.Answer, exchange: prony_world.Exchang
         response.content = b"".join(answer.blocks)
 
 
+class LiveServer:
+    """Stands for the server that `LiveServerTestCase` starts: the application runs on threads of
+    prony-wsgi's, with the connections to databases that the test has."""
+
+    def __init__(self, address: tuple[str, int], _: object, **options: Any) -> None:
+        if address[1]:
+            raise OSError("the port is the one that prony-wsgi has already")
+        self.server_address = (address[0], prony_world.port())
+        self.shared = options.get("connections_override") or {}
+        self.stopped = threading.Event()
+
+    def set_app(self, handler: prony_world.Application) -> None:
+        def serve(environ: prony_world.Environ, start: prony_world.Start) -> Iterable[bytes]:
+            for alias, connection in self.shared.items():
+                connections[alias] = connection
+            return handler(environ, start)
+
+        self.served = serve
+        prony_world.live.append(serve)
+
+    def serve_forever(self) -> None:
+        self.stopped.wait()
+
+    def shutdown(self) -> None:
+        self.stopped.set()
+
+    def server_close(self) -> None:
+        prony_world.live.remove(self.served)
+
+
 def main(tests: str, labels: list[str]) -> None:
     """Runs the tests of these labels."""
     vars(client)["conditional_content_removal"] = keep_body
     client.ClientHandler.__call__ = call
+    testcases.LiveServerThread.server_class = LiveServer
     prony_world.port()
     sys.path.insert(0, tests)
     os.chdir(tests)

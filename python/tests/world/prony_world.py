@@ -7,7 +7,7 @@ it cannot (the scheme, the client's address, keys that only a test knows) is lai
 
 The application runs where the test client would have run it: on the thread that asks, with its
 variables and its connections to databases. The server's thread hands it each call, and waits.
-Not for: how prony-wsgi runs applications on threads of its own (`test_protocol`).
+What is `live` instead is asked by any client, and runs on the server's threads.
 """
 
 import itertools
@@ -330,9 +330,16 @@ def encoded(value: object) -> bytes:
         return str(value).encode()
 
 
+# Applications that are asked by other clients; the last is served, on threads of the server's.
+live: list[Application] = []
+
+
 def application(environ: Environ, start_response: Start) -> Iterable[bytes]:
     """What prony-wsgi serves: the application of whoever asked."""
-    return Exchange.under_way[environ[KEY]].run(environ, start_response)
+    if (number := environ.get(KEY)) is not None:
+        return Exchange.under_way[number].run(environ, start_response)
+    Exchange.answered += 1
+    return live[-1](environ, start_response)
 
 
 _port: list[int] = []
