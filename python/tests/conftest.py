@@ -185,6 +185,14 @@ class Server:
             self.said += more.decode(errors="replace")
         return self.said
 
+    def listening(self) -> None:
+        """Waits until it says where it listens."""
+        self.wait_for("listening on http://")
+        rest = self.said.partition("listening on http://")[2]
+        while "\n" not in rest:
+            rest = self.wait_for(rest + "\n").partition("listening on http://")[2]
+        self.port = int(rest.split()[0].rpartition(":")[2])
+
     def rest(self) -> str:
         """Waits for its end; yields all that it printed."""
         output, _ = self.process.communicate(timeout=PATIENCE)
@@ -221,10 +229,12 @@ class Server:
 
 
 @contextmanager
-def running(*words: str, cwd: Path = APPS) -> Iterator[subprocess.Popen[bytes]]:
-    """The command with these words; nothing of it is left afterwards."""
+def running(
+    *words: str, cwd: Path = APPS, python: tuple[str, ...] = ("-m", "prony_wsgi")
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with these words; nothing of it is left afterwards. `python` is what runs it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "prony_wsgi", *words],
+        [sys.executable, *python, *words],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -253,13 +263,7 @@ def serve() -> Iterator[Serve]:
         def start(application: str, *words: str, cwd: Path = APPS) -> Server:
             process = stack.enter_context(running(application, "0", *words, cwd=cwd))
             server = Server(process)
-            said = server.wait_for("\n")
-            while "listening on " not in said:
-                said = server.wait_for("listening on ")
-            rest = server.wait_for("\n").partition("listening on http://")[2]
-            while "\n" not in rest:
-                rest = server.wait_for(rest + "\n").partition("listening on http://")[2]
-            server.port = int(rest.split()[0].rpartition(":")[2])
+            server.listening()
             stack.callback(server.close)
             return server
 

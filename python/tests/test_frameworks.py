@@ -1,10 +1,11 @@
-"""Flask and Django as they are installed."""
+"""Flask, Django, Bottle, Falcon and Pyramid as they are installed."""
 
 import json
 import os
+import signal
 
 import pytest
-from conftest import APPS, Answer, Client, Serve, Server
+from conftest import APPS, PATIENCE, Answer, Client, Serve, Server, running
 
 WAYS = pytest.mark.parametrize("threads", ["1", "4"])
 
@@ -86,3 +87,41 @@ def test_django(serve: Serve, threads: str) -> None:
         head = b"POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         client.send(head + b"5\r\nhello\r\n0\r\n\r\n")
         assert client.read().body == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("application", "head"), [("falconish:app", 405), ("pyramidal:make()", 200)]
+)
+@WAYS
+def test_falcon_and_pyramid(serve: Serve, application: str, head: int, threads: str) -> None:
+    server = serve(application, "--threads", threads)
+    with server.connect() as client:
+        assert client.ask("/").body == b"hello world"
+        assert client.ask("/?name=%C3%A9").body == "hello é".encode()
+        answer = client.ask("/", method="HEAD")
+        assert (answer.status, answer.body) == (head, b"")
+        headers = {"Content-Type": "application/json"}
+        answer = client.ask("/", method="POST", headers=headers, body=b'{"value": 21}')
+        assert json.loads(answer.body) == {"twice": 42}
+        assert client.ask("/nowhere").status == 404
+    assert server.stop() == 0
+    assert "Traceback" not in server.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@WAYS
+def test_bottle_starts_and_stops_it(threads: str, number: signal.Signals) -> None:
+    start = f"import bottled; bottled.main({threads!r})"
+    with running(python=("-c", start)) as process:
+        server = Server(process)
+        server.listening()
+        with server.connect() as client:
+            assert client.ask("/test").body == b"OK"
+            assert client.ask("/test", method="HEAD").one("content-length") == "2"
+            assert form(client, "/form", "a=1&b=%C3%A9").body == "{'a': '1', 'b': 'é'}".encode()
+            assert client.ask("/nowhere").status == 404
+            assert client.ask("/fail").status == 500
+        process.send_signal(number)
+        server.rest()
+        assert process.wait(PATIENCE) == 0
+    assert "ZeroDivisionError: in a view" in server.said

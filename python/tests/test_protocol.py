@@ -52,6 +52,7 @@ def test_the_validator_of_the_standard_library_finds_no_fault(
         assert (answer.status, answer.body) == (200, b"")
         query = "0" if name == "file" else "a=b%20c"
         assert client.ask(f"/validated/{name}?{query}").body == body
+    assert server.stop() == 0
     assert "AssertionError" not in server.said
 
 
