@@ -51,6 +51,9 @@ pub struct Trial {
     /// the start and the end of the window; 0 where there was no window.
     #[serde(default)]
     pub sampled_ns: u64,
+    /// CPU time that the supervisor, which samples, used in this time, nanoseconds; `None` where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampler_cpu_ns: Option<u64>,
     /// Processes that were still there after the subject had been stopped, and were
     /// killed: `name (pid)`.
     #[serde(default)]

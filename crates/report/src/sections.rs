@@ -2,7 +2,8 @@
 //! repeat it, limits.
 
 use prony_base::counted;
-use prony_record::{Plan, Source};
+use prony_record::{Plan, Source, Trial};
+use prony_stats::{median, sorted};
 use serde::Serialize;
 
 use crate::Run;
@@ -85,6 +86,7 @@ pub fn environment(run: &Run) -> Vec<Fact> {
         add("generator's driver", e.driver.clone());
     }
     add("started", started);
+    add("CPU time of the sampler", sampler(&run.trials));
     let told = |fact: &&prony_record::Fact| network || !fact.name.starts_with("net.");
     for fact in settings(&e.facts).iter().filter(told) {
         add(&fact.name, fact.value.clone());
@@ -93,6 +95,24 @@ pub fn environment(run: &Run) -> Vec<Fact> {
         add(&tool.name, tool.version.clone());
     }
     facts
+}
+
+/// What the lab's own sampling took of a core while it measured; empty where no trial says it.
+fn sampler(trials: &[Trial]) -> String {
+    let share = |trial: &Trial| {
+        let used = trial.sampler_cpu_ns.filter(|_| trial.sampled_ns > 0)?;
+        Some(used as f64 / trial.sampled_ns as f64)
+    };
+    let shares = sorted(&trials.iter().filter_map(share).collect::<Vec<_>>());
+    match (median(&shares), shares.last()) {
+        (Some(middle), Some(most)) => format!(
+            "{} of a core at the median of {}, {} at the most",
+            numbers::percent(middle),
+            counted(shares.len(), "trial"),
+            numbers::percent(*most)
+        ),
+        _ => String::new(),
+    }
 }
 
 /// What the name of a setting ends with where its value is that of the trials' own network.
@@ -493,4 +513,27 @@ fn of_servers() -> [String; 2] {
          reached, not at one that users would impose, and they grow with the number of connections."
             .to_owned(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sampling_took_is_a_share_of_the_time_that_was_sampled() {
+        let trial = |used: Option<u64>, sampled_ns: u64| Trial {
+            sampler_cpu_ns: used,
+            sampled_ns,
+            ..Trial::default()
+        };
+        assert_eq!(sampler(&[trial(None, 1_000), trial(Some(5), 0)]), "");
+        let trials = [
+            trial(Some(4), 1_000),
+            trial(None, 1_000),
+            trial(Some(9), 1_000),
+            trial(Some(5), 1_000),
+        ];
+        let told = "0.5 % of a core at the median of 3 trials, 0.9 % at the most";
+        assert_eq!(sampler(&trials), told);
+    }
 }

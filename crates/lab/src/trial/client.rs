@@ -304,7 +304,7 @@ impl<'a> Running<'a> {
     async fn measure(&mut self) -> Result<(), Halt> {
         let runner = self.runner()?;
         let cores = machine::core_times();
-        let start = clock::monotonic();
+        let (start, own) = (clock::monotonic(), clock::process_cpu());
         {
             let mut sampler = self.stage.sampler.borrow_mut();
             sampler.reset_peaks();
@@ -322,6 +322,8 @@ impl<'a> Running<'a> {
         let waited = self.stage.unless_interrupted(living).await;
         self.scene.watched.in_window.set(None);
         self.note_window(start, &cores);
+        let used = clock::process_cpu().0.saturating_sub(own.0);
+        self.stage.trial.borrow_mut().sampler_cpu_ns = Some(used);
         waited???;
         self.note_end(&runner)?;
         match runner.exit() {

@@ -197,6 +197,7 @@ impl<'a> Running<'a> {
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         sleep_until(window.start);
         let start = clock::monotonic();
+        let own = clock::process_cpu();
         self.stage.sampler.borrow_mut().begin();
         let cores = machine::core_times();
         self.scene.watched.in_window.set(Some(0));
@@ -217,6 +218,8 @@ impl<'a> Running<'a> {
             self.cast.kill(&self.scene);
         }
         self.note_window(start, end, &cores, window);
+        let used = clock::process_cpu().0.saturating_sub(own.0);
+        self.stage.trial.borrow_mut().sampler_cpu_ns = Some(used);
         watched?;
         Ok(lived)
     }

@@ -200,6 +200,7 @@ fn a_client_is_measured_beside_its_peer(isolation: Isolation) {
             (program.wall_ns, &["talk".to_owned()][..])
         );
         assert!(trial.sampled_ns >= trial.window_ns && trial.canary.is_some());
+        assert!(trial.sampler_cpu_ns.is_some_and(|ns| ns > 0));
         assert!(program.user_ns > 1_000_000 && program.wall_ns > program.user_ns / 2);
         let roles: Vec<Role> = trial.processes.iter().map(|process| process.role).collect();
         assert_eq!(roles, [Role::Subject, Role::Peer], "{:#?}", trial.processes);

@@ -266,6 +266,7 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
         "{trial:#?}"
     );
     assert!(trial.sampled_ns > 0 && trial.window_ns > 0);
+    assert!(trial.sampler_cpu_ns.is_some_and(|ns| ns > 0));
     assert_eq!(
         trial.isolation.process_namespace,
         isolation.contains(&"processes")
