@@ -339,14 +339,15 @@ fn words_of(command: &[String]) -> String {
 
 /// A line for each that is not run here, with what would change it.
 fn not_run(plan: &Plan) -> Vec<String> {
-    let line = |missing: &NotRun| {
-        let remedy = match missing.remedy.as_str() {
-            "" => String::new(),
-            remedy => format!("; to change it: {remedy}"),
-        };
-        format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
+    plan.not_run.iter().map(not_run_line).collect()
+}
+
+fn not_run_line(missing: &NotRun) -> String {
+    let remedy = match missing.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("; to change it: {remedy}"),
     };
-    plan.not_run.iter().map(line).collect()
+    format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
 }
 
 fn machine(

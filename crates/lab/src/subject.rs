@@ -30,6 +30,7 @@
 
 pub(crate) mod client;
 pub(crate) mod program;
+pub(crate) mod repository;
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
@@ -51,11 +52,16 @@ use crate::launch;
 
 pub use client::Client;
 pub use program::{Program, Role, Variants};
+pub use repository::Repository;
 use server::{Served, ready_default, seconds, stop_default};
 pub(crate) use server::{check_port, endpoints, ready, stop};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
+/// The folder of subjects that are built from somebody's repository as it is, whatever their language.
+pub const ORIGINALS: &str = "original";
+/// What brings git, where nothing else is said.
+const GIT_PACKAGE: &str = "apt-get install -y git";
 /// Signals that a server can be asked to stop with.
 pub const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"];
 /// Characters of a command in its summary.
@@ -80,6 +86,8 @@ pub struct Subject {
     pub homepage: String,
     /// Where it comes from.
     pub source: Source,
+    /// Repositories that it is built from: that of the work tree, then those that lie in it; empty: none but its folder.
+    pub repositories: Vec<Repository>,
     /// Paths that it answers; empty: all. One that ends in `/*` stands for all below it.
     pub endpoints: Vec<String>,
     /// What the machine must have.
@@ -361,6 +369,7 @@ fn blank(name: &str, summary: &str) -> Subject {
         summary: summary.to_owned(),
         homepage: String::new(),
         source: Source::Unknown,
+        repositories: Vec::new(),
         endpoints: Vec::new(),
         needs: Needs::default(),
         build: None,
@@ -451,9 +460,14 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));
+    let repositories = top
+        .table("source", "[source]", p)
+        .map(|table| repository::read(table, p))
+        .unwrap_or_default();
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
+    let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
     let variants = top
         .table("variants", "[variants]", p)
         .map(|table| program::variants(&table, p))
@@ -469,8 +483,10 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
+    let parent = origin.folder.parent().and_then(Path::file_name);
     let folder = match kind.is_service() {
         true => kind.name(),
+        false if parent.is_some_and(|parent| parent == ORIGINALS) => ORIGINALS,
         false => &language,
     };
     Some(Subject {
@@ -483,8 +499,9 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
+        repositories,
         endpoints: served.endpoints,
-        needs: needs.unwrap_or_default(),
+        needs,
         build,
         start: served.command,
         env: served.env,
@@ -498,6 +515,30 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         variants,
         text: text.to_owned(),
     })
+}
+
+/// What comes with a `[source]`: git is needed, and without a `[build]` the work tree is all that is made.
+fn with_source(
+    top: &Fields<'_, '_>,
+    mut needs: Needs,
+    build: Option<Build>,
+) -> (Needs, Option<Build>) {
+    if !top.has("source") {
+        return (needs, build);
+    }
+    if !needs.commands.iter().any(|command| command == "git") {
+        needs.commands.push("git".to_owned());
+    }
+    if needs.packages.is_empty() {
+        let package = ("debian".to_owned(), GIT_PACKAGE.to_owned());
+        needs.packages.extend([package]);
+    }
+    let nothing = Build {
+        cmd: "true".to_owned(),
+        inputs: Vec::new(),
+        timeout: Nanos::from_secs(60),
+    };
+    (needs, build.or(Some(nothing)))
 }
 
 fn read_served(
@@ -712,7 +753,7 @@ fn check_build_dir<'a>(
     mut texts: impl Iterator<Item = &'a String>,
     p: &mut Problems,
 ) {
-    if !top.has("build") && texts.any(|text| text.contains("{build}")) {
+    if !top.has("build") && !top.has("source") && texts.any(|text| text.contains("{build}")) {
         let message = "`{build}` is used and there is no [build]";
         p.note(Diagnosis::new(top.span.clone(), message));
     }

@@ -511,12 +511,23 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         build_dir: String::new(),
         build_key: String::new(),
         files_sha256: String::new(),
+        repositories: subject.repositories.iter().map(named).collect(),
         version: String::new(),
         client: client.cmd,
         client_env: client.env,
         client_translate: client.translate,
         counts: subject.counts.clone(),
         copy_of: None,
+    }
+}
+
+/// A repository before it is fetched.
+fn named(repository: &subject::Repository) -> prony_record::Repository {
+    prony_record::Repository {
+        git: repository.git.clone(),
+        revision: repository.revision.clone(),
+        path: repository.path.clone(),
+        ..prony_record::Repository::default()
     }
 }
 

@@ -188,6 +188,7 @@ fn a_peer_that_cannot_be_built_takes_its_cells_with_it() {
     let failed = || {
         BuildOutcome::Failed(Failed {
             reason: "its build failed".to_owned(),
+            remedy: String::new(),
             log: None,
             interrupted: false,
         })

@@ -229,6 +229,7 @@ fn a_build_that_fails_takes_its_sizes_along() {
     let plan = planned(&text, &Options::default());
     let failed = BuildOutcome::Failed(Failed {
         reason: "no".to_owned(),
+        remedy: String::new(),
         log: None,
         interrupted: false,
     });
