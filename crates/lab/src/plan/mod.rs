@@ -241,6 +241,7 @@ fn choose(
     let mut not_run = missing(subjects, &selected, facts);
     let mut found = client::missing_peers(experiment, peers, &selected, facts);
     found.extend(program::unwritable(experiment, &selected, facts));
+    found.extend(program::other_sizes(experiment, subjects, &selected));
     found.extend(client::impossible(experiment, subjects, &selected, facts));
     let lacking = around::missing(parts, &selected, facts);
     let impossible = around::impossible(&selected, &lacking);
