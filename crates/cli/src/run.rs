@@ -20,15 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, bail};
 use prony_base::Nanos;
+use prony_lab::build::source::Revisions;
+use prony_lab::build::{self, BuildContext};
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
-use prony_lab::launch;
+use prony_lab::launch::{self, Wanted};
 use prony_lab::network;
 use prony_lab::plan::{self, Facts, PlanError};
 use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
-use prony_lab::supervise::{self, Interrupt, Offer};
+use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_lab::target::{self, Target};
 use prony_record::{Environment, NotRun, Plan, Source, layout};
 use serde_json::json;
@@ -66,11 +68,21 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 
 fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let home = Home::find()?;
-    let Some((experiment, subjects)) = read(&words.experiment, &home, streams)? else {
+    let interrupted = interruption()?;
+    // Git needs no namespace of its own: what can be isolated here is asked for when something is measured.
+    let launcher = SupervisedLauncher::new(home.prony.clone(), Wanted::default());
+    let originals = build::source::originals();
+    let context = BuildContext {
+        cache: &home.cache,
+        originals: originals.as_deref(),
+        prony: &home.prony,
+        cancel: &interrupted,
+    };
+    let revisions = Revisions::new(&context, &launcher);
+    let Some((experiment, subjects)) = read(&words.experiment, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
-    let interrupted = interruption()?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
     let mut planned = match plan(words, &experiment, &subjects, &home, &offer)? {
         Ok(planned) => planned,
@@ -164,6 +176,7 @@ fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<
 fn read(
     path: &Path,
     home: &Home,
+    revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
     if let Some(url) = path.to_str().filter(|path| is_url(path)) {
@@ -180,7 +193,7 @@ fn read(
             return Ok(None);
         }
     };
-    match subject::load_all(&experiment, &home.subjects) {
+    match subject::load_all_at(&experiment, &home.subjects, revisions) {
         Ok(subjects) => Ok(Some((experiment, subjects))),
         Err(wrong) => {
             for wrong in wrong {

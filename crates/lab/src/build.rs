@@ -214,7 +214,7 @@ fn build_or_fail(
             dir: String::new(),
             key: String::new(),
             files: job.files().unwrap_or_default(),
-            repositories: Vec::new(),
+            repositories: subject.revision.iter().cloned().collect(),
             version,
             cached: false,
             hold: None,
@@ -231,7 +231,12 @@ fn build_or_fail(
         dir: job.dir.display().to_string(),
         key,
         files: String::new(),
-        repositories: sources.into_iter().map(|one| one.recorded).collect(),
+        repositories: subject
+            .revision
+            .iter()
+            .cloned()
+            .chain(sources.into_iter().map(|one| one.recorded))
+            .collect(),
         version,
         cached: held.cached,
         hold: Some(held.lock),

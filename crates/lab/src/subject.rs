@@ -88,6 +88,8 @@ pub struct Subject {
     pub source: Source,
     /// Repositories that it is built from: that of the work tree, then those that lie in it; empty: none but its folder.
     pub repositories: Vec<Repository>,
+    /// The state of the repository around its folder, where the experiment names a revision.
+    pub revision: Option<prony_record::Repository>,
     /// Paths that it answers; empty: all. One that ends in `/*` stands for all below it.
     pub endpoints: Vec<String>,
     /// What the machine must have.
@@ -194,11 +196,43 @@ impl Subject {
     }
 }
 
+/// Who has folders as they were at other revisions of the repository around them.
+pub trait AtRevision {
+    /// The folder that was `folder` at `revision`, and which state that is; an error is a sentence.
+    fn folder(
+        &self,
+        folder: &Path,
+        revision: &str,
+    ) -> Result<(PathBuf, prony_record::Repository), String>;
+}
+
+/// Has none: for looking at experiments without running them.
+struct Nowhere;
+
+impl AtRevision for Nowhere {
+    fn folder(
+        &self,
+        _: &Path,
+        revision: &str,
+    ) -> Result<(PathBuf, prony_record::Repository), String> {
+        Err(format!("no repository can be asked for `{revision}` here"))
+    }
+}
+
+/// The same as [`load_all_at`] for experiments that name no revision.
+pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
+    load_all_at(experiment, root, &Nowhere)
+}
+
 /// Reads what the entries of an experiment name, in their order ([`Experiment::entries`]),
-/// and checks the names that refer to it. `root` is the folder `subjects/`.
+/// and checks the names that refer to it. `root` is the folder `subjects/`, `revisions` has other states of it.
 ///
 /// Every file with problems is in the error.
-pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
+pub fn load_all_at(
+    experiment: &Experiment,
+    root: &Path,
+    revisions: &dyn AtRevision,
+) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
     let mut here: Vec<Diagnosis> = Vec::new();
@@ -209,7 +243,7 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
         (Role::Front.name(), &experiment.fronts),
     ] {
         for entry in entries {
-            match load_one(entry, kind, &experiment.origin, root) {
+            match load_one(entry, kind, &experiment.origin, root, revisions) {
                 Ok(subject) => subjects.push(subject),
                 Err(Missing::Here(problem)) => here.push(problem),
                 Err(Missing::There(problems)) => wrong.push(problems),
@@ -246,16 +280,50 @@ fn load_one(
     kind: &str,
     origin: &Origin,
     root: &Path,
+    revisions: &dyn AtRevision,
 ) -> Result<Subject, Missing> {
     let subject = match &entry.from {
         From::Ref(reference) => {
             let folder = find(reference, kind, &origin.folder, root).map_err(Missing::Here)?;
-            Subject::load(&folder).map_err(Missing::There)?
+            let subject = Subject::load(&folder).map_err(Missing::There)?;
+            match &entry.revision {
+                Some(revision) => at_revision(subject, revision, &folder, revisions)?,
+                None => subject,
+            }
         }
         From::Command(command) => of_command(command, origin),
         From::Url(url) => of_url(url),
     };
     Ok(with_entry(subject, entry))
+}
+
+/// The subject at another revision: of the repository that it is built from, or else of the one that its folder lies in.
+fn at_revision(
+    mut subject: Subject,
+    revision: &Spanned<String>,
+    folder: &Path,
+    revisions: &dyn AtRevision,
+) -> Result<Subject, Missing> {
+    let typed = revision.get_ref();
+    if let Some(source) = subject.repositories.first_mut() {
+        if let Some((message, help)) = repository::revision_problem(typed) {
+            let wrong = Diagnosis::new(revision.span(), message).help(help);
+            return Err(Missing::Here(wrong));
+        }
+        source.revision.clone_from(typed);
+        return Ok(subject);
+    }
+    let (there, state) = revisions
+        .folder(folder, typed)
+        .map_err(|why| Missing::Here(Diagnosis::new(revision.span(), why)))?;
+    if !there.join(FILE).is_file() {
+        let message = format!("at `{}` there was no {FILE} in this folder", short(typed));
+        let wrong = Diagnosis::new(revision.span(), message);
+        return Err(Missing::Here(wrong.help(folder.display().to_string())));
+    }
+    let mut subject = Subject::load(&there).map_err(Missing::There)?;
+    subject.revision = Some(state);
+    Ok(subject)
 }
 
 /// The folder that `ref` names: under `root`, or relative to the experiment.
@@ -370,6 +438,7 @@ fn blank(name: &str, summary: &str) -> Subject {
         homepage: String::new(),
         source: Source::Unknown,
         repositories: Vec::new(),
+        revision: None,
         endpoints: Vec::new(),
         needs: Needs::default(),
         build: None,
@@ -500,6 +569,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
             dir: origin.folder.display().to_string(),
         },
         repositories,
+        revision: None,
         endpoints: served.endpoints,
         needs,
         build,

@@ -24,7 +24,7 @@ use super::{
     BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, quote, tail,
 };
 use crate::experiment::HexOf;
-use crate::subject::Repository;
+use crate::subject::{AtRevision, Repository};
 
 /// Folder of the work tree in that of the build.
 pub const TREE: &str = "source";
@@ -123,6 +123,11 @@ impl<'a> Git<'a> {
             ],
         )?;
         self.local(tree, &["checkout", "--quiet", "--detach", "FETCH_HEAD"])?;
+        self.check_tree(recorded, tree)
+    }
+
+    /// That a work tree is its commit, to the file.
+    fn check_tree(&self, recorded: &Recorded, tree: &Path) -> Result<(), Failed> {
         let head = self.local(tree, &["rev-parse", "HEAD"])?;
         let differs = self.local(tree, &["status", "--porcelain", "--untracked-files=all"])?;
         match last_line(&head) == recorded.commit && differs.is_empty() {
@@ -361,6 +366,85 @@ impl<'a> Git<'a> {
 /// Warnings stand before what was asked for.
 fn last_line(text: &str) -> &str {
     text.lines().next_back().unwrap_or_default().trim()
+}
+
+/// Folders of the user's own repositories as they were at other revisions: checked out beside the builds, once for each
+/// commit. They stay as long as this lives.
+pub struct Revisions<'a> {
+    context: &'a BuildContext<'a>,
+    launcher: &'a dyn Launcher,
+    held: std::cell::RefCell<Vec<Held>>,
+}
+
+impl<'a> Revisions<'a> {
+    /// `launcher` runs git.
+    pub fn new(context: &'a BuildContext<'a>, launcher: &'a dyn Launcher) -> Revisions<'a> {
+        Revisions {
+            context,
+            launcher,
+            held: std::cell::RefCell::default(),
+        }
+    }
+
+    fn checked_out(&self, folder: &Path, revision: &str) -> Result<(PathBuf, Recorded), Failed> {
+        let git = Git::new(self.context, self.launcher)?;
+        if revision.starts_with('-') {
+            return Err(Failed::new(format!("`{revision}` is no revision")));
+        }
+        let top = git.local(folder, &["rev-parse", "--show-toplevel"]);
+        let top = top.map_err(|failed| Failed {
+            reason: format!(
+                "{} lies in no git repository ({})",
+                folder.display(),
+                failed.reason
+            ),
+            ..failed
+        })?;
+        let top = last_line(&top).to_owned();
+        let below = git.local(folder, &["rev-parse", "--show-prefix"])?;
+        let commit = format!("{revision}^{{commit}}");
+        let commit = git.local(folder, &["rev-parse", "--verify", "--quiet", &commit]);
+        let commit = commit.map_err(|failed| Failed {
+            reason: format!("{top} has no revision `{revision}`"),
+            ..failed
+        })?;
+        let recorded = Recorded {
+            git: top.clone(),
+            revision: revision.to_owned(),
+            commit: last_line(&commit).to_owned(),
+            ..Recorded::default()
+        };
+        let mut hash = Sha256::new();
+        part(&mut hash, &top, recorded.commit.as_bytes());
+        let key = format!("{:x}", HexOf(&hash.finalize()));
+        let name = Path::new(&top).file_name().unwrap_or_default();
+        let prefix = format!("{}-", super::plain_name(&name.to_string_lossy()));
+        let stem = format!("{prefix}{}", &key[..12]);
+        let held = git.shelf.hold(&stem, &|dir| {
+            let tree = dir.join(TREE);
+            let into = tree.display().to_string();
+            git.local(
+                dir,
+                &["clone", "--quiet", "--shared", "--no-checkout", &top, &into],
+            )?;
+            git.local(
+                &tree,
+                &["checkout", "--quiet", "--detach", &recorded.commit],
+            )?;
+            git.check_tree(&recorded, &tree)
+        })?;
+        git.shelf.remove_old(&prefix, &stem);
+        let there = held.dir.join(TREE).join(last_line(&below));
+        self.held.borrow_mut().push(held);
+        Ok((there, recorded))
+    }
+}
+
+impl AtRevision for Revisions<'_> {
+    fn folder(&self, folder: &Path, revision: &str) -> Result<(PathBuf, Recorded), String> {
+        self.checked_out(folder, revision)
+            .map_err(|failed| failed.reason)
+    }
 }
 
 fn no_such(repository: &Repository, failed: Failed) -> Failed {

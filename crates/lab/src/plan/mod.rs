@@ -512,7 +512,12 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         build_dir: String::new(),
         build_key: String::new(),
         files_sha256: String::new(),
-        repositories: subject.repositories.iter().map(named).collect(),
+        repositories: subject
+            .revision
+            .iter()
+            .cloned()
+            .chain(subject.repositories.iter().map(named))
+            .collect(),
         version: String::new(),
         client: client.cmd,
         client_env: client.env,
