@@ -82,16 +82,35 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     let Some((experiment, subjects)) = read(&words.experiment, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
-    check_targets(&subjects, words.yes_i_own_this_host)?;
+    measured(
+        words,
+        course,
+        (&experiment, &subjects),
+        &home,
+        &interrupted,
+        streams,
+    )
+}
+
+/// What was read, planned, built, measured and rendered.
+fn measured(
+    words: &RunWords,
+    course: &Course,
+    (experiment, subjects): (&Experiment, &[Subject]),
+    home: &Home,
+    interrupted: &Arc<AtomicBool>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    check_targets(subjects, words.yes_i_own_this_host)?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let mut planned = match plan(words, &experiment, &subjects, &home, &offer)? {
+    let mut planned = match plan(words, experiment, subjects, home, &offer)? {
         Ok(planned) => planned,
         Err(wrong) => return without_plan(&wrong, streams),
     };
     let aim = pilot::aim(words, experiment.run.aim);
     if words.dry_run {
         planned.notes.extend(aim.map(pilot::decides));
-        return dry(words, &planned, &subjects, streams);
+        return dry(words, &planned, subjects, streams);
     }
     match (course, aim) {
         (Course::Asked, Some(aim)) => return pilot::run(words, aim, &planned, streams),
@@ -99,7 +118,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         _ => {}
     }
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
-    let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
+    let built = builds::build(planned, subjects, home, &offer, interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
         let said = "prony: interrupted while building: nothing was measured";
         writeln!(streams.err, "{said}")?;
@@ -111,7 +130,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
-    let environment = machine(plan, &words.experiment, &subjects, &offer)?;
+    let environment = machine(plan, &words.experiment, subjects, &offer)?;
     writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
     if environment.driver != "ring" {
         writeln!(streams.err, "  the load runs on {}", environment.driver)?;
@@ -120,10 +139,10 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         words,
         plan,
         environment,
-        &home,
+        home,
         &offer,
         &dir,
-        &interrupted,
+        interrupted,
         streams,
     );
     let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));

@@ -31,6 +31,7 @@
 pub(crate) mod client;
 pub(crate) mod program;
 pub(crate) mod repository;
+mod revision;
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
@@ -53,6 +54,8 @@ use crate::launch;
 pub use client::Client;
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
+pub use revision::AtRevision;
+use revision::{Nowhere, at_revision};
 use server::{Served, ready_default, seconds, stop_default};
 pub(crate) use server::{check_port, endpoints, ready, stop};
 
@@ -196,29 +199,6 @@ impl Subject {
     }
 }
 
-/// Who has folders as they were at other revisions of the repository around them.
-pub trait AtRevision {
-    /// The folder that was `folder` at `revision`, and which state that is; an error is a sentence.
-    fn folder(
-        &self,
-        folder: &Path,
-        revision: &str,
-    ) -> Result<(PathBuf, prony_record::Repository), String>;
-}
-
-/// Has none: for looking at experiments without running them.
-struct Nowhere;
-
-impl AtRevision for Nowhere {
-    fn folder(
-        &self,
-        _: &Path,
-        revision: &str,
-    ) -> Result<(PathBuf, prony_record::Repository), String> {
-        Err(format!("no repository can be asked for `{revision}` here"))
-    }
-}
-
 /// The same as [`load_all_at`] for experiments that name no revision.
 pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     load_all_at(experiment, root, &Nowhere)
@@ -295,35 +275,6 @@ fn load_one(
         From::Url(url) => of_url(url),
     };
     Ok(with_entry(subject, entry))
-}
-
-/// The subject at another revision: of the repository that it is built from, or else of the one that its folder lies in.
-fn at_revision(
-    mut subject: Subject,
-    revision: &Spanned<String>,
-    folder: &Path,
-    revisions: &dyn AtRevision,
-) -> Result<Subject, Missing> {
-    let typed = revision.get_ref();
-    if let Some(source) = subject.repositories.first_mut() {
-        if let Some((message, help)) = repository::revision_problem(typed) {
-            let wrong = Diagnosis::new(revision.span(), message).help(help);
-            return Err(Missing::Here(wrong));
-        }
-        source.revision.clone_from(typed);
-        return Ok(subject);
-    }
-    let (there, state) = revisions
-        .folder(folder, typed)
-        .map_err(|why| Missing::Here(Diagnosis::new(revision.span(), why)))?;
-    if !there.join(FILE).is_file() {
-        let message = format!("at `{}` there was no {FILE} in this folder", short(typed));
-        let wrong = Diagnosis::new(revision.span(), message);
-        return Err(Missing::Here(wrong.help(folder.display().to_string())));
-    }
-    let mut subject = Subject::load(&there).map_err(Missing::There)?;
-    subject.revision = Some(state);
-    Ok(subject)
 }
 
 /// The folder that `ref` names: under `root`, or relative to the experiment.
@@ -552,14 +503,8 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
-    let parent = origin.folder.parent().and_then(Path::file_name);
-    let folder = match kind.is_service() {
-        true => kind.name(),
-        false if parent.is_some_and(|parent| parent == ORIGINALS) => ORIGINALS,
-        false => &language,
-    };
     Some(Subject {
-        id: format!("{folder}/{name}"),
+        id: format!("{}/{name}", group(kind, &language, &origin.folder)),
         name,
         role: kind,
         language,
@@ -585,6 +530,16 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         variants,
         text: text.to_owned(),
     })
+}
+
+/// The first part of an id: what the folder is in, by what it must be.
+fn group<'a>(role: Role, language: &'a str, folder: &Path) -> &'a str {
+    let parent = folder.parent().and_then(Path::file_name);
+    match role.is_service() {
+        true => role.name(),
+        false if parent.is_some_and(|parent| parent == ORIGINALS) => ORIGINALS,
+        false => language,
+    }
 }
 
 /// What comes with a `[source]`: git is needed, and without a `[build]` the work tree is all that is made.
