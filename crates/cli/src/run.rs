@@ -82,6 +82,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
     let Some((experiment, subjects)) = read(&words.experiment, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
+    check_targets(&subjects, words.yes_i_own_this_host)?;
     measured(
         words,
         course,
@@ -101,7 +102,6 @@ fn measured(
     interrupted: &Arc<AtomicBool>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
-    check_targets(subjects, words.yes_i_own_this_host)?;
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
     let mut planned = match plan(words, experiment, subjects, home, &offer)? {
         Ok(planned) => planned,
