@@ -58,6 +58,8 @@ def cpu_s():
 def build(subject, folder, values):
     """Builds a subject into the folder `values["build"]`, unless the same was built there; `values` go into its command.
     Returns what is to be said of it."""
+    if "source" in subject:
+        raise Failed("it is built from a repository, by `prony run` alone")
     into = pathlib.Path(values["build"])
     into.mkdir(parents=True, exist_ok=True)
     if "build" not in subject:

@@ -1,9 +1,9 @@
 //! `prony compare`: two runs, or two commands in turns, beside each other.
 //!
 //! ```text
-//! two commands ──> experiment ──> run ──┐
-//! two run directories, their folder ────┤
-//! run directory, log ───────────────────┴──> figures and what may be said ──> sentence, table, gate
+//! two commands or revisions ──> experiment ──> run ──┐
+//! two run directories, their folder ─────────────────┤
+//! run directory, log ────────────────────────────────┴──> figures and what may be said ──> sentence, table, gate
 //! ```
 
 pub mod words;
@@ -16,12 +16,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_base::typed::duration;
+use prony_lab::subject::FILE;
 use prony_record::layout;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
 use prony_report::log::Entry;
 use serde_json::json;
 
 use crate::cause::CannotWrite;
+use crate::home::Home;
 use crate::log::history;
 use crate::log::words::LogWords;
 use crate::run as experiment_run;
@@ -126,7 +128,13 @@ fn in_turns(
     // Here, as an experiment's commands run in its folder, and these were typed here.
     let name = dir.file_name().unwrap_or(OsStr::new("compare"));
     let experiment = Path::new(name).with_extension("toml");
-    fs::write(&experiment, experiment_text(words, commands))
+    let subjects = Home::find()?.subjects;
+    let is_subject = |name: &str| {
+        let mut places = [subjects.join(name), PathBuf::from(name)].into_iter();
+        places.any(|place| place.join(FILE).is_file())
+    };
+    let sides = commands.map(|command| Side::of(command, is_subject));
+    fs::write(&experiment, experiment_text(words, &sides))
         .with_context(CannotWrite::at(&experiment))?;
     let run_words = RunWords {
         out: Some(dir.clone()),
@@ -149,22 +157,71 @@ fn in_turns(
     Ok(Ok(interleaved(&run, NAMES[0], NAMES[1])))
 }
 
-/// The experiment that measures two commands in turns.
-fn experiment_text(words: &CompareWords, commands: [&String; 2]) -> String {
-    let quoted = |text: &str| json!(text).to_string();
+/// What is measured: a command, or a subject, at a revision or as it lies there.
+#[derive(Debug, Eq, PartialEq)]
+enum Side<'a> {
+    Command(&'a str),
+    Subject(&'a str, Option<&'a str>),
+}
+
+impl Side<'_> {
+    /// A word with an `@` and no space is a subject at a revision: a server's command has at least `{port}` beside the
+    /// program, and no program that does works is told by one word. One that is the folder of a subject is that subject.
+    fn of<'a>(typed: &'a str, is_subject: impl Fn(&str) -> bool) -> Side<'a> {
+        let is_word = !typed.contains(char::is_whitespace);
+        match typed.split_once('@') {
+            Some((name, revision)) if is_word && !name.is_empty() && !revision.is_empty() => {
+                Side::Subject(name, Some(revision))
+            }
+            _ if is_word && is_subject(typed) => Side::Subject(typed, None),
+            _ => Side::Command(typed),
+        }
+    }
+
+    /// The lines of its `[[subject]]`.
+    fn lines(&self) -> String {
+        match self {
+            Side::Command(command) => format!("cmd = {}\n", quoted(command)),
+            Side::Subject(name, None) => format!("ref = {}\n", quoted(name)),
+            Side::Subject(name, Some(revision)) => {
+                format!("ref = {}\nrevision = {}\n", quoted(name), quoted(revision))
+            }
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    json!(text).to_string()
+}
+
+/// The experiment that measures both in turns.
+fn experiment_text(words: &CompareWords, sides: &[Side<'_>; 2]) -> String {
     let mut text = format!(
-        "title = \"A and B\"\nquestion = \"How does B differ from A?\"\n\n[run]\nblocks = {}\nduration = \"{}\"\nwarmup = \"{}\"\n\
-         reference = \"{}\"\n",
-        words.blocks,
-        duration::typed(words.duration),
-        duration::typed(words.warmup),
-        NAMES[0],
+        "title = \"A and B\"\nquestion = \"How does B differ from A?\"\n\n[run]\nblocks = {}\nreference = \"{}\"\n",
+        words.blocks, NAMES[0],
     );
-    for (name, command) in NAMES.iter().zip(commands) {
+    if words.workload.is_empty() {
         text.push_str(&format!(
-            "\n[[subject]]\nname = \"{name}\"\ncmd = {}\n",
-            quoted(command)
+            "duration = \"{}\"\nwarmup = \"{}\"\n",
+            duration::typed(words.duration),
+            duration::typed(words.warmup)
         ));
+    }
+    for (name, side) in NAMES.iter().zip(sides) {
+        text.push_str(&format!(
+            "\n[[subject]]\nname = \"{name}\"\n{}",
+            side.lines()
+        ));
+    }
+    for work in &words.workload {
+        text.push_str(&format!(
+            "\n[[workload]]\nwork = {}\ncount = {}\n",
+            quoted(&work.name),
+            work.count
+        ));
+    }
+    if !words.workload.is_empty() {
+        return text;
     }
     for path in &words.path {
         text.push_str(&format!(
@@ -331,6 +388,27 @@ fn entry(dir: &Path) -> anyhow::Result<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subject_is_told_from_a_command() {
+        let is_subject = |name: &str| name == "rust/axum";
+        for (typed, meant) in [
+            ("rust/axum@v1", Side::Subject("rust/axum", Some("v1"))),
+            ("./mine@HEAD@{1}", Side::Subject("./mine", Some("HEAD@{1}"))),
+            ("rust/axum", Side::Subject("rust/axum", None)),
+            (
+                "./server --port {port}",
+                Side::Command("./server --port {port}"),
+            ),
+            ("./server a@b {port}", Side::Command("./server a@b {port}")),
+            ("rust/axum@", Side::Command("rust/axum@")),
+            ("@v1", Side::Command("@v1")),
+        ] {
+            assert_eq!(Side::of(typed, is_subject), meant, "{typed}");
+        }
+        let lines = Side::Subject("a\"b", Some("v1")).lines();
+        assert_eq!(lines, "ref = \"a\\\"b\"\nrevision = \"v1\"\n");
+    }
 
     #[test]
     fn a_path_gives_a_name() {

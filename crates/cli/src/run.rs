@@ -20,15 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, bail};
 use prony_base::Nanos;
+use prony_lab::build::source::Revisions;
+use prony_lab::build::{self, BuildContext};
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
-use prony_lab::launch;
+use prony_lab::launch::{self, Wanted};
 use prony_lab::network;
 use prony_lab::plan::{self, Facts, PlanError};
 use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
-use prony_lab::supervise::{self, Interrupt, Offer};
+use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_lab::target::{self, Target};
 use prony_record::{Environment, NotRun, Plan, Source, layout};
 use serde_json::json;
@@ -66,20 +68,49 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 
 fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let home = Home::find()?;
-    let Some((experiment, subjects)) = read(&words.experiment, &home, streams)? else {
+    let interrupted = interruption()?;
+    // Git needs no namespace of its own: what can be isolated here is asked for when something is measured.
+    let launcher = SupervisedLauncher::new(home.prony.clone(), Wanted::default());
+    let originals = build::source::originals();
+    let context = BuildContext {
+        cache: &home.cache,
+        originals: originals.as_deref(),
+        prony: &home.prony,
+        cancel: &interrupted,
+    };
+    let revisions = Revisions::new(&context, &launcher);
+    let Some((experiment, subjects)) = read(&words.experiment, &home, &revisions, streams)? else {
         return Ok(Ending::Usage);
     };
     check_targets(&subjects, words.yes_i_own_this_host)?;
-    let interrupted = interruption()?;
+    measured(
+        words,
+        course,
+        (&experiment, &subjects),
+        &home,
+        &interrupted,
+        streams,
+    )
+}
+
+/// What was read, planned, built, measured and rendered.
+fn measured(
+    words: &RunWords,
+    course: &Course,
+    (experiment, subjects): (&Experiment, &[Subject]),
+    home: &Home,
+    interrupted: &Arc<AtomicBool>,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
     let offer = supervise::offer(&home.prony).context("no trial can be started on this machine")?;
-    let mut planned = match plan(words, &experiment, &subjects, &home, &offer)? {
+    let mut planned = match plan(words, experiment, subjects, home, &offer)? {
         Ok(planned) => planned,
         Err(wrong) => return without_plan(&wrong, streams),
     };
     let aim = pilot::aim(words, experiment.run.aim);
     if words.dry_run {
         planned.notes.extend(aim.map(pilot::decides));
-        return dry(words, &planned, &subjects, streams);
+        return dry(words, &planned, subjects, streams);
     }
     match (course, aim) {
         (Course::Asked, Some(aim)) => return pilot::run(words, aim, &planned, streams),
@@ -87,7 +118,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         _ => {}
     }
     writeln!(streams.err, "{}", said_before(&planned).join("\n"))?;
-    let built = builds::build(planned, &subjects, &home, &offer, &interrupted, streams)?;
+    let built = builds::build(planned, subjects, home, &offer, interrupted, streams)?;
     let Some(Built { plan, .. }) = &built else {
         let said = "prony: interrupted while building: nothing was measured";
         writeln!(streams.err, "{said}")?;
@@ -99,7 +130,7 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         return Ok(Ending::Invalid);
     }
     let dir = folder::choose(words)?;
-    let environment = machine(plan, &words.experiment, &subjects, &offer)?;
+    let environment = machine(plan, &words.experiment, subjects, &offer)?;
     writeln!(streams.err, "  who runs what: {}", launch::who_runs_what())?;
     if environment.driver != "ring" {
         writeln!(streams.err, "  the load runs on {}", environment.driver)?;
@@ -108,10 +139,10 @@ fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow
         words,
         plan,
         environment,
-        &home,
+        home,
         &offer,
         &dir,
-        &interrupted,
+        interrupted,
         streams,
     );
     let finished = measured.and_then(|measured| Ok((measured, report::render_into(&dir)?)));
@@ -164,6 +195,7 @@ fn without_plan(wrong: &PlanError, streams: &mut Streams<'_>) -> anyhow::Result<
 fn read(
     path: &Path,
     home: &Home,
+    revisions: &Revisions<'_>,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<(Experiment, Vec<Subject>)>> {
     if let Some(url) = path.to_str().filter(|path| is_url(path)) {
@@ -186,7 +218,7 @@ fn read(
             return Ok(None);
         }
     };
-    match subject::load_all(&experiment, &home.subjects) {
+    match subject::load_all_at(&experiment, &home.subjects, revisions) {
         Ok(subjects) => Ok(Some((experiment, subjects))),
         Err(wrong) => {
             for wrong in wrong {
@@ -358,14 +390,15 @@ fn words_of(command: &[String]) -> String {
 
 /// A line for each that is not run here, with what would change it.
 fn not_run(plan: &Plan) -> Vec<String> {
-    let line = |missing: &NotRun| {
-        let remedy = match missing.remedy.as_str() {
-            "" => String::new(),
-            remedy => format!("; to change it: {remedy}"),
-        };
-        format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
+    plan.not_run.iter().map(not_run_line).collect()
+}
+
+fn not_run_line(missing: &NotRun) -> String {
+    let remedy = match missing.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("; to change it: {remedy}"),
     };
-    plan.not_run.iter().map(line).collect()
+    format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
 }
 
 fn machine(

@@ -123,3 +123,168 @@ fn what_cannot_be_compared_is_said() {
     ]);
     assert_eq!(code, Some(3), "{said}");
 }
+
+/// A server, and a program that says to have taken as long as its file says.
+const SUBJECT: &str = r#"
+name = "tiny"
+language = "python"
+role = "server"
+summary = "Answers a text"
+endpoints = ["/"]
+[needs]
+commands = ["python3"]
+[start]
+cmd = ["python3", "{dir}/tiny.py", "{port}"]
+[program]
+cmd = ["python3", "{dir}/tiny.py", "{work}", "{count}"]
+works = ["spin", "rest"]
+[ready]
+http = "/"
+[version]
+cmd = "grep -o 'takes .*' {dir}/tiny.py"
+"#;
+
+const SERVER: &str = r#"# takes TAKES
+import http.server, json, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version, wbufsize = "HTTP/1.1", 65536
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *words): pass
+if sys.argv[1].isdigit():
+    http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+print(json.dumps({"measure": "spins", "threads": 1, "count": int(sys.argv[2]), "elapsed_ns": TAKES}))
+"#;
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@localhost", "-C"])
+        .arg(folder)
+        .args(words)
+        .output()
+        .expect("git runs");
+    assert!(
+        output.status.success(),
+        "git {words:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout).trim().to_owned()
+}
+
+/// A repository whose folder `servers/tiny` has two states, `v1` and then `v2`, of which the program takes ten times as long.
+fn two_revisions(folder: &Path) {
+    let subject = folder.join("servers/tiny");
+    std::fs::create_dir_all(&subject).expect("a folder");
+    git(folder, &["init", "--quiet"]);
+    for (tag, takes) in [("v1", "1000000"), ("v2", "10000000")] {
+        std::fs::write(subject.join("subject.toml"), SUBJECT).expect("a subject");
+        std::fs::write(subject.join("tiny.py"), SERVER.replace("TAKES", takes)).expect("a server");
+        git(folder, &["add", "servers"]);
+        git(folder, &["commit", "--quiet", "-m", tag]);
+        git(folder, &["tag", tag]);
+    }
+}
+
+#[test]
+fn two_revisions_of_a_subject_in_turns() {
+    let (Some(_), Some(_)) = (prony_testkit::need("python3"), prony_testkit::need("git")) else {
+        return;
+    };
+    let folder = common::folder("compare-revisions");
+    two_revisions(&folder);
+    // What lies there now is neither of the two.
+    let server = folder.join("servers/tiny/tiny.py");
+    std::fs::write(server, "raise SystemExit(9)").expect("a server");
+    let both = ["--interleave", "./servers/tiny@v1", "./servers/tiny@HEAD"];
+    let small = [
+        "-c", "1", "--blocks", "2", "-d", "100ms", "--warmup", "20ms",
+    ];
+    let of_requests = [&["compare", "--json"], &both[..], &small[..]].concat();
+    let output = prony(&folder, &of_requests);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rate = &seen["figures"][0];
+    assert_eq!(rate["metric"], "rate");
+    for side in ["baseline", "other"] {
+        assert!(rate[side].as_f64().expect("a rate") > 0.0, "{seen}");
+    }
+    let plan = std::fs::read(folder.join("runs/compare-001/plan.json")).expect("a plan");
+    let plan: Value = serde_json::from_slice(&plan).expect("JSON");
+    let sides = [
+        ("v1", "v1", "takes 1000000"),
+        ("HEAD", "v2", "takes 10000000"),
+    ];
+    for (at, (name, revision, version)) in sides.into_iter().enumerate() {
+        assert_eq!(plan["subjects"][at]["version"], version);
+        let state = &plan["subjects"][at]["repositories"][0];
+        assert_eq!(state["revision"], name);
+        assert_eq!(
+            state["commit"],
+            git(&folder, &["rev-parse", revision]).as_str()
+        );
+    }
+    let appendix =
+        std::fs::read_to_string(folder.join("runs/compare-001/appendix.md")).expect("it");
+    assert!(
+        appendix.contains(&git(&folder, &["rev-parse", "v1"])[..12]),
+        "{appendix}"
+    );
+
+    let of_works = ["--workload", "spin:20", "--blocks", "2"];
+    let output = prony(
+        &folder,
+        &[&["compare", "--json"], &both[..], &of_works[..]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(
+        seen["figures"][0]["ratio"].as_f64().expect("a ratio") < 0.5,
+        "{seen}"
+    );
+    // The user's repository is as it was.
+    assert_eq!(
+        git(&folder, &["status", "--porcelain", "servers"]),
+        "M servers/tiny/tiny.py"
+    );
+    assert_eq!(git(&folder, &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn a_revision_that_is_not_there_is_named_with_its_line() {
+    let Some(_) = prony_testkit::need("git") else {
+        return;
+    };
+    let folder = common::folder("compare-no-revision");
+    two_revisions(&folder);
+    git(
+        &folder,
+        &["commit", "--quiet", "--allow-empty", "-m", "empty"],
+    );
+    git(&folder, &["rm", "--quiet", "-r", "servers"]);
+    git(&folder, &["commit", "--quiet", "-m", "without"]);
+    git(&folder, &["tag", "without"]);
+    git(&folder, &["checkout", "--quiet", "v2"]);
+    for (b, said) in [
+        ("./servers/tiny@v9", "has no revision `v9`"),
+        (
+            "./servers/tiny@without",
+            "at `without` there was no subject.toml in this folder",
+        ),
+        (
+            "./servers/tinny@v1",
+            "there is no subject `./servers/tinny`",
+        ),
+    ] {
+        let output = prony(
+            &folder,
+            &["compare", "--interleave", "./servers/tiny@v1", b],
+        );
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+    }
+}

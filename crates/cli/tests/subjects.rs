@@ -207,6 +207,8 @@ fn no_subject_is_left_out_here() {
         .expect("the subjects")
         .flatten()
         .filter(|entry| entry.path().is_dir())
+        // What others wrote is measured as it is, and held to nothing of ours.
+        .filter(|entry| entry.file_name() != prony_lab::subject::ORIGINALS)
     {
         for subject in fs::read_dir(language.path()).expect("a language").flatten() {
             if let Ok(declared) = fs::read_to_string(subject.path().join("subject.toml")) {

@@ -8,8 +8,10 @@
 //! <cache>/build/rust-axum-0123456789ab.log     what the build printed
 //! ```
 //!
+//! What is built from somebody's repository (`[source]`) is built in a work tree of it, `{build}/source` ([`mod@source`]).
+//!
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
-//! sorted), what the tools in `needs.commands` say of their version, and what of the
+//! sorted), the commits of its repositories, what the tools in `needs.commands` say of their version, and what of the
 //! user's environment reaches builds and can change them ([`crate::passed`]). A build that
 //! was cut off has no marker and is begun anew. Older builds of a subject are
 //! removed but for the newest two and those in use.
@@ -18,25 +20,26 @@
 //! outlives Prony.
 
 mod command;
+mod shelf;
+pub mod source;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, SystemTime};
 
 use prony_base::Nanos;
-use prony_record::{NotRun, Source};
+use prony_record::{NotRun, Repository as Recorded, Source};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::experiment::HexOf;
 use crate::passed::{Passed, To};
 use crate::subject::{Build, Subject};
+use shelf::{Held, Shelf};
+use source::{Fetched, Git};
 
-/// Builds of one subject that are kept.
-const KEPT: usize = 2;
 /// Lines of a failed build's log that its reason quotes.
 const TAIL_LINES: usize = 8;
 /// Bytes read of the end of a log.
@@ -48,9 +51,6 @@ const INPUT_BYTES_MAX: u64 = 256 << 20;
 const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
 /// How long a tool may take to say its version.
 const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
-/// How often a lock that another Prony holds is tried again.
-const LOCK_RETRY: Duration = Duration::from_millis(200);
-const MARKER: &str = ".done";
 
 /// A command to run to its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -104,6 +104,8 @@ pub trait Launcher {
 pub struct BuildContext<'a> {
     /// Folder of the cache; `build/` is made in it.
     pub cache: &'a Path,
+    /// Folder of repositories that are used in place of the network ([`source::originals`]).
+    pub originals: Option<&'a Path>,
     /// The prony binary, for `{prony}`.
     pub prony: &'a Path,
     /// Set when the run is interrupted.
@@ -129,6 +131,8 @@ pub struct Ready {
     /// SHA-256 over the files in its folder where nothing is built; empty where it has none of its own, or they
     /// cannot be read.
     pub files: String,
+    /// The repositories that it was built from, at which commits.
+    pub repositories: Vec<Recorded>,
     /// The line that its version command printed; empty where it printed none.
     pub version: String,
     /// Whether an earlier build was used.
@@ -142,6 +146,8 @@ pub struct Ready {
 pub struct Failed {
     /// Why, in a sentence, with the last lines of the log.
     pub reason: String,
+    /// What would change it; empty: to read the log.
+    pub remedy: String,
     /// What the build printed, where it came to that.
     pub log: Option<PathBuf>,
     /// Whether it was the interruption of the run, not the subject.
@@ -152,6 +158,7 @@ impl Failed {
     fn new(reason: impl Into<String>) -> Failed {
         Failed {
             reason: reason.into(),
+            remedy: String::new(),
             log: None,
             interrupted: false,
         }
@@ -159,14 +166,18 @@ impl Failed {
 
     /// As an entry of the plan.
     pub fn not_run(&self, id: &str) -> NotRun {
-        let remedy = self
-            .log
-            .as_ref()
-            .map(|log| format!("less {}", quote(&log.display().to_string())));
+        let read_log = || {
+            let log = self.log.as_ref()?;
+            Some(format!("less {}", quote(&log.display().to_string())))
+        };
+        let remedy = match self.remedy.is_empty() {
+            true => read_log().unwrap_or_default(),
+            false => self.remedy.clone(),
+        };
         NotRun {
             what: id.to_owned(),
             reason: self.reason.clone(),
-            remedy: remedy.unwrap_or_default(),
+            remedy,
         }
     }
 }
@@ -189,16 +200,13 @@ fn build_or_fail(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Ready, Failed> {
-    let root = context.cache.join("build");
-    let in_root = |error: io::Error| Failed::new(format!("{}: {error}", root.display()));
-    fs::create_dir_all(&root).map_err(in_root)?;
-    let root = root.canonicalize().map_err(in_root)?;
+    let shelf = Shelf::open(context.cache, "build", context.cancel)?;
     let mut job = Job {
         subject,
         context,
         launcher,
         dir: PathBuf::new(),
-        root,
+        shelf,
     };
     let Some(plan) = &subject.build else {
         let version = job.version()?;
@@ -206,24 +214,32 @@ fn build_or_fail(
             dir: String::new(),
             key: String::new(),
             files: job.files().unwrap_or_default(),
+            repositories: subject.revision.iter().cloned().collect(),
             version,
             cached: false,
             hold: None,
         });
     };
-    let key = job.key(plan)?;
+    let sources = job.sources()?;
+    let key = job.key(plan, &sources)?;
     let stem = format!("{}{}", job.prefix(), &key[..12]);
-    job.dir = job.root.join(&stem);
-    let (hold, cached) = job.built(plan, &stem)?;
+    job.dir = job.shelf.root.join(&stem);
+    let held = job.built(plan, &stem, &sources)?;
     let version = job.version()?;
-    job.remove_old(&stem);
+    job.shelf.remove_old(&job.prefix(), &stem);
     Ok(Ready {
         dir: job.dir.display().to_string(),
         key,
         files: String::new(),
+        repositories: subject
+            .revision
+            .iter()
+            .cloned()
+            .chain(sources.into_iter().map(|one| one.recorded))
+            .collect(),
         version,
-        cached,
-        hold: Some(hold),
+        cached: held.cached,
+        hold: Some(held.lock),
     })
 }
 
@@ -234,29 +250,22 @@ struct Job<'a> {
     launcher: &'a dyn Launcher,
     /// `{build}`.
     dir: PathBuf,
-    /// Folder of all builds.
-    root: PathBuf,
+    /// Where all builds are.
+    shelf: Shelf<'a>,
 }
 
 impl Job<'_> {
     /// What the names of all of this subject's builds begin with.
     fn prefix(&self) -> String {
-        let plain = |c: char| {
-            if c.is_alphanumeric() || "._-".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        };
         // The file's own name, not the id: two entries of one folder share a build.
         let name = format!("{}-{}", self.subject.language, folder_name(self.subject));
-        format!("{}-", name.chars().map(plain).collect::<String>())
+        format!("{}-", plain_name(&name))
     }
 
     fn folder(&self) -> PathBuf {
         self.subject
             .folder()
-            .map_or_else(|| self.root.clone(), Path::to_path_buf)
+            .map_or_else(|| self.shelf.root.clone(), Path::to_path_buf)
     }
 
     /// Puts quoted paths in for the placeholders of a shell command.
@@ -291,17 +300,21 @@ impl Job<'_> {
         Ok(finished)
     }
 
-    /// A file of this call's own for the output of a short command.
-    fn temporary(&self) -> PathBuf {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        self.root
-            .join(format!(".output-{}-{number}", std::process::id()))
+    /// The repositories that it is built from, in the cache.
+    fn sources(&self) -> Result<Vec<Fetched>, Failed> {
+        match self.subject.repositories.as_slice() {
+            [] => Ok(Vec::new()),
+            all => Git::new(self.context, self.launcher)?.fetched(all),
+        }
     }
 
     /// The key of the build, in hexadecimal.
-    fn key(&self, plan: &Build) -> Result<String, Failed> {
+    fn key(&self, plan: &Build, sources: &[Fetched]) -> Result<String, Failed> {
         let mut hash = self.hash(&plan.inputs)?;
+        for source in sources {
+            let name = format!("source {}", source.recorded.path);
+            part(&mut hash, &name, source.recorded.commit.as_bytes());
+        }
         for tool in &self.subject.needs.commands {
             part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
         }
@@ -357,7 +370,7 @@ impl Job<'_> {
         let tool = quote(tool);
         let command =
             format!("{tool} --version 2>/dev/null || {tool} version 2>/dev/null || {tool} -v 2>&1");
-        let log = self.temporary();
+        let log = temporary(&self.shelf.root);
         let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         // Left behind, it would be in nobody's way but in the user's sight.
@@ -366,43 +379,29 @@ impl Job<'_> {
     }
 
     /// Makes sure that the build is there, and holds it.
-    fn built(&self, plan: &Build, stem: &str) -> Result<(File, bool), Failed> {
-        let lock_path = self.root.join(format!("{stem}.lock"));
-        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", lock_path.display()));
-        let mut cached = true;
-        loop {
-            let lock = self.lock(&lock_path, Lock::Shared)?;
-            if self.dir.join(MARKER).is_file() {
-                return Ok((lock, cached));
-            }
-            drop(lock);
-            let lock = self.lock(&lock_path, Lock::Exclusive)?;
-            if !self.dir.join(MARKER).is_file() {
-                cached = false;
-                self.build_now(plan, stem)?;
-            }
-            lock.unlock().map_err(wrong)?;
-            // Between the two locks another Prony may have removed it: look again.
-        }
+    fn built(&self, plan: &Build, stem: &str, sources: &[Fetched]) -> Result<Held, Failed> {
+        self.shelf.hold(stem, &|dir| {
+            let cwd = match sources {
+                [] => self.folder(),
+                sources => {
+                    Git::new(self.context, self.launcher)?.check_out(sources, dir)?;
+                    dir.join(source::TREE)
+                }
+            };
+            self.build_now(plan, stem, cwd)
+        })
     }
 
-    fn build_now(&self, plan: &Build, stem: &str) -> Result<(), Failed> {
-        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", self.dir.display()));
-        remove_dir(&self.dir).map_err(wrong)?;
-        fs::create_dir_all(&self.dir).map_err(wrong)?;
-        let log = self.root.join(format!("{stem}.log"));
-        let outcome = self.run(&self.shell(&plan.cmd, log.clone(), plan.timeout));
-        let reason = match outcome {
-            Ok(Finished::Code(0)) => return mark(&self.dir).map_err(wrong),
-            Ok(Finished::Code(code)) => format!("its build failed with status {code}"),
-            Ok(Finished::Signal(signal)) => format!("its build was ended by signal {signal}"),
-            Ok(_) => format!("its build took longer than {}", plan.timeout),
-            Err(failed) => {
-                let _ = remove_dir(&self.dir);
-                return Err(failed);
-            }
+    fn build_now(&self, plan: &Build, stem: &str, cwd: PathBuf) -> Result<(), Failed> {
+        let log = self.shelf.root.join(format!("{stem}.log"));
+        let mut command = self.shell(&plan.cmd, log.clone(), plan.timeout);
+        command.cwd = cwd;
+        let reason = match self.run(&command)? {
+            Finished::Code(0) => return Ok(()),
+            Finished::Code(code) => format!("its build failed with status {code}"),
+            Finished::Signal(signal) => format!("its build was ended by signal {signal}"),
+            _ => format!("its build took longer than {}", plan.timeout),
         };
-        let _ = remove_dir(&self.dir);
         let tail = tail(&log);
         let quoted = if tail.is_empty() {
             String::new()
@@ -410,9 +409,8 @@ impl Job<'_> {
             format!(": {}", tail.join(" | "))
         };
         Err(Failed {
-            reason: format!("{reason}{quoted}"),
             log: Some(log),
-            interrupted: false,
+            ..Failed::new(format!("{reason}{quoted}"))
         })
     }
 
@@ -421,7 +419,7 @@ impl Job<'_> {
         if self.subject.version.is_empty() {
             return Ok(String::new());
         }
-        let log = self.temporary();
+        let log = temporary(&self.shelf.root);
         let finished = self.run(&self.shell(&self.subject.version, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
         let _ = fs::remove_file(&log);
@@ -431,74 +429,22 @@ impl Job<'_> {
             _ => String::new(),
         })
     }
-
-    /// Waits for a lock as long as it takes: another Prony is building the same.
-    fn lock(&self, path: &Path, kind: Lock) -> Result<File, Failed> {
-        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", path.display()));
-        loop {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(path)
-                .map_err(wrong)?;
-            let taken = match kind {
-                Lock::Shared => file.try_lock_shared(),
-                Lock::Exclusive => file.try_lock(),
-            };
-            match taken {
-                // One that was removed meanwhile locks nothing any more.
-                Ok(()) if is_at(&file, path) => return Ok(file),
-                Ok(()) => continue,
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(wrong(error)),
-            }
-            if self.context.cancel.load(Ordering::Relaxed) {
-                return Err(interrupted());
-            }
-            std::thread::sleep(LOCK_RETRY);
-        }
-    }
-
-    /// Removes this subject's builds but for the newest and those in use. What
-    /// cannot be removed stays: a full cache is no reason to stop.
-    fn remove_old(&self, current: &str) {
-        let prefix = self.prefix();
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut builds: Vec<(SystemTime, String)> = entries
-            .filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let key = name.strip_prefix(&prefix)?.strip_suffix(".lock")?;
-                let ours = key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit());
-                let stem = name.trim_end_matches(".lock").to_owned();
-                let marker = self.root.join(&stem).join(MARKER);
-                let built = fs::metadata(marker).and_then(|meta| meta.modified());
-                (ours && stem != current).then_some((built.unwrap_or(SystemTime::UNIX_EPOCH), stem))
-            })
-            .collect();
-        builds.sort();
-        builds.reverse();
-        for (_, stem) in builds.iter().skip(KEPT - 1) {
-            self.remove(stem);
-        }
-    }
-
-    fn remove(&self, stem: &str) {
-        let path = self.root.join(format!("{stem}.lock"));
-        let Ok(lock) = File::options().write(true).open(&path) else {
-            return;
-        };
-        if lock.try_lock().is_ok() && remove_dir(&self.root.join(stem)).is_ok() {
-            let _ = fs::remove_file(self.root.join(format!("{stem}.log")));
-            let _ = fs::remove_file(&path);
-        }
-    }
 }
 
-#[derive(Clone, Copy)]
-enum Lock {
-    Shared,
-    Exclusive,
+/// A file of this call's own for the output of a short command.
+fn temporary(root: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    root.join(format!(".output-{}-{number}", std::process::id()))
+}
+
+/// `name` as a part of a file's name.
+fn plain_name(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
 }
 
 fn interrupted() -> Failed {
@@ -568,30 +514,6 @@ fn collect(
         }
     }
     Ok(())
-}
-
-/// Writes the marker, durably and at once.
-fn mark(dir: &Path) -> io::Result<()> {
-    let temporary = dir.join(".done.new");
-    File::create(&temporary)?.sync_all()?;
-    fs::rename(&temporary, dir.join(MARKER))
-}
-
-/// Removes a build, its marker first: what is cut off in the middle is not whole.
-fn remove_dir(dir: &Path) -> io::Result<()> {
-    let missing_is_fine = |result: io::Result<()>| match result {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    };
-    missing_is_fine(fs::remove_file(dir.join(MARKER)))?;
-    missing_is_fine(fs::remove_dir_all(dir))
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),
-        _ => false,
-    }
 }
 
 /// The last lines of a log, without control characters.

@@ -30,6 +30,8 @@
 
 pub(crate) mod client;
 pub(crate) mod program;
+pub(crate) mod repository;
+mod revision;
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
@@ -51,11 +53,18 @@ use crate::launch;
 
 pub use client::Client;
 pub use program::{Program, Role, Variants};
+pub use repository::Repository;
+pub use revision::AtRevision;
+use revision::{Nowhere, at_revision};
 use server::{Served, ready_default, seconds, stop_default};
 pub(crate) use server::{check_port, endpoints, ready, stop};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
+/// The folder of subjects that are built from somebody's repository as it is, whatever their language.
+pub const ORIGINALS: &str = "original";
+/// What brings git, where nothing else is said.
+const GIT_PACKAGE: &str = "apt-get install -y git";
 /// Signals that a server can be asked to stop with.
 pub const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"];
 /// Characters of a command in its summary.
@@ -80,6 +89,10 @@ pub struct Subject {
     pub homepage: String,
     /// Where it comes from.
     pub source: Source,
+    /// Repositories that it is built from: that of the work tree, then those that lie in it; empty: none but its folder.
+    pub repositories: Vec<Repository>,
+    /// The state of the repository around its folder, where the experiment names a revision.
+    pub revision: Option<prony_record::Repository>,
     /// Paths that it answers; empty: all. One that ends in `/*` stands for all below it.
     pub endpoints: Vec<String>,
     /// What the machine must have.
@@ -186,11 +199,20 @@ impl Subject {
     }
 }
 
+/// The same as [`load_all_at`] for experiments that name no revision.
+pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
+    load_all_at(experiment, root, &Nowhere)
+}
+
 /// Reads what the entries of an experiment name, in their order ([`Experiment::entries`]),
-/// and checks the names that refer to it. `root` is the folder `subjects/`.
+/// and checks the names that refer to it. `root` is the folder `subjects/`, `revisions` has other states of it.
 ///
 /// Every file with problems is in the error.
-pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
+pub fn load_all_at(
+    experiment: &Experiment,
+    root: &Path,
+    revisions: &dyn AtRevision,
+) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     let mut subjects = Vec::with_capacity(experiment.subjects.len());
     let mut wrong: Vec<Diagnoses> = Vec::new();
     let mut here: Vec<Diagnosis> = Vec::new();
@@ -201,7 +223,7 @@ pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Ve
         (Role::Front.name(), &experiment.fronts),
     ] {
         for entry in entries {
-            match load_one(entry, kind, &experiment.origin, root) {
+            match load_one(entry, kind, &experiment.origin, root, revisions) {
                 Ok(subject) => subjects.push(subject),
                 Err(Missing::Here(problem)) => here.push(problem),
                 Err(Missing::There(problems)) => wrong.push(problems),
@@ -238,11 +260,16 @@ fn load_one(
     kind: &str,
     origin: &Origin,
     root: &Path,
+    revisions: &dyn AtRevision,
 ) -> Result<Subject, Missing> {
     let subject = match &entry.from {
         From::Ref(reference) => {
             let folder = find(reference, kind, &origin.folder, root).map_err(Missing::Here)?;
-            Subject::load(&folder).map_err(Missing::There)?
+            let subject = Subject::load(&folder).map_err(Missing::There)?;
+            match &entry.revision {
+                Some(revision) => at_revision(subject, revision, &folder, revisions)?,
+                None => subject,
+            }
         }
         From::Command(command) => of_command(command, origin),
         From::Url(url) => of_url(url),
@@ -361,6 +388,8 @@ fn blank(name: &str, summary: &str) -> Subject {
         summary: summary.to_owned(),
         homepage: String::new(),
         source: Source::Unknown,
+        repositories: Vec::new(),
+        revision: None,
         endpoints: Vec::new(),
         needs: Needs::default(),
         build: None,
@@ -451,9 +480,14 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let needs = top
         .table("needs", "[needs]", p)
         .map(|table| read_needs(table, p));
+    let repositories = top
+        .table("source", "[source]", p)
+        .map(|table| repository::read(table, p))
+        .unwrap_or_default();
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
+    let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
     let variants = top
         .table("variants", "[variants]", p)
         .map(|table| program::variants(&table, p))
@@ -469,12 +503,8 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
-    let folder = match kind.is_service() {
-        true => kind.name(),
-        false => &language,
-    };
     Some(Subject {
-        id: format!("{folder}/{name}"),
+        id: format!("{}/{name}", group(kind, &language, &origin.folder)),
         name,
         role: kind,
         language,
@@ -483,8 +513,10 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
+        repositories,
+        revision: None,
         endpoints: served.endpoints,
-        needs: needs.unwrap_or_default(),
+        needs,
         build,
         start: served.command,
         env: served.env,
@@ -498,6 +530,40 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         variants,
         text: text.to_owned(),
     })
+}
+
+/// The first part of an id: what the folder is in, by what it must be.
+fn group<'a>(role: Role, language: &'a str, folder: &Path) -> &'a str {
+    let parent = folder.parent().and_then(Path::file_name);
+    match role.is_service() {
+        true => role.name(),
+        false if parent.is_some_and(|parent| parent == ORIGINALS) => ORIGINALS,
+        false => language,
+    }
+}
+
+/// What comes with a `[source]`: git is needed, and without a `[build]` the work tree is all that is made.
+fn with_source(
+    top: &Fields<'_, '_>,
+    mut needs: Needs,
+    build: Option<Build>,
+) -> (Needs, Option<Build>) {
+    if !top.has("source") {
+        return (needs, build);
+    }
+    if !needs.commands.iter().any(|command| command == "git") {
+        needs.commands.push("git".to_owned());
+    }
+    if needs.packages.is_empty() {
+        let package = ("debian".to_owned(), GIT_PACKAGE.to_owned());
+        needs.packages.extend([package]);
+    }
+    let nothing = Build {
+        cmd: "true".to_owned(),
+        inputs: Vec::new(),
+        timeout: Nanos::from_secs(60),
+    };
+    (needs, build.or(Some(nothing)))
 }
 
 fn read_served(
@@ -712,7 +778,7 @@ fn check_build_dir<'a>(
     mut texts: impl Iterator<Item = &'a String>,
     p: &mut Problems,
 ) {
-    if !top.has("build") && texts.any(|text| text.contains("{build}")) {
+    if !top.has("build") && !top.has("source") && texts.any(|text| text.contains("{build}")) {
         let message = "`{build}` is used and there is no [build]";
         p.note(Diagnosis::new(top.span.clone(), message));
     }

@@ -41,7 +41,7 @@ pub use load::{
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedProgram, PlannedSetting,
-    PlannedSubject, PlannedWorkload, ReadySign, RequestTemplate, Source, StopRule,
+    PlannedSubject, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source, StopRule,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};

@@ -127,6 +127,9 @@ pub struct PlannedSubject {
     /// gives it as a `cmd`, in hexadecimal; empty where there are none, or it is built.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub files_sha256: String,
+    /// Repositories that it was built from: that of its work tree, then those that lie in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<Repository>,
     /// The line that its `[version]` command printed.
     pub version: String,
     /// Argument vector that runs it as a program, placeholders unresolved, `{work}` and
@@ -164,6 +167,23 @@ pub struct PlannedSubject {
     /// The subject's `id` of which it is a second measurement (A/A).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<String>,
+}
+
+/// A state of a repository that a subject is built from.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Repository {
+    /// Its address, as git takes it.
+    pub git: String,
+    /// The tag or the hash by which the state was named.
+    pub revision: String,
+    /// Hash of the commit, in hexadecimal; empty where it was not fetched.
+    pub commit: String,
+    /// Where it lies in the work tree; empty: it is the work tree.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Hash of the commit that the repository around it records for this place, where that is another one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub in_place_of: String,
 }
 
 /// Where a subject comes from.

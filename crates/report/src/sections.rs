@@ -367,6 +367,10 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         summary: s.summary.clone(),
         version: s.version.clone(),
         source: match &s.source {
+            Source::Folder { dir } if !s.repositories.is_empty() => {
+                let states = s.repositories.iter().map(|state| in_words(state, dir));
+                states.collect::<Vec<_>>().join("; ")
+            }
             Source::Folder { dir } => last_parts(dir),
             Source::Command { .. } if s.start.is_empty() && s.program.is_empty() => {
                 beginning(&s.client.join(" "))
@@ -413,6 +417,29 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         .chain(backings)
         .chain(fronts)
         .collect()
+}
+
+/// A state of a repository: its address, the commit, the tag that named it, and what it stands in the place of.
+fn in_words(state: &prony_record::Repository, dir: &str) -> String {
+    let short = |hash: &str| hash.chars().take(HASH_DIGITS).collect::<String>();
+    // The user's own repository is named as its folders are: by where in it the subject lies.
+    let name = match state.git.contains("://") {
+        true => state.git.clone(),
+        false => last_parts(dir),
+    };
+    let place = match state.path.as_str() {
+        "" => name,
+        path => format!("{path} from {name}"),
+    };
+    let named = match state.commit.starts_with(&state.revision) {
+        true => String::new(),
+        false => format!(" ({})", state.revision),
+    };
+    let stands_for = match state.in_place_of.as_str() {
+        "" => String::new(),
+        other => format!(", in place of {}", short(other)),
+    };
+    format!("{place} at {}{named}{stands_for}", short(&state.commit))
 }
 
 /// The beginning of a command; `plan.json` has all of it.

@@ -16,11 +16,13 @@ the other runs of their folder: six of one state, or as many of several. Without
 a run stands against the newest entry of the experiment's log that is of another state (`prony log`), and the whole log tells how far sessions \
 lie apart, runs whose directories are gone as well.\n\n\
 --interleave starts both commands in turns, in each of the blocks, and claims what that allows. Its commands are those of an \
-experiment's `cmd`: {port} stands for the port to listen on. It leaves a run directory like any other, and the experiment that it was \
+experiment's `cmd`: {port} stands for the port to listen on. In place of a command stands SUBJECT@REVISION: a folder with a \
+subject.toml, under subjects/ or as a path, built and run as it was at a revision of the git repository around it, or, where it is \
+built from a [source], of that one; SUBJECT alone is the folder as it lies there. It leaves a run directory like any other, and the experiment that it was \
 made of in this folder, which `prony run` takes.\n\n\
 Exit codes: 0 done; 1 with --fail-on: a figure is worse by more than that for sure, or --inconclusive fail says so; 2 wrong usage or a bad \
 file; 3 nothing could be compared; 130 interrupted.",
-    override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'"
+    override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'\n       prony compare [OPTIONS] --interleave SUBJECT@REV_A SUBJECT@REV_B"
 )]
 pub struct CompareWords {
     /// Run directories: the baseline, then what is compared with it. Of one alone the baseline is the newest run before it in its
@@ -33,8 +35,8 @@ pub struct CompareWords {
     /// The log's history [default: history.sqlite in the folder of --runs]
     #[arg(long, value_name = "FILE", requires = "log")]
     pub history: Option<PathBuf>,
-    /// Measure two commands in turns: A, the baseline, and B
-    #[arg(long, num_args = 2, value_names = ["CMD_A", "CMD_B"])]
+    /// Measure two commands, or two revisions of a subject, in turns: A, the baseline, and B
+    #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub interleave: Vec<String>,
     /// Folder with more runs of the same experiment [default: that of the last DIR]
     #[arg(long, value_name = "DIR", conflicts_with = "interleave")]
@@ -47,6 +49,15 @@ pub struct CompareWords {
         requires = "interleave"
     )]
     pub path: Vec<String>,
+    /// Of programs that run to their end: the work, and how often it is done; may be repeated
+    #[arg(
+        long,
+        value_name = "WORK:COUNT",
+        requires = "interleave",
+        conflicts_with_all = ["path", "connections", "duration", "warmup"],
+        value_parser = work
+    )]
+    pub workload: Vec<Work>,
     /// Connections; may be repeated
     #[arg(short, long, value_name = "N", default_value = "50", requires = "interleave", value_parser = clap::value_parser!(u32).range(1..))]
     pub connections: Vec<u32>,
@@ -79,6 +90,29 @@ pub struct CompareWords {
     /// Print the figures as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// A work of programs, of one size.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Work {
+    /// Its name.
+    pub name: String,
+    /// How often it is done.
+    pub count: u64,
+}
+
+/// Reads `start:10000`.
+fn work(text: &str) -> Result<Work, String> {
+    let wrong = || format!("`{text}` is not written like start:10000");
+    let (name, count) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let count = count.parse().ok().filter(|count| *count > 0);
+    match (name.is_empty(), count) {
+        (false, Some(count)) => Ok(Work {
+            name: name.to_owned(),
+            count,
+        }),
+        _ => Err(wrong()),
+    }
 }
 
 /// How to end where nothing can be said.

@@ -35,8 +35,10 @@ pub fn build(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Option<Built>> {
     let launcher = SupervisedLauncher::new(home.prony.clone(), offer.wanted);
+    let originals = build::source::originals();
     let context = BuildContext {
         cache: &home.cache,
+        originals: originals.as_deref(),
         prony: &home.prony,
         cancel: interrupted,
     };
@@ -58,7 +60,8 @@ pub fn build(
             BuildOutcome::Ready(ready) if ready.cached || ready.dir.is_empty() => {}
             BuildOutcome::Ready(_) => writeln!(streams.err, "  built {}", subject.id)?,
             BuildOutcome::Failed(failed) => {
-                writeln!(streams.err, "  not run: {}: {}", subject.id, failed.reason)?
+                let gone = failed.not_run(&subject.id);
+                writeln!(streams.err, "{}", super::not_run_line(&gone))?
             }
         }
         outcomes.push((subject.id.clone(), outcome));

@@ -1,7 +1,10 @@
+mod sources;
+
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Instant;
 
+use super::shelf::{KEPT, MARKER};
 use super::*;
 use crate::experiment::Origin;
 
@@ -35,6 +38,7 @@ impl Launcher for Plain {
         let mut child = Command::new(&command.argv[0])
             .args(&command.argv[1..])
             .current_dir(&command.cwd)
+            .envs(command.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
@@ -66,6 +70,7 @@ struct Stage {
     folder: tempfile::TempDir,
     cancel: AtomicBool,
     launcher: Plain,
+    originals: Option<PathBuf>,
 }
 
 impl Stage {
@@ -78,6 +83,7 @@ impl Stage {
             folder,
             cancel: AtomicBool::new(false),
             launcher: Plain::default(),
+            originals: None,
         }
     }
 
@@ -103,6 +109,7 @@ impl Stage {
     fn build(&self, subject: &Subject) -> BuildOutcome {
         let context = BuildContext {
             cache: &self.cache(),
+            originals: self.originals.as_deref(),
             prony: Path::new("/usr/bin/prony"),
             cancel: &self.cancel,
         };

@@ -53,6 +53,7 @@ pub fn read(mut table: Fields<'_, '_>, kind: &Kind<'_>, p: &mut Problems) -> Opt
     Some(SubjectEntry {
         place,
         from: From::Ref(reference?),
+        revision: None,
         name,
         threads: None,
         args,

@@ -189,6 +189,8 @@ pub struct SubjectEntry {
     pub place: std::ops::Range<usize>,
     /// What it names.
     pub from: From,
+    /// The revision at which a `ref` is taken; `None`: as it is.
+    pub revision: Option<Spanned<String>>,
     /// Its id where it is not the usual one.
     pub name: Option<Spanned<String>>,
     /// What `{threads}` says.

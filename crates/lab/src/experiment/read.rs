@@ -284,6 +284,7 @@ fn read_subject(
     let entry = SubjectEntry {
         place: table.span.clone(),
         from: from.clone().unwrap_or(From::Url(String::new())),
+        revision: read_revision(&mut table, p),
         name: read_name(&mut table, p),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         args: args.iter().map(|arg| arg.get_ref().clone()).collect(),
@@ -322,6 +323,18 @@ fn read_subject(
     )];
     table.finish(&unsupported, p);
     from.map(|_| entry)
+}
+
+/// `revision`, which belongs to a folder.
+fn read_revision(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned<String>> {
+    let revision = table.text("revision", p)?;
+    let problem = match (table.has("ref"), revision.get_ref().trim()) {
+        (false, _) => "`revision` is for a `ref`: a `cmd` or `url` has none",
+        (true, "") => "`revision` is empty",
+        (true, _) => return Some(revision),
+    };
+    p.note(Diagnosis::new(revision.span(), problem));
+    None
 }
 
 /// What the words of a `cmd` must have, and what they cannot.

@@ -243,6 +243,7 @@ fn choose(
     let mut not_run = missing(subjects, &selected, facts);
     let mut found = client::missing_peers(experiment, peers, &selected, facts);
     found.extend(program::unwritable(experiment, &selected, facts));
+    found.extend(program::other_sizes(experiment, subjects, &selected));
     found.extend(client::impossible(experiment, subjects, &selected, facts));
     let lacking = around::missing(parts, &selected, facts);
     let impossible = around::impossible(&selected, &lacking);
@@ -513,12 +514,28 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         build_dir: String::new(),
         build_key: String::new(),
         files_sha256: String::new(),
+        repositories: subject
+            .revision
+            .iter()
+            .cloned()
+            .chain(subject.repositories.iter().map(named))
+            .collect(),
         version: String::new(),
         client: client.cmd,
         client_env: client.env,
         client_translate: client.translate,
         counts: subject.counts.clone(),
         copy_of: None,
+    }
+}
+
+/// A repository before it is fetched.
+fn named(repository: &subject::Repository) -> prony_record::Repository {
+    prony_record::Repository {
+        git: repository.git.clone(),
+        revision: repository.revision.clone(),
+        path: repository.path.clone(),
+        ..prony_record::Repository::default()
     }
 }
 

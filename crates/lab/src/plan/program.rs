@@ -161,6 +161,26 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
     undone
 }
 
+/// Cells of programs whose works have a size of their own, and that ask for another one.
+pub fn other_sizes(experiment: &Experiment, subjects: &[Subject], cells: &[Cell]) -> Vec<NotRun> {
+    let gone = |cell: &Cell| {
+        let asked = cell.count?;
+        let workload = experiment
+            .workloads
+            .iter()
+            .find(|workload| *workload.name.get_ref() == cell.workload)?;
+        let subject = subjects.iter().find(|subject| subject.id == cell.subject)?;
+        let sizes = &subject.program.as_ref()?.sizes;
+        let size = *sizes.get(&workload.work.as_ref()?.work)?;
+        (size != asked).then(|| NotRun {
+            what: cell.id.clone(),
+            reason: format!("its size of this work is {size}, and no other can be asked for"),
+            remedy: String::new(),
+        })
+    };
+    cells.iter().filter_map(gone).collect()
+}
+
 /// Cells with a value of a kernel setting that may not be written and is another one now.
 pub fn unwritable(experiment: &Experiment, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let mut gone: Vec<NotRun> = Vec::new();

@@ -377,6 +377,7 @@ fn a_copy_is_built_and_fails_with_what_it_is_a_copy_of() {
     let made = machine(&subjects);
     let plan = plan(&experiment, &subjects, &made, &Options::default()).unwrap();
     let ready = BuildOutcome::Ready(Ready {
+        repositories: Vec::new(),
         dir: String::new(),
         key: "k".to_owned(),
         files: String::new(),
@@ -388,6 +389,7 @@ fn a_copy_is_built_and_fails_with_what_it_is_a_copy_of() {
     assert_eq!(settled.subjects.last().unwrap().build_key, "k");
     let failed = BuildOutcome::Failed(Failed {
         reason: "no".to_owned(),
+        remedy: String::new(),
         log: None,
         interrupted: false,
     });
@@ -401,11 +403,13 @@ fn a_failed_build_leaves_the_plan_with_its_cells() {
     let (experiment, subjects) = shipped("ping.toml");
     let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
     let failed = BuildOutcome::Failed(Failed {
+        remedy: String::new(),
         reason: "its build failed with status 1: no".to_owned(),
         log: Some("/cache/x.log".into()),
         interrupted: false,
     });
     let ready = BuildOutcome::Ready(Ready {
+        repositories: Vec::new(),
         dir: "/cache/axum".to_owned(),
         key: "abc".to_owned(),
         files: String::new(),

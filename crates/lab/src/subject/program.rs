@@ -33,6 +33,8 @@ pub struct Program {
     pub works: Vec<String>,
     /// Works that it does not do, and why.
     pub not_applicable: BTreeMap<String, String>,
+    /// Sizes of works that cannot be asked for in another one.
+    pub sizes: BTreeMap<String, u64>,
     /// Pattern of its output where that is not JSON ([`Pattern`]).
     pub output: Option<String>,
 }
@@ -129,6 +131,7 @@ pub(super) fn program(
     }
     let works = works(&mut table, p);
     let not_applicable = not_applicable(&mut table, &works, p);
+    let sizes = sizes(&mut table, &works, p);
     let output = output(&mut table, p);
     check_told(
         cmd.iter().flatten().chain(env.values()),
@@ -142,6 +145,7 @@ pub(super) fn program(
         env,
         works: plain(works),
         not_applicable,
+        sizes,
         output,
     })
 }
@@ -245,6 +249,29 @@ pub(super) fn not_applicable(
         (work.into_inner(), reason.into_inner())
     };
     pairs.into_iter().map(plain).collect()
+}
+
+/// `[program.sizes]`: for works of one size only, which.
+fn sizes(
+    table: &mut Fields<'_, '_>,
+    works: &[Spanned<String>],
+    p: &mut Problems,
+) -> BTreeMap<String, u64> {
+    let mut read = BTreeMap::new();
+    let Some(listed) = table.table("sizes", "[program.sizes]", p) else {
+        return read;
+    };
+    for (work, value) in listed.rest() {
+        let name = *work.get_ref();
+        if !works.iter().any(|own| own.get_ref() == name) {
+            let message = format!("`{}` is none of its `works`", short(name));
+            p.note(Diagnosis::new(work.span(), message));
+        }
+        if let Some(size) = fields::whole(name, value, 1..=u64::from(u32::MAX), p) {
+            read.insert(name.to_owned(), size);
+        }
+    }
+    read
 }
 
 /// What a subject is first of all.

@@ -188,6 +188,7 @@ fn a_peer_that_cannot_be_built_takes_its_cells_with_it() {
     let failed = || {
         BuildOutcome::Failed(Failed {
             reason: "its build failed".to_owned(),
+            remedy: String::new(),
             log: None,
             interrupted: false,
         })
@@ -248,7 +249,7 @@ fn the_shipped_experiments_of_clients_are_planned() {
             (100, 4, 4)
         ]
     );
-    assert_eq!((planned.subjects.len(), planned.peers.len()), (12, 1));
+    assert_eq!((planned.subjects.len(), planned.peers.len()), (13, 1));
     // Every client has every row, but those that have too few threads, which are named.
     let named = planned
         .not_run
@@ -257,13 +258,13 @@ fn the_shipped_experiments_of_clients_are_planned() {
         .count();
     assert_eq!(
         (planned.cells.len() + named, planned.not_run.len()),
-        (13 * 7, named)
+        (14 * 7, named)
     );
     let (haiku, all) = shipped("haiku-net-bench.toml");
     let whole = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();
     assert_eq!(
         (whole.cells.len(), whole.peers.len(), whole.networks.len()),
-        (8 * 4, 3, 1)
+        (8 * 4 + 2 * 3, 3, 1)
     );
     assert_eq!((whole.duration_ns, whole.not_run.len()), (0, 0));
     let few = plan(&haiku, &all, &machine(&all), &quick()).unwrap();

@@ -229,6 +229,7 @@ fn a_build_that_fails_takes_its_sizes_along() {
     let plan = planned(&text, &Options::default());
     let failed = BuildOutcome::Failed(Failed {
         reason: "no".to_owned(),
+        remedy: String::new(),
         log: None,
         interrupted: false,
     });
@@ -331,4 +332,47 @@ proptest! {
         let named = plan.not_run.iter().filter(|n| n.what.contains(' ')).count();
         prop_assert_eq!(done.len() + named, undone);
     }
+}
+
+#[test]
+fn a_work_of_one_size_was_asked_for_in_another() {
+    let folder = folder();
+    let a = folder.path().join("a/subject.toml");
+    let sized = SUBJECT.replace("NAME", "a") + "[program.sizes]\nevent = 500\n";
+    std::fs::write(a, sized).unwrap();
+    let text = "subject = [{ ref = './a' }]\nrun = { blocks = 1 }
+        workload = [{ name = 'event', work = 'event', count = [500, 70] }, { name = 'start', work = 'start', count = 70 }]";
+    let experiment = Experiment::parse(text, &Origin::new("e.toml", folder.path())).unwrap();
+    let subjects = subject::load_all(&experiment, Path::new("/nowhere")).unwrap();
+    let plan = plan(
+        &experiment,
+        &subjects,
+        &machine(&subjects),
+        &Options::default(),
+    )
+    .unwrap();
+    let cells: Vec<(&str, Option<u64>)> = plan
+        .cells
+        .iter()
+        .map(|c| (c.workload.as_str(), c.count))
+        .collect();
+    assert_eq!(cells, [("event", Some(500)), ("start", Some(70))]);
+    let gone: Vec<&str> = plan
+        .not_run
+        .iter()
+        .map(|gone| gone.reason.as_str())
+        .collect();
+    assert_eq!(
+        gone,
+        ["its size of this work is 500, and no other can be asked for"]
+    );
+    let wrong = Subject::parse(
+        &(SUBJECT.replace("NAME", "a") + "[program.sizes]\nserializer = 0\n"),
+        &Origin::new("subject.toml", "/srv"),
+    );
+    let wrong = wrong.unwrap_err().to_string();
+    assert!(
+        wrong.contains("`serializer` is none of its `works`") && wrong.contains("4294967295"),
+        "{wrong}"
+    );
 }

@@ -290,10 +290,12 @@ fn a_service_that_cannot_be_built_takes_its_rows_with_it() {
     let plan = planned(TABLE, |_| {}, &Options::default());
     let failed = BuildOutcome::Failed(Failed {
         reason: "its build failed with status 1".to_owned(),
+        remedy: String::new(),
         log: None,
         interrupted: false,
     });
     let ready = BuildOutcome::Ready(Ready {
+        repositories: Vec::new(),
         dir: String::new(),
         key: String::new(),
         files: String::new(),

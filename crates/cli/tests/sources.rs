@@ -1,0 +1,127 @@
+//! Subjects that are built from somebody's repository, by `prony run`: where it cannot be had the run goes on and says what
+//! would bring it; where it can, the document says which revision was measured.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::PRONY;
+
+const SUBJECT: &str = r#"
+name = "theirs"
+language = "python"
+role = "server"
+summary = "A server of somebody else's"
+endpoints = ["/"]
+[needs]
+commands = ["python3"]
+[source]
+git = "file://REPOSITORY"
+revision = "v1"
+[start]
+cmd = ["python3", "{build}/source/server.py", "{port}"]
+[ready]
+http = "/"
+[version]
+cmd = "echo 1"
+"#;
+
+const SERVER: &str = r#"
+import http.server, sys
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version, wbufsize = "HTTP/1.1", 65536
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+    def log_message(self, *words): pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"#;
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@localhost", "-C"])
+        .arg(folder)
+        .args(words)
+        .output()
+        .expect("git runs");
+    assert!(
+        output.status.success(),
+        "git {words:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout).trim().to_owned()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn run(folder: &Path, out: &str, originals: Option<&Path>) -> Output {
+    let mut command = Command::new(PRONY);
+    command
+        .current_dir(folder)
+        .env("PRONY_HOME", prony_testkit::root())
+        .env("PRONY_CACHE", folder.join("cache"))
+        .env_remove("PRONY_ORIGINALS")
+        .args(["run", "e.toml", "--out", out]);
+    if let Some(originals) = originals {
+        command.env("PRONY_ORIGINALS", originals);
+    }
+    command.output().expect("prony runs")
+}
+
+#[test]
+fn the_run_goes_on_without_a_repository_and_names_the_revision_with_it() {
+    let (Some(_), Some(_)) = (prony_testkit::need("python3"), prony_testkit::need("git")) else {
+        return;
+    };
+    let folder = common::folder("sources");
+    let repository = folder.join("away/theirs");
+    fs::create_dir_all(&repository).expect("a folder");
+    git(&repository, &["init", "--quiet"]);
+    fs::write(repository.join("server.py"), SERVER).expect("a server");
+    git(&repository, &["add", "."]);
+    git(&repository, &["commit", "--quiet", "-m", "one"]);
+    git(&repository, &["tag", "v1"]);
+    let commit = git(&repository, &["rev-parse", "HEAD"]);
+
+    let subject = folder.join("theirs");
+    fs::create_dir_all(&subject).expect("a folder");
+    let nowhere = folder.join("nowhere/theirs").display().to_string();
+    let described = SUBJECT.replace("REPOSITORY", &nowhere);
+    fs::write(subject.join("subject.toml"), described).expect("a subject");
+    let experiment = format!(
+        "title = 'e'\n[run]\nblocks = 1\nduration = '100ms'\nwarmup = '20ms'\n\
+         [[subject]]\nref = './theirs'\n[[subject]]\nname = 'ours'\ncmd = '{PRONY} serve --port {{port}}'\n\
+         [[workload]]\nname = 'root'\nrequest = {{ path = '/' }}\nconnections = [1]\nsubjects = ['python/theirs']\n\
+         [[workload]]\nname = 'hello'\nrequest = {{ path = '/hello' }}\nconnections = [1]\nsubjects = ['ours']\n"
+    );
+    fs::write(folder.join("e.toml"), experiment).expect("an experiment");
+
+    let without = run(&folder, "without", None);
+    let said = text(&without.stderr);
+    let reason = "not run: python/theirs: its source cannot be had: git ls-remote";
+    let remedy =
+        format!("git clone --bare file://{nowhere} originals/theirs && export PRONY_ORIGINALS=");
+    assert!(said.contains(reason) && said.contains(&remedy), "{said}");
+    let appendix = fs::read_to_string(folder.join("without/appendix.md")).expect("an appendix");
+    let document = fs::read_to_string(folder.join("without/document.md")).expect("a document");
+    let both = format!("{document}{appendix}");
+    assert!(
+        both.contains("its source cannot be had") && both.contains("git clone --bare"),
+        "{both}"
+    );
+    assert!(both.contains("ours"), "{both}");
+
+    let with = run(&folder, "with", Some(&folder.join("away")));
+    let said = text(&with.stderr);
+    assert!(said.contains("built python/theirs"), "{said}");
+    let appendix = fs::read_to_string(folder.join("with/appendix.md")).expect("an appendix");
+    let named = format!("file://{nowhere} at {} (v1)", &commit[..12]);
+    assert!(appendix.contains(&named), "{appendix}");
+}

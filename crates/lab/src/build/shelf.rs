@@ -1,0 +1,183 @@
+//! Folders of the cache that are made once and kept, each under a lock of its own, each whole or begun anew.
+//!
+//! Not for: what is put into them.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::{Failed, interrupted};
+
+/// Folders of one name that are kept.
+pub(super) const KEPT: usize = 2;
+/// How often a lock that another Prony holds is tried again.
+const LOCK_RETRY: Duration = Duration::from_millis(200);
+pub(super) const MARKER: &str = ".done";
+
+/// Where folders are kept.
+#[derive(Clone, Debug)]
+pub(super) struct Shelf<'a> {
+    /// Folder of them all, absolute.
+    pub(super) root: PathBuf,
+    /// Set when the run is interrupted.
+    pub(super) cancel: &'a AtomicBool,
+}
+
+/// A folder that is whole, and stays as long as this lives.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) dir: PathBuf,
+    /// Whether it had been made before.
+    pub(super) cached: bool,
+    pub(super) lock: File,
+}
+
+impl<'a> Shelf<'a> {
+    /// The folder `name` in the cache, made if it is not there.
+    pub(super) fn open(
+        cache: &Path,
+        name: &str,
+        cancel: &'a AtomicBool,
+    ) -> Result<Shelf<'a>, Failed> {
+        let root = cache.join(name);
+        let in_root = |error: io::Error| Failed::new(format!("{}: {error}", root.display()));
+        fs::create_dir_all(&root).map_err(in_root)?;
+        let root = root.canonicalize().map_err(in_root)?;
+        Ok(Shelf { root, cancel })
+    }
+
+    /// The folder `stem`, made by `make` in an empty folder where it is not there whole.
+    pub(super) fn hold(
+        &self,
+        stem: &str,
+        make: &dyn Fn(&Path) -> Result<(), Failed>,
+    ) -> Result<Held, Failed> {
+        let dir = self.root.join(stem);
+        let lock_path = self.root.join(format!("{stem}.lock"));
+        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", lock_path.display()));
+        let mut cached = true;
+        loop {
+            let lock = self.lock(&lock_path, Lock::Shared)?;
+            if dir.join(MARKER).is_file() {
+                return Ok(Held { dir, cached, lock });
+            }
+            drop(lock);
+            let lock = self.lock(&lock_path, Lock::Exclusive)?;
+            if !dir.join(MARKER).is_file() {
+                cached = false;
+                made(&dir, make)?;
+            }
+            lock.unlock().map_err(wrong)?;
+            // Between the two locks another Prony may have removed it: look again.
+        }
+    }
+
+    /// Waits for a lock as long as it takes: another Prony is making the same.
+    fn lock(&self, path: &Path, kind: Lock) -> Result<File, Failed> {
+        let wrong = |error: io::Error| Failed::new(format!("{}: {error}", path.display()));
+        loop {
+            let file = File::options()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(path)
+                .map_err(wrong)?;
+            let taken = match kind {
+                Lock::Shared => file.try_lock_shared(),
+                Lock::Exclusive => file.try_lock(),
+            };
+            match taken {
+                // One that was removed meanwhile locks nothing any more.
+                Ok(()) if is_at(&file, path) => return Ok(file),
+                Ok(()) => continue,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(wrong(error)),
+            }
+            if self.cancel.load(Ordering::Relaxed) {
+                return Err(interrupted());
+            }
+            std::thread::sleep(LOCK_RETRY);
+        }
+    }
+
+    /// Removes the folders of `prefix` but for `current`, the newest beside it and those in use. What cannot be removed
+    /// stays: a full cache is no reason to stop.
+    pub(super) fn remove_old(&self, prefix: &str, current: &str) {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut there: Vec<(SystemTime, String)> = entries
+            .filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let key = name.strip_prefix(prefix)?.strip_suffix(".lock")?;
+                let ours = key.len() == 12 && key.bytes().all(|b| b.is_ascii_hexdigit());
+                let stem = name.trim_end_matches(".lock").to_owned();
+                let marker = self.root.join(&stem).join(MARKER);
+                let made = fs::metadata(marker).and_then(|meta| meta.modified());
+                (ours && stem != current).then_some((made.unwrap_or(SystemTime::UNIX_EPOCH), stem))
+            })
+            .collect();
+        there.sort();
+        there.reverse();
+        for (_, stem) in there.iter().skip(KEPT - 1) {
+            self.remove(stem);
+        }
+    }
+
+    fn remove(&self, stem: &str) {
+        let path = self.root.join(format!("{stem}.lock"));
+        let Ok(lock) = File::options().write(true).open(&path) else {
+            return;
+        };
+        if lock.try_lock().is_ok() && remove_dir(&self.root.join(stem)).is_ok() {
+            let _ = fs::remove_file(self.root.join(format!("{stem}.log")));
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Lock {
+    Shared,
+    Exclusive,
+}
+
+/// Makes a folder anew, and marks it as the last thing.
+fn made(dir: &Path, make: &dyn Fn(&Path) -> Result<(), Failed>) -> Result<(), Failed> {
+    let wrong = |error: io::Error| Failed::new(format!("{}: {error}", dir.display()));
+    remove_dir(dir).map_err(wrong)?;
+    fs::create_dir_all(dir).map_err(wrong)?;
+    match make(dir) {
+        Ok(()) => mark(dir).map_err(wrong),
+        Err(failed) => {
+            // What cannot be removed has no marker, and is begun anew.
+            let _ = remove_dir(dir);
+            Err(failed)
+        }
+    }
+}
+
+/// Writes the marker, durably and at once.
+fn mark(dir: &Path) -> io::Result<()> {
+    let temporary = dir.join(".done.new");
+    File::create(&temporary)?.sync_all()?;
+    fs::rename(&temporary, dir.join(MARKER))
+}
+
+/// Removes a folder, its marker first: what is cut off in the middle is not whole.
+fn remove_dir(dir: &Path) -> io::Result<()> {
+    let missing_is_fine = |result: io::Result<()>| match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    };
+    missing_is_fine(fs::remove_file(dir.join(MARKER)))?;
+    missing_is_fine(fs::remove_dir_all(dir))
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(there)) => open.ino() == there.ino() && open.dev() == there.dev(),
+        _ => false,
+    }
+}
