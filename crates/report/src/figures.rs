@@ -26,6 +26,9 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99_99", 0.9999),
 ];
 
+/// The farthest percentile that is told of visits: what is rarer may have happened between them.
+const VISITED_QUANTILE_MAX: f64 = 0.99;
+
 /// A figure over the blocks of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
@@ -242,7 +245,11 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
             claims::beside_rate(run, &baseline, case)
         }),
-        latency_max_ns: loads().map(|load| load.latency_ns.max).max(),
+        // What stopped neighbours left in caches and queues is in the longest ones, and a rare pause may fall between visits.
+        latency_max_ns: loads()
+            .map(|load| load.latency_ns.max)
+            .max()
+            .filter(|_| !is_visited(&trials)),
         latency_ns,
         beyond_p99_9: tail.beyond,
         episodes_min: tail.episodes_min,
@@ -419,6 +426,11 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     (other.id != case.cell.id).then(|| case.records.case(other))
 }
 
+/// Whether a window of these trials is made of visits.
+pub fn is_visited(trials: &[&Trial]) -> bool {
+    trials.iter().any(|trial| !trial.visits.is_empty())
+}
+
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
 /// trial has none; and what stands behind p99.9.
 fn latencies(
@@ -430,9 +442,16 @@ fn latencies(
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
         let Some(load) = &trial.load else { continue };
+        let is_visited = !trial.visits.is_empty();
         for (name, q) in QUANTILES {
+            if is_visited && q > VISITED_QUANTILE_MAX {
+                continue;
+            }
             let value = latency_of(run, trial, name, q).map(|ns| ns as f64);
             values.entry(name).or_default().extend(value);
+        }
+        if is_visited {
+            continue;
         }
         let stored = stored(run, trial);
         let counted = Histogram {

@@ -242,6 +242,7 @@ const WORDS: &[&str] = &[
     "blocks",
     "duration",
     "warmup",
+    "visits",
     "seed",
     "reference",
     "copy",

@@ -42,6 +42,7 @@ mod rows;
 mod select;
 mod settle;
 mod threads;
+pub(crate) mod visits;
 
 use std::fmt;
 
@@ -61,6 +62,7 @@ pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
 pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
 pub use settle::settle;
+pub use visits::lines as lines_on_visits;
 
 /// Cells of a plan at the most.
 pub const CELLS_MAX: usize = 5_000;
@@ -76,6 +78,8 @@ pub struct Options {
     pub blocks: Option<u32>,
     /// `--duration`.
     pub duration: Option<Nanos>,
+    /// `--visits`.
+    pub visits: Option<Nanos>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -181,6 +185,10 @@ pub fn plan(
         blocks: run.blocks,
         duration_ns: run.duration.0,
         warmup_ns: run.warmup.0,
+        visits: options
+            .visits
+            .or(experiment.run.visits)
+            .map(visits::planned),
         reference: experiment
             .run
             .reference
