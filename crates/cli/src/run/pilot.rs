@@ -75,7 +75,7 @@ pub fn run(
     };
     let window = Nanos((chosen.window_s * 1e9).round() as u64);
     let window = (planned.duration_ns > 0).then_some(window);
-    let what = words_of(&chosen, window);
+    let what = words_of(&chosen, window, planned);
     let minutes = (chosen.seconds / 60.0).ceil();
     let expected = expected(&chosen);
     writeln!(
@@ -124,11 +124,17 @@ fn first(
     super::whole(&of_pilot, &Course::Pilot, &mut quiet)
 }
 
-/// `14 blocks with windows of 2s`.
-fn words_of(chosen: &Allocation, window: Option<Nanos>) -> String {
+/// `14 blocks with windows of 2s`, or `14 blocks with 10 visits of each server, 2s in all`.
+fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> String {
     let blocks = counted(chosen.blocks, "block");
+    let visits = window.and_then(|window| plan::visits_in(planned, window));
     match window {
         None => blocks,
+        Some(window) if visits.is_some() => format!(
+            "{blocks} with {} of each server, {} in all",
+            counted(visits.unwrap_or_default(), "visit"),
+            duration::typed(window)
+        ),
         Some(window) => format!("{blocks} with windows of {}", duration::typed(window)),
     }
 }

@@ -62,7 +62,7 @@ pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
 pub use facts::{Facts, KernelSetting, on_path};
 pub use order::order;
 pub use settle::settle;
-pub use visits::lines as lines_on_visits;
+pub use visits::{in_window as visits_in, lines as lines_on_visits};
 
 /// Cells of a plan at the most.
 pub const CELLS_MAX: usize = 5_000;

@@ -5,6 +5,9 @@ use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source};
 
 use crate::sysctl;
 
+/// Why one is measured by itself that is compared with nothing.
+const ALONE: &str =
+    "no other server of its workload and connections is there to be visited beside it";
 /// Cells that a line names at the most.
 const LISTED_MAX: usize = 8;
 /// Of a visit, so much more load comes before its window, within these bounds.
@@ -27,31 +30,39 @@ pub(super) fn planned(length: Nanos) -> PlannedVisits {
     }
 }
 
-/// Names the cells that are measured by themselves, and why.
+/// Names the cells that are measured by themselves, and why: those that cannot be visited, and those that are compared
+/// with them, as what is compared is measured alike.
 pub(super) fn settle(plan: &mut Plan) {
     let Some(visits) = plan.visits.take() else {
         return;
     };
-    let reasons = plan.cells.iter().map(|cell| why_fresh(plan, cell));
-    let reasons: Vec<Option<&str>> = reasons.collect();
-    let mates = |cell: &Cell| {
-        let visited = plan.cells.iter().zip(&reasons).filter(|(_, r)| r.is_none());
-        visited.filter(|(other, _)| is_beside(cell, other)).count()
+    let own = plan.cells.iter().map(|cell| why_fresh(plan, cell));
+    let own: Vec<Option<&str>> = own.collect();
+    let of_mates = |cell: &Cell| {
+        let all = plan.cells.iter().zip(&own);
+        let mut mates = all.filter(|(other, _)| is_beside(cell, other));
+        mates.find(|(_, reason)| reason.is_some())
     };
-    let fresh = plan
-        .cells
-        .iter()
-        .zip(&reasons)
-        .filter_map(|(cell, reason)| {
-            let alone = (mates(cell) < 2).then_some(
-                "no other server of its workload and connections can be visited beside it",
-            );
-            Some(NotVisited {
-                cell: cell.id.clone(),
-                reason: reason.or(alone)?.to_owned(),
-            })
-        });
-    let fresh = fresh.collect();
+    let is_alone = |cell: &Cell| {
+        let mates = plan.cells.iter().filter(|other| is_beside(cell, other));
+        mates.count() < 2
+    };
+    let why = |(cell, own): (&Cell, &Option<&str>)| {
+        let of_mates = || {
+            let (other, _) = of_mates(cell)?;
+            Some(format!(
+                "it is compared with {}, which is measured by itself",
+                other.id
+            ))
+        };
+        let alone = || is_alone(cell).then(|| ALONE.to_owned());
+        let reason = own.map(str::to_owned).or_else(of_mates).or_else(alone)?;
+        Some(NotVisited {
+            cell: cell.id.clone(),
+            reason,
+        })
+    };
+    let fresh = plan.cells.iter().zip(&own).filter_map(why).collect();
     plan.visits = Some(PlannedVisits { fresh, ..visits });
 }
 
@@ -64,6 +75,13 @@ pub fn is_beside(one: &Cell, other: &Cell) -> bool {
 pub fn is_visited(plan: &Plan, cell: &Cell) -> bool {
     let visits = plan.visits.as_ref();
     visits.is_some_and(|visits| visits.fresh.iter().all(|fresh| fresh.cell != cell.id))
+}
+
+/// Visits of each server that make up a window; `None` where none is visited.
+pub fn in_window(plan: &Plan, window: Nanos) -> Option<u64> {
+    let visits = plan.visits.as_ref()?;
+    let is_any = visits.fresh.len() < plan.cells.len();
+    is_any.then(|| count(visits, window))
 }
 
 /// Visits of a trial whose windows make up `duration`, on average.
@@ -102,13 +120,16 @@ pub fn lines(plan: &Plan) -> Vec<String> {
         return Vec::new();
     };
     let visited = plan.cells.len() - visits.fresh.len();
-    let mut lines = vec![format!(
-        "{} visited in turns of {} (after a lead-in of {}), {} in each block, with the others stopped",
-        counted(visited, "cell"),
-        Nanos(visits.length_ns),
-        Nanos(visits.lead_in_ns),
-        count(visits, Nanos(plan.duration_ns)),
-    )];
+    let mut lines = vec![match visited {
+        0 => "no cell can be visited in turns".to_owned(),
+        _ => format!(
+            "{} visited in turns of {} (after a lead-in of {}), {} in each block, with the others stopped",
+            counted(visited, "cell"),
+            Nanos(visits.length_ns),
+            Nanos(visits.lead_in_ns),
+            count(visits, Nanos(plan.duration_ns)),
+        ),
+    }];
     let mut reasons: Vec<&String> = visits.fresh.iter().map(|fresh| &fresh.reason).collect();
     reasons.sort();
     reasons.dedup();

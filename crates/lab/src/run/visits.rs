@@ -6,8 +6,9 @@
 //! ```
 //!
 //! One supervisor has its turn at a time and is waited for; the processes of all others are stopped meanwhile. A subject
-//! that fails leaves the turns with the record of its failure, the others go on. One that does not bear the pause is
-//! measured by itself, in this block after the others, and in all later ones.
+//! that fails leaves the turns with the record of its failure, the others go on. Where one does not bear the pause, all
+//! that it is compared with are measured by themselves, in this block and in all later ones: what is compared is
+//! measured alike.
 //!
 //! Not for: what happens in a turn ([`crate::trial`]).
 
@@ -212,8 +213,8 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// Once for each cell: lets all stand still for the longest pause that is to be expected. Who then does not answer
-    /// on the same connections is measured by itself.
+    /// Once for each cell: lets all stand still for the longest pause that is to be expected. Where one then does not
+    /// answer on the same connections, none of them is visited.
     fn check(
         &mut self,
         group: &mut Group<'_, '_>,
@@ -231,25 +232,28 @@ impl<'p> Runner<'p> {
             std::thread::sleep(POLL.min(left));
         }
         let turn = TurnOrder::WarmUp { length_ns: CHECK.0 };
+        let mut unfit = None;
         for at in 0..group.members.len() {
             let Some(turned) = self.one_turn(group, at, turn, progress)? else {
                 continue;
             };
             let cell = &group.members[at].task.cell.id;
             self.checked.insert(cell.clone());
-            if let Some(why) = why_unfit(&turned, pause) {
-                self.unfit.insert(cell.clone(), why);
-            }
+            let why = why_unfit(&turned, pause).map(|why| format!("{cell}: {why}"));
+            unfit = unfit.or(why);
         }
-        for member in &mut group.members {
-            if self.unfit.contains_key(&member.task.cell.id) && !member.is_recorded {
-                member.watch.supervisor.end();
-                self.work.remove(&member.task.stem());
-                member.is_recorded = true;
-                group.unfit.push(member.task);
-            }
+        let Some(why) = unfit else {
+            return Ok(());
+        };
+        for member in group.members.drain(..).filter(|m| !m.is_recorded) {
+            let Member {
+                task, mut watch, ..
+            } = member;
+            watch.supervisor.end();
+            self.work.remove(&task.stem());
+            self.unfit.insert(task.cell.id.clone(), why.clone());
+            group.unfit.push(task);
         }
-        group.members.retain(|member| !member.is_recorded);
         Ok(())
     }
 
