@@ -449,19 +449,6 @@ fn servers_are_visited_in_turns() {
     }
     let plan = fs::read_to_string(folder.join("out/plan.json")).expect("a plan");
     assert!(plan.contains("\"--visits\""), "{plan}");
-    // As many visits as a pilot decides on, in turns itself.
-    let words = [
-        "run",
-        "two.toml",
-        "--visits",
-        "50ms",
-        "--precision",
-        "90%",
-        "--out",
-        "chosen",
-    ];
-    let said = text(&rendered(&folder, &words).stderr);
-    assert!(said.contains(" of each server, "), "{said}");
 }
 
 #[test]

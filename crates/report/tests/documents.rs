@@ -66,7 +66,7 @@ fn in_turns(mut run: Run) -> Run {
         let Some(load) = trial.load.as_ref().filter(|_| trial.generator == "prony") else {
             continue;
         };
-        let visit = |number| Visit {
+        let visit = |number: u64| Visit {
             start_ns: number * 900_000_000,
             window_ns: load.window_ns / 10,
             completed: load.completed / 10,
@@ -86,8 +86,7 @@ fn of_visits_nothing_rarer_than_p99_is_told_and_the_document_says_how_it_was_mea
             .any(|line| line.contains(", visited in turns of 200 ms")),
         "{head:#?}"
     );
-    let method =
-        "visited in turns of 200 ms on average, after 20.0 ms of load that is not measured";
+    let method = "visited in turns of 200 ms on average, after 20 ms of load that is not measured";
     assert!(seen.appendix_md.contains(method), "{}", seen.appendix_md);
     assert!(
         seen.appendix_md

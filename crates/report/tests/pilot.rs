@@ -100,7 +100,7 @@ fn in_turns(speed: impl Fn(usize, usize) -> f64) -> Run {
 fn what_a_round_has_in_common_makes_no_windows_longer() {
     let within = |run: &Run| pilot(run, 10).expect("three blocks").design.noise[0].within;
     // The machine is now slow and now fast, for all alike.
-    let weather = |_: usize, round: usize| if round % 2 == 0 { 1.0 } else { 0.5 };
+    let weather = |_: usize, round: usize| if round.is_multiple_of(2) { 1.0 } else { 0.5 };
     assert!(within(&in_turns(weather)) < 1e-9);
     // Each by itself, 10 % to either side.
     let own = |subject: usize, round: usize| match (subject + round) % 2 {

@@ -212,3 +212,33 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use prony_record::{Cell, PlannedVisits};
+    use prony_stats::Share;
+
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_is_said_in_windows_or_in_visits() {
+        let chosen = Allocation {
+            blocks: 14,
+            window_s: 2.0,
+            detectable: Share(0.03),
+            seconds: 600.0,
+        };
+        let window = Some(Nanos::from_secs(2));
+        let mut plan = Plan::default();
+        plan.cells.push(Cell::default());
+        assert_eq!(words_of(&chosen, None, &plan), "14 blocks");
+        let said = words_of(&chosen, window, &plan);
+        assert_eq!(said, "14 blocks with windows of 2s");
+        plan.visits = Some(PlannedVisits {
+            length_ns: 200_000_000,
+            ..PlannedVisits::default()
+        });
+        let said = words_of(&chosen, window, &plan);
+        assert_eq!(said, "14 blocks with 10 visits of each server, 2s in all");
+    }
+}

@@ -7,9 +7,11 @@ use prony_record::{Outcome, Phase, Plan, PlannedSubject, PlannedVisits, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::killed::ends_in_time;
+use crate::programs::Named;
 use crate::stage::{Isolation, Stage, good, of, plan, subject, wait_line};
 
-pub const TESTS: [(&str, fn(Isolation)); 6] = [
+/// The tests of this module.
+pub const TESTS: [Named; 6] = [
     (
         "neighbours_stand_still_while_one_is_visited_and_no_latency_holds_that",
         neighbours_stand_still,
