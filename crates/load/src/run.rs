@@ -121,6 +121,13 @@ struct Tried {
     go: Sender<Arc<Window>>,
 }
 
+impl Tried {
+    /// The driver of its loop, and why that is not another one.
+    fn facts(&self) -> (DriverKind, Option<String>) {
+        (self.driver, self.fallback.clone())
+    }
+}
+
 /// Counts a thread's end, however it comes, and wakes who waits for it: the thread itself
 /// counts as finished only a little later.
 struct AtEnd<'a> {
@@ -178,21 +185,11 @@ pub fn run_with(
             .collect::<Result<_, _>>()?;
         drop((said, turn_over));
         let tried: Vec<Tried> = hear.iter().collect();
-        let begun = begin(spec, &tried, observer).map(|first| {
-            let mut windows: Vec<Arc<Window>> = first.into_iter().collect();
-            let mut interrupted = false;
-            while spec.in_turns
-                && !interrupted
-                && let Some(turn) = observer.turn()
-            {
-                windows.push(Arc::new(Window::of(clock::monotonic(), &turn)));
-                interrupted = one_turn(&windows, &tried, &turns_over, &shared, observer);
-            }
-            (windows, interrupted)
+        let begun = begin(spec, &tried, observer).map(|first| match first {
+            Some(window) => (vec![window], false),
+            None => in_turns(&tried, &turns_over, &shared, observer),
         });
-        let facts = tried
-            .first()
-            .map(|first| (first.driver, first.fallback.clone()));
+        let facts = tried.first().map(Tried::facts);
         drop(tried);
         let mut interrupted = begun.as_ref().is_ok_and(|(_, interrupted)| *interrupted);
         while begun.is_ok() && ended.load(Acquire) < threads.len() {
@@ -206,11 +203,7 @@ pub fn run_with(
                 shared.rate.store(rate.to_bits(), Relaxed);
             }
         }
-        let joined = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let joined = threads.into_iter().map(joined);
         let counted: Vec<Option<Counted>> = joined.collect::<Result<_, _>>()?;
         let (windows, _) = begun?;
         let counted: Vec<Counted> = counted.into_iter().flatten().collect();
@@ -359,6 +352,29 @@ async fn one_loop(
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
 
+/// What a thread returned; its panic goes on here.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// All turns of a load that is made of them: their windows, and whether the observer ended the run.
+fn in_turns(
+    tried: &[Tried],
+    over: &mpsc::Receiver<Turned>,
+    shared: &Shared,
+    observer: &mut dyn Observer,
+) -> (Vec<Arc<Window>>, bool) {
+    let mut windows: Vec<Arc<Window>> = Vec::new();
+    while let Some(turn) = observer.turn() {
+        windows.push(Arc::new(Window::of(clock::monotonic(), &turn)));
+        if one_turn(&windows, tried, over, shared, observer) {
+            return (windows, true);
+        }
+    }
+    (windows, false)
+}
+
 /// Lets all threads go through the last of `windows` and waits until nothing is outstanding. Tells whether the
 /// observer ended the run meanwhile.
 fn one_turn(
@@ -452,9 +468,7 @@ fn add_up(
     windows: &[Arc<Window>],
     counted: Vec<Counted>,
 ) -> (LoadReport, Histogram, Vec<RequestTimes>) {
-    let start = windows
-        .first()
-        .map_or(Instant::ZERO, |window| window.start());
+    let start = windows.first().map_or(Instant::ZERO, |first| first.start());
     let mut all = Recorder::new(start, spec.latency_from);
     for counted in &counted {
         all.merge(&counted.recorder);
@@ -462,12 +476,7 @@ fn add_up(
     let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
     let coalescing = counted.iter().map(|thread| thread.coalescing).max();
     let unsent = counted.iter().map(|thread| thread.unsent).sum();
-    let length = match windows {
-        [window] if !spec.in_turns => end_of(window, &counted, &all).since(start),
-        windows => windows
-            .iter()
-            .fold(Nanos::ZERO, |sum, window| sum + window.length()),
-    };
+    let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
     let latency_ns = all.latency().summary();
     let delay = all.delay();
@@ -527,6 +536,21 @@ fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
     ThreadCpu {
         name: format!("load-{thread}"),
         cpu_ns: counted.cpu.0,
+    }
+}
+
+/// How long was measured in all.
+fn length_of(
+    spec: &LoadSpec,
+    windows: &[Arc<Window>],
+    counted: &[Counted],
+    all: &Recorder,
+) -> Nanos {
+    match windows {
+        [window] if !spec.in_turns => end_of(window, counted, all).since(window.start()),
+        windows => windows
+            .iter()
+            .fold(Nanos::ZERO, |sum, window| sum + window.length()),
     }
 }
 

@@ -245,11 +245,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         ratios: baseline.map_or_else(BTreeMap::new, |baseline| {
             claims::beside_rate(run, &baseline, case)
         }),
-        // What stopped neighbours left in caches and queues is in the longest ones, and a rare pause may fall between visits.
-        latency_max_ns: loads()
-            .map(|load| load.latency_ns.max)
-            .max()
-            .filter(|_| !is_visited(&trials)),
+        latency_max_ns: longest(&trials),
         latency_ns,
         beyond_p99_9: tail.beyond,
         episodes_min: tail.episodes_min,
@@ -426,9 +422,12 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     (other.id != case.cell.id).then(|| case.records.case(other))
 }
 
-/// Whether a window of these trials is made of visits.
-pub fn is_visited(trials: &[&Trial]) -> bool {
-    trials.iter().any(|trial| !trial.visits.is_empty())
+/// The longest latency; `None` of visits, between which a longer one may have been, nanoseconds.
+fn longest(trials: &[&Trial]) -> Option<u64> {
+    let is_visited = trials.iter().any(|trial| !trial.visits.is_empty());
+    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
+    let longest = loads.map(|load| load.latency_ns.max).max();
+    longest.filter(|_| !is_visited)
 }
 
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a

@@ -30,6 +30,7 @@
 
 mod pace;
 mod visits;
+mod watch;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -37,21 +38,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use prony_base::{Instant, Nanos, Random, clock};
+use prony_base::{Nanos, Random, clock};
 use prony_record::{
     Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedNetwork, PlannedSubject,
-    PlannedWorkload, Source, Trial, Turned,
+    PlannedWorkload, Source, Trial,
 };
 use thiserror::Error;
 
 use crate::launch::Wanted;
 use crate::plan;
 use crate::store::{self, Journal, StoreError};
-use crate::supervise::{
-    Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
-};
+use crate::supervise::{Generator, Interrupt, Order, Supervisor, SupervisorError, TrialOrder};
 use crate::sysctl::{self, Note};
 use pace::Pace;
+use watch::{Heard, Watch};
 use work::WorkFolder;
 
 /// How often an interruption is looked for.
@@ -742,81 +742,6 @@ fn failed_early(plan: &Plan, trial: &Trial) -> bool {
         Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),
         Outcome::Measured | Outcome::Interrupted => false,
     }
-}
-
-/// A supervisor under way.
-struct Watch {
-    supervisor: Supervisor,
-    interrupt: Interrupt,
-    deadline: Instant,
-    interrupted: bool,
-    phase: Phase,
-}
-
-impl Watch {
-    /// Waits for the trial's record; an error says why there is none.
-    fn result(
-        &mut self,
-        stop: Nanos,
-        progress: &mut dyn Progress,
-    ) -> Result<(Trial, Option<Histogram>), String> {
-        match self.hear(stop, progress)? {
-            Heard::Ended(result) => Ok(*result),
-            Heard::Waits | Heard::Turned(_) => {
-                Err("the supervisor did not report a trial".to_owned())
-            }
-        }
-    }
-
-    /// Waits for the next report that is no phase; an error says why there is none.
-    fn hear(&mut self, stop: Nanos, progress: &mut dyn Progress) -> Result<Heard, String> {
-        loop {
-            match self
-                .supervisor
-                .next(POLL)
-                .map_err(|error| error.to_string())?
-            {
-                Some(Report::Phase { phase }) => {
-                    self.phase = phase;
-                    progress.event(Event::Phase(phase));
-                }
-                Some(Report::Trial { trial, histogram }) => {
-                    return Ok(Heard::Ended(Box::new((trial, histogram))));
-                }
-                Some(Report::Waiting) => return Ok(Heard::Waits),
-                Some(Report::Turned(turned)) => return Ok(Heard::Turned(turned)),
-                Some(_) => return Err("the supervisor did not report a trial".to_owned()),
-                None => {}
-            }
-            let now = clock::monotonic();
-            if self.interrupt.is_raised() {
-                self.interrupt(stop);
-            }
-            if now > self.deadline {
-                return Err("the trial hung and was ended".to_owned());
-            }
-        }
-    }
-
-    /// Asks for an end in good order, once.
-    fn interrupt(&mut self, stop: Nanos) {
-        if !self.interrupted {
-            self.interrupted = true;
-            let soon = clock::monotonic() + stop + INTERRUPT_SLACK;
-            self.deadline = self.deadline.min(soon);
-            self.supervisor.interrupt();
-        }
-    }
-}
-
-/// What a supervisor reported.
-enum Heard {
-    /// The trial waits for its first turn.
-    Waits,
-    /// A turn of it is over.
-    Turned(Turned),
-    /// It has ended.
-    Ended(Box<(Trial, Option<Histogram>)>),
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use prony_base::Random;
 use prony_record::{Outcome, Phase, Plan, PlannedSubject, PlannedVisits, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::killed::ends_in_time;
+use crate::killed::{ends_in_time, kill_after};
 use crate::programs::Named;
 use crate::stage::{Isolation, Stage, good, of, plan, subject, wait_line};
 
@@ -192,9 +192,7 @@ fn visits_killed_at_any_moment(isolation: Isolation) {
             return;
         }
         let mut child = stage.start(&plan, resume);
-        std::thread::sleep(Duration::from_millis(random.below(4_000)));
-        child.kill().expect("it can be killed");
-        child.wait().expect("it ends");
+        kill_after(&mut child, Duration::from_millis(random.below(4_000)));
         stage.none_left();
         if stage.dir().join("plan.json").exists() {
             let trials = stage.read().trials;
