@@ -86,11 +86,11 @@ fn assert_whole(trial: &Trial, visits: usize) {
         counts.completed > 0 && counts.failed.total() == 0,
         "{counts:?}"
     );
-    // The subject's clock ran in every visit, and what its processes used is what it used in the visits.
-    assert!(trial.visits.iter().all(|visit| visit.subject_cpu_ns > 0));
+    // What its processes used is what they used in the visits, each by its own reading.
     let subjects = trial.processes.iter();
     let subjects = subjects.filter(|process| process.role == prony_record::Role::Subject);
     let used: u64 = subjects.map(|process| process.cpu_ns).sum();
+    assert!(used > 0);
     assert_eq!(used, sum(|visit| visit.subject_cpu_ns));
 }
 
