@@ -23,6 +23,8 @@ use crate::supervise::{Generator, TurnOrder};
 
 /// Load after the pause that is to be borne.
 const CHECK: Nanos = Nanos::from_millis(50);
+/// Further turns where nothing was sent in it, as on a machine that is busy with other things.
+const CHECKS_MAX: u32 = 20;
 /// What a turn may take beyond its length and the time-out of a request, before its trial counts as hung.
 const TURN_SLACK: Nanos = Nanos::from_secs(30);
 
@@ -234,7 +236,14 @@ impl<'p> Runner<'p> {
         let turn = TurnOrder::WarmUp { length_ns: CHECK.0 };
         let mut unfit = None;
         for at in 0..group.members.len() {
-            let Some(turned) = self.one_turn(group, at, turn, progress)? else {
+            let mut turned = self.one_turn(group, at, turn, progress)?;
+            for _ in 0..CHECKS_MAX {
+                // A generator that came too late for its turn has sent nothing, which says nothing of the subject.
+                if turned == Some(Turned::default()) {
+                    turned = self.one_turn(group, at, turn, progress)?;
+                }
+            }
+            let Some(turned) = turned else {
                 continue;
             };
             let cell = &group.members[at].task.cell.id;

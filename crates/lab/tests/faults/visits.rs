@@ -67,7 +67,7 @@ fn stood_still_ms(trial: &Trial, who: &str) -> u64 {
 
 fn assert_whole(trial: &Trial, visits: usize) {
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
-    assert_eq!(trial.visits.len(), visits, "{:?}", trial.visits);
+    assert_eq!(trial.visits.len(), visits, "{:?}", trial.notes);
     assert_eq!(trial.left_behind, Vec::<String>::new());
     let load = trial.load.as_ref().expect("it was measured");
     let sum = |of: fn(&prony_record::Visit) -> u64| trial.visits.iter().map(of).sum::<u64>();
