@@ -2,14 +2,15 @@
 //! pipe and its figures printed for a program. Only the lab calls it; see
 //! [`GeneratorEvent`] for what is said.
 
-use std::io::{self, Read as _, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, anyhow};
 use prony_base::Instant;
 use prony_load::{LoadSpec, Objective, Observer, Outcome, find_max_after};
-use prony_record::{FindMax, GeneratorEvent, RateSearch};
+use prony_record::{FindMax, GeneratorEvent, RateSearch, Turn, Turned};
+use serde::Deserialize as _;
 
 use crate::signals::interruption;
 use crate::{Ending, Streams};
@@ -17,24 +18,21 @@ use crate::{Ending, Streams};
 /// Longest order: 64 requests with bodies of a megabyte are well below it.
 const ORDER_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads a [`LoadSpec`] as JSON to the end of standard input, runs it, and
+/// Reads a [`LoadSpec`] as JSON from standard input, after it the turns of a load that is made of them, runs it, and
 /// prints a [`GeneratorEvent`] a line on standard output.
 pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let mut text = String::new();
-    io::stdin()
-        .take(ORDER_BYTES_MAX)
-        .read_to_string(&mut text)
-        .context("cannot read the load specification")?;
-    let spec: LoadSpec =
-        serde_json::from_str(&text).context("the load specification is not one")?;
+    let input = BufReader::new(io::stdin().take(ORDER_BYTES_MAX));
+    let mut input = serde_json::Deserializer::from_reader(input);
+    let spec = LoadSpec::deserialize(&mut input).context("the load specification is not one")?;
     let mut announcer = Announcer {
         out: streams.out,
+        turns: input,
         interrupted: interruption()?,
         failed: None,
     };
     let outcome = prony_load::run(&spec, &mut announcer)?;
     if let Some(error) = announcer.failed {
-        return Err(error).context("cannot announce the window");
+        return Err(error).context("cannot announce the window, or read the next turn");
     }
     if let Some(why) = &outcome.fallback {
         writeln!(streams.err, "using epoll, not io_uring: {why}")?;
@@ -102,19 +100,41 @@ fn print(out: &mut dyn Write, event: &GeneratorEvent) -> io::Result<()> {
     out.flush()
 }
 
-struct Announcer<'a> {
+struct Announcer<'a, R: Read> {
     out: &'a mut dyn Write,
+    turns: Turns<R>,
     interrupted: Arc<AtomicBool>,
     failed: Option<io::Error>,
 }
 
-impl Observer for Announcer<'_> {
+/// What follows the specification.
+type Turns<R> = serde_json::Deserializer<serde_json::de::IoRead<R>>;
+
+impl<R: Read> Observer for Announcer<'_, R> {
     fn connected(&mut self, start: Instant, end: Instant) {
         let event = GeneratorEvent::Connected {
             window_start_ns: start.0,
             window_end_ns: end.0,
         };
         self.failed = print(self.out, &event).err();
+    }
+
+    fn turn(&mut self) -> Option<Turn> {
+        if self.failed.is_some() || self.interrupted.load(Relaxed) {
+            return None;
+        }
+        match Turn::deserialize(&mut self.turns) {
+            Ok(turn) => Some(turn),
+            Err(error) => {
+                // The end of the input is that of the turns.
+                self.failed = (!error.is_eof()).then(|| error.into());
+                None
+            }
+        }
+    }
+
+    fn turned(&mut self, turned: &Turned) {
+        self.failed = print(self.out, &GeneratorEvent::Turned(*turned)).err();
     }
 
     fn progress(&mut self, _completed: u64, _failed: u64) -> bool {

@@ -186,6 +186,7 @@ fn resolve(words: &LoadWords) -> anyhow::Result<LoadSpec> {
         seed: words.seed,
         spin: words.spin,
         timestamps: pace::timestamps(words),
+        in_turns: false,
         trace_max: words.trace.as_ref().map_or(0, |_| trace::ROWS_MAX),
         find_max: None,
     })

@@ -273,6 +273,7 @@ fn plan(
         only: words.only.clone(),
         blocks: words.blocks,
         duration: words.duration,
+        visits: words.visits,
         seed: words.seed,
         command: words.command(),
     };
@@ -289,6 +290,8 @@ fn said_before(plan: &Plan) -> Vec<String> {
         plan.title.clone(),
         format!("  {}", plan::estimate_line(plan, PER_TRIAL, wrk_is_there())),
     ];
+    let visits = plan::lines_on_visits(plan).into_iter();
+    lines.extend(visits.map(|line| format!("  {line}")));
     lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
     lines.extend(not_run(plan));
     lines

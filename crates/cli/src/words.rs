@@ -17,7 +17,7 @@ use crate::lua::LuaWords;
 use crate::serve::ServeOptions;
 use crate::verify::words::VerifyWords;
 use prony_base::typed::{duration, share, size};
-use prony_lab::experiment::{BLOCKS, BUDGET, DURATION};
+use prony_lab::experiment::{BLOCKS, BUDGET, DURATION, VISITS};
 
 /// A laboratory for the performance of HTTP servers, clients and network I/O.
 #[derive(Debug, Parser)]
@@ -117,6 +117,9 @@ pub struct RunWords {
     /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
+    /// Keep the servers of a workload alive together and measure them in turns of this length, the others stopped: 200ms
+    #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
+    pub visits: Option<Nanos>,
     /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m, 1h
     #[arg(long, value_name = "T", value_parser = budget, conflicts_with_all = ["quick", "blocks", "duration", "resume", "dry_run"])]
     pub budget: Option<Nanos>,
@@ -163,6 +166,19 @@ fn budget(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Visits that an experiment's file may ask for.
+fn visits(text: &str) -> Result<Nanos, String> {
+    let length = duration::parse(text)?;
+    match VISITS.contains(&length) {
+        true => Ok(length),
+        false => Err(format!(
+            "`{text}` is no length of a visit: it may be from {} to {}",
+            duration::typed(*VISITS.start()),
+            duration::typed(*VISITS.end())
+        )),
+    }
+}
+
 /// A window that an experiment's file may ask for.
 pub fn window(text: &str) -> Result<Nanos, String> {
     let length = duration::parse(text)?;
@@ -185,6 +201,7 @@ impl RunWords {
             only: Vec::new(),
             blocks: None,
             duration: None,
+            visits: None,
             budget: None,
             precision: None,
             seed: None,
@@ -208,6 +225,9 @@ impl RunWords {
         }
         if let Some(length) = self.duration {
             words.extend(["--duration".to_owned(), duration::typed(length)]);
+        }
+        if let Some(length) = self.visits {
+            words.extend(["--visits".to_owned(), duration::typed(length)]);
         }
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);

@@ -403,6 +403,54 @@ fn each_rate_of_an_experiment_is_a_cell() {
     assert!(trials.contains(r#""latency_from":"intended""#), "{trials}");
 }
 
+/// Two servers in turns, and what the dry run says of them beforehand.
+#[test]
+fn servers_are_visited_in_turns() {
+    let folder = common::folder("flags-visits");
+    let second = format!(
+        "\n[[subject]]\ncmd = \"{PRONY} serve --port {{port}} --threads 1\"\nname = \"other\"\n"
+    );
+    let two = TINY.replace("PRONY", PRONY) + &second;
+    fs::write(folder.join("two.toml"), two).expect("an experiment");
+    let dry = text(
+        &rendered(
+            &folder,
+            &["run", "two.toml", "--visits", "50ms", "--dry-run"],
+        )
+        .stdout,
+    );
+    let said = "2 cells visited in turns of 50.0ms (after a lead-in of 15.0ms), 2 in each block, with the others stopped";
+    assert!(dry.contains(said), "{dry}");
+    let wrong = text(&ended(&folder, 2, &["run", "two.toml", "--visits", "1ms"]).stderr);
+    assert!(
+        wrong.contains("`1ms` is no length of a visit: it may be from 50ms to 5s"),
+        "{wrong}"
+    );
+    rendered(
+        &folder,
+        &["run", "two.toml", "--visits", "50ms", "--out", "out"],
+    );
+    let trials = fs::read_to_string(folder.join("out/trials.jsonl")).expect("trials");
+    let trials = trials
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let own: Vec<Value> = trials
+        .filter(|trial: &Value| trial["generator"] == "prony")
+        .collect();
+    assert_eq!(own.len(), 2);
+    for trial in &own {
+        let visits = trial["visits"].as_array().expect("visits");
+        assert_eq!(visits.len(), 2, "{trial}");
+        let sum: u64 = visits
+            .iter()
+            .filter_map(|visit| visit["completed"].as_u64())
+            .sum();
+        assert_eq!(trial["load"]["completed"], sum);
+    }
+    let plan = fs::read_to_string(folder.join("out/plan.json")).expect("a plan");
+    assert!(plan.contains("\"--visits\""), "{plan}");
+}
+
 #[test]
 fn a_pilot_chooses_blocks_and_windows() {
     let folder = common::folder("flags-pilot");

@@ -52,6 +52,7 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>)
             continue;
         }
         if !worker.wants_connections(handle.now()) {
+            worker.left(index);
             return;
         }
         let (share, recorder) = (&worker.share, &worker.recorder);

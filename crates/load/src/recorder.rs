@@ -9,7 +9,7 @@
 //! whenever they end.
 
 use prony_base::{Instant, Nanos};
-use prony_record::{Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices};
+use prony_record::{Counts, Failures, GeneratorDelay, LatencyNs, LatencyOrigin, Slices, Turned};
 
 use crate::failure::Failure;
 use crate::latencies::Latencies;
@@ -208,6 +208,13 @@ impl Recorder {
         }
     }
 
+    /// Nothing is counted in slices from `end`, the end of a window, until `start`, that of the next one's start: the
+    /// slices are those of the windows laid end to end.
+    pub fn next_window(&mut self, end: Instant, start: Instant) {
+        self.close_slices(end);
+        self.slice_end = start + self.slice_end.since(end);
+    }
+
     /// A request that was sent has failed at `at`.
     pub fn failed(&mut self, parts: Parts, failure: Failure, at: Instant) {
         match parts.end {
@@ -243,6 +250,19 @@ impl Recorder {
             self.counts.completed,
             self.counts.failed.total() + self.counts.connect_failed.total(),
         )
+    }
+
+    /// What came of everything so far.
+    pub fn turned(&self) -> Turned {
+        let (c, (completed, failed)) = (self.counts(), self.so_far());
+        Turned {
+            completed,
+            failed,
+            answered: c.warmup_completed + c.completed + c.drained,
+            lost: c.warmup_failed + failed + c.drain_failed + c.abandoned,
+            closed_by_server: self.connections_closed_by_server,
+            opened: self.connections_opened,
+        }
     }
 
     /// Median latency of the window so far, or, before that, of the warm-up; zero before the first answer.

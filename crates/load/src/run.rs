@@ -14,7 +14,7 @@ use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
     Arrivals, Counts, Histogram, LatencyNs, LoadReport, LoadSpec, LoadTarget, Pace, QUEUE_MAX,
-    SCHEMA, ThreadCpu, Timestamps,
+    SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use crate::share::{Share, Shared, connect_all};
 use crate::source::{Cycle, RequestSource};
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Worker};
+use crate::worker::{Counted, Turns, Worker};
 
 /// Time between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -56,6 +56,16 @@ pub trait Observer {
     fn progress(&mut self, completed: u64, failed: u64) -> bool {
         let _ = (completed, failed);
         true
+    }
+
+    /// Of a load in turns: waits for the next turn. `None`: there is no other.
+    fn turn(&mut self) -> Option<Turn> {
+        None
+    }
+
+    /// A turn is over, and nothing is outstanding.
+    fn turned(&mut self, turned: &Turned) {
+        let _ = turned;
     }
 
     /// Called as often: the rate in requests a second over all threads that an open pace is to have from now on;
@@ -111,6 +121,13 @@ struct Tried {
     go: Sender<Arc<Window>>,
 }
 
+impl Tried {
+    /// The driver of its loop, and why that is not another one.
+    fn facts(&self) -> (DriverKind, Option<String>) {
+        (self.driver, self.fallback.clone())
+    }
+}
+
 /// Counts a thread's end, however it comes, and wakes who waits for it: the thread itself
 /// counts as finished only a little later.
 struct AtEnd<'a> {
@@ -146,10 +163,12 @@ pub fn run_with(
     let ended = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (said, hear) = mpsc::channel::<Tried>();
+        let (turn_over, turns_over) = mpsc::channel::<Turned>();
         let threads: Vec<_> = shares
             .iter()
             .map(|share| {
-                let (said, shared) = (said.clone(), Arc::clone(&shared));
+                let said = (said.clone(), turn_over.clone());
+                let shared = Arc::clone(&shared);
                 let at_end = AtEnd {
                     ended: &ended,
                     caller: thread::current(),
@@ -164,14 +183,15 @@ pub fn run_with(
                     .map_err(|error| LoadError::Spec(format!("no thread: {error}")))
             })
             .collect::<Result<_, _>>()?;
-        drop(said);
+        drop((said, turn_over));
         let tried: Vec<Tried> = hear.iter().collect();
-        let begun = begin(spec, &tried, observer);
-        let facts = tried
-            .first()
-            .map(|first| (first.driver, first.fallback.clone()));
+        let begun = begin(spec, &tried, observer).map(|first| match first {
+            Some(window) => (vec![window], false),
+            None => in_turns(&tried, &turns_over, &shared, observer),
+        });
+        let facts = tried.first().map(Tried::facts);
         drop(tried);
-        let mut interrupted = false;
+        let mut interrupted = begun.as_ref().is_ok_and(|(_, interrupted)| *interrupted);
         while begun.is_ok() && ended.load(Acquire) < threads.len() {
             thread::park_timeout(PROGRESS_EVERY);
             let (completed, failed) = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
@@ -183,16 +203,12 @@ pub fn run_with(
                 shared.rate.store(rate.to_bits(), Relaxed);
             }
         }
-        let joined = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let joined = threads.into_iter().map(joined);
         let counted: Vec<Option<Counted>> = joined.collect::<Result<_, _>>()?;
-        let window = begun?;
+        let (windows, _) = begun?;
         let counted: Vec<Counted> = counted.into_iter().flatten().collect();
         let (driver, fallback) = facts.unwrap_or((DriverKind::Epoll, None));
-        let (mut report, histogram, trace) = add_up(spec, driver, &window, counted);
+        let (mut report, histogram, trace) = add_up(spec, driver, &windows, counted);
         if interrupted {
             report.unsent = 0;
         }
@@ -210,6 +226,9 @@ pub fn run_with(
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
 fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
     let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
+    if spec.in_turns && spec.pace != Pace::default() {
+        return wrong("only a closed loop without think time can be driven in turns");
+    }
     if spec.threads == 0 || spec.connections < spec.threads {
         return wrong("there must be at least one connection for each thread");
     }
@@ -278,7 +297,7 @@ fn one_thread(
     spec: &LoadSpec,
     share: Share,
     source_of: SourceOf<'_>,
-    said: mpsc::Sender<Tried>,
+    said: (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<Shared>,
 ) -> Result<Option<Counted>, LoadError> {
     let config = Config {
@@ -300,7 +319,7 @@ async fn one_loop(
     spec: &LoadSpec,
     share: Share,
     source_of: SourceOf<'_>,
-    said: mpsc::Sender<Tried>,
+    (said, turn_over): (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
     shared: Arc<Shared>,
 ) -> Option<Counted> {
     // The slices begin with the window, which is known only once all threads have connected.
@@ -323,23 +342,95 @@ async fn one_loop(
     let window = gone.recv().await?;
     let mut counts = Recorder::new(window.start(), spec.latency_from);
     counts.merge(&recorder.borrow());
+    let turns = spec.in_turns.then(|| Turns {
+        next: gone,
+        said: turn_over,
+        before: counts.turned(),
+    });
     let source = source_of(share.thread, share.connections);
     let worker = Worker::new(handle, spec, share, source, window, counts);
-    Some(Rc::new(worker).work(streams, shared).await)
+    Some(Rc::new(worker).work(streams, shared, turns).await)
 }
 
-/// Lets all threads go, unless nothing answers.
+/// What a thread returned; its panic goes on here.
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// All turns of a load that is made of them: their windows, and whether the observer ended the run.
+fn in_turns(
+    tried: &[Tried],
+    over: &mpsc::Receiver<Turned>,
+    shared: &Shared,
+    observer: &mut dyn Observer,
+) -> (Vec<Arc<Window>>, bool) {
+    let mut windows: Vec<Arc<Window>> = Vec::new();
+    while let Some(turn) = observer.turn() {
+        windows.push(Arc::new(Window::of(clock::monotonic(), &turn)));
+        if one_turn(&windows, tried, over, shared, observer) {
+            return (windows, true);
+        }
+    }
+    (windows, false)
+}
+
+/// Lets all threads go through the last of `windows` and waits until nothing is outstanding. Tells whether the
+/// observer ended the run meanwhile.
+fn one_turn(
+    windows: &[Arc<Window>],
+    tried: &[Tried],
+    over: &mpsc::Receiver<Turned>,
+    shared: &Shared,
+    observer: &mut dyn Observer,
+) -> bool {
+    let told = tried.iter().filter(|thread| {
+        let window = windows.last().map(Arc::clone);
+        window.is_some_and(|window| thread.go.send(window).is_ok())
+    });
+    let (mut missing, mut turned) = (told.count(), Turned::default());
+    let mut interrupted = false;
+    while missing > 0 {
+        match over.recv_timeout(PROGRESS_EVERY) {
+            Ok(of) => {
+                missing -= 1;
+                turned.completed += of.completed;
+                turned.failed += of.failed;
+                turned.answered += of.answered;
+                turned.lost += of.lost;
+                turned.closed_by_server += of.closed_by_server;
+                turned.opened += of.opened;
+            }
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            // Threads that are gone have errors of their own, which their joins return.
+            Err(mpsc::RecvTimeoutError::Disconnected) => return interrupted,
+        }
+        let so_far = (shared.completed.load(Relaxed), shared.failed.load(Relaxed));
+        if !interrupted && !observer.progress(so_far.0, so_far.1) {
+            interrupted = true;
+            shared.stop.store(true, Relaxed);
+        }
+    }
+    observer.turned(&turned);
+    interrupted
+}
+
+/// Lets all threads go, unless nothing answers, or the first turn is still to come.
 fn begin(
     spec: &LoadSpec,
     tried: &[Tried],
     observer: &mut dyn Observer,
-) -> Result<Arc<Window>, LoadError> {
+) -> Result<Option<Arc<Window>>, LoadError> {
     if tried.iter().all(|thread| thread.opened == 0) {
         let failure = tried.iter().find_map(|thread| thread.failure);
         return Err(LoadError::Unreachable {
             address: spec.target.address.clone(),
             reason: reason(failure).to_owned(),
         });
+    }
+    if spec.in_turns {
+        observer.connected(Instant::ZERO, Instant::ZERO);
+        return Ok(None);
     }
     let head_start = if spec.pace.is_open() {
         HEAD_START
@@ -356,7 +447,7 @@ fn begin(
         // A thread that is gone has an error of its own, which its join returns.
         let _ = thread.go.send(Arc::clone(&window));
     }
-    Ok(window)
+    Ok(Some(window))
 }
 
 fn reason(failure: Option<Failure>) -> &'static str {
@@ -374,17 +465,18 @@ fn reason(failure: Option<Failure>) -> &'static str {
 fn add_up(
     spec: &LoadSpec,
     driver: DriverKind,
-    window: &Window,
+    windows: &[Arc<Window>],
     counted: Vec<Counted>,
 ) -> (LoadReport, Histogram, Vec<RequestTimes>) {
-    let mut all = Recorder::new(window.start(), spec.latency_from);
+    let start = windows.first().map_or(Instant::ZERO, |first| first.start());
+    let mut all = Recorder::new(start, spec.latency_from);
     for counted in &counted {
         all.merge(&counted.recorder);
     }
     let threads_cpu: Vec<_> = counted.iter().enumerate().map(cpu_of).collect();
     let coalescing = counted.iter().map(|thread| thread.coalescing).max();
     let unsent = counted.iter().map(|thread| thread.unsent).sum();
-    let length = end_of(window, &counted, &all).since(window.start());
+    let length = length_of(spec, windows, &counted, &all);
     let counts = all.counts();
     let latency_ns = all.latency().summary();
     let delay = all.delay();
@@ -445,6 +537,21 @@ fn cpu_of((thread, counted): (usize, &Counted)) -> ThreadCpu {
     ThreadCpu {
         name: format!("load-{thread}"),
         cpu_ns: counted.cpu.0,
+    }
+}
+
+/// How long was measured in all.
+fn length_of(
+    spec: &LoadSpec,
+    windows: &[Arc<Window>],
+    counted: &[Counted],
+    all: &Recorder,
+) -> Nanos {
+    match windows {
+        [window] if !spec.in_turns => end_of(window, counted, all).since(window.start()),
+        windows => windows
+            .iter()
+            .fold(Nanos::ZERO, |sum, window| sum + window.length()),
     }
 }
 
@@ -688,15 +795,24 @@ mod tests {
         }
     }
 
-    fn window() -> Window {
-        Window::new(Instant(5_000), Nanos(1_000), Nanos::from_secs(1))
+    fn window() -> Arc<Window> {
+        Arc::new(Window::new(
+            Instant(5_000),
+            Nanos(1_000),
+            Nanos::from_secs(1),
+        ))
     }
 
     #[test]
     fn the_report_is_what_all_threads_counted_together() {
         let window = window();
         let threads = vec![counted(&window, 2, 50, 900), counted(&window, 3, 60, 1_000)];
-        let (report, histogram, _) = add_up(&spec(2, 7), DriverKind::Epoll, &window, threads);
+        let (report, histogram, _) = add_up(
+            &spec(2, 7),
+            DriverKind::Epoll,
+            &[Arc::clone(&window)],
+            threads,
+        );
         assert_eq!((report.threads, report.connections), (2, 7));
         assert_eq!(
             (report.driver.as_str(), report.window_ns),
@@ -733,18 +849,33 @@ mod tests {
     fn a_run_whose_requests_are_spent_ends_with_its_last_answer() {
         let window = window();
         let threads = vec![counted(&window, 1, 50, 200), counted(&window, 3, 50, 999)];
-        let (report, ..) = add_up(&spec(2, 2), DriverKind::Epoll, &window, threads);
+        let (report, ..) = add_up(
+            &spec(2, 2),
+            DriverKind::Epoll,
+            &[Arc::clone(&window)],
+            threads,
+        );
         assert_eq!((report.window_ns, report.rate_per_s), (500_000_000, 8.0));
         // A failure is an end, too: 3 answers and a time-out after them are no 6 a second.
         let threads = vec![counted(&window, 3, 900, 950)];
-        let (report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
+        let (report, ..) = add_up(
+            &spec(1, 1),
+            DriverKind::Epoll,
+            &[Arc::clone(&window)],
+            threads,
+        );
         assert_eq!(report.window_ns, 900_000_000);
         // And where the server was waited for in vain, that time counts.
         let gone = Counted {
             unsent: 7,
             ..counted(&window, 3, 50, 950)
         };
-        let (report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, vec![gone]);
+        let (report, ..) = add_up(
+            &spec(1, 1),
+            DriverKind::Epoll,
+            &[Arc::clone(&window)],
+            vec![gone],
+        );
         assert_eq!((report.window_ns, report.unsent), (950_000_000, 7));
     }
 
@@ -756,7 +887,7 @@ mod tests {
             ..spec(1, 1)
         };
         let said = |threads| {
-            add_up(&asked, DriverKind::Epoll, &window, threads)
+            add_up(&asked, DriverKind::Epoll, &[Arc::clone(&window)], threads)
                 .0
                 .timestamps
         };
@@ -829,7 +960,12 @@ mod tests {
     fn a_request_that_was_counted_twice_or_not_at_all_is_an_error() {
         let window = window();
         let threads = vec![counted(&window, 3, 50, 900)];
-        let (mut report, ..) = add_up(&spec(1, 1), DriverKind::Epoll, &window, threads);
+        let (mut report, ..) = add_up(
+            &spec(1, 1),
+            DriverKind::Epoll,
+            &[Arc::clone(&window)],
+            threads,
+        );
         assert!(balance(&report).is_ok());
         report.counts.completed += 1;
         assert!(matches!(balance(&report), Err(LoadError::Accounts(_))));

@@ -127,7 +127,7 @@ impl Worker {
     pub(crate) fn draws(&self) -> bool {
         let open = self.open.borrow();
         let next = open.as_ref().and_then(|open| open.next);
-        self.may_draw() && next.is_some_and(|next| next < self.window.end())
+        self.may_draw() && next.is_some_and(|next| next < self.window.borrow().end())
     }
 
     /// True when more is due already.
@@ -160,11 +160,11 @@ impl Worker {
         if intended > now {
             return None;
         }
-        if intended >= self.window.end() {
+        if intended >= self.window.borrow().end() {
             open.next = None;
             return None;
         }
-        let begin = self.window.begin();
+        let begin = self.window.borrow().begin();
         open.next = open.schedule.draw().map(|after| begin + after);
         open.scheduled += 1;
         open.in_window += u64::from(self.part(intended) == Part::Measured);
@@ -199,7 +199,7 @@ impl Worker {
             return;
         }
         open.rate_bits = bits;
-        let begin = self.window.begin();
+        let begin = self.window.borrow().begin();
         open.schedule
             .set_rate(now.since(begin), f64::from_bits(bits));
         // The one that was drawn last came of the old rate.

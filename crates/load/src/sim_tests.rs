@@ -12,6 +12,7 @@ use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_record::{
     Counts, ExpectedAnswer, LatencyOrigin, LoadSpec, LoadTarget, Pace, PreparedRequest, Timestamps,
+    Turn, Turned,
 };
 
 use crate::recorder::Recorder;
@@ -20,9 +21,11 @@ use crate::share::{Share, Shared, connect_all};
 use crate::source::Cycle;
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Worker};
+use crate::worker::{Counted, Turns, Worker};
 
 const LIMIT: Nanos = Nanos::from_secs(600);
+/// Between two turns.
+const PAUSE: Nanos = Nanos::from_secs(10);
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 const HELLO: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nHello";
@@ -204,6 +207,71 @@ struct Ended {
     trace: Vec<RequestTimes>,
 }
 
+/// Two turns with a pause between them: what was counted, and what came of the second.
+async fn drive_in_turns(
+    handle: Handle,
+    setting: Setting,
+    shared: Arc<Shared>,
+) -> (Counted, Turned) {
+    handle.sleep(Nanos::from_millis(1)).await;
+    let (share, spec) = (setting.share(), setting.spec());
+    let recorder = Rc::new(RefCell::new(Recorder::new(
+        Instant::ZERO,
+        spec.latency_from,
+    )));
+    let streams = connect_all(&handle, &share, &recorder).await;
+    let next_window = {
+        let (handle, setting) = (handle.clone(), setting.clone());
+        move || {
+            let now = handle.now();
+            let start = now + setting.warmup;
+            let turn = Turn {
+                window_start_ns: start.0,
+                window_end_ns: (start + setting.duration).0,
+            };
+            Arc::new(Window::of(now, &turn))
+        }
+    };
+    let window = next_window();
+    let mut counts = Recorder::new(window.start(), spec.latency_from);
+    counts.merge(&recorder.borrow());
+    let source = Box::new(Cycle::new(&spec.requests, share.connections));
+    let worker = Rc::new(Worker::new(
+        handle.clone(),
+        &spec,
+        share,
+        source,
+        window,
+        counts,
+    ));
+    let (go, next) = prony_engine::mailbox(1);
+    let (said, over) = std::sync::mpsc::channel();
+    let turns = Turns {
+        next,
+        said,
+        before: Turned::default(),
+    };
+    let other = handle.clone().spawn(async move {
+        handle.sleep(PAUSE).await;
+        let first = over.try_recv().expect("the first turn is over");
+        assert!(over.try_recv().is_err(), "nothing happens in a pause");
+        let _ = go.send(next_window());
+        handle.sleep(PAUSE).await;
+        (first, over.try_recv().expect("the second turn is over"))
+    });
+    let counted = worker.work(streams, shared, Some(turns)).await;
+    let (first, second) = other.await;
+    let recorder = &counted.recorder;
+    for turned in [first, second] {
+        assert!(turned.completed > 0 && turned.answered > turned.completed);
+    }
+    assert_eq!(
+        first.completed + second.completed,
+        recorder.counts().completed
+    );
+    (counted, second)
+}
+
 async fn drive(handle: Handle, setting: Setting, shared: Arc<Shared>) -> (Counted, Instant) {
     // Time for the server to listen.
     handle.sleep(Nanos::from_millis(1)).await;
@@ -218,7 +286,7 @@ async fn drive(handle: Handle, setting: Setting, shared: Arc<Shared>) -> (Counte
     counts.merge(&recorder.borrow());
     let source = Box::new(Cycle::new(&spec.requests, share.connections));
     let worker = Worker::new(handle, &spec, share, source, Arc::new(window), counts);
-    (Rc::new(worker).work(streams, shared).await, begin)
+    (Rc::new(worker).work(streams, shared, None).await, begin)
 }
 
 /// Plays `setting` in the world of `seed`; every request that the server saw is counted once, whatever it did.
@@ -274,6 +342,72 @@ fn play(seed: u64, setting: &Setting, behaviour: Option<Behaviour>) -> Ended {
         arrivals: counted.arrivals,
         unsent: counted.unsent,
         trace: counted.trace,
+    }
+}
+
+/// Two turns in the world of `seed`: what was counted, what came of the second, and how many requests the server saw.
+fn play_in_turns(seed: u64, setting: &Setting, behaviour: Behaviour) -> (Counted, Turned, u64) {
+    let mut world = World::new(seed, SimOptions::default());
+    let seen = Rc::new(Seen::default());
+    let theirs = Rc::clone(&seen);
+    world.spawn_loop(&Config::default(), move |handle| async move {
+        let forever = serve(handle.clone(), behaviour, theirs);
+        let _ = handle.timeout(PAUSE * 3, forever).await;
+    });
+    let (own, shared) = (setting.clone(), Arc::new(Shared::default()));
+    let outcome = world.spawn_loop(&Config::default(), |handle| {
+        drive_in_turns(handle, own, shared)
+    });
+    let ran = world.run(LIMIT);
+    ran.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let (counted, second) = outcome.take().expect("the load has ended");
+    (counted, second, seen.requests.get())
+}
+
+fn in_turns() -> Setting {
+    Setting {
+        warmup: Nanos::from_millis(3),
+        duration: Nanos::from_millis(150),
+        requests_max: u64::MAX,
+        ..Setting::default()
+    }
+}
+
+#[test]
+fn no_latency_holds_the_pause_between_two_turns_and_the_counts_balance() {
+    for seed in 0..prony_testkit::seeds(10, 1_000) {
+        let (counted, second, seen) = play_in_turns(seed, &in_turns(), |_| Act::Answer(HELLO));
+        assert_eq!(
+            (second.opened, second.closed_by_server, second.lost),
+            (0, 0, 0)
+        );
+        let counts = counted.recorder.counts();
+        let in_its_part = counts.warmup_completed + counts.completed + counts.in_flight;
+        assert_eq!(
+            (counts.sent, counts.sent),
+            (in_its_part, seen),
+            "seed {seed}"
+        );
+        assert_eq!((counts.failed.total(), counts.abandoned), (0, 0));
+        let latency = counted.recorder.latency().summary();
+        assert_eq!(latency.infinite, 0);
+        assert!(latency.max < PAUSE.0 / 100, "seed {seed}: {latency:?}");
+        // Two windows of a slice and a half, laid end to end.
+        let slices = counted.recorder.slices(Nanos::from_millis(300)).completed;
+        assert_eq!(slices.iter().sum::<u64>(), counts.completed, "{slices:?}");
+        assert!(slices.iter().all(|&slice| slice > 0), "{slices:?}");
+    }
+}
+
+#[test]
+fn connections_that_ended_before_a_pause_are_there_again_in_the_next_turn() {
+    for seed in 0..prony_testkit::seeds(10, 1_000) {
+        let (counted, second, seen) =
+            play_in_turns(seed, &in_turns(), |_| Act::Last(HELLO_AND_CLOSE));
+        assert!(second.opened > 0, "seed {seed}: {second:?}");
+        let counts = counted.recorder.counts();
+        assert_eq!(counts.sent, seen, "seed {seed}");
+        assert!(counts.completed > 0 && counts.failed.total() == 0);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prony_base::{Instant, Nanos};
+use prony_record::Turn;
 
 /// The part of a run that a moment belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -35,6 +36,16 @@ impl Window {
         }
     }
 
+    /// The window of a turn that begins at `begin`.
+    pub fn of(begin: Instant, turn: &Turn) -> Window {
+        let (start, end) = (turn.window_start_ns, turn.window_end_ns);
+        Window {
+            begin,
+            start: Instant(start),
+            end: AtomicU64::new(end.max(start)),
+        }
+    }
+
     /// The first moment of the load, before the warm-up.
     pub fn begin(&self) -> Instant {
         self.begin
@@ -48,6 +59,11 @@ impl Window {
     /// The first moment after it.
     pub fn end(&self) -> Instant {
         Instant(self.end.load(Relaxed))
+    }
+
+    /// How long it is.
+    pub fn length(&self) -> Nanos {
+        self.end().since(self.start)
     }
 
     /// Ends the window at `now` if it would end later: the user interrupted the run.

@@ -7,13 +7,13 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, mpsc};
 use std::task::{Poll, Waker};
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Arrival, Bracket, Handle, Received, SendBuf, Stream, Task};
-use prony_record::{LoadSpec, Pace};
+use prony_engine::{Arrival, Bracket, Handle, Received, Receiver, SendBuf, Stream, Task};
+use prony_record::{LoadSpec, Pace, Turned};
 
 use crate::coalescing;
 use crate::connection;
@@ -47,6 +47,8 @@ pub struct Lane {
     served: u64,
     /// A request of this slot has ended, on this connection or on one before.
     has_ended: bool,
+    /// Its task is there, and opens another connection when this one is gone.
+    is_driven: bool,
     local_port: u16,
 }
 
@@ -88,7 +90,7 @@ pub struct Worker {
     pub(crate) handle: Handle,
     pub(crate) recorder: RefCell<Recorder>,
     pub(crate) share: Share,
-    pub(crate) window: Arc<Window>,
+    pub(crate) window: RefCell<Arc<Window>>,
     source: RefCell<Box<dyn RequestSource>>,
     pub(crate) lanes: RefCell<Vec<Lane>>,
     pub(crate) slots: RefCell<Slots>,
@@ -111,6 +113,50 @@ pub struct Worker {
     pub(crate) had_idle: Cell<bool>,
     exact: bool,
     coalescing_longest: Cell<Nanos>,
+}
+
+/// The turns of a thread, of a load that is made of them.
+pub struct Turns {
+    /// Windows, each when it begins.
+    pub next: Receiver<Arc<Window>>,
+    /// Hears what came of each, when nothing is outstanding any more.
+    pub said: mpsc::Sender<Turned>,
+    /// What had come of all before.
+    pub before: Turned,
+}
+
+impl Turns {
+    fn over(&mut self, all: Turned) {
+        let before = std::mem::replace(&mut self.before, all);
+        // A caller that is gone wants nothing more.
+        let _ = self.said.send(Turned {
+            completed: all.completed - before.completed,
+            failed: all.failed - before.failed,
+            answered: all.answered - before.answered,
+            lost: all.lost - before.lost,
+            closed_by_server: all.closed_by_server - before.closed_by_server,
+            opened: all.opened - before.opened,
+        });
+    }
+}
+
+/// The readings of the CPU clock at both ends of a window.
+type CpuMarks = Rc<Cell<(Option<Nanos>, Option<Nanos>)>>;
+
+/// What conducts one window.
+struct Conducted {
+    task: Task<()>,
+    cpu: CpuMarks,
+}
+
+impl Conducted {
+    /// Ends it; the CPU time of the window.
+    fn end(self) -> Nanos {
+        let (start, end) = self.cpu.get();
+        let now = clock::thread_cpu();
+        drop(self.task);
+        end.unwrap_or(now) - start.unwrap_or(now)
+    }
 }
 
 /// What a thread counted.
@@ -151,6 +197,7 @@ impl Worker {
             expired: false,
             served: 0,
             has_ended: false,
+            is_driven: true,
             local_port: 0,
         };
         let mut lanes = Vec::new();
@@ -182,21 +229,20 @@ impl Worker {
             exact: spec.exact,
             coalescing_longest: Cell::default(),
             share,
-            window,
+            window: RefCell::new(window),
         }
     }
 
-    /// Drives `streams` until the window is over and everything is answered or has failed.
+    /// Drives `streams` until the window is over and everything is answered or has failed; of a load in turns, until
+    /// there is no other turn.
     pub async fn work(
         self: Rc<Worker>,
         streams: Vec<Option<Stream>>,
         shared: Arc<Shared>,
+        mut turns: Option<Turns>,
     ) -> Counted {
-        let cpu = Rc::new(Cell::new((None, None)));
-        let conductor = self
-            .handle
-            .spawn(Rc::clone(&self).conduct(shared, Rc::clone(&cpu)));
-        let connections: Vec<Task<()>> = streams
+        let mut conducted = self.conducted(&shared);
+        let mut connections: Vec<Task<()>> = streams
             .into_iter()
             .enumerate()
             .map(|(index, stream)| {
@@ -206,24 +252,29 @@ impl Worker {
             .collect();
         // After the connections, so that the first arrivals find them.
         let scheduler = self.handle.spawn(Rc::clone(&self).schedule());
-        poll_fn(|cx| {
-            if self.is_over(self.handle.now()) {
-                return Poll::Ready(());
-            }
-            self.over.replace(Some(cx.waker().clone()));
-            Poll::Pending
-        })
-        .await;
-        let finished = self.handle.now();
-        drop((conductor, scheduler, connections));
-        let (start, end) = cpu.get();
-        let now = clock::thread_cpu();
-        let cpu = end.unwrap_or(now) - start.unwrap_or(now);
+        let mut cpu = Nanos::ZERO;
+        let finished = loop {
+            self.until_over().await;
+            let finished = self.handle.now();
+            cpu += conducted.end();
+            let Some(turns) = &mut turns else {
+                break finished;
+            };
+            turns.over(self.recorder.borrow().turned());
+            let Some(window) = turns.next.recv().await else {
+                break finished;
+            };
+            self.open(window);
+            conducted = self.conducted(&shared);
+            self.go_on_everywhere(&mut connections);
+        };
+        drop((scheduler, connections));
         let drain_cut = self.abandon(finished);
         let arrivals = self.count_arrivals();
-        let empty = Recorder::new(self.window.start(), self.recorder.borrow().latency_from());
+        let window = Arc::clone(&self.window.borrow());
+        let empty = Recorder::new(window.start(), self.recorder.borrow().latency_from());
         let mut recorder = self.recorder.replace(empty);
-        recorder.close_slices(finished.min(self.window.end()));
+        recorder.close_slices(finished.min(window.end()));
         let is_short = self.share.requests_max != u64::MAX && self.given_up.get();
         Counted {
             recorder,
@@ -239,6 +290,56 @@ impl Worker {
             },
             trace: self.trace.take().into_kept(),
         }
+    }
+
+    async fn until_over(&self) {
+        poll_fn(|cx| {
+            if self.is_over(self.handle.now()) {
+                return Poll::Ready(());
+            }
+            self.over.replace(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The conductor of one window, which has no other while it is idle: it would wake for nothing.
+    fn conducted(self: &Rc<Worker>, shared: &Arc<Shared>) -> Conducted {
+        let cpu = Rc::new(Cell::new((None, None)));
+        let conductor = Rc::clone(self).conduct(Arc::clone(shared), Rc::clone(&cpu));
+        let task = self.handle.spawn(conductor);
+        Conducted { task, cpu }
+    }
+
+    /// From now on `window` is the window.
+    fn open(&self, window: Arc<Window>) {
+        let end = self.window.borrow().end();
+        self.recorder.borrow_mut().next_window(end, window.start());
+        self.window.replace(window);
+    }
+
+    /// Every slot that stood still sends again; whose connection is gone gets another.
+    fn go_on_everywhere(self: &Rc<Worker>, connections: &mut [Task<()>]) {
+        let now = self.handle.now();
+        for (index, task) in connections.iter_mut().enumerate() {
+            let (is_idle, is_left) = {
+                let lane = &mut self.lanes.borrow_mut()[index];
+                let is_left = !std::mem::replace(&mut lane.is_driven, true);
+                let is_idle = lane.stream.is_some() && lane.outstanding.is_none();
+                (is_idle, is_left)
+            };
+            if is_left {
+                let drive = connection::drive(Rc::clone(self), index, None);
+                *task = self.handle.spawn(drive);
+            } else if is_idle {
+                self.ready(index, now);
+            }
+        }
+    }
+
+    /// The task of connection `index` has ended, as no other is wanted now.
+    pub(crate) fn left(&self, index: usize) {
+        self.lanes.borrow_mut()[index].is_driven = false;
     }
 
     /// Counts what is outstanding although the run is over. Tells whether there was any.
@@ -259,24 +360,20 @@ impl Worker {
 
     /// Reads the CPU clock at both ends of the window, strikes the time-outs,
     /// sets how long turns may wait for more, hears that the run is to stop, and says how far it has come.
-    async fn conduct(
-        self: Rc<Worker>,
-        shared: Arc<Shared>,
-        cpu: Rc<Cell<(Option<Nanos>, Option<Nanos>)>>,
-    ) {
+    async fn conduct(self: Rc<Worker>, shared: Arc<Shared>, cpu: CpuMarks) {
         let tick = Nanos((self.share.timeout.0 / 8).clamp(1_000_000, SLICE.0));
         let mut said = (0, 0);
         loop {
             let now = self.handle.now();
             if shared.stop.load(Relaxed) && !self.given_up.replace(true) {
-                self.window.cut(now);
+                self.window.borrow().cut(now);
                 self.cut_at.set(now + CUT_AFTER);
             }
             let (mut start, mut end) = cpu.get();
-            if now >= self.window.start() {
+            if now >= self.window.borrow().start() {
                 start.get_or_insert_with(clock::thread_cpu);
             }
-            if now >= self.window.end() && end.is_none() {
+            if now >= self.window.borrow().end() && end.is_none() {
                 end = Some(clock::thread_cpu());
                 self.had_idle.set(self.has_idle());
             }
@@ -289,8 +386,8 @@ impl Worker {
             self.check_over();
             let moments = [
                 now + tick,
-                self.window.start(),
-                self.window.end(),
+                self.window.borrow().start(),
+                self.window.borrow().end(),
                 self.cut_at.get(),
             ];
             let next = moments.into_iter().filter(|&moment| moment > now).min();
@@ -303,7 +400,7 @@ impl Worker {
         if self.connections_open.get() > 0 {
             self.connected_last.set(now);
         }
-        let is_endless = self.window.end() == Instant::NEVER;
+        let is_endless = self.window.borrow().end() == Instant::NEVER;
         if is_endless && now.since(self.connected_last.get()) >= self.share.timeout {
             self.given_up.set(true);
         }
@@ -354,7 +451,7 @@ impl Worker {
 
     /// What the moment `at` belongs to.
     pub(crate) fn part(&self, at: Instant) -> Part {
-        self.window.part(at)
+        self.window.borrow().part(at)
     }
 
     /// Whether a slot of a closed loop may send at `now`.
@@ -364,7 +461,7 @@ impl Worker {
 
     /// Whether arrivals that wait may still be sent at `now`.
     fn may_drain(&self, now: Instant) -> bool {
-        !self.given_up.get() && now < self.window.end() + self.share.timeout
+        !self.given_up.get() && now < self.window.borrow().end() + self.share.timeout
     }
 
     /// Whether a connection that is gone is to be opened again at `now`.
@@ -374,7 +471,7 @@ impl Worker {
         }
         // An open load lasts for the whole window, whether or not it has another arrival; without an end, as long as
         // it has one.
-        let end = self.window.end();
+        let end = self.window.borrow().end();
         let lasts = self.may_draw() && now < end && end < Instant::NEVER;
         lasts || self.draws() || (self.slots.borrow().waiting() > 0 && self.may_drain(now))
     }

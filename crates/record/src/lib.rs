@@ -36,19 +36,21 @@ pub use environment::{CodeState, Environment, Fact, Software};
 pub use histogram::Histogram;
 pub use load::{
     Arrivals, Counts, ExpectedAnswer, Failures, GeneratorDelay, GeneratorEvent, LatencyNs,
-    LoadReport, LoadSpec, LoadTarget, NEVER, PreparedRequest, QUEUE_MAX, Slices, ThreadCpu,
+    LoadReport, LoadSpec, LoadTarget, NEVER, PreparedRequest, QUEUE_MAX, Slices, ThreadCpu, Turn,
+    Turned,
 };
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
-    Arrival, Cell, ConnectionCap, Cores, NotRun, Plan, PlannedProgram, PlannedSetting,
-    PlannedSubject, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source, StopRule,
+    Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
+    PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source,
+    StopRule,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{
     Canary, CanaryPair, CheckLevel, CheckResult, CoreUse, Exit, Isolation, KernelCounters,
-    MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial,
+    MemoryMarks, Outcome, Phase, PhaseSpan, ProcessRecord, Role, ThreadRecord, Trial, Visit,
 };
 
 /// Version of everything in a run directory, written into each file.

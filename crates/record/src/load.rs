@@ -64,6 +64,38 @@ pub struct LoadSpec {
     /// What the generator process of a trial is to look for after the window; `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find_max: Option<FindMax>,
+    /// The load is made of turns that the generator is told one by one ([`Turn`]), and not of a warm-up and a window.
+    /// Closed loops without think time only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_turns: bool,
+}
+
+/// One turn of a load that is made of turns, a line each on the generator's standard input. Requests start when the
+/// line is read; those before `window_start_ns` are the lead-in, which is warm-up. Where the window is empty, all
+/// of it is. After the end what is outstanding is answered, and nothing is sent until the next turn.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Start of its window on `CLOCK_MONOTONIC`.
+    pub window_start_ns: u64,
+    /// Its end.
+    pub window_end_ns: u64,
+}
+
+/// What came of a turn.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Turned {
+    /// Requests answered in its window.
+    pub completed: u64,
+    /// Requests and connects that failed in its window.
+    pub failed: u64,
+    /// Requests answered in all of the turn.
+    pub answered: u64,
+    /// Requests and connects that failed in all of the turn, or were cut.
+    pub lost: u64,
+    /// Connections that the server closed.
+    pub closed_by_server: u64,
+    /// Connections that were opened.
+    pub opened: u64,
 }
 
 /// Arrivals that wait for an idle slot at most, where nothing else is said.
@@ -102,13 +134,15 @@ pub struct ExpectedAnswer {
 #[expect(clippy::large_enum_variant, reason = "one line of each is ever held")]
 pub enum GeneratorEvent {
     /// All connections were tried. The two times are on `CLOCK_MONOTONIC`, so
-    /// that a sampler in another process can read its clocks at the same moments.
+    /// that a sampler in another process can read its clocks at the same moments; both are 0 of a load in turns.
     Connected {
         /// Start of the measured window.
         window_start_ns: u64,
         /// Its end.
         window_end_ns: u64,
     },
+    /// A turn is over, and nothing is outstanding.
+    Turned(Turned),
     /// The last line.
     Finished {
         /// What was measured.

@@ -35,6 +35,9 @@ pub struct Plan {
     pub duration_ns: u64,
     /// Warm-up of each trial, the same in all.
     pub warmup_ns: u64,
+    /// Servers of one workload are measured in turns, all of a block alive together; `None`: each trial by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<PlannedVisits>,
     /// Subject that ratios refer to (its `id`).
     pub reference: Option<String>,
     /// Which cores each side has.
@@ -69,6 +72,27 @@ pub struct Plan {
     /// connections that were cut, a reference that cannot run.
     #[serde(default)]
     pub notes: Vec<String>,
+}
+
+/// How servers are visited in turns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedVisits {
+    /// Measured window of one visit on average; visits of a trial are as many as make up its window.
+    pub length_ns: u64,
+    /// Load before it that is not measured.
+    pub lead_in_ns: u64,
+    /// Cells that are measured by themselves nevertheless, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fresh: Vec<NotVisited>,
+}
+
+/// A cell that is measured by itself in a run with visits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NotVisited {
+    /// The cell's `id`.
+    pub cell: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// Cores by role. Empty lists: not pinned.

@@ -65,6 +65,9 @@ pub struct Trial {
     /// What a program that was run to its end recorded; a client is one, too.
     #[serde(default)]
     pub program: Option<ProgramReport>,
+    /// The visits that its window is made of; empty where it is one piece.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub visits: Vec<Visit>,
     /// What a trial of a client recorded beside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<ClientReport>,
@@ -74,6 +77,21 @@ pub struct Trial {
     /// What it found after its window, where its workload looks for a highest rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<RateSearch>,
+}
+
+/// One visit: a server had its turn while its neighbours were stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visit {
+    /// Start of its window, from the start of the first one's.
+    pub start_ns: u64,
+    /// Length of its window.
+    pub window_ns: u64,
+    /// Requests answered in it.
+    pub completed: u64,
+    /// Requests and connects that failed in it.
+    pub failed: u64,
+    /// CPU time of the subject's processes in it.
+    pub subject_cpu_ns: u64,
 }
 
 /// How a trial ended.

@@ -170,12 +170,19 @@ fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
         .max()
         .unwrap_or(0);
     let done = format!(
-        "{} of {} {} measured, in {} of {} each",
+        "{} of {} {} measured, in {} of {} each{}",
         measured.len(),
         counted(cells, "cell"),
         if cells == 1 { "was" } else { "were" },
         counted(blocks, "block"),
         numbers::duration(run.plan.duration_ns),
+        match &run.plan.visits {
+            Some(visits) => format!(
+                ", visited in turns of {}",
+                numbers::duration(visits.length_ns)
+            ),
+            None => String::new(),
+        },
     );
     format!("{done}: {}", what_follows(run, blocks))
 }

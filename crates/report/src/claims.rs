@@ -7,7 +7,7 @@
 //!
 //! Not for: sentences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Case, Verdict, measure};
 use prony_record::{NEVER, Plan, Role, Trial};
@@ -221,7 +221,24 @@ pub fn paired(
 
 /// The rate of `case` over that of `baseline`.
 pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
-    paired(baseline, case.rates(), baseline.rates())
+    let apart = measured_apart(baseline, case);
+    let own = case.rates().into_iter();
+    paired(
+        baseline,
+        own.filter(|(block, _)| !apart.contains(block)),
+        baseline.rates(),
+    )
+}
+
+/// The blocks in which one was visited in turns and the other was not: a ratio of theirs would hold the difference of
+/// the methods. A run that was resumed may have one such.
+fn measured_apart(baseline: &Case<'_>, case: &Case<'_>) -> BTreeSet<u32> {
+    let method = |trial: &Trial| (trial.block, trial.visits.is_empty());
+    let theirs: BTreeSet<(u32, bool)> = baseline.measured().map(method).collect();
+    let own = case.measured().map(method);
+    own.filter(|(block, alone)| theirs.contains(&(*block, !alone)))
+        .map(|(block, _)| block)
+        .collect()
 }
 
 /// What a server has beside its rate, against its baseline. CPU time a request and latency of an open loop are claimed, too;
@@ -231,10 +248,12 @@ pub fn rate_against(
     baseline: &Case<'_>,
     case: &Case<'_>,
 ) -> BTreeMap<&'static str, RatioFigure> {
+    let apart = measured_apart(baseline, case);
     let figure = |metric: Metric| {
+        let own = metric.values(run, case).into_iter();
         let figure = paired(
             baseline,
-            metric.values(run, case),
+            own.filter(|(block, _)| !apart.contains(block)),
             metric.values(run, baseline),
         )?;
         Some((metric.key(), figure))

@@ -27,6 +27,9 @@ const QUANTILES: [(&str, f64); 5] = [
     ("p99_99", 0.9999),
 ];
 
+/// The farthest percentile that is told of visits: what is rarer may have happened between them.
+const VISITED_QUANTILE_MAX: f64 = 0.99;
+
 /// A figure over the blocks of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figure {
@@ -434,6 +437,14 @@ pub fn baseline<'a>(case: &Case<'a>) -> Option<Case<'a>> {
     (other.id != case.cell.id).then(|| case.records.case(other))
 }
 
+/// The longest latency; `None` of visits, between which a longer one may have been, nanoseconds.
+fn longest(trials: &[&Trial]) -> Option<u64> {
+    let is_visited = trials.iter().any(|trial| !trial.visits.is_empty());
+    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
+    let longest = loads.map(|load| load.latency_ns.max).max();
+    longest.filter(|_| !is_visited)
+}
+
 /// Percentiles over the blocks, from the histograms, or from the report of the generator where a
 /// trial has none; the largest of all; and what stands behind p99.9. Nothing of searches: the latencies of the closed loop before
 /// one are not those at its rate.
@@ -449,9 +460,16 @@ fn latencies(
     let mut values: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for trial in trials {
         let Some(load) = &trial.load else { continue };
+        let is_visited = !trial.visits.is_empty();
         for (name, q) in QUANTILES {
+            if is_visited && q > VISITED_QUANTILE_MAX {
+                continue;
+            }
             let value = latency_of(run, trial, name, q).map(|ns| ns as f64);
             values.entry(name).or_default().extend(value);
+        }
+        if is_visited {
+            continue;
         }
         let stored = stored(run, trial);
         let counted = Histogram {
@@ -461,8 +479,7 @@ fn latencies(
         tail.add(stored.unwrap_or(&counted), Share(0.999), load.slow_periods);
     }
     let figure = |(name, values): (&'static str, Vec<f64>)| Some((name, open::latencies(&values)?));
-    let loads = trials.iter().filter_map(|trial| trial.load.as_ref());
-    let max = loads.map(|load| load.latency_ns.max).max();
+    let max = longest(trials);
     (values.into_iter().filter_map(figure).collect(), max, tail)
 }
 

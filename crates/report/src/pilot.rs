@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use prony_findings::{Case, Records};
-use prony_record::Trial;
+use prony_record::{Plan, Trial, Visit};
 use prony_stats::{BlockCost, Design, PilotNoise, WINDOWS, pooled_deviation, window_variance};
 
 use crate::Run;
@@ -68,17 +68,33 @@ fn own(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
 
 /// Seconds from one trial to the next, on average.
 fn apart_s(trials: &[Trial]) -> f64 {
+    if own(trials).any(|trial| !trial.visits.is_empty()) {
+        return share_s(trials);
+    }
     let starts: Vec<u64> = own(trials).map(|trial| trial.started_unix_ms).collect();
     let (first, last) = (starts.iter().min(), starts.iter().max());
     let length_ms = last.copied().unwrap_or(0) - first.copied().unwrap_or(0);
     length_ms as f64 / 1e3 / starts.len().saturating_sub(1).max(1) as f64
 }
 
+/// A trial's share of all the time: those that are alive together begin together.
+fn share_s(trials: &[Trial]) -> f64 {
+    let ended = |trial: &Trial| {
+        let last = trial.phases.last();
+        trial.started_unix_ms + last.map_or(0, |p| (p.start_ns + p.length_ns) / 1_000_000)
+    };
+    let first = own(trials).map(|trial| trial.started_unix_ms).min();
+    let last = own(trials).map(ended).max();
+    let length_ms = last.unwrap_or(0).saturating_sub(first.unwrap_or(0));
+    length_ms as f64 / 1e3 / own(trials).count().max(1) as f64
+}
+
 struct Comparison {
     is_ratio: bool,
     /// `(value, baseline)`, or 1 for that.
     pairs: Vec<(f64, f64)>,
-    /// Of each of these trials, the variance that its window's own unevenness makes.
+    /// Of each of these trials, or pairs of visited ones, the variance of the comparison that the windows' own
+    /// unevenness makes.
     within: Vec<f64>,
 }
 
@@ -92,12 +108,51 @@ impl Comparison {
         };
         let trials = case.measured();
         let trials = trials.chain(baseline.into_iter().flat_map(Case::measured));
+        let sides = if baseline.is_some() { 2.0 } else { 1.0 };
+        let alone = trials.filter_map(|trial| Some(sides * unevenness(trial)?));
+        let paired = baseline
+            .map(|of| visited_pairs(case, of))
+            .unwrap_or_default();
         Comparison {
             is_ratio: baseline.is_some(),
             pairs: case.rates().into_iter().filter_map(pair).collect(),
-            within: trials.filter_map(unevenness).collect(),
+            within: match paired.is_empty() {
+                true => alone.collect(),
+                false => paired,
+            },
         }
     }
+}
+
+/// Of each block in which both were visited: the variance of the mean over the logarithms of the ratios of its rounds.
+/// What a round's visits have in common is in neither.
+fn visited_pairs(case: &Case<'_>, baseline: &Case<'_>) -> Vec<f64> {
+    let rates = |trial: &Trial| -> Vec<f64> {
+        let rate = |visit: &Visit| visit.completed as f64 / visit.window_ns.max(1) as f64;
+        trial.visits.iter().map(rate).collect()
+    };
+    let of_block = |trial: &Trial| {
+        let theirs = baseline
+            .measured()
+            .find(|other| other.block == trial.block)?;
+        let (own, theirs) = (rates(trial), rates(theirs));
+        if own.len() != theirs.len() {
+            return None;
+        }
+        let ratios = own
+            .iter()
+            .zip(&theirs)
+            .filter(|(a, b)| **a > 0.0 && **b > 0.0);
+        let logs: Vec<f64> = ratios.map(|(a, b)| libm::log(a / b)).collect();
+        if logs.len() < 2 {
+            return None;
+        }
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let squares: f64 = logs.iter().map(|log| (log - mean) * (log - mean)).sum();
+        Some(squares / (count - 1.0) / count)
+    };
+    case.measured().filter_map(of_block).collect()
 }
 
 fn unevenness(trial: &Trial) -> Option<f64> {
@@ -116,16 +171,23 @@ fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
         .iter()
         .flat_map(|of| of.within.clone())
         .collect();
-    let sides = match comparisons.iter().any(|of| of.is_ratio) {
-        true => 2.0,
-        false => 1.0,
-    };
     Some(PilotNoise {
         variance: deviation * deviation,
         within: match within.len() {
             0 => 0.0,
-            count => sides * within.iter().sum::<f64>() / count as f64,
+            count => within.iter().sum::<f64>() / count as f64,
         },
+    })
+}
+
+/// What a turn takes beside lead-in and window.
+const TURN_BESIDE_NS: u64 = 10_000_000;
+
+/// Time in turns for each second of window: each visit has its lead-in, and processes are stopped and go on.
+fn turns_of(plan: &Plan) -> f64 {
+    plan.visits.as_ref().map_or(1.0, |visits| {
+        let length = visits.length_ns.max(1);
+        (length + visits.lead_in_ns + TURN_BESIDE_NS) as f64 / length as f64
     })
 }
 
@@ -133,7 +195,7 @@ fn noise(comparisons: &[Comparison]) -> Option<PilotNoise> {
 fn cost(records: &Records<'_>, cells: usize, trial_s: f64, window_s: f64) -> BlockCost {
     let has_window = |case: &Case<'_>| !case.is_program() && window_s > 0.0;
     let windows = records.cases().filter(has_window).count();
-    let share = windows as f64 / records.plan.cells.len().max(1) as f64;
+    let share = windows as f64 / records.plan.cells.len().max(1) as f64 * turns_of(records.plan);
     BlockCost {
         windows: cells as f64 * share,
         beside_s: cells as f64 * (trial_s - share * window_s).max(0.0),

@@ -211,8 +211,47 @@ fn apart(run: &Run) -> String {
     };
     format!(
         "Each trial starts fresh processes{place}; {pinned}. They talk over loopback. Before the load, \
-         answers are checked; a subject that answers wrongly is not measured."
+         answers are checked; a subject that answers wrongly is not measured.{}",
+        visits(run)
     )
+}
+
+/// How servers were visited in turns, and which were not.
+fn visits(run: &Run) -> String {
+    let Some(planned) = &run.plan.visits else {
+        return String::new();
+    };
+    let visited = run.trials.iter().filter(|trial| !trial.visits.is_empty());
+    let counts: Vec<usize> = visits_of(visited);
+    let mut text = format!(
+        " The servers of one workload, size and block are alive together and are visited in turns of {} on average, after {} of \
+         load that is not measured, in an order that is drawn anew for each round; all processes of the others are \
+         stopped meanwhile, and no request is out. A trial is {} visits of the same processes; its figures are those of \
+         all of them together, and intervals are over the blocks, which have fresh processes. What is rarer than p99 is \
+         not told of visits.",
+        numbers::duration(planned.length_ns),
+        numbers::duration(planned.lead_in_ns),
+        match (counts.iter().min(), counts.iter().max()) {
+            (Some(least), Some(most)) if least == most => least.to_string(),
+            (Some(least), Some(most)) => format!("{least} to {most}"),
+            _ => "no".to_owned(),
+        },
+    );
+    let by_themselves = run.plan.cells.iter().filter(|cell| {
+        let mut own = run.trials.iter().filter(|trial| trial.cell == cell.id);
+        own.any(|trial| {
+            trial.load.is_some() && trial.visits.is_empty() && trial.generator == "prony"
+        })
+    });
+    let ids: Vec<&str> = by_themselves.map(|cell| cell.id.as_str()).collect();
+    if !ids.is_empty() {
+        text += &format!(" Measured by themselves: {}.", ids.join(", "));
+    }
+    text
+}
+
+fn visits_of<'a>(trials: impl Iterator<Item = &'a Trial>) -> Vec<usize> {
+    trials.map(|trial| trial.visits.len()).collect()
 }
 
 fn asked(plan: &Plan) -> String {

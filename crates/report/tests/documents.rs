@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use prony_record::Ended;
+use prony_record::{Ended, PlannedVisits, Visit};
 use prony_report::{Plot, Rendered, Run, plot_svg, render};
 
 /// Where the pages go for someone who wants to look at them.
@@ -112,6 +112,91 @@ fn twelve_blocks_with_a_copy_of_the_reference() {
     let seen = rendered("full", &fixture::full());
     insta::assert_snapshot!("full.md", seen.document_md);
     insta::assert_snapshot!("full-appendix.md", seen.appendix_md);
+}
+
+/// `run`, had it been done in turns of 200 ms.
+fn in_turns(mut run: Run) -> Run {
+    run.plan.visits = Some(PlannedVisits {
+        length_ns: 200_000_000,
+        lead_in_ns: 20_000_000,
+        ..PlannedVisits::default()
+    });
+    for trial in &mut run.trials {
+        let Some(load) = trial.load.as_ref().filter(|_| trial.generator == "prony") else {
+            continue;
+        };
+        let visit = |number: u64| Visit {
+            start_ns: number * 900_000_000,
+            window_ns: load.window_ns / 10,
+            completed: load.completed / 10,
+            ..Visit::default()
+        };
+        trial.visits = (0..10).map(visit).collect();
+    }
+    run
+}
+
+#[test]
+fn of_visits_nothing_rarer_than_p99_is_told_and_the_document_says_how_it_was_measured() {
+    let seen = rendered("visits", &in_turns(fixture::full()));
+    let head: Vec<&str> = seen.document_md.lines().take(12).collect();
+    assert!(
+        head.iter()
+            .any(|line| line.contains(", visited in turns of 200 ms")),
+        "{head:#?}"
+    );
+    let method = "visited in turns of 200 ms on average, after 20 ms of load that is not measured";
+    assert!(seen.appendix_md.contains(method), "{}", seen.appendix_md);
+    assert!(
+        seen.appendix_md
+            .contains("A trial is 10 visits of the same processes")
+    );
+    let figures = |run: &Run| -> Vec<serde_json::Value> {
+        let summary: serde_json::Value =
+            serde_json::from_str(&render(run).summary_json).expect("JSON");
+        summary["cells"].as_array().expect("cells").clone()
+    };
+    for cell in figures(&in_turns(fixture::full())) {
+        let latency = cell["latency_ns"].as_object().expect("latencies");
+        assert!(
+            latency.contains_key("p50") && latency.contains_key("p99"),
+            "{cell}"
+        );
+        assert!(
+            !latency.contains_key("p99_9") && !latency.contains_key("p99_99"),
+            "{cell}"
+        );
+        assert!(cell["latency_max_ns"].is_null(), "{cell}");
+    }
+    let usual = figures(&fixture::full());
+    assert!(
+        usual
+            .iter()
+            .all(|cell| cell["latency_ns"]["p99_9"].is_object())
+    );
+}
+
+#[test]
+fn one_that_was_visited_and_one_that_was_not_have_no_ratio() {
+    let mut run = in_turns(fixture::full());
+    let reference = run.plan.reference.clone().expect("a reference");
+    let own: Vec<String> = run
+        .plan
+        .cells
+        .iter()
+        .filter(|cell| cell.subject == reference)
+        .map(|cell| cell.id.clone())
+        .collect();
+    let ratios = |run: &Run| render(run).summary_json.matches("reference_cell").count();
+    assert!(ratios(&run) > 0);
+    for trial in run
+        .trials
+        .iter_mut()
+        .filter(|trial| own.contains(&trial.cell))
+    {
+        trial.visits.clear();
+    }
+    assert_eq!(ratios(&run), 0);
 }
 
 #[test]

@@ -2,6 +2,9 @@
 
 mod fixture;
 
+use std::collections::BTreeMap;
+
+use prony_record::{PlannedVisits, Visit};
 use prony_report::Run;
 use prony_report::pilot::pilot;
 use prony_stats::WINDOWS;
@@ -59,4 +62,54 @@ fn of_programs_only_the_number_of_blocks_is_chosen_and_of_nothing_nothing() {
     assert_eq!(pilot(&Run::default(), 4), None);
     // What was measured once varies by nothing that is known.
     assert_eq!(pilot(&fixture::run(&fixture::four(), &[2], 1), 4), None);
+}
+
+/// The pilot in turns of 200 ms, with the rate of each visit what `speed` says of its subject's number and its round.
+fn in_turns(speed: impl Fn(usize, usize) -> f64) -> Run {
+    let mut run = of_pilot();
+    run.plan.visits = Some(PlannedVisits {
+        length_ns: 200_000_000,
+        lead_in_ns: 20_000_000,
+        ..PlannedVisits::default()
+    });
+    let subjects: Vec<String> = run.plan.subjects.iter().map(|s| s.id.clone()).collect();
+    let of: BTreeMap<&str, usize> = run
+        .plan
+        .cells
+        .iter()
+        .filter_map(|cell| {
+            Some((
+                &*cell.id,
+                subjects.iter().position(|id| *id == cell.subject)?,
+            ))
+        })
+        .collect();
+    for trial in &mut run.trials {
+        let subject = of[&*trial.cell];
+        let visit = |round| Visit {
+            window_ns: 200_000_000,
+            completed: (2_000.0 * speed(subject, round)) as u64,
+            ..Visit::default()
+        };
+        trial.visits = (0..10).map(visit).collect();
+    }
+    run
+}
+
+#[test]
+fn what_a_round_has_in_common_makes_no_windows_longer() {
+    let within = |run: &Run| pilot(run, 10).expect("three blocks").design.noise[0].within;
+    // The machine is now slow and now fast, for all alike.
+    let weather = |_: usize, round: usize| if round.is_multiple_of(2) { 1.0 } else { 0.5 };
+    assert!(within(&in_turns(weather)) < 1e-9);
+    // Each by itself, 10 % to either side.
+    let own = |subject: usize, round: usize| match (subject + round) % 2 {
+        0 => 1.1,
+        _ => 0.9,
+    };
+    let uneven = within(&in_turns(own));
+    assert!((1e-4..1e-1).contains(&uneven), "{uneven}");
+    // A second of window takes its lead-ins, too: 230 ms for each 200.
+    let design = pilot(&in_turns(own), 10).expect("three blocks").design;
+    assert!((design.cost.windows - 11.5).abs() < 1e-9, "{design:?}");
 }

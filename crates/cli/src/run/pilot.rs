@@ -75,7 +75,7 @@ pub fn run(
     };
     let window = Nanos((chosen.window_s * 1e9).round() as u64);
     let window = (planned.duration_ns > 0).then_some(window);
-    let what = words_of(&chosen, window);
+    let what = words_of(&chosen, window, planned);
     let minutes = (chosen.seconds / 60.0).ceil();
     let expected = expected(&chosen);
     writeln!(
@@ -124,11 +124,17 @@ fn first(
     super::whole(&of_pilot, &Course::Pilot, &mut quiet)
 }
 
-/// `14 blocks with windows of 2s`.
-fn words_of(chosen: &Allocation, window: Option<Nanos>) -> String {
+/// `14 blocks with windows of 2s`, or `14 blocks with 10 visits of each server, 2s in all`.
+fn words_of(chosen: &Allocation, window: Option<Nanos>, planned: &Plan) -> String {
     let blocks = counted(chosen.blocks, "block");
+    let visits = window.and_then(|window| plan::visits_in(planned, window));
     match window {
         None => blocks,
+        Some(window) if visits.is_some() => format!(
+            "{blocks} with {} of each server, {} in all",
+            counted(visits.unwrap_or_default(), "visit"),
+            duration::typed(window)
+        ),
         Some(window) => format!("{blocks} with windows of {}", duration::typed(window)),
     }
 }
@@ -204,5 +210,35 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
                 percent(share)
             )
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_record::{Cell, PlannedVisits};
+    use prony_stats::Share;
+
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_is_said_in_windows_or_in_visits() {
+        let chosen = Allocation {
+            blocks: 14,
+            window_s: 2.0,
+            detectable: Share(0.03),
+            seconds: 600.0,
+        };
+        let window = Some(Nanos::from_secs(2));
+        let mut plan = Plan::default();
+        plan.cells.push(Cell::default());
+        assert_eq!(words_of(&chosen, None, &plan), "14 blocks");
+        let said = words_of(&chosen, window, &plan);
+        assert_eq!(said, "14 blocks with windows of 2s");
+        plan.visits = Some(PlannedVisits {
+            length_ns: 200_000_000,
+            ..PlannedVisits::default()
+        });
+        let said = words_of(&chosen, window, &plan);
+        assert_eq!(said, "14 blocks with 10 visits of each server, 2s in all");
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::Nanos;
 use prony_lab::run::Event;
-use prony_record::{Cell, Outcome, Phase, Plan, Trial};
+use prony_record::{Outcome, Phase, Plan, Trial};
 
 /// Shows the events of a run.
 pub struct Bar<'a> {
@@ -50,7 +50,7 @@ impl<'a> Bar<'a> {
                 cell,
                 block,
                 generator,
-            } => self.what = title(cell, *block, generator),
+            } => self.what = title(&cell.id, *block, generator),
             Event::Phase(phase) => self
                 .bar
                 .set_message(format!("{}: {}", self.what, verb(*phase))),
@@ -69,7 +69,7 @@ impl<'a> Bar<'a> {
                 self.count(*done, *total);
                 self.line(&format!(
                     "{done}/{total}  {}: left out, it has failed before",
-                    title(cell, *block, "prony")
+                    title(&cell.id, *block, "prony")
                 ));
             }
         }
@@ -78,6 +78,8 @@ impl<'a> Bar<'a> {
 
     fn ended(&mut self, trial: &Trial, done: u32, total: u32, left: Nanos) {
         self.left = left;
+        // Of several that are alive together, another one may have been told of last.
+        self.what = title(&trial.cell, trial.block, &trial.generator);
         self.count(done, total);
         let figure = match (&trial.outcome, &trial.load) {
             (Outcome::Measured, Some(_)) if trial.search.is_some() => highest(trial),
@@ -140,13 +142,13 @@ fn speed(trial: &Trial) -> String {
     format!("{rate:.3e} {}/s in {seconds:.3} s", line.measure)
 }
 
-fn title(cell: &Cell, block: u32, generator: &str) -> String {
+fn title(cell: &str, block: u32, generator: &str) -> String {
     let generator = if generator == "prony" {
         String::new()
     } else {
         format!(" ({generator})")
     };
-    format!("block {} {}{generator}", block + 1, cell.id)
+    format!("block {} {cell}{generator}", block + 1)
 }
 
 fn verb(phase: Phase) -> &'static str {

@@ -1,6 +1,6 @@
 //! P008 and P028: was there one rate to measure, and was there one all the time?
 
-use prony_record::LoadReport;
+use prony_record::{LoadReport, Trial, Visit};
 use prony_stats::{SLICES_MIN, freeze, sorted, steadiness, two_modes};
 
 use super::{Seen, finding, limits, worst};
@@ -29,7 +29,7 @@ pub(super) fn unstable(case: &Case<'_>) -> Vec<Finding> {
 
 fn within(case: &Case<'_>) -> Vec<Finding> {
     worst(case, Code::P008, case.measured(), |trial| {
-        let slices = &trial.load.as_ref()?.slices.completed;
+        let slices = &parts(trial)?;
         let seen = steadiness(slices).filter(|seen| !seen.is_steady())?;
         let drift = (seen.drift.0 - 1.0).abs();
         let evidence = vec![
@@ -45,6 +45,20 @@ fn within(case: &Case<'_>) -> Vec<Finding> {
         debug_assert!(slices.len() >= SLICES_MIN);
         Some(Seen::note(drift.max(seen.stalled.0), WITHIN, evidence))
     })
+}
+
+/// Answers in equal parts of the window: slices, or visits as if all were equally long, between which the machine has
+/// had time for something else.
+fn parts(trial: &Trial) -> Option<Vec<u64>> {
+    let load = trial.load.as_ref()?;
+    let visits = &trial.visits;
+    if visits.is_empty() {
+        return Some(load.slices.completed.clone());
+    }
+    let all: u64 = visits.iter().map(|visit| visit.window_ns).sum();
+    let mean = all as f64 / visits.len() as f64;
+    let scaled = |visit: &Visit| visit.completed as f64 * mean / visit.window_ns.max(1) as f64;
+    Some(visits.iter().map(|visit| scaled(visit) as u64).collect())
 }
 
 const FROZE: (&str, &str) = (

@@ -31,7 +31,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 pub use client::{ClientWork, Network};
 pub use find_max::Search;
 pub use names::{check_names, check_peers, check_settings};
-pub use read::{BLOCKS, BUDGET, DURATION};
+pub use read::{BLOCKS, BUDGET, DURATION, VISITS};
 pub(crate) use read::{HexOf, command, document};
 pub use rows::{Baseline, Row};
 pub use service::{AroundOf, Counter, GENERATORS, INSTANCES};
@@ -117,6 +117,8 @@ pub struct Run {
     pub duration: Nanos,
     /// Warm-up of each trial.
     pub warmup: Nanos,
+    /// Servers are visited in turns of this length, all of a block alive together; `None`: each trial by itself.
+    pub visits: Option<Nanos>,
     /// Seed of everything random.
     pub seed: u64,
     /// Subject that ratios refer to.
@@ -139,6 +141,7 @@ impl Default for Run {
             blocks: 6,
             duration: Nanos::from_secs(10),
             warmup: Nanos::from_secs(2),
+            visits: None,
             seed: 1,
             reference: None,
             copy: true,

@@ -36,6 +36,8 @@ const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { s
 
 /// Measured windows that an experiment, or `--duration`, may ask for.
 pub const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
+/// Visits that an experiment, or `--visits`, may ask for.
+pub const VISITS: RangeInclusive<Nanos> = Nanos::from_millis(50)..=Nanos::from_secs(5);
 const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
 const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(600);
 /// Blocks that an experiment, or `--blocks`, may ask for.
@@ -158,6 +160,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .duration("duration", DURATION, p)
             .unwrap_or(usual.duration),
         warmup: table.duration("warmup", WARMUP, p).unwrap_or(usual.warmup),
+        visits: table.duration("visits", VISITS, p),
         seed: table
             .whole("seed", 0..=i64::MAX as u64, p)
             .unwrap_or(usual.seed),

@@ -188,6 +188,24 @@ fn a_run_may_aim_at_a_time_or_at_a_precision() {
 }
 
 #[test]
+fn visits_have_a_length_that_is_worth_a_turn() {
+    let read = |run: &str| {
+        let text = format!(
+            "run = {{ {run} }}\nsubject = [{{ url = 'http://h' }}]\nworkload = [{{ request = {{ path = '/' }} }}]"
+        );
+        parse(&text).map(|experiment| experiment.run.visits)
+    };
+    assert_eq!(read("blocks = 6").unwrap(), None);
+    let visits = read("visits = '200ms'").unwrap();
+    assert_eq!(visits, Some(Nanos::from_millis(200)));
+    let wrong = read("visits = '10ms'").unwrap_err().to_string();
+    assert!(
+        wrong.contains("`visits`") && wrong.contains("it must be from 50.0ms to 5.00s"),
+        "{wrong}"
+    );
+}
+
+#[test]
 fn headers_keep_the_order_in_which_they_are_written() {
     let text = "subject = [{ url = 'http://h' }]
         workload = [{ request = { path = '/', headers = { Z = '1', Accept = '2', B = '3' } } }]";
@@ -291,6 +309,7 @@ const WORDS: &[&str] = &[
     "blocks",
     "duration",
     "warmup",
+    "visits",
     "seed",
     "reference",
     "copy",

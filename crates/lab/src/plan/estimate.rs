@@ -5,7 +5,7 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, Plan};
 
-use super::{client, search_length};
+use super::{client, search_length, visits};
 
 /// What a run of a program is reckoned at before one was seen.
 const PROGRAM: Nanos = Nanos::from_secs(1);
@@ -37,12 +37,18 @@ pub fn trials(plan: &Plan, wrk: bool) -> (u64, u64) {
 /// program a second. Builds are not in it; `wrk`: whether that is there.
 pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
     let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
+    let in_turns = |cell: &Cell| match &plan.visits {
+        Some(visits) if visits::is_visited(plan, cell) => {
+            visits::beside(visits, Nanos(plan.duration_ns))
+        }
+        _ => Nanos::ZERO,
+    };
     let of = |cell: &Cell| {
         let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
-            None => window + workload.map_or(Nanos::ZERO, search_length),
+            None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, search_length),
         }
     };
     let beside = |cell: &Cell| {

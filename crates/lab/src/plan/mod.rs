@@ -43,6 +43,7 @@ mod rows;
 mod select;
 mod settle;
 mod threads;
+pub(crate) mod visits;
 
 use std::fmt;
 
@@ -63,6 +64,7 @@ pub use facts::{Facts, KernelSetting, on_path};
 pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use order::order;
 pub use settle::settle;
+pub use visits::{in_window as visits_in, lines as lines_on_visits};
 
 /// Cells of a plan at the most.
 pub const CELLS_MAX: usize = 5_000;
@@ -78,6 +80,8 @@ pub struct Options {
     pub blocks: Option<u32>,
     /// `--duration`.
     pub duration: Option<Nanos>,
+    /// `--visits`.
+    pub visits: Option<Nanos>,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -183,6 +187,10 @@ pub fn plan(
         blocks: run.blocks,
         duration_ns: run.duration.0,
         warmup_ns: run.warmup.0,
+        visits: options
+            .visits
+            .or(experiment.run.visits)
+            .map(visits::planned),
         reference: experiment
             .run
             .reference

@@ -4,7 +4,7 @@
 use prony_record::{NotRun, Plan, PlannedSubject};
 
 use super::order::order;
-use super::{around, arrival, rows};
+use super::{around, arrival, rows, visits};
 use crate::build::BuildOutcome;
 
 /// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
@@ -94,6 +94,7 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
 /// Draws the order, and drops rows and a reference that are not run.
 pub(super) fn finish(plan: &mut Plan) {
     plan.order = order(plan.cells.len(), plan.blocks, plan.seed);
+    visits::settle(plan);
     rows::settle(plan);
     let Some(reference) = plan.reference.take() else {
         return;

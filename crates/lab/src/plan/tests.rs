@@ -11,6 +11,7 @@ use crate::experiment::Origin;
 mod clients;
 mod programs;
 mod services;
+mod visited;
 
 fn root() -> std::path::PathBuf {
     prony_testkit::root()

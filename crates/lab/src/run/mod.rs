@@ -29,14 +29,16 @@
 //! ```
 
 mod pace;
+mod visits;
+mod watch;
 mod work;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use prony_base::{Instant, Nanos, Random, clock};
+use prony_base::{Nanos, Random, clock};
 use prony_record::{
     Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedNetwork, PlannedSubject,
     PlannedWorkload, Source, Trial,
@@ -47,11 +49,10 @@ use crate::launch::Wanted;
 use crate::plan;
 use crate::store::{self, Journal, StoreError};
 use crate::sums;
-use crate::supervise::{
-    Generator, Interrupt, Order, Report, Supervisor, SupervisorError, TrialOrder,
-};
+use crate::supervise::{Generator, Interrupt, Order, Supervisor, SupervisorError, TrialOrder};
 use crate::sysctl::{self, Note};
 use pace::Pace;
+use watch::{Heard, Watch};
 use work::WorkFolder;
 
 /// How often an interruption is looked for.
@@ -290,6 +291,10 @@ pub fn run(
             searches(plan),
         ),
         early_failures: BTreeMap::new(),
+        checked: BTreeSet::new(),
+        unfit: BTreeMap::new(),
+        done: 0,
+        total: 0,
         outcome: RunOutcome::default(),
     };
     runner.all(&tasks, progress)?;
@@ -473,46 +478,97 @@ struct Runner<'a> {
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
+    /// Cells that have shown that they bear a pause.
+    checked: BTreeSet<String>,
+    /// Cells that do not, and why.
+    unfit: BTreeMap<String, String>,
+    /// Trials that have ended or were left out, and trials in all.
+    done: u32,
+    total: u32,
     outcome: RunOutcome,
 }
 
 impl Runner<'_> {
     fn all(&mut self, tasks: &[Task<'_>], progress: &mut dyn Progress) -> Result<(), RunError> {
-        let total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
+        self.total = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         let open = self.open_tasks(tasks);
-        self.outcome.kept = total - u32::try_from(open.len()).unwrap_or(total);
-        let mut done = self.outcome.kept;
+        self.outcome.kept = self.total - u32::try_from(open.len()).unwrap_or(self.total);
+        self.done = self.outcome.kept;
         progress.event(Event::Begun {
-            kept: done,
-            total,
+            kept: self.done,
+            total: self.total,
             left: self.left(&open),
         });
-        for (index, task) in open.iter().enumerate() {
+        let units = visits::units(self.plan, open);
+        for (index, unit) in units.iter().enumerate() {
             if self.options.interrupt.is_raised() {
                 self.outcome.interrupted = true;
                 break;
             }
-            done += 1;
-            if self.is_hopeless(task.cell) {
-                self.outcome.left_out += 1;
-                progress.event(Event::LeftOut {
-                    cell: task.cell,
-                    block: task.block,
-                    done,
-                    total,
-                });
-                continue;
+            let later: Vec<Task<'_>> = units[index + 1..].iter().flatten().cloned().collect();
+            match unit.as_slice() {
+                [task] if !self.is_visited(task) => self.by_itself(task, &later, progress)?,
+                tasks => self.in_turns(tasks, &later, progress)?,
             }
-            let start = clock::monotonic();
-            let (trial, histogram) = self.one(task, progress)?;
-            self.journal
-                .append(trial, histogram.as_ref(), &task.stem())?;
-            self.work.remove(&task.stem());
-            self.pace
-                .note(&task.cell.id, clock::monotonic().since(start));
-            let left = self.left(&open[index + 1..]);
-            self.count_last(progress, done, total, left);
         }
+        Ok(())
+    }
+
+    /// One trial, recorded; `later` are those after it.
+    fn by_itself(
+        &mut self,
+        task: &Task<'_>,
+        later: &[Task<'_>],
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        if self.leave_out(task, progress) {
+            return Ok(());
+        }
+        let start = clock::monotonic();
+        let (mut trial, histogram) = self.one(task, progress)?;
+        if let Some(why) = self.unfit.get(&task.cell.id)
+            && plan::visits::is_visited(self.plan, task.cell)
+        {
+            trial
+                .notes
+                .push(format!("measured by itself, not in turns: {why}"));
+        }
+        let length = clock::monotonic().since(start);
+        self.record(task, (trial, histogram), length, later, progress)
+    }
+
+    /// Leaves a trial out whose cell has failed before; tells whether it did.
+    fn leave_out(&mut self, task: &Task<'_>, progress: &mut dyn Progress) -> bool {
+        if !self.is_hopeless(task.cell) {
+            return false;
+        }
+        self.done += 1;
+        self.outcome.left_out += 1;
+        progress.event(Event::LeftOut {
+            cell: task.cell,
+            block: task.block,
+            done: self.done,
+            total: self.total,
+        });
+        true
+    }
+
+    /// Keeps what came of a trial that took `length`, and tells of it.
+    fn record(
+        &mut self,
+        task: &Task<'_>,
+        (trial, histogram): (Trial, Option<Histogram>),
+        length: Nanos,
+        later: &[Task<'_>],
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        self.journal
+            .append(trial, histogram.as_ref(), &task.stem())?;
+        self.work.remove(&task.stem());
+        self.pace.note(&task.cell.id, length);
+        self.done += 1;
+        let left = self.left(later);
+        self.count_last(progress, left);
         Ok(())
     }
 
@@ -552,7 +608,7 @@ impl Runner<'_> {
     }
 
     /// Counts the trial that was recorded last, and tells of it.
-    fn count_last(&mut self, progress: &mut dyn Progress, done: u32, total: u32, left: Nanos) {
+    fn count_last(&mut self, progress: &mut dyn Progress, left: Nanos) {
         let Some(trial) = self.journal.trials().last() else {
             return;
         };
@@ -566,8 +622,8 @@ impl Runner<'_> {
         }
         progress.event(Event::Ended {
             trial,
-            done,
-            total,
+            done: self.done,
+            total: self.total,
             left,
         });
     }
@@ -578,28 +634,12 @@ impl Runner<'_> {
         task: &Task<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(Trial, Option<Histogram>), RunError> {
-        progress.event(Event::Started {
-            cell: task.cell,
-            block: task.block,
-            generator: task.generator_name(),
-        });
         let order = self.order(task)?;
-        let deadline = deadline_of(&order);
         let stop = end_of(&order);
-        let mut wanted = self.options.wanted;
-        // A server that already runs is reached over the host's network only.
-        wanted.network &= !matches!(order.subject.source, Source::Url { .. });
         let mut record = unfinished(&order);
         let values = sysctl::wanted(&order.cell, &order.settings);
         let note = Note::of(&self.dir, &values)?;
-        let supervisor = Supervisor::start(&self.options.prony, wanted, Order::Trial(order))?;
-        let mut watch = Watch {
-            supervisor,
-            interrupt: &self.options.interrupt,
-            deadline: clock::monotonic() + deadline,
-            interrupted: false,
-            phase: Phase::Prepare,
-        };
+        let mut watch = self.start(task, order, progress)?;
         let result = watch.result(stop, progress);
         if result.is_err() {
             watch.supervisor.end();
@@ -617,6 +657,32 @@ impl Runner<'_> {
             }
         }
         Ok((record, None))
+    }
+
+    /// Starts the supervisor of a trial.
+    fn start(
+        &self,
+        task: &Task<'_>,
+        order: TrialOrder,
+        progress: &mut dyn Progress,
+    ) -> Result<Watch, RunError> {
+        progress.event(Event::Started {
+            cell: task.cell,
+            block: task.block,
+            generator: task.generator_name(),
+        });
+        let deadline = deadline_of(&order);
+        let mut wanted = self.options.wanted;
+        // A server that already runs is reached over the host's network only.
+        wanted.network &= !matches!(order.subject.source, Source::Url { .. });
+        let supervisor = Supervisor::start(&self.options.prony, wanted, Order::Trial(order))?;
+        Ok(Watch {
+            supervisor,
+            interrupt: self.options.interrupt.clone(),
+            deadline: clock::monotonic() + deadline,
+            interrupted: false,
+            phase: Phase::Prepare,
+        })
     }
 
     fn order(&self, task: &Task<'_>) -> Result<TrialOrder, RunError> {
@@ -648,6 +714,7 @@ impl Runner<'_> {
             block: task.block,
             position: task.position,
             seed: Random::of(self.plan.seed, &purpose).next_u64(),
+            in_turns: false,
             generator: task.generator.clone(),
             driver: self.options.driver.clone(),
             prony: absolute(&self.options.prony),
@@ -691,49 +758,6 @@ fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     match &trial.outcome {
         Outcome::Failed { phase, .. } => *phase <= Phase::Verify || is_program(),
         Outcome::Measured | Outcome::Interrupted => false,
-    }
-}
-
-/// A supervisor under way.
-struct Watch<'a> {
-    supervisor: Supervisor,
-    interrupt: &'a Interrupt,
-    deadline: Instant,
-    interrupted: bool,
-    phase: Phase,
-}
-
-impl Watch<'_> {
-    /// Waits for the trial's record; an error says why there is none.
-    fn result(
-        &mut self,
-        stop: Nanos,
-        progress: &mut dyn Progress,
-    ) -> Result<(Trial, Option<Histogram>), String> {
-        loop {
-            match self
-                .supervisor
-                .next(POLL)
-                .map_err(|error| error.to_string())?
-            {
-                Some(Report::Phase { phase }) => {
-                    self.phase = phase;
-                    progress.event(Event::Phase(phase));
-                }
-                Some(Report::Trial { trial, histogram }) => return Ok((trial, histogram)),
-                Some(_) => return Err("the supervisor did not report a trial".to_owned()),
-                None => {}
-            }
-            let now = clock::monotonic();
-            if self.interrupt.is_raised() && !self.interrupted {
-                self.interrupted = true;
-                self.deadline = self.deadline.min(now + stop + INTERRUPT_SLACK);
-                self.supervisor.interrupt();
-            }
-            if now > self.deadline {
-                return Err("the trial hung and was ended".to_owned());
-            }
-        }
     }
 }
 
@@ -888,6 +912,7 @@ mod tests {
             block: 0,
             position: 0,
             seed: 0,
+            in_turns: false,
             generator: Generator::Prony,
             driver: String::new(),
             prony: PathBuf::new(),
@@ -912,7 +937,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let mut watch = Watch {
             supervisor: started(&path),
-            interrupt: &Interrupt::default(),
+            interrupt: Interrupt::default(),
             deadline: clock::monotonic() + time,
             interrupted: false,
             phase: Phase::Measure,

@@ -173,6 +173,25 @@ impl Sampler {
         }
     }
 
+    /// Makes ready for another window after one that has ended: what is used in it is added. Shortly before
+    /// [`begin`](Sampler::begin).
+    pub fn again(&mut self) {
+        for watched in self.watched.values_mut() {
+            watched.thaw();
+        }
+        self.look();
+        for watched in self.watched.values_mut() {
+            watched.look_closely();
+        }
+    }
+
+    /// CPU time that the processes of a role used in all windows so far.
+    pub fn cpu_in_windows_ns(&self, role: Role) -> u64 {
+        let all = self.past.iter().chain(self.watched.values());
+        let own = all.filter(|watched| watched.role() == role);
+        own.map(Watched::cpu_in_windows_ns).sum()
+    }
+
     /// Marks the end of the window, likewise. What came since the last
     /// [`look`](Sampler::look) is not seen: look shortly before.
     pub fn end(&mut self) {

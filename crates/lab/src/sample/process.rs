@@ -35,11 +35,19 @@ pub fn read_stat(pid: u32) -> Option<parse::Stat> {
 struct Mark {
     start: u64,
     last: u64,
+    /// What it rose by in windows before this one.
+    before: u64,
 }
 
 impl Mark {
     fn rise(self) -> u64 {
-        self.last.saturating_sub(self.start)
+        self.before + self.last.saturating_sub(self.start)
+    }
+
+    /// Ends a window: what comes from now on is in none, until the next one starts.
+    fn keep(&mut self) {
+        self.before = self.rise();
+        self.start = self.last;
     }
 }
 
@@ -88,13 +96,17 @@ impl Thread {
         }
     }
 
-    fn begin(&mut self) {
-        for mark in [
+    fn marks(&mut self) -> [&mut Mark; 4] {
+        [
             &mut self.cpu,
             &mut self.delay,
             &mut self.voluntary,
             &mut self.involuntary,
-        ] {
+        ]
+    }
+
+    fn begin(&mut self) {
+        for mark in self.marks() {
             mark.start = mark.last;
         }
     }
@@ -210,6 +222,11 @@ impl Watched {
         }
     }
 
+    /// Reads context switches, as they are outside of windows.
+    pub fn look_closely(&mut self) {
+        self.look_closely_at_threads();
+    }
+
     fn look_closely_at_threads(&mut self) {
         let pid = self.pid;
         for (tid, thread) in &mut self.threads {
@@ -267,6 +284,20 @@ impl Watched {
         self.look_closely_at_threads();
         self.note_memory();
         self.frozen = true;
+        let threads = self.threads.values_mut().flat_map(Thread::marks);
+        for mark in threads.chain([&mut self.cpu, &mut self.children]) {
+            mark.keep();
+        }
+    }
+
+    /// Another window is about to start.
+    pub fn thaw(&mut self) {
+        self.frozen = false;
+    }
+
+    /// CPU time in all windows so far.
+    pub fn cpu_in_windows_ns(&self) -> u64 {
+        if self.in_window { self.cpu.rise() } else { 0 }
     }
 
     pub fn note_memory(&mut self) {
@@ -318,6 +349,7 @@ impl Watched {
     }
 
     pub fn into_record(self) -> ProcessRecord {
+        let cpu_ns = self.cpu_in_windows_ns();
         let sum = |of: fn(&Thread) -> Mark| self.threads.values().map(|t| of(t).rise()).sum();
         let mut memory = self.memory;
         // A mark that was reset and never read again holds nothing.
@@ -328,7 +360,7 @@ impl Watched {
             pid: self.pid,
             parent_pid: self.parent,
             command: self.command,
-            cpu_ns: if self.in_window { self.cpu.rise() } else { 0 },
+            cpu_ns,
             memory,
             switches_voluntary: sum(|thread| thread.voluntary),
             switches_involuntary: sum(|thread| thread.involuntary),

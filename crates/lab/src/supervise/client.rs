@@ -12,7 +12,7 @@ use prony_record::{Fact, Isolation};
 use thiserror::Error;
 
 use super::order::LINE_BYTES_MAX;
-use super::{Envelope, INTERRUPT, Order, Report, WORD};
+use super::{Envelope, INTERRUPT, Order, Report, TURN, TurnOrder, WORD};
 use crate::launch::{self, Wanted};
 use crate::passed::Passed;
 
@@ -130,6 +130,14 @@ impl Supervisor {
         match self.child.try_wait() {
             Ok(Some(status)) => format!(" ({status})"),
             _ => String::new(),
+        }
+    }
+
+    /// Gives the trial its turn; what came of it is the next report.
+    pub fn turn(&mut self, turn: TurnOrder) {
+        if let (Some(pipe), Ok(text)) = (&mut self.input, serde_json::to_string(&turn)) {
+            // One that is gone by now is seen by the end of its reports.
+            let _ = writeln!(pipe, "{TURN}{text}");
         }
     }
 

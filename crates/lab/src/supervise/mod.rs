@@ -31,6 +31,7 @@ mod command;
 mod launcher;
 mod order;
 mod parent;
+mod turns;
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -49,8 +50,11 @@ use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
+pub(crate) use turns::Turns;
+
 pub use order::{
-    CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TrialOrder,
+    CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TURN, TrialOrder,
+    TurnOrder,
 };
 
 /// The hidden command of `prony` that runs [`main`].
@@ -283,26 +287,31 @@ fn supervisor(
     launch::raise_open_files();
     launch::raise_locked_memory();
     let interrupt = Interrupt::default();
-    let raised = interrupt.clone();
-    std::thread::spawn(move || watch(rest, &raised, alone));
+    let (tell, turns) = turns::channel(interrupt.clone());
+    std::thread::spawn(move || watch(rest, &tell, alone));
     let isolation = Isolation {
         network_namespace: entered.wanted.network,
         process_namespace: entered.wanted.processes,
         ..Isolation::default()
     };
-    let report = carry_out(order, network, isolation, &interrupt, output);
+    let begun = Begun {
+        network,
+        isolation,
+        interrupt: &interrupt,
+        turns,
+    };
+    let report = carry_out(order, begun, output);
     launch::kill_descendants(KILL_ROUNDS_MAX);
     print(output, &report)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for `interrupt`, and ends everything when the parent is gone.
-fn watch(rest: Lines, interrupt: &Interrupt, alone: bool) {
+/// Waits for `interrupt` and for turns, and ends everything when the parent is gone.
+fn watch(rest: Lines, tell: &turns::Teller, alone: bool) {
     let input = io::Cursor::new(rest.pending).chain(rest.input);
     for line in BufReader::new(input).lines() {
         match line {
-            Ok(line) if line == INTERRUPT => interrupt.raise(),
-            Ok(_) => {}
+            Ok(line) => tell.line(&line),
             Err(_) => break,
         }
     }
@@ -313,13 +322,21 @@ fn watch(rest: Lines, interrupt: &Interrupt, alone: bool) {
     std::process::exit(1);
 }
 
-fn carry_out(
-    order: Order,
+/// What an order is carried out in.
+struct Begun<'a> {
     network: Result<Network, Refusal>,
     isolation: Isolation,
-    interrupt: &Interrupt,
-    output: &mut impl Write,
-) -> Report {
+    interrupt: &'a Interrupt,
+    turns: Turns,
+}
+
+fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report {
+    let Begun {
+        network,
+        isolation,
+        interrupt,
+        turns,
+    } = begun;
     match order {
         Order::Probe => Report::Probed {
             isolation,
@@ -329,16 +346,16 @@ fn carry_out(
             refusal: network.err(),
         },
         Order::Trial(order) => {
-            let mut began = |phase| {
+            let mut began = |report| {
                 // A reader that is gone ends this process through its input.
-                let _ = print(output, &Report::Phase { phase });
+                let _ = print(output, &report);
             };
             let network = match prepared(&order, network) {
                 Ok(network) => network,
                 Err(reason) => return unprepared(&order, reason),
             };
             let (trial, histogram) =
-                crate::trial::run(&order, network, isolation, interrupt, &mut began);
+                crate::trial::run(&order, network, isolation, (interrupt, turns), &mut began);
             sysctl::put_back();
             Report::Trial { trial, histogram }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use prony_record::{
     Cell, Cores, Exit, Fact, Histogram, Isolation, Phase, PlannedNetwork, PlannedSetting,
-    PlannedSubject, PlannedWorkload, Trial,
+    PlannedSubject, PlannedWorkload, Trial, Turned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,29 @@ pub const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// The line that ends a trial in good order.
 pub const INTERRUPT: &str = "interrupt";
+
+/// What a line begins with that gives a trial its turn ([`TurnOrder`] follows, as JSON).
+pub const TURN: &str = "turn ";
+
+/// One turn of a trial in turns. Before and after it all processes of its subject are stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "turn", rename_all = "kebab-case")]
+pub enum TurnOrder {
+    /// Load that is not measured.
+    WarmUp {
+        /// Its length.
+        length_ns: u64,
+    },
+    /// A measured window.
+    Visit {
+        /// Load before it.
+        lead_in_ns: u64,
+        /// Its length.
+        window_ns: u64,
+    },
+    /// There is no other turn: the trial ends.
+    Finish,
+}
 
 /// The first line on a supervisor's input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,6 +124,9 @@ pub struct TrialOrder {
     pub position: u32,
     /// Seed of this trial.
     pub seed: u64,
+    /// Its window is made of turns, which it is given one by one.
+    #[serde(default)]
+    pub in_turns: bool,
     /// What drives the subject.
     pub generator: Generator,
     /// Driver of Prony's generator: `auto`, `ring` or `epoll`.
@@ -193,6 +219,10 @@ pub enum Report {
         /// Which.
         phase: Phase,
     },
+    /// The subject has been checked and is stopped: the trial waits for its first turn.
+    Waiting,
+    /// A turn is over, and the subject is stopped.
+    Turned(Turned),
     /// The trial has ended.
     Trial {
         /// All that it recorded.

@@ -149,6 +149,7 @@ impl Service for Children {
         let collecting = self.stage.handle.spawn(async move {
             loop {
                 handle.sleep(COLLECT).await;
+                me.stage.awake.wait().await;
                 me.collect();
             }
         });

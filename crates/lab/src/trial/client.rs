@@ -45,7 +45,7 @@ use crate::plan::client::seconds;
 use crate::printed::{self, AskedClient};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
-use crate::supervise::{Interrupt, TrialOrder};
+use crate::supervise::{Interrupt, Report, TrialOrder};
 
 /// How long the peer's counts may move after the client has ended.
 const SETTLE: Nanos = Nanos::from_secs(5);
@@ -61,7 +61,7 @@ pub fn run(
     network: Network,
     isolation: Isolation,
     interrupt: &Interrupt,
-    began: &mut dyn FnMut(Phase),
+    began: &mut dyn FnMut(Report),
 ) -> Trial {
     let ran = prony_engine::run(&scene::config(), |handle| async move {
         let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
@@ -103,7 +103,7 @@ impl<'a> Running<'a> {
         asked: &'a PlannedClient,
         network: Network,
         handle: &Handle,
-        began: &'a mut dyn FnMut(Phase),
+        began: &'a mut dyn FnMut(Report),
     ) -> Running<'a> {
         let order = &stage.order;
         let peer = order.peer.clone().unwrap_or_default();

@@ -3,13 +3,13 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Receiver, mailbox};
 use prony_record::{
     Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, Pace,
-    RateSearch,
+    RateSearch, Turn, Turned,
 };
 
 use super::log::Log;
@@ -46,6 +46,8 @@ pub struct Driver {
     /// What it prints beside its results.
     pub log: Log,
     lines: Receiver<String>,
+    /// Where a load in turns is given them.
+    turns: Option<ChildStdin>,
     kind: Kind,
 }
 
@@ -80,6 +82,7 @@ pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
         expected_status: vec![order.workload.expect_status],
         driver: order.driver.clone(),
         exact: true,
+        in_turns: order.in_turns,
         latency_from: match order.workload.arrival.is_open() {
             true => LatencyOrigin::Intended,
             false => LatencyOrigin::Submitted,
@@ -118,7 +121,8 @@ impl Driver {
         let mut command = Command::new(&order.prony);
         command.arg(WORD).stdin(Stdio::piped());
         let (mut child, lines) = start(command, &log)?;
-        if let Some(mut input) = child.stdin.take() {
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
             let text = serde_json::to_vec(spec)?;
             // A generator that is gone by now is seen by its exit.
             let _ = input.write_all(&text);
@@ -127,6 +131,7 @@ impl Driver {
             pid: child.id(),
             log,
             lines,
+            turns: input.filter(|_| spec.in_turns),
             kind: Kind::Prony,
         })
     }
@@ -163,6 +168,7 @@ impl Driver {
             pid: child.id(),
             log,
             lines,
+            turns: None,
             kind: Kind::Wrk {
                 printed: String::new(),
                 version: version.to_owned(),
@@ -182,8 +188,15 @@ impl Driver {
             GeneratorEvent::Connected {
                 window_start_ns,
                 window_end_ns,
-            } => checked_window(spec, window_start_ns, window_end_ns),
-            GeneratorEvent::Finished { .. } => {
+            } => match spec.in_turns {
+                // Each turn has its own.
+                true => Ok(Window {
+                    start: Instant::ZERO,
+                    end: Instant::ZERO,
+                }),
+                false => checked_window(spec, window_start_ns, window_end_ns),
+            },
+            GeneratorEvent::Finished { .. } | GeneratorEvent::Turned(_) => {
                 Err("the generator finished before it had connected".to_owned())
             }
         }
@@ -206,8 +219,34 @@ impl Driver {
                 histogram,
                 search,
             } => Ok((report, Some(histogram), search)),
+            GeneratorEvent::Turned(_) => Err("the generator had a turn too many".to_owned()),
             GeneratorEvent::Connected { .. } => Err("the generator connected twice".to_owned()),
         }
+    }
+
+    /// Gives it a turn, of a load in turns.
+    pub fn turn(&mut self, turn: &Turn) -> io::Result<()> {
+        let Some(input) = &mut self.turns else {
+            return Err(io::Error::other("it is not driven in turns"));
+        };
+        let mut line = serde_json::to_vec(turn)?;
+        line.push(b'\n');
+        // A generator that is gone by now is seen by its exit.
+        let _ = input.write_all(&line);
+        Ok(())
+    }
+
+    /// What came of its turn, when it is over.
+    pub async fn turned(&mut self) -> Result<Turned, String> {
+        match self.event().await? {
+            GeneratorEvent::Turned(turned) => Ok(turned),
+            _ => Err("the generator ended in the middle of its turn".to_owned()),
+        }
+    }
+
+    /// It will get no other turn.
+    pub fn no_more_turns(&mut self) {
+        self.turns = None;
     }
 
     async fn event(&mut self) -> Result<GeneratorEvent, String> {

@@ -4,10 +4,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::io;
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use prony_record::{LoadSpec, Role};
+use prony_record::{LoadSpec, Role, Turn, Turned};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
@@ -65,11 +66,39 @@ impl Load {
         let search = plan::longest_search(&self.stage.order.workload);
         let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
+        driver.no_more_turns();
         let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
         let driven = self.stage.within(timeout, said, late).await?;
         self.exited(EXIT_TIMEOUT).await?;
         driver.log.close();
         Ok(driven)
+    }
+
+    /// The generator's process, while it is there.
+    pub fn pid(&self) -> Option<u32> {
+        let child = self.child.borrow();
+        child.as_ref().map(|child| child.pid())
+    }
+
+    /// Gives it a turn, of a load in turns.
+    pub fn turn(&self, turn: &Turn) -> Result<(), Halt> {
+        let mut driver = self.driver.borrow_mut();
+        let told = driver.as_mut().map(|driver| driver.turn(turn));
+        told.unwrap_or_else(not_there)
+            .map_err(Halt::io("the generator cannot be given its turn"))
+    }
+
+    /// What came of its turn, which is so long, when it is over.
+    pub async fn turned(&self, length: Nanos) -> Result<Turned, Halt> {
+        let Some(mut driver) = self.driver.take() else {
+            return Err(Halt::Failed("the generator was not started".to_owned()));
+        };
+        let timeout = Nanos(self.spec.timeout_ns) + length + SLACK;
+        let late = || format!("the generator had not ended its turn after {timeout}");
+        let said = async { driver.turned().await.map_err(Halt::Failed) };
+        let turned = self.stage.within(timeout, said, late).await;
+        *self.driver.borrow_mut() = Some(driver);
+        turned
     }
 
     /// Longest that it may take until its window is known.
@@ -135,6 +164,10 @@ impl Load {
     }
 }
 
+fn not_there() -> io::Result<()> {
+    Err(io::Error::other("it was not started"))
+}
+
 impl Service for Load {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
         let begun = self.stage.unless_stopping(self.begin()).await;
@@ -148,6 +181,9 @@ impl Service for Load {
     }
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
+        if let Some(driver) = &mut *self.driver.borrow_mut() {
+            driver.no_more_turns();
+        }
         let child = self.child.borrow().clone();
         if let Some(child) = child {
             self.children.end(&child).await;

@@ -18,6 +18,7 @@ mod drive;
 mod generator;
 mod log;
 mod output;
+mod pause;
 mod place;
 mod process;
 mod program;
@@ -29,6 +30,7 @@ mod server;
 mod stage;
 mod start;
 mod translate;
+mod turns;
 mod wrk;
 
 pub(crate) use start::fill;
@@ -36,10 +38,10 @@ pub(crate) use start::fill;
 use std::io;
 
 use prony_base::Nanos;
-use prony_record::{Exit, Histogram, Isolation, Phase, Trial};
+use prony_record::{Exit, Histogram, Isolation, Trial};
 
 use crate::network::Network;
-use crate::supervise::{Interrupt, TrialOrder};
+use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
 
 /// Longest pause between two looks for a sign or an interruption.
 const POLL_MAX: Nanos = Nanos::from_millis(20);
@@ -60,8 +62,8 @@ impl Halt {
     }
 }
 
-/// Runs a trial to its end. `network`: that between a client and its peer. `began` is told
-/// of each phase.
+/// Runs a trial to its end. `network`: that between a client and its peer. `turns`: where those
+/// come from of one in turns. `began` is told of each phase and turn.
 ///
 /// For a supervisor, whose only task this is: children of the calling process are
 /// collected, all its descendants are taken for processes of the trial, and in the
@@ -70,8 +72,8 @@ pub fn run(
     order: &TrialOrder,
     network: Network,
     isolation: Isolation,
-    interrupt: &Interrupt,
-    began: &mut dyn FnMut(Phase),
+    (interrupt, turns): (&Interrupt, Turns),
+    began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
     let workload = &order.workload;
     match (&workload.program, &workload.client) {
@@ -83,7 +85,7 @@ pub fn run(
             program::run(order, asked, isolation, interrupt, began),
             None,
         ),
-        (None, None) => server::run(order, isolation, interrupt, began),
+        (None, None) => server::run(order, isolation, (interrupt, turns), began),
     }
 }
 

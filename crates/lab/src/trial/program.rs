@@ -56,7 +56,7 @@ pub fn run(
     asked: &PlannedProgram,
     isolation: Isolation,
     interrupt: &Interrupt,
-    began: &mut dyn FnMut(Phase),
+    began: &mut dyn FnMut(Report),
 ) -> Trial {
     let mut running = Running::new(order, asked, isolation, interrupt, began);
     let end = running.until_read();
@@ -171,7 +171,7 @@ struct Running<'a> {
     order: &'a TrialOrder,
     asked: &'a PlannedProgram,
     interrupt: &'a Interrupt,
-    began: &'a mut dyn FnMut(Phase),
+    began: &'a mut dyn FnMut(Report),
     origin: Instant,
     phase: Phase,
     phase_start: Instant,
@@ -195,7 +195,7 @@ impl<'a> Running<'a> {
         asked: &'a PlannedProgram,
         isolation: Isolation,
         interrupt: &'a Interrupt,
-        began: &'a mut dyn FnMut(Phase),
+        began: &'a mut dyn FnMut(Report),
     ) -> Running<'a> {
         let now = clock::monotonic();
         let threads = threads(order);
@@ -237,7 +237,9 @@ impl<'a> Running<'a> {
 
     /// All phases but the last.
     fn until_read(&mut self) -> Result<(), Halt> {
-        (self.began)(Phase::Prepare);
+        (self.began)(Report::Phase {
+            phase: Phase::Prepare,
+        });
         self.prepare()?;
         self.enter(Phase::Start);
         self.start()?;
@@ -250,7 +252,7 @@ impl<'a> Running<'a> {
     fn enter(&mut self, phase: Phase) {
         self.leave();
         self.phase = phase;
-        (self.began)(phase);
+        (self.began)(Report::Phase { phase });
     }
 
     /// Notes the end of the current phase.

@@ -56,6 +56,7 @@ impl Service for Sampling {
         let looking = self.stage.handle.spawn(async move {
             loop {
                 stage.handle.sleep(LOOK).await;
+                stage.awake.wait().await;
                 children.collect();
                 look(&stage, &watched);
             }

@@ -22,7 +22,7 @@ use super::sampling::{Sampling, Watched};
 use super::stage::Stage;
 use super::{Halt, log};
 use crate::sample::machine;
-use crate::supervise::TrialOrder;
+use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};
 
 /// How long what the subject started has to end after it.
@@ -75,7 +75,7 @@ pub struct Scene<'a> {
     pub children: Rc<Children>,
     /// What is looked at while they run.
     pub watched: Rc<Watched>,
-    began: &'a mut dyn FnMut(Phase),
+    began: &'a mut dyn FnMut(Report),
     canary_before: Option<Canary>,
     counters_before: Option<BTreeMap<String, u64>>,
     /// Services that follow each other, as many as were added.
@@ -90,7 +90,7 @@ pub struct Mark(Option<i64>);
 
 impl<'a> Scene<'a> {
     /// One in which nothing has begun. `began` is told of each phase.
-    pub fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Phase)) -> Scene<'a> {
+    pub fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Report)) -> Scene<'a> {
         Scene {
             services: Services::new(handle, Options::default()),
             children: Children::new(stage.clone()),
@@ -106,7 +106,9 @@ impl<'a> Scene<'a> {
 
     /// The first phase: folder, cores, and the machine as it is before.
     pub fn prepare(&mut self) -> Result<(), Halt> {
-        (self.began)(Phase::Prepare);
+        (self.began)(Report::Phase {
+            phase: Phase::Prepare,
+        });
         let stage = self.stage.clone();
         let order = &stage.order;
         std::fs::create_dir_all(&order.work_dir)
@@ -124,7 +126,12 @@ impl<'a> Scene<'a> {
     /// Goes on to the next phase.
     pub fn enter(&mut self, phase: Phase) {
         self.stage.enter(phase);
-        (self.began)(phase);
+        (self.began)(Report::Phase { phase });
+    }
+
+    /// Tells Prony.
+    pub fn report(&mut self, report: Report) {
+        (self.began)(report);
     }
 
     /// Adds a service and waits until it runs, or says why it does not.

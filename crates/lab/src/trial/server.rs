@@ -40,11 +40,13 @@ use super::stage::Stage;
 use super::{Halt, asking};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
-use crate::supervise::{Generator, Interrupt, TrialOrder};
+use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
 use crate::{launch, verify};
 
 /// How long before the window the memory marks are reset, and before its end the last look is.
-const SHORTLY: Nanos = Nanos::from_millis(10);
+pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
+/// Clocks that are read later than this after an edge of the window are worth a note.
+pub(super) const LATE: Nanos = Nanos::from_millis(1);
 /// How long a number may take to come to rest.
 const TALLY_TIMEOUT: Nanos = Nanos::from_secs(15);
 /// Pause between two readings of it.
@@ -54,12 +56,12 @@ const TALLY_PAUSE: Nanos = Nanos::from_millis(25);
 pub fn run(
     order: &TrialOrder,
     isolation: Isolation,
-    interrupt: &Interrupt,
-    began: &mut dyn FnMut(Phase),
+    (interrupt, turns): (&Interrupt, Turns),
+    began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
     let ran = prony_engine::run(&scene::config(), |handle| async move {
         let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(stage, &handle, began);
+        let mut running = Running::new(stage, &handle, turns, began);
         let end = running.until_drained().await;
         let failed_in = running.scene.stage.phase();
         running.scene.stop().await;
@@ -68,22 +70,31 @@ pub fn run(
     ran.unwrap_or_else(|error| (scene::without_loop(order, isolation, &error), None))
 }
 
-struct Running<'a> {
-    scene: Scene<'a>,
-    stage: Rc<Stage>,
-    cast: Cast,
+/// A trial under way.
+pub(super) struct Running<'a> {
+    pub(super) scene: Scene<'a>,
+    pub(super) stage: Rc<Stage>,
+    pub(super) cast: Cast,
+    /// Who says when it has its turn, of one in turns.
+    pub(super) turns: Turns,
     histogram: Option<Histogram>,
     counter: Option<PlannedCounter>,
 }
 
 impl<'a> Running<'a> {
-    fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Phase)) -> Running<'a> {
+    fn new(
+        stage: Rc<Stage>,
+        handle: &Handle,
+        turns: Turns,
+        began: &'a mut dyn FnMut(Report),
+    ) -> Running<'a> {
         // wrk does not tell what was acknowledged before and after its window.
         let knows = stage.order.generator == Generator::Prony;
         Running {
             counter: stage.order.workload.counter.clone().filter(|_| knows),
             cast: Cast::new(stage.clone()),
             scene: Scene::new(stage.clone(), handle, began),
+            turns,
             stage,
             histogram: None,
         }
@@ -103,6 +114,9 @@ impl<'a> Running<'a> {
         self.verify(&places)?;
         self.counter_before(&places).await?;
         self.scene.enter(Phase::WarmUp);
+        if self.stage.order.in_turns {
+            return self.in_turns(&places).await;
+        }
         let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
@@ -154,7 +168,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    async fn start_load(&self, places: &Places) -> Result<(Rc<Load>, Window), Halt> {
+    pub(super) async fn start_load(&self, places: &Places) -> Result<(Rc<Load>, Window), Halt> {
         let Some((entry, further)) = places.entries().split_first() else {
             return Err(Halt::Failed("there is nothing to ask".to_owned()));
         };
@@ -238,13 +252,13 @@ impl<'a> Running<'a> {
         trial.sampled_ns = end.since(start).0;
         trial.window_ns = measured.min(end.since(window.start).0);
         let late = start.since(window.start).max(end.since(window.end));
-        if late > Nanos::from_millis(1) {
+        if late > LATE {
             let sentence = format!("the processes' clocks were read up to {late} late");
             trial.notes.push(sentence);
         }
     }
 
-    async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
+    pub(super) async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
         let driven = self.stage.unless_interrupted(load.result()).await?;
         let (report, histogram, search) = driven?;
         let mut trial = self.stage.trial.borrow_mut();
@@ -387,7 +401,7 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
 }
 
 /// Sleeps until a moment of `CLOCK_MONOTONIC`; at once when it has passed.
-fn sleep_until(moment: Instant) {
+pub(super) fn sleep_until(moment: Instant) {
     let request = rustix::thread::Timespec {
         tv_sec: (moment.0 / 1_000_000_000) as i64,
         tv_nsec: (moment.0 % 1_000_000_000) as _,

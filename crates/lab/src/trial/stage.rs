@@ -29,6 +29,8 @@ pub struct Stage {
     pub trial: RefCell<Trial>,
     /// What follows the processes.
     pub sampler: RefCell<Sampler>,
+    /// Set but while the processes are stopped: then nobody looks at them.
+    pub awake: ManualEvent,
     interrupt: Interrupt,
     /// The trial stops: no start is worth going on with.
     stopping: ManualEvent,
@@ -60,8 +62,11 @@ impl Stage {
             isolation,
             ..Trial::default()
         };
+        let awake = ManualEvent::new();
+        awake.set();
         Rc::new(Stage {
             order,
+            awake,
             handle,
             trial: RefCell::new(trial),
             sampler: RefCell::new(Sampler::new(isolation.process_namespace)),

@@ -308,6 +308,7 @@ mod tests {
             cores: Default::default(),
             warmup_ns: 0,
             duration_ns: 0,
+            in_turns: false,
             block: 0,
             position: 0,
             seed: 0,

@@ -219,6 +219,13 @@ pub fn ends_in_time(run: &mut Child, what: &str) -> ExitStatus {
     }
 }
 
+/// Kills a run at that moment of its life, and waits until it is gone.
+pub fn kill_after(run: &mut Child, moment: Duration) {
+    std::thread::sleep(moment);
+    run.kill().expect("it can be killed");
+    run.wait().expect("it ends");
+}
+
 /// When a phase of a trial began, and how long it was.
 fn span(trial: &Trial, phase: Phase) -> Option<(u64, u64)> {
     let span = trial.phases.iter().find(|span| span.phase == phase)?;

@@ -14,6 +14,7 @@ mod programs;
 mod services;
 mod stage;
 mod tests;
+mod visits;
 
 use std::os::fd::AsFd;
 use std::process::ExitCode;

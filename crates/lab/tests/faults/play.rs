@@ -11,9 +11,12 @@ use prony_lab::launch::Wanted;
 use prony_lab::run::{self, Event, Options, Wrk};
 use prony_lab::supervise::Interrupt;
 use prony_load::Observer;
-use prony_record::{Environment, GeneratorEvent, LoadSpec, Plan, SCHEMA};
+use prony_record::{Environment, GeneratorEvent, LoadSpec, Plan, SCHEMA, Turn, Turned};
+use serde::Deserialize as _;
 
-struct Printer;
+struct Printer {
+    input: serde_json::Deserializer<serde_json::de::IoRead<std::io::Stdin>>,
+}
 
 impl Printer {
     fn print(event: &GeneratorEvent) {
@@ -29,12 +32,21 @@ impl Observer for Printer {
             window_end_ns: end.0,
         });
     }
+
+    fn turn(&mut self) -> Option<Turn> {
+        Turn::deserialize(&mut self.input).ok()
+    }
+
+    fn turned(&mut self, turned: &Turned) {
+        Printer::print(&GeneratorEvent::Turned(*turned));
+    }
 }
 
 /// `__generate`
 pub fn generate() -> ExitCode {
-    let spec: LoadSpec = serde_json::from_reader(stdin()).expect("a specification");
-    match prony_load::run(&spec, &mut Printer) {
+    let mut input = serde_json::Deserializer::from_reader(stdin());
+    let spec = LoadSpec::deserialize(&mut input).expect("a specification");
+    match prony_load::run(&spec, &mut Printer { input }) {
         Ok(outcome) => {
             Printer::print(&GeneratorEvent::Finished {
                 report: outcome.report,

@@ -14,7 +14,7 @@ use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
-use crate::{clients, killed, networks, programs, services};
+use crate::{clients, killed, networks, programs, services, visits};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -71,7 +71,7 @@ pub fn all() -> ExitCode {
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
         let others = programs::TESTS.into_iter().chain(clients::TESTS);
-        for (name, test) in others.chain(services::TESTS) {
+        for (name, test) in others.chain(services::TESTS).chain(visits::TESTS) {
             add(name, test);
         }
     }

@@ -531,6 +531,12 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency>
         .map(|load| load.latency_ns.mean * finite(&load.latency_ns) as f64)
         .sum();
     let of = |name: &str| figures.latency_ns.get(name).map(|figure| figure.median);
+    let farthest = if figures.latency_max_ns.is_some() {
+        100.0
+    } else {
+        99.0
+    };
+    let told = PERCENTS.iter().filter(|percent| **percent <= farthest);
     let percentile = |percent: &f64| Some((*percent, quantile(&merged, percent / 100.0)?.0));
     let mean = match total {
         0 => sections::mean_of_client(case)?,
@@ -542,7 +548,7 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency>
         p90: of("p90"),
         p99: of("p99"),
         max: figures.latency_max_ns.unwrap_or(0),
-        percentiles: PERCENTS.iter().filter_map(percentile).collect(),
+        percentiles: told.filter_map(percentile).collect(),
         bars: bars(&merged),
     })
 }

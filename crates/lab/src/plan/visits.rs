@@ -1,0 +1,190 @@
+//! Which cells are visited in turns, and why others are not. Pure.
+
+use prony_base::{Nanos, counted};
+use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source};
+
+use crate::sysctl;
+
+/// Why one is measured by itself that is compared with nothing.
+const ALONE: &str =
+    "no other server of its workload and connections is there to be visited beside it";
+/// Cells that a line names at the most.
+const LISTED_MAX: usize = 8;
+/// Of a visit, so much more load comes before its window, within these bounds.
+const LEAD_IN_OF: u64 = 10;
+const LEAD_IN_MIN: Nanos = Nanos::from_millis(15);
+const LEAD_IN_MAX: Nanos = Nanos::from_millis(50);
+/// A window is longer or shorter than the average by up to this part of it, so that nothing that comes and goes by the
+/// clock meets always the same subject.
+const JITTER_OF: u64 = 8;
+/// What a turn takes beside load: letting processes go on, answers that are outstanding, stopping, telling.
+const BESIDE: Nanos = Nanos::from_millis(10);
+
+/// Visits of this length; which cells have none is found by [`settle`].
+pub(super) fn planned(length: Nanos) -> PlannedVisits {
+    let lead_in = Nanos(length.0 / LEAD_IN_OF).clamp(LEAD_IN_MIN, LEAD_IN_MAX);
+    PlannedVisits {
+        length_ns: length.0,
+        lead_in_ns: lead_in.0,
+        fresh: Vec::new(),
+    }
+}
+
+/// Names the cells that are measured by themselves, and why: those that cannot be visited, and those that are compared
+/// with them, as what is compared is measured alike.
+pub(super) fn settle(plan: &mut Plan) {
+    let Some(visits) = plan.visits.take() else {
+        return;
+    };
+    let own = plan.cells.iter().map(|cell| why_fresh(plan, cell));
+    let own: Vec<Option<&str>> = own.collect();
+    let of_mates = |cell: &Cell| {
+        let all = plan.cells.iter().zip(&own);
+        let mut mates = all.filter(|(other, _)| is_beside(cell, other));
+        mates.find(|(_, reason)| reason.is_some())
+    };
+    let is_alone = |cell: &Cell| {
+        let mates = plan.cells.iter().filter(|other| is_beside(cell, other));
+        mates.count() < 2
+    };
+    let why = |(cell, own): (&Cell, &Option<&str>)| {
+        let of_mates = || {
+            let (other, _) = of_mates(cell)?;
+            Some(format!(
+                "it is compared with {}, which is measured by itself",
+                other.id
+            ))
+        };
+        let alone = || is_alone(cell).then(|| ALONE.to_owned());
+        let reason = own.map(str::to_owned).or_else(of_mates).or_else(alone)?;
+        Some(NotVisited {
+            cell: cell.id.clone(),
+            reason,
+        })
+    };
+    let fresh = plan.cells.iter().zip(&own).filter_map(why).collect();
+    plan.visits = Some(PlannedVisits { fresh, ..visits });
+}
+
+/// Whether the two are visited in the same turns: they are those that are compared.
+pub fn is_beside(one: &Cell, other: &Cell) -> bool {
+    one.workload == other.workload && one.connections == other.connections
+}
+
+/// Whether a cell is visited, as far as the plan goes.
+pub fn is_visited(plan: &Plan, cell: &Cell) -> bool {
+    let visits = plan.visits.as_ref();
+    visits.is_some_and(|visits| visits.fresh.iter().all(|fresh| fresh.cell != cell.id))
+}
+
+/// Visits of each server that make up a window; `None` where none is visited.
+pub fn in_window(plan: &Plan, window: Nanos) -> Option<u64> {
+    let visits = plan.visits.as_ref()?;
+    let is_any = visits.fresh.len() < plan.cells.len();
+    is_any.then(|| count(visits, window))
+}
+
+/// Visits of a trial whose windows make up `duration`, on average.
+pub fn count(visits: &PlannedVisits, duration: Nanos) -> u64 {
+    let length = visits.length_ns.max(1);
+    ((duration.0 + length / 2) / length).max(1)
+}
+
+/// Shortest and longest window of a visit where `duration` is measured in all.
+pub fn lengths(visits: &PlannedVisits, duration: Nanos) -> (Nanos, Nanos) {
+    let mean = duration.0 / count(visits, duration);
+    (
+        Nanos(mean - mean / JITTER_OF),
+        Nanos(mean + mean / JITTER_OF),
+    )
+}
+
+/// Longest time that a turn is reckoned to take, all in all.
+pub fn turn_max(visits: &PlannedVisits, duration: Nanos) -> Nanos {
+    lengths(visits, duration).1 + Nanos(visits.lead_in_ns) + BESIDE
+}
+
+/// Longest time for which one of `subjects` is expected to be stopped: first in one round, and last in the next.
+pub fn pause_max(visits: &PlannedVisits, duration: Nanos, subjects: usize) -> Nanos {
+    turn_max(visits, duration) * (2 * subjects.saturating_sub(1) as u64)
+}
+
+/// What is spent on a visited trial beside its warm-up and window.
+pub(super) fn beside(visits: &PlannedVisits, duration: Nanos) -> Nanos {
+    (Nanos(visits.lead_in_ns) + BESIDE) * count(visits, duration)
+}
+
+/// What a reader must know of the visits of a plan, a line each: which cells are measured by themselves, by reason.
+pub fn lines(plan: &Plan) -> Vec<String> {
+    let Some(visits) = &plan.visits else {
+        return Vec::new();
+    };
+    let visited = plan.cells.len() - visits.fresh.len();
+    let mut lines = vec![match visited {
+        0 => "no cell can be visited in turns".to_owned(),
+        _ => format!(
+            "{} visited in turns of {} (after a lead-in of {}), {} in each block, with the others stopped",
+            counted(visited, "cell"),
+            Nanos(visits.length_ns),
+            Nanos(visits.lead_in_ns),
+            count(visits, Nanos(plan.duration_ns)),
+        ),
+    }];
+    let mut reasons: Vec<&String> = visits.fresh.iter().map(|fresh| &fresh.reason).collect();
+    reasons.sort();
+    reasons.dedup();
+    lines.extend(reasons.into_iter().map(|reason| {
+        let own = visits.fresh.iter().filter(|fresh| fresh.reason == *reason);
+        let ids: Vec<&str> = own.map(|fresh| fresh.cell.as_str()).collect();
+        let listed = ids.len().min(LISTED_MAX);
+        let more = match ids.len() - listed {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!(
+            "measured by itself, as {reason}: {}{more}",
+            ids[..listed].join(", ")
+        )
+    }));
+    lines
+}
+
+fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
+    let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
+    let subject = plan.subjects.iter().find(|s| s.id == cell.subject)?;
+    let reasons = [
+        (
+            workload.program.is_some(),
+            "it is a program that runs to its end",
+        ),
+        (
+            workload.client.is_some(),
+            "it is a client, whose peer cannot wait",
+        ),
+        (
+            workload.arrival != Arrival::Closed,
+            "its load is no closed loop without think time, and goes on whoever is stopped",
+        ),
+        (workload.counter.is_some(), "a number that it keeps is read"),
+        (
+            workload.find_max.is_some(),
+            "its workload looks for a highest rate, step by step",
+        ),
+        (
+            !cell.around.is_alone(),
+            "it has services or several instances, which would wait for what is stopped",
+        ),
+        (
+            matches!(subject.source, Source::Url { .. }),
+            "it was not started by Prony, which stops nobody else's processes",
+        ),
+        (
+            !sysctl::wanted(cell, &plan.settings).is_empty(),
+            "its kernel settings would be those of its neighbours",
+        ),
+    ];
+    reasons
+        .iter()
+        .find(|(holds, _)| *holds)
+        .map(|(_, why)| *why)
+}

@@ -1,0 +1,261 @@
+//! A trial of a server whose window is made of turns: between them all of its processes are stopped and its generator
+//! waits, so that the servers that it is compared with have their turns on the same cores.
+//!
+//! ```text
+//! verified ──> stopped ──> [go on ──> lead-in ──> window ──> all answered ──> stopped] … ──> go on ──> drain
+//! ```
+//!
+//! Who has its turn is decided by [`crate::run`], which gives one at a time. No request is outstanding while the
+//! processes are stopped, so that no latency holds a pause. The clocks of processes and cores are read at the edges of
+//! each window and added up.
+//!
+//! Not for: what a trial is before its first turn and after its last ([`super::server`]).
+
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_record::{CoreUse, Phase, Role, Turn, Turned, Visit};
+
+use super::generator::Load;
+use super::place::Places;
+use super::server::{LATE, Running, SHORTLY, sleep_until};
+use super::{Halt, pause};
+use crate::launch;
+use crate::sample::machine;
+use crate::supervise::{Report, TurnOrder};
+
+/// What has been visited so far.
+#[derive(Default)]
+pub struct Visited {
+    load: Option<Rc<Load>>,
+    /// Start of the first window.
+    first: Option<Instant>,
+    /// Furthest that the clocks were read from where they should have been.
+    late: Nanos,
+}
+
+impl Running<'_> {
+    /// All turns, and the drain after the last. What was measured is kept however it ends.
+    pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
+        let mut visited = Visited::default();
+        // As in a window of one piece.
+        let _ = launch::urgent(true);
+        let ended = self.all_turns(places, &mut visited).await;
+        let _ = launch::urgent(false);
+        self.go_on(&visited);
+        if visited.late > LATE {
+            let late = visited.late;
+            self.stage
+                .note(format!("the processes' clocks were read up to {late} late"));
+        }
+        let Some(load) = &visited.load else {
+            return ended;
+        };
+        match ended {
+            Err(Halt::Failed(reason)) => {
+                let failed_in = self.stage.phase();
+                self.scene.enter(Phase::Drain);
+                let _ = self.drain(load).await;
+                self.stage.leave();
+                self.stage.blame(failed_in);
+                Err(Halt::Failed(reason))
+            }
+            Err(Halt::Interrupted) => Err(Halt::Interrupted),
+            Ok(()) => {
+                self.scene.enter(Phase::Drain);
+                self.drain(load).await
+            }
+        }
+    }
+
+    async fn all_turns(&mut self, places: &Places, visited: &mut Visited) -> Result<(), Halt> {
+        self.pause(visited).await?;
+        self.scene.report(Report::Waiting);
+        loop {
+            let Some(turn) = self.turns.next().await else {
+                return Err(Halt::Interrupted);
+            };
+            self.go_on(visited);
+            self.scene.children.collect();
+            self.cast.lives("its turn")?;
+            let turned = match turn {
+                TurnOrder::Finish => return Ok(()),
+                TurnOrder::WarmUp { length_ns } => {
+                    self.warm_up_turn(places, visited, Nanos(length_ns)).await?
+                }
+                TurnOrder::Visit {
+                    lead_in_ns,
+                    window_ns,
+                } => {
+                    let lengths = (Nanos(lead_in_ns), Nanos(window_ns));
+                    self.visit(places, visited, lengths).await?
+                }
+            };
+            self.pause(visited).await?;
+            self.scene.report(Report::Turned(turned));
+        }
+    }
+
+    /// Nothing of the trial moves from now on, and nothing of it looks whether something does.
+    async fn pause(&self, visited: &Visited) -> Result<(), Halt> {
+        self.stage.awake.reset();
+        pause::stop(&self.stage.handle, generator(visited)).await
+    }
+
+    fn go_on(&self, visited: &Visited) {
+        pause::go_on(generator(visited));
+        self.stage.awake.set();
+    }
+
+    /// The generator, which connects in its first turn.
+    async fn load(&self, places: &Places, visited: &mut Visited) -> Result<Rc<Load>, Halt> {
+        if let Some(load) = &visited.load {
+            return Ok(load.clone());
+        }
+        let (load, _) = self.start_load(places).await?;
+        visited.load = Some(load.clone());
+        Ok(load)
+    }
+
+    async fn warm_up_turn(
+        &self,
+        places: &Places,
+        visited: &mut Visited,
+        length: Nanos,
+    ) -> Result<Turned, Halt> {
+        let load = self.load(places, visited).await?;
+        let end = clock::monotonic() + length;
+        load.turn(&Turn {
+            window_start_ns: end.0,
+            window_end_ns: end.0,
+        })?;
+        self.turned(&load, length).await
+    }
+
+    async fn turned(&self, load: &Load, length: Nanos) -> Result<Turned, Halt> {
+        let turned = self
+            .cast
+            .while_alive("its turn was over", load.turned(length));
+        self.stage.unless_interrupted(turned).await??
+    }
+
+    /// One lead-in and one window, measured.
+    async fn visit(
+        &mut self,
+        places: &Places,
+        visited: &mut Visited,
+        (lead_in, length): (Nanos, Nanos),
+    ) -> Result<Turned, Halt> {
+        let load = self.load(places, visited).await?;
+        let start = clock::monotonic() + lead_in;
+        let end = start + length;
+        load.turn(&Turn {
+            window_start_ns: start.0,
+            window_end_ns: end.0,
+        })?;
+        let is_first = visited.first.is_none();
+        if is_first {
+            self.scene.enter(Phase::Measure);
+        }
+        self.sleep_until(start).await?;
+        let cpu_before = self.subject_cpu();
+        match is_first {
+            true => self.stage.sampler.borrow_mut().reset_peaks(),
+            false => self.stage.sampler.borrow_mut().again(),
+        }
+        let late = self.measure_visit(start, end).await?;
+        visited.late = visited.late.max(late);
+        let turned = self.turned(&load, lead_in + length).await?;
+        let first = *visited.first.get_or_insert(start);
+        self.stage.trial.borrow_mut().visits.push(Visit {
+            start_ns: start.since(first).0,
+            window_ns: length.0,
+            completed: turned.completed,
+            failed: turned.failed,
+            subject_cpu_ns: self.subject_cpu().saturating_sub(cpu_before),
+        });
+        Ok(turned)
+    }
+
+    /// Reads all clocks at both edges of a window, and says how late.
+    async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
+        sleep_until(start);
+        let began = clock::monotonic();
+        self.stage.sampler.borrow_mut().begin();
+        let cores = machine::core_times();
+        // The memory marks are read at the end of each visit.
+        self.scene.watched.in_window.set(Some(1));
+        let slept = self.sleep_until(end).await;
+        self.scene.watched.in_window.set(None);
+        self.stage.sampler.borrow_mut().look();
+        if slept.is_ok() {
+            sleep_until(end);
+        }
+        let ended = clock::monotonic();
+        self.stage.sampler.borrow_mut().end();
+        self.scene.children.collect();
+        let used = machine::core_use(&cores, &machine::core_times(), &self.stage.order.cores);
+        let mut trial = self.stage.trial.borrow_mut();
+        add_up(&mut trial.cores, used);
+        trial.sampled_ns += ended.since(began).0;
+        trial.window_ns += end.since(start).0.min(ended.since(start).0);
+        slept?;
+        drop(trial);
+        self.cast.lives("its visit ended")?;
+        Ok(began.since(start).max(ended.since(end)))
+    }
+
+    /// Until shortly before a moment.
+    async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
+        let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
+        let sleeping = self.stage.handle.sleep_until(shortly);
+        let living = self.cast.while_alive("its visit ended", sleeping);
+        self.stage.unless_interrupted(living).await?
+    }
+
+    fn subject_cpu(&self) -> u64 {
+        let sampler = self.stage.sampler.borrow();
+        sampler.cpu_in_windows_ns(Role::Subject)
+    }
+}
+
+fn generator(visited: &Visited) -> Option<u32> {
+    visited.load.as_ref().and_then(|load| load.pid())
+}
+
+/// Adds what each core did in another window.
+fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
+    for one in more {
+        match all.iter_mut().find(|sum| sum.core == one.core) {
+            None => all.push(one),
+            Some(sum) => {
+                sum.busy_ns += one.busy_ns;
+                sum.steal_ns += one.steal_ns;
+                let both = sum.ksoftirqd_ns.zip(one.ksoftirqd_ns);
+                sum.ksoftirqd_ns = both.map(|(a, b)| a + b);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_core_did_in_each_window_is_added_up() {
+        let did = |core, busy_ns, ksoftirqd_ns| CoreUse {
+            core,
+            busy_ns,
+            steal_ns: busy_ns / 10,
+            ksoftirqd_ns,
+            ..CoreUse::default()
+        };
+        let mut all = Vec::new();
+        add_up(&mut all, vec![did(0, 10, Some(1)), did(1, 20, None)]);
+        add_up(&mut all, vec![did(1, 30, None), did(0, 5, Some(2))]);
+        let of = |core: &CoreUse| (core.core, core.busy_ns, core.steal_ns, core.ksoftirqd_ns);
+        let sums: Vec<_> = all.iter().map(of).collect();
+        assert_eq!(sums, [(0, 15, 1, Some(3)), (1, 50, 5, None)]);
+    }
+}
