@@ -5,7 +5,7 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::PRONY;
+use common::{PRONY, git, text};
 use serde_json::Value;
 
 fn prony(folder: &Path, words: &[&str]) -> Output {
@@ -16,10 +16,6 @@ fn prony(folder: &Path, words: &[&str]) -> Output {
         .env("PRONY_CACHE", folder.join("cache"))
         .args(words);
     command.output().expect("prony runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]
@@ -159,21 +155,6 @@ if sys.argv[1].isdigit():
     http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 print(json.dumps({"measure": "spins", "threads": 1, "count": int(sys.argv[2]), "elapsed_ns": TAKES}))
 "#;
-
-fn git(folder: &Path, words: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=a", "-c", "user.email=a@localhost", "-C"])
-        .arg(folder)
-        .args(words)
-        .output()
-        .expect("git runs");
-    assert!(
-        output.status.success(),
-        "git {words:?}: {}",
-        text(&output.stderr)
-    );
-    text(&output.stdout).trim().to_owned()
-}
 
 /// A repository whose folder `servers/tiny` has two states, `v1` and then `v2`, of which the program takes ten times as long.
 fn two_revisions(folder: &Path) {

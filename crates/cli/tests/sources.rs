@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::PRONY;
+use common::{PRONY, git, text};
 
 const SUBJECT: &str = r#"
 name = "theirs"
@@ -41,25 +41,6 @@ class Answer(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words): pass
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 "#;
-
-fn git(folder: &Path, words: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=a", "-c", "user.email=a@localhost", "-C"])
-        .arg(folder)
-        .args(words)
-        .output()
-        .expect("git runs");
-    assert!(
-        output.status.success(),
-        "git {words:?}: {}",
-        text(&output.stderr)
-    );
-    text(&output.stdout).trim().to_owned()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 fn run(folder: &Path, out: &str, originals: Option<&Path>) -> Output {
     let mut command = Command::new(PRONY);

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
@@ -35,6 +35,27 @@ pub fn folder(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a temporary folder");
     folder
+}
+
+/// What git prints in `folder`; whoever the user is, its commits are somebody's.
+pub fn git(folder: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@localhost", "-C"])
+        .arg(folder)
+        .args(words)
+        .output()
+        .expect("git runs");
+    assert!(
+        output.status.success(),
+        "git {words:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout).trim().to_owned()
+}
+
+/// What a program printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 pub fn free_port() -> u16 {
