@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::measure;
 use prony_record::{
     Cell, CounterReport, Ended, Outcome, Plan, PlannedClient, PlannedCounter, PlannedRow,
-    PlannedSubject, PlannedWorkload, ProgramReport, Trial,
+    PlannedSubject, PlannedWorkload, ProgramReport, Trial, Work,
 };
 
 /// A plan and its trials by Prony's own generator, and apart from these the ones by another.
@@ -129,9 +129,10 @@ impl<'a> Case<'a> {
         self.workload.is_some_and(|w| w.find_max.is_some())
     }
 
-    /// Whether it is the work of a program that is run to its end.
+    /// Whose work it is; of a cell whose workload the plan has not, as far as the cell tells.
     pub fn is_program(&self) -> bool {
-        self.cell.count.is_some() || self.workload.is_some_and(|w| w.program.is_some())
+        let by_workload = |w: &PlannedWorkload| matches!(w.work(), Work::Program(_));
+        self.cell.count.is_some() || self.workload.is_some_and(by_workload)
     }
 
     /// What its client is asked to do, where it is one.

@@ -43,7 +43,7 @@ pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
     PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source,
-    StopRule,
+    StopRule, Work,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};

@@ -254,6 +254,17 @@ pub struct StopRule {
     pub timeout_ns: u64,
 }
 
+/// Whose work a workload is, and what it is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work<'a> {
+    /// A server's, which the generator asks.
+    Server,
+    /// A program's, which is run to its end.
+    Program(&'a PlannedProgram),
+    /// A client's, which asks a peer.
+    Client(&'a PlannedClient),
+}
+
 /// A workload, resolved.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlannedWorkload {
@@ -295,6 +306,15 @@ pub struct PlannedWorkload {
 }
 
 impl PlannedWorkload {
+    /// Whose work it is.
+    pub fn work(&self) -> Work<'_> {
+        match (&self.program, &self.client) {
+            (Some(program), _) => Work::Program(program),
+            (None, Some(client)) => Work::Client(client),
+            (None, None) => Work::Server,
+        }
+    }
+
     /// What a reader is told: the title, or the name where there is none.
     pub fn heading(&self) -> &str {
         if self.title.is_empty() {

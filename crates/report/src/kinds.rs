@@ -2,7 +2,7 @@
 //!
 //! Not for: what it says of each.
 
-use prony_record::Plan;
+use prony_record::{Plan, Work};
 
 use crate::programs;
 
@@ -21,11 +21,10 @@ impl Kinds {
     /// The kinds of a plan.
     pub fn of(plan: &Plan) -> Kinds {
         let programs = programs::any(plan);
-        let clients = plan.workloads.iter().any(|w| w.client.is_some());
-        let of_server =
-            |w: &prony_record::PlannedWorkload| w.program.is_none() && w.client.is_none();
+        let any = |of: fn(Work<'_>) -> bool| plan.workloads.iter().any(|w| of(w.work()));
+        let clients = any(|work| matches!(work, Work::Client(_)));
         Kinds {
-            servers: plan.workloads.iter().any(of_server) || !programs && !clients,
+            servers: any(|work| work == Work::Server) || !programs && !clients,
             programs,
             clients,
         }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use prony_findings::{Case, measure};
-use prony_record::{Arrival, Arrivals, LoadReport, NEVER, Plan};
+use prony_record::{Arrival, Arrivals, LoadReport, NEVER, Plan, Work};
 use serde::Serialize;
 
 use crate::answer::listed;
@@ -169,7 +169,7 @@ pub fn sentence(place: &str, cells: &[&CellFigures]) -> Option<String> {
 pub fn loops(plan: &Plan) -> String {
     let servers = || {
         let mut workloads = plan.workloads.iter();
-        std::iter::from_fn(move || workloads.find(|w| w.program.is_none() && w.client.is_none()))
+        std::iter::from_fn(move || workloads.find(|w| w.work() == Work::Server))
     };
     let has = |is: fn(&Arrival) -> bool| servers().any(|w| is(&w.arrival));
     let mut said = Vec::new();

@@ -3,7 +3,7 @@
 //! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
 
 use prony_base::{Nanos, counted};
-use prony_record::{Arrival, Cell, Plan};
+use prony_record::{Arrival, Cell, Plan, Work};
 
 use super::{client, search_length, visits};
 
@@ -19,7 +19,7 @@ const PROCESS: Nanos = Nanos::from_millis(200);
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
     let is_server = workload.is_none_or(|w| {
-        let requests = w.program.is_none() && w.client.is_none();
+        let requests = w.work() == Work::Server;
         requests && w.arrival == Arrival::Closed && w.find_max.is_none()
     });
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_record::{Cell, Cores, Plan, PlannedSubject};
+use prony_record::{Cell, Cores, Plan, PlannedSubject, Work};
 
 use super::program;
 use crate::experiment::{Experiment, THREADS};
@@ -60,19 +60,17 @@ fn too_few_cores(experiment: &Experiment, cores: &Cores) -> Option<String> {
 fn told<'a>(plan: &'a Plan, cell: &'a Cell) -> Option<(&'a str, u32, usize)> {
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject)?;
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload)?;
-    if workload.client.is_some() {
-        return None;
-    }
     let set = cell.settings.get(THREADS);
     let set = set.and_then(|value| value.parse().ok());
     let mut processors = plan.cores.subject.clone();
-    let own = match &workload.program {
-        Some(_) => {
+    let own = match workload.work() {
+        Work::Client(_) => return None,
+        Work::Program(_) => {
             processors.extend(&plan.cores.generator);
             subject.program_threads
         }
-        None if is_told(subject) => subject.threads,
-        None => return None,
+        Work::Server if is_told(subject) => subject.threads,
+        Work::Server => return None,
     };
     processors.sort_unstable();
     processors.dedup();

@@ -1,7 +1,7 @@
 //! Which cells are visited in turns, and why others are not. Pure.
 
 use prony_base::{Nanos, counted};
-use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source};
+use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source, Work};
 
 use crate::sysctl;
 
@@ -154,11 +154,11 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject)?;
     let reasons = [
         (
-            workload.program.is_some(),
+            matches!(workload.work(), Work::Program(_)),
             "it is a program that runs to its end",
         ),
         (
-            workload.client.is_some(),
+            matches!(workload.work(), Work::Client(_)),
             "it is a client, whose peer cannot wait",
         ),
         (

@@ -15,7 +15,7 @@ pub mod words;
 
 use std::collections::BTreeMap;
 
-use prony_record::{PlannedRow, PlannedWorkload};
+use prony_record::{PlannedRow, PlannedWorkload, Work};
 
 use crate::Run;
 use crate::figures::CellFigures;
@@ -61,8 +61,7 @@ impl<'a> Rows<'a> {
 
 /// The workloads with rows, in the plan's order.
 pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
-    let with_rows =
-        |w: &&PlannedWorkload| !w.rows.is_empty() && w.program.is_none() && w.client.is_none();
+    let with_rows = |w: &&PlannedWorkload| !w.rows.is_empty() && w.work() == Work::Server;
     let section = |workload: &'a PlannedWorkload| {
         let mut sizes: Vec<u32> = Vec::new();
         let own = cells
