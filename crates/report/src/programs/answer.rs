@@ -40,7 +40,14 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(Str
     let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && c.verdict != Some(Verdict::Invalid);
     let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     let singles = families.iter().filter(|f| f.kind == Kind::Timed);
-    let mut points: Vec<Point> = singles.filter_map(|f| of_work(run, f, &timed)).collect();
+    let mut works: Vec<(usize, Point)> = singles
+        .filter_map(|f| Some((rivals(f, &timed), of_work(run, f, &timed)?)))
+        .collect();
+    // What one subject alone does answers no question of a document that compares; it stands in the tables.
+    if works.iter().any(|(rivals, _)| *rivals > 1) {
+        works.retain(|(rivals, _)| *rivals > 1);
+    }
+    let mut points: Vec<Point> = works.into_iter().map(|(_, point)| point).collect();
     let times = !points.is_empty();
     points.extend(other_work(run, &measured));
     points.extend(threads(run, across));
@@ -106,6 +113,14 @@ fn other_work(run: &Run, measured: &[&CellFigures]) -> Option<Point> {
     })
 }
 
+/// How many subjects did a work.
+fn rivals(family: &Family<'_>, timed: &[&CellFigures]) -> usize {
+    let workloads = family.workloads();
+    let own = timed.iter().copied();
+    let own: Vec<&CellFigures> = own.filter(|c| workloads.contains(&&*c.workload)).collect();
+    distinct(&own, |c| c.subject.clone()).len()
+}
+
 /// The times of a work, with the fewest threads and the usual values of the other settings.
 fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Point> {
     let plan = &run.plan;
@@ -149,14 +164,16 @@ fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Poi
     })
 }
 
-/// `rust/prony 16.4 ms, rust/tokio 56.9 ms`.
+/// `rust/prony 16.4 ms, rust/tokio 56.9 ms`, the shortest first.
 fn medians(cells: &[&CellFigures]) -> Option<String> {
     let median = |c: &&CellFigures| {
         let median = c.program.as_ref()?.elapsed_ns?.median;
-        Some(format!("{} {}", c.subject, numbers::time(median)))
+        Some((median, format!("{} {}", c.subject, numbers::time(median))))
     };
-    let all: Vec<String> = cells.iter().filter_map(median).collect();
-    (!all.is_empty()).then(|| all.join(", "))
+    let mut all: Vec<(f64, String)> = cells.iter().filter_map(median).collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let shown: Vec<String> = all.into_iter().map(|(_, shown)| shown).collect();
+    (!shown.is_empty()).then(|| shown.join(", "))
 }
 
 /// Who is the fastest, where intervals say it; `name` is what a cell is called.
