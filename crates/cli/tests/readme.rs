@@ -422,7 +422,10 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 1] = [("docs/documents/clicky/document.md", ORIGINAL)];
+const OLDER: [(&str, &str); 2] = [
+    ("docs/documents/clicky/document.md", ORIGINAL),
+    ("docs/documents/lift/document.md", ORIGINAL),
+];
 const ORIGINAL: &str =
     "its experiment names the original, which was not there when it was measured";
 /// Documents of many runs.
