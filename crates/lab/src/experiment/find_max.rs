@@ -23,7 +23,7 @@ const REFUSED: [(&str, &str); 3] = [
         "compare the rows in a workload without `find_max`, or give this one subjects and settings",
     ),
     (
-        "tally",
+        "counter",
         "what a search sends is not held against the number; ask for it in a workload without `find_max`",
     ),
 ];
@@ -116,8 +116,13 @@ mod tests {
             ),
             ("rows = []", "`rows` cannot go with"),
             (
+                "counter = { path = \"/n\", adds = 1 }",
+                "`counter` cannot go with",
+            ),
+            // By its older name, too.
+            (
                 "tally = { path = \"/n\", adds = 1 }",
-                "`tally` cannot go with",
+                "`counter` cannot go with",
             ),
             ("duration = \"1us\"", "it must be from"),
             ("stages = \"0:1\"", "it stands in `arrival`"),

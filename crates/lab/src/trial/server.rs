@@ -48,9 +48,9 @@ pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
 /// Clocks that are read later than this after an edge of the window are worth a note.
 pub(super) const LATE: Nanos = Nanos::from_millis(1);
 /// How long a number may take to come to rest.
-const TALLY_TIMEOUT: Nanos = Nanos::from_secs(15);
+const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
 /// Pause between two readings of it.
-const TALLY_PAUSE: Nanos = Nanos::from_millis(25);
+const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 
 /// Runs a trial to its end. `began` is told of each phase.
 pub fn run(
@@ -347,7 +347,7 @@ impl<'a> Running<'a> {
     ) -> Result<u64, Halt> {
         let shared = !self.stage.order.backings.is_empty();
         let mut resting = Resting::new(expected, shared);
-        let deadline = clock::monotonic() + TALLY_TIMEOUT;
+        let deadline = clock::monotonic() + COUNTER_TIMEOUT;
         loop {
             self.scene.children.collect();
             self.cast.lives("its number was read")?;
@@ -359,10 +359,10 @@ impl<'a> Running<'a> {
             }
             if now > deadline {
                 let (path, unrest) = (&counter.path, resting.unrest());
-                let reason = format!("the number at {path} after {TALLY_TIMEOUT}: {unrest}");
+                let reason = format!("the number at {path} after {COUNTER_TIMEOUT}: {unrest}");
                 return Err(Halt::Failed(reason));
             }
-            let pausing = self.stage.handle.sleep(TALLY_PAUSE);
+            let pausing = self.stage.handle.sleep(COUNTER_PAUSE);
             self.stage.unless_interrupted(pausing).await?;
         }
     }

@@ -362,10 +362,15 @@ fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<S
     ))
 }
 
-/// The rates of the rows, the highest first. The baseline of most is the first row without one.
+/// The rates of the rows, the highest first, among them the row that is the first baseline of another.
 fn extent(rows: &Rows<'_>) -> Option<String> {
     let cells = rows.cells().into_iter().filter(|cell| is_sound(cell));
-    let is_baseline = |cell: &CellFigures| cell.row().is_some_and(|row| row.baseline.is_none());
+    let mut baselines = rows
+        .rows
+        .iter()
+        .filter_map(|(row, _)| row.baseline.as_ref());
+    let baseline = baselines.next();
+    let is_baseline = |cell: &CellFigures| cell.row().map(|row| &row.title) == baseline;
     let rates = cells.filter_map(|cell| {
         let rate = cell.rate_per_s?.median;
         let least = match cell.findings.contains(&Code::P001) {
