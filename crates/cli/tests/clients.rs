@@ -5,7 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use common::PRONY;
 use prony_record::{Agreement, Outcome, Plan, Role, Trial, agreement};
@@ -103,14 +103,7 @@ connections = [5]
 "#;
 
 fn prony(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PRONY);
-    command
-        .current_dir(folder)
-        .env("PRONY_HOME", prony_testkit::root())
-        .env("PRONY_CACHE", folder.join("cache"))
-        .arg("run")
-        .args(words);
-    command.output().expect("prony runs")
+    common::prony(folder, &[&["run"], words].concat())
 }
 
 fn said(output: &Output) -> String {

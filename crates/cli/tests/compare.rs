@@ -3,20 +3,9 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
 
-use common::{PRONY, git, text};
+use common::{PRONY, git, prony, text};
 use serde_json::Value;
-
-fn prony(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PRONY);
-    command
-        .current_dir(folder)
-        .env("PRONY_HOME", prony_testkit::root())
-        .env("PRONY_CACHE", folder.join("cache"))
-        .args(words);
-    command.output().expect("prony runs")
-}
 
 #[test]
 fn two_commands_in_turns_and_their_runs_beside_each_other() {

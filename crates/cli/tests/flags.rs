@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use common::PRONY;
+use common::{PRONY, text};
 use serde_json::Value;
 
 const TINY: &str = r#"
@@ -43,10 +43,6 @@ fn prony(folder: &Path, words: &[&str]) -> Command {
         .env_remove("PRONY_CALLED_AS")
         .args(words);
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn ended(folder: &Path, code: i32, words: &[&str]) -> Output {

@@ -4,9 +4,8 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use common::PRONY;
+use common::{PRONY, prony, text};
 use serde_json::Value;
 
 const TINY: &str = r#"
@@ -26,20 +25,6 @@ name = "hello"
 request = { path = "/hello" }
 connections = [1]
 "#;
-
-fn prony(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PRONY);
-    command
-        .current_dir(folder)
-        .env("PRONY_HOME", prony_testkit::root())
-        .env("PRONY_CACHE", folder.join("cache"))
-        .args(words);
-    command.output().expect("prony runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// What it printed; it must have ended well.
 fn done(folder: &Path, words: &[&str]) -> String {

@@ -6,9 +6,8 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
-use common::PRONY;
 use serde_json::Value;
 
 const SUBJECT: &str = r#"
@@ -88,14 +87,7 @@ echo \"$0 single threaded ran for 467,242 µs with 6,553,600 peak memory usage 1
 ";
 
 fn prony(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PRONY);
-    command
-        .current_dir(folder)
-        .env("PRONY_HOME", prony_testkit::root())
-        .env("PRONY_CACHE", folder.join("cache"))
-        .arg("run")
-        .args(words);
-    command.output().expect("prony runs")
+    common::prony(folder, &[&["run"], words].concat())
 }
 
 fn executable(path: &Path, text: &str) {

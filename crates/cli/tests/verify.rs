@@ -4,9 +4,9 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use common::PRONY;
+use common::{PRONY, prony};
 use serde_json::Value;
 
 const TINY: &str = r#"
@@ -26,16 +26,6 @@ name = "hello"
 request = { path = "/hello" }
 connections = [1, 2]
 "#;
-
-fn prony(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::new(PRONY);
-    command
-        .current_dir(folder)
-        .env("PRONY_HOME", prony_testkit::root())
-        .env("PRONY_CACHE", folder.join("cache"))
-        .args(words);
-    command.output().expect("prony runs")
-}
 
 /// How `prony verify` ended, and what it printed.
 fn verify(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {

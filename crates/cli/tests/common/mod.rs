@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, process, thread};
 
@@ -35,6 +35,17 @@ pub fn folder(name: &str) -> PathBuf {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("a temporary folder");
     folder
+}
+
+/// The program, run in `folder`, with what it keeps there.
+pub fn prony(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(PRONY);
+    command
+        .current_dir(folder)
+        .env("PRONY_HOME", prony_testkit::root())
+        .env("PRONY_CACHE", folder.join("cache"))
+        .args(words);
+    command.output().expect("prony runs")
 }
 
 /// What git prints in `folder`; whoever the user is, its commits are somebody's.
