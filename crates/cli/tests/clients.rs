@@ -7,7 +7,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use common::PRONY;
 use prony_record::{Agreement, Outcome, Plan, Role, Trial, agreement};
 
 const REQUESTS: &str = r#"
