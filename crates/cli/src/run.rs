@@ -274,6 +274,7 @@ fn plan(
         blocks: words.blocks,
         duration: words.duration,
         visits: words.visits,
+        aims: pilot::aim(words, experiment.run.aim).is_some(),
         seed: words.seed,
         command: words.command(),
     };

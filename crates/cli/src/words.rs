@@ -117,7 +117,8 @@ pub struct RunWords {
     /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
-    /// Keep the servers of a workload alive together and measure them in turns of this length, the others stopped: 200ms
+    /// Keep the servers of a workload alive together and measure them in turns of this length, the others stopped: 200ms; off
+    /// [default: 200ms with --budget and --precision, else off]
     #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
     pub visits: Option<Nanos>,
     /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m, 1h
@@ -166,13 +167,19 @@ fn budget(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Visits that an experiment's file may ask for.
+/// No visits.
+const OFF: &str = "off";
+
+/// Visits that an experiment's file may ask for; zero for none.
 fn visits(text: &str) -> Result<Nanos, String> {
+    if text == OFF {
+        return Ok(Nanos::ZERO);
+    }
     let length = duration::parse(text)?;
     match VISITS.contains(&length) {
         true => Ok(length),
         false => Err(format!(
-            "`{text}` is no length of a visit: it may be from {} to {}",
+            "`{text}` is no length of a visit: it may be from {} to {}, or {OFF}",
             duration::typed(*VISITS.start()),
             duration::typed(*VISITS.end())
         )),
@@ -227,7 +234,11 @@ impl RunWords {
             words.extend(["--duration".to_owned(), duration::typed(length)]);
         }
         if let Some(length) = self.visits {
-            words.extend(["--visits".to_owned(), duration::typed(length)]);
+            let length = match length {
+                Nanos::ZERO => OFF.to_owned(),
+                length => duration::typed(length),
+            };
+            words.extend(["--visits".to_owned(), length]);
         }
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);

@@ -93,7 +93,7 @@ pub fn run(
         blocks: Some(chosen.blocks as u32),
         duration: window,
         out: Some(dir),
-        ..fixed(words)
+        ..fixed(words, planned)
     };
     super::whole(&words, &Course::Chosen(note), streams)
 }
@@ -110,7 +110,7 @@ fn first(
         duration: (planned.duration_ns > 0).then(|| WINDOW.min(Nanos(planned.duration_ns))),
         out: Some(dir.join(layout::PILOT)),
         json: false,
-        ..fixed(words)
+        ..fixed(words, planned)
     };
     writeln!(
         streams.err,
@@ -146,11 +146,15 @@ fn expected(chosen: &Allocation) -> String {
     )
 }
 
-/// `words` without what is aimed at.
-fn fixed(words: &RunWords) -> RunWords {
+/// `words` without what is aimed at, and with the visits that follow from that.
+fn fixed(words: &RunWords, planned: &Plan) -> RunWords {
+    let visits = planned.visits.as_ref();
     RunWords {
         budget: None,
         precision: None,
+        visits: words
+            .visits
+            .or(visits.map(|visits| Nanos(visits.length_ns))),
         ..words.clone()
     }
 }

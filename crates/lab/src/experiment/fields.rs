@@ -182,26 +182,20 @@ impl<'a, 'i> Fields<'a, 'i> {
         problems: &mut Problems,
     ) -> Option<Nanos> {
         let value = self.value(key)?;
-        let DeValue::String(text) = value.get_ref() else {
-            return problems.wrong(key, value, "a length of time such as \"5s\"");
-        };
-        let read = words::duration(text).and_then(|length| {
-            if range.contains(&length) {
-                return Ok(length);
-            }
-            Err(format!(
-                "it must be from {} to {}",
-                range.start(),
-                range.end()
-            ))
-        });
-        match read {
-            Ok(length) => Some(length),
-            Err(reason) => {
-                let message = format!("`{key}` is not a length of time that can be used: {reason}");
-                problems.note(Diagnosis::new(value.span(), message));
-                None
-            }
+        length(key, value, &range, problems)
+    }
+
+    /// A length of time in `range`, or `"off"`, which is none at all: zero.
+    pub fn duration_or_off(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<Nanos>,
+        problems: &mut Problems,
+    ) -> Option<Nanos> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::String(text) if text == "off" => Some(Nanos::ZERO),
+            _ => length(key, value, &range, problems),
         }
     }
 
@@ -401,4 +395,34 @@ fn within_limit(key: &str, value: &Value<'_>, count: usize, problems: &mut Probl
         problems.note(Diagnosis::new(value.span(), message));
     }
     count <= ITEMS_MAX
+}
+
+/// The length of time in `range` that `value` is.
+fn length(
+    key: &'static str,
+    value: &Spanned<DeValue<'_>>,
+    range: &RangeInclusive<Nanos>,
+    problems: &mut Problems,
+) -> Option<Nanos> {
+    let DeValue::String(text) = value.get_ref() else {
+        return problems.wrong(key, value, "a length of time such as \"5s\"");
+    };
+    let read = words::duration(text).and_then(|length| {
+        if range.contains(&length) {
+            return Ok(length);
+        }
+        Err(format!(
+            "it must be from {} to {}",
+            range.start(),
+            range.end()
+        ))
+    });
+    match read {
+        Ok(length) => Some(length),
+        Err(reason) => {
+            let message = format!("`{key}` is not a length of time that can be used: {reason}");
+            problems.note(Diagnosis::new(value.span(), message));
+            None
+        }
+    }
 }

@@ -117,7 +117,8 @@ pub struct Run {
     pub duration: Nanos,
     /// Warm-up of each trial.
     pub warmup: Nanos,
-    /// Servers are visited in turns of this length, all of a block alive together; `None`: each trial by itself.
+    /// Servers are visited in turns of this length, all of a block alive together. Zero: each trial by itself, which is
+    /// so, too, where nothing is said and nothing is [aimed](Run::aim) at.
     pub visits: Option<Nanos>,
     /// Seed of everything random.
     pub seed: u64,

@@ -160,7 +160,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
             .duration("duration", DURATION, p)
             .unwrap_or(usual.duration),
         warmup: table.duration("warmup", WARMUP, p).unwrap_or(usual.warmup),
-        visits: table.duration("visits", VISITS, p),
+        visits: table.duration_or_off("visits", VISITS, p),
         seed: table
             .whole("seed", 0..=i64::MAX as u64, p)
             .unwrap_or(usual.seed),

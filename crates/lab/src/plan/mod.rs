@@ -80,8 +80,11 @@ pub struct Options {
     pub blocks: Option<u32>,
     /// `--duration`.
     pub duration: Option<Nanos>,
-    /// `--visits`.
+    /// `--visits`; zero is `off`.
     pub visits: Option<Nanos>,
+    /// Whether the narrowest intervals are asked for (`--budget`, `--precision`): what can be visited is visited, unless
+    /// something else is said.
+    pub aims: bool,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -187,10 +190,7 @@ pub fn plan(
         blocks: run.blocks,
         duration_ns: run.duration.0,
         warmup_ns: run.warmup.0,
-        visits: options
-            .visits
-            .or(experiment.run.visits)
-            .map(visits::planned),
+        visits: visits::chosen(options, &experiment.run),
         reference: experiment
             .run
             .reference
@@ -219,6 +219,9 @@ pub fn plan(
     let crowds = threads::notes(experiment, &plan);
     plan.notes.extend(crowds);
     settle::finish(&mut plan);
+    if visits::said(options, &experiment.run).is_none() {
+        visits::leave_where_nobody_is_visited(&mut plan);
+    }
     Ok(plan)
 }
 

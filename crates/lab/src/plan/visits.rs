@@ -3,6 +3,8 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source, Work};
 
+use super::Options;
+use crate::experiment::Run;
 use crate::sysctl;
 
 /// Why one is measured by itself that is compared with nothing.
@@ -19,6 +21,30 @@ const LEAD_IN_MAX: Nanos = Nanos::from_millis(50);
 const JITTER_OF: u64 = 8;
 /// What a turn takes beside load: letting processes go on, answers that are outstanding, stopping, telling.
 const BESIDE: Nanos = Nanos::from_millis(10);
+
+/// Length of visits where nobody says one.
+const LENGTH: Nanos = Nanos::from_millis(200);
+
+/// What the command line says of visits, or else the experiment; zero is `off`.
+pub(super) fn said(options: &Options, run: &Run) -> Option<Nanos> {
+    options.visits.or(run.visits)
+}
+
+/// The visits of a plan: what is said, and where nothing is, those that give narrow intervals a run that asks for these.
+pub(super) fn chosen(options: &Options, run: &Run) -> Option<PlannedVisits> {
+    said(options, run)
+        .or(options.aims.then_some(LENGTH))
+        .filter(|length| *length > Nanos::ZERO)
+        .map(planned)
+}
+
+/// Visits that nobody asked for, and that nothing can have, are not spoken of.
+pub(super) fn leave_where_nobody_is_visited(plan: &mut Plan) {
+    let is_any = |visits: &PlannedVisits| visits.fresh.len() < plan.cells.len();
+    if !plan.visits.as_ref().is_some_and(is_any) {
+        plan.visits = None;
+    }
+}
 
 /// Visits of this length; which cells have none is found by [`settle`].
 pub(super) fn planned(length: Nanos) -> PlannedVisits {

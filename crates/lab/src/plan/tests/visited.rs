@@ -47,6 +47,34 @@ fn the_command_line_asks_for_visits_too() {
 }
 
 #[test]
+fn who_asks_for_the_narrowest_intervals_has_visits_unless_something_else_is_said() {
+    let aims = Options {
+        aims: true,
+        ..Options::default()
+    };
+    let length = |run, options: &Options| Some(planned(run, options).visits?.length_ns);
+    assert_eq!(length("", &aims), Some(200_000_000));
+    assert_eq!(length(", visits = '1s'", &aims), Some(1_000_000_000));
+    assert_eq!(length(", visits = 'off'", &aims), None);
+    let off = Options {
+        visits: Some(Nanos::ZERO),
+        ..aims.clone()
+    };
+    assert_eq!(length(", visits = '1s'", &off), None);
+    // Nothing is said of visits where nobody asked for them and nothing can have them.
+    let only = Options {
+        only: vec!["open".to_owned()],
+        ..aims
+    };
+    assert_eq!(length("", &only), None);
+    let asked = Options {
+        visits: Some(Nanos::from_millis(200)),
+        ..only
+    };
+    assert_eq!(length("", &asked), Some(200_000_000));
+}
+
+#[test]
 fn what_is_compared_is_measured_alike() {
     let text = "run = { visits = '200ms' }
         subject = [{ name = 'a', cmd = 'a {port}' }, { name = 'b', cmd = 'b {port}' }, { name = 'there', url = 'http://127.0.0.1:1' }]

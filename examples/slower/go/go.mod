@@ -1,0 +1,3 @@
+module slower
+
+go 1.19
