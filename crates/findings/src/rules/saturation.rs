@@ -29,6 +29,8 @@ const OWN_TIME: (&str, &str) = (
      time: with a faster generator the same connections would ask for more, so that the subject is at least this fast.",
     "Give the generator more cores, or ask over more connections if the subject's cores are not full.",
 );
+const IN_FEW: &str = "In a few of the blocks the generator was at its limit, or a good part of the latencies was its own, and the subject was \
+     not at its limit. The figures are those of all blocks, and would be hardly others without these.";
 const SHORT: (&str, &str) = (
     "The generator did not keep up with its own schedule: fewer requests were completed than drawn, and it was its own \
      threads that were full. Rate and latency are its own, and nothing here is of the subject.",
@@ -42,12 +44,20 @@ pub(super) fn generator_saturated(case: &Case<'_>) -> Vec<Finding> {
     if case.is_search() {
         return search::generator_short(case);
     }
-    worst(case, Code::P001, case.measured(), |trial| {
+    let mut found = worst(case, Code::P001, case.measured(), |trial| {
         let load = trial.load.as_ref()?;
         short(load)
             .or_else(|| busy(trial, load))
             .or_else(|| own_delay(trial, load))
-    })
+    });
+    let few = limits::BOUND_BLOCKS_SHARE * case.measured().count() as f64;
+    for finding in &mut found {
+        if finding.severity == Severity::Bound && finding.blocks.len() as f64 <= few {
+            finding.severity = Severity::Note;
+            finding.meaning = IN_FEW;
+        }
+    }
+    found
 }
 
 fn short(load: &LoadReport) -> Option<Seen> {

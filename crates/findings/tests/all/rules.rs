@@ -192,6 +192,28 @@ fn p001_the_generators_core_is_full_and_the_subjects_is_not() {
     only(Code::P001, Severity::Bound, &found(thread));
 }
 
+#[test]
+fn p001_in_one_of_ten_blocks_bounds_nothing_and_in_two_it_does() {
+    let full = with_own_share(500);
+    let in_blocks = |count: u32| {
+        let plan = Plan {
+            blocks: 10,
+            ..plan()
+        };
+        let mut trials: Vec<Trial> = (0..10)
+            .flat_map(|n| [good("a ping", n), good("b ping", n)])
+            .collect();
+        let is_full = |t: &&mut Trial| t.cell == "a ping" && t.block < count;
+        trials.iter_mut().filter(is_full).for_each(&full);
+        findings(&Records::new(&plan, &trials))
+    };
+    let few = only(Code::P001, Severity::Note, &in_blocks(1));
+    assert_eq!(few.blocks, [0]);
+    assert!(few.meaning.starts_with("In a few of the blocks"), "{few:?}");
+    let more = only(Code::P001, Severity::Bound, &in_blocks(2));
+    assert_eq!(more.blocks, [0, 1]);
+}
+
 /// The generator's core is full, and its own threads used this many thousandths of the window.
 fn with_own_share(thousandths: u64) -> impl Fn(&mut Trial) {
     move |trial| {
@@ -705,6 +727,7 @@ fn the_pages_name_the_thresholds_that_the_rules_use() {
         (Code::P001, percent(limits::SATURATED_OWN_SHARE)),
         (Code::P001, percent(limits::GENERATOR_SHARE)),
         (Code::P001, percent(limits::GENERATOR_BOUND_SHARE)),
+        (Code::P001, percent(limits::BOUND_BLOCKS_SHARE)),
         (Code::P028, percent(limits::FROZEN_SHARE)),
         (Code::P003, percent(limits::CLOSED_SHARE)),
         (Code::P005, percent(limits::IN_FLIGHT_SHARE)),
