@@ -27,7 +27,7 @@ use crate::home::Home;
 use crate::log::history;
 use crate::log::words::LogWords;
 use crate::run as experiment_run;
-use crate::words::RunWords;
+use crate::words::{RunWords, visits_typed};
 use crate::{Ending, Streams, report};
 use words::{CompareWords, Inconclusive};
 
@@ -197,14 +197,19 @@ fn quoted(text: &str) -> String {
 /// The experiment that measures both in turns.
 fn experiment_text(words: &CompareWords, sides: &[Side<'_>; 2]) -> String {
     let mut text = format!(
-        "title = \"A and B\"\nquestion = \"How does B differ from A?\"\n\n[run]\nblocks = {}\nreference = \"{}\"\n",
-        words.blocks, NAMES[0],
+        "title = \"A and B\"\nquestion = \"How does B differ from A?\"\n\n[run]\nreference = \"{}\"\n",
+        NAMES[0],
     );
+    text.push_str(&match words.budget {
+        Some(budget) => format!("budget = \"{}\"\n", duration::typed(budget)),
+        None => format!("blocks = {}\n", words.blocks),
+    });
     if words.workload.is_empty() {
         text.push_str(&format!(
-            "duration = \"{}\"\nwarmup = \"{}\"\n",
+            "duration = \"{}\"\nwarmup = \"{}\"\nvisits = \"{}\"\n",
             duration::typed(words.duration),
-            duration::typed(words.warmup)
+            duration::typed(words.warmup),
+            visits_typed(words.visits)
         ));
     }
     for (name, side) in NAMES.iter().zip(sides) {

@@ -155,7 +155,7 @@ pub fn blocks() -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 /// A time that an experiment's file may give to spend.
-fn budget(text: &str) -> Result<Nanos, String> {
+pub fn budget(text: &str) -> Result<Nanos, String> {
     let length = duration::parse(text)?;
     match BUDGET.contains(&length) {
         true => Ok(length),
@@ -171,7 +171,7 @@ fn budget(text: &str) -> Result<Nanos, String> {
 const OFF: &str = "off";
 
 /// Visits that an experiment's file may ask for; zero for none.
-fn visits(text: &str) -> Result<Nanos, String> {
+pub fn visits(text: &str) -> Result<Nanos, String> {
     if text == OFF {
         return Ok(Nanos::ZERO);
     }
@@ -183,6 +183,14 @@ fn visits(text: &str) -> Result<Nanos, String> {
             duration::typed(*VISITS.start()),
             duration::typed(*VISITS.end())
         )),
+    }
+}
+
+/// Visits as [`visits`] reads them.
+pub fn visits_typed(length: Nanos) -> String {
+    match length {
+        Nanos::ZERO => OFF.to_owned(),
+        length => duration::typed(length),
     }
 }
 
@@ -234,11 +242,7 @@ impl RunWords {
             words.extend(["--duration".to_owned(), duration::typed(length)]);
         }
         if let Some(length) = self.visits {
-            let length = match length {
-                Nanos::ZERO => OFF.to_owned(),
-                length => duration::typed(length),
-            };
-            words.extend(["--visits".to_owned(), length]);
+            words.extend(["--visits".to_owned(), visits_typed(length)]);
         }
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
 
-use crate::words::{blocks, window};
+use crate::words::{blocks, budget, visits, window};
 
 /// `prony compare`
 #[derive(Debug, Args)]
@@ -70,6 +70,12 @@ pub struct CompareWords {
     /// Warm-up before each window
     #[arg(long, value_name = "T", default_value = "500ms", requires = "interleave", value_parser = duration::parse)]
     pub warmup: Nanos,
+    /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m
+    #[arg(long, value_name = "T", requires = "interleave", conflicts_with_all = ["blocks", "duration"], value_parser = budget)]
+    pub budget: Option<Nanos>,
+    /// Keep both servers alive and measure them in turns of this length, the other stopped; off: one after the other
+    #[arg(long, value_name = "T", default_value = "200ms", requires = "interleave", conflicts_with = "workload", value_parser = visits)]
+    pub visits: Nanos,
     /// Run directory [default: runs/compare-NUMBER]
     #[arg(long, value_name = "DIR", requires = "interleave")]
     pub out: Option<PathBuf>,
