@@ -141,7 +141,7 @@ original = { subject = "rust/prony", workload = "ping", connections = 20, metric
     let said = text(&output.stderr);
     for part in [
         "no cell `rust/prony ping c=30`",
-        "claims.toml:25:",
+        "claims.toml:24:",
         "`rust/prony ping c=20`",
     ] {
         assert!(said.contains(part), "{part}: {said}");
