@@ -367,6 +367,17 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_of_before_has_no_claims_and_a_claim_may_leave_out_all_but_its_words() {
+        let written = serde_json::to_value(crate::Plan::default()).expect("a plan");
+        assert_eq!(written.get("published"), None);
+        let plan: crate::Plan = serde_json::from_value(written).expect("a plan of before");
+        assert_eq!(plan.published, []);
+        let claim = r#"{"text":"a","source":"b"}"#;
+        let claim: PublishedClaim = serde_json::from_str(claim).expect("a claim");
+        assert_eq!((claim.stated, claim.original), (Stated::Words, None));
+    }
+
+    #[test]
     fn every_metric_is_written_as_it_is_called() {
         for metric in CellMetric::ALL {
             let written = serde_json::to_value(metric).expect("a word");

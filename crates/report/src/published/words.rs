@@ -8,10 +8,11 @@ use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, Part, column};
 use crate::table::{Entry, Row, Table};
 
-const HOW: &str = "What published documents state, beside what the same comes out as here, of the subjects that are named: `original/…` is \
-     the original itself, any other a tool as it is or a program that stands for what the document measured, as the list of subjects says. A claim holds where the whole interval \
-     lies where it says, and is contradicted where none of the interval does; an absolute figure is one of its machine and is not \
-     compared. The intervals of the ratios hold together at 95 %; those of single figures are each by itself.";
+const HOW: &str = "What published documents state, beside what the same comes out as here, of the subjects that are named: original/… is \
+     the original itself, any other a tool as it is or a program that stands for what the document measured, as the list of subjects says. \
+     A claim holds where the whole interval lies where it says, and is contradicted where none of the interval does: on this machine, which \
+     says nothing of the document's own. An absolute figure is one of its machine and is not compared. The intervals of the ratios hold \
+     together at 95 %; those of single figures are each by itself.";
 
 /// The section.
 pub fn part(judged: &[Judged]) -> Option<Part> {
@@ -26,7 +27,10 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
         column("outcome", "", false),
         column("because", "", false),
     ];
-    let rows = judged.iter().enumerate().map(|(at, claim)| row(at, claim));
+    // What is settled first; claims of one outcome in the order of the experiment.
+    let mut order: Vec<(usize, &Judged)> = judged.iter().enumerate().collect();
+    order.sort_by_key(|(_, claim)| claim.outcome);
+    let rows = order.into_iter().map(|(at, claim)| row(at, claim));
     Some(Part {
         id: "published".to_owned(),
         title: "What was published, and what came out".to_owned(),
