@@ -104,18 +104,22 @@ pub fn measured<'t>(text: &'t str, root: &DeTable<'_>) -> &'t str {
     let Some(start) = start(root) else {
         return text;
     };
-    let mut end = 0;
+    // The line of the first thing in a claim, and back to the header above it: only comments can be in between.
+    let mut lines = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        let plain = line.trim();
-        if at >= start || is_header(plain) {
+        if at > start {
             break;
         }
+        lines.push((at, line.trim()));
         at += line.len();
-        if !plain.is_empty() && !plain.starts_with('#') {
-            end = at;
-        }
     }
+    let header = lines.iter().rposition(|(_, line)| is_header(line));
+    lines.truncate(header.unwrap_or(lines.len().saturating_sub(1)) + 1);
+    let first = lines.pop().map_or(0, |(at, _)| at);
+    let is_said = |line: &str| !line.is_empty() && !line.starts_with('#');
+    let last = lines.iter().rposition(|(_, line)| is_said(line));
+    let end = last.map_or(0, |last| lines.get(last + 1).map_or(first, |(at, _)| *at));
     &text[..end]
 }
 

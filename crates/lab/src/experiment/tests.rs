@@ -99,6 +99,15 @@ fn published_claims_are_not_in_the_digest_of_an_experiment() {
     assert_eq!(read(&before).sha256, without.sha256);
     let other = bare.replace("blocks = 6", "blocks = 7");
     assert_ne!(read(&other).sha256, without.sha256);
+    // A text that looks like a header is a text.
+    let question = format!(
+        "question = '''\n[[published]]\n'''\n{}",
+        bare.replace("question =", "#")
+    );
+    let claimed = |text: &str| read(&format!("{text}{claims}")).sha256;
+    assert_eq!(claimed(&question), read(&question).sha256);
+    let other = question.replace("blocks = 6", "blocks = 7");
+    assert_ne!(claimed(&question), claimed(&other));
     // A comment at the end of a file without claims is of the file.
     assert_ne!(read(&format!("{bare}# more\n")).sha256, without.sha256);
 }
