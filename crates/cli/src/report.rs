@@ -9,12 +9,15 @@ use std::thread;
 
 use anyhow::Context as _;
 use prony_findings::{Records, Verdict, findings, verdict};
+use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
-use prony_lab::sums;
+use prony_lab::{subject, sums};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::{Export, Plot, Run};
 
 use crate::cause::CannotWrite;
+use crate::home::Home;
+use crate::run::colour;
 use crate::words::{ExportWord, Picture, ReportWords};
 use crate::{Ending, Streams};
 
@@ -65,6 +68,11 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
             _ => Ending::Done,
         });
     }
+    if let Some(file) = &words.experiment
+        && !republish(&words.dir, file, streams)?
+    {
+        return Ok(Ending::Usage);
+    }
     let rendering = render_into(&words.dir)?;
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
@@ -72,6 +80,36 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
         rendering.say(&words.dir, streams)?;
     }
     Ok(rendering.ending())
+}
+
+/// Puts the claims of an experiment in the place of those of the run in `dir`. `false`: the file cannot be used, which has
+/// been said.
+fn republish(dir: &Path, file: &Path, streams: &mut Streams<'_>) -> anyhow::Result<bool> {
+    let mut plan = store::read(dir)?.plan;
+    let home = Home::find()?;
+    let read = Experiment::load(file).map_err(|wrong| vec![wrong]);
+    let read = read
+        .and_then(|experiment| subject::load_all(&experiment, &home.subjects).map(|_| experiment));
+    let experiment = match read {
+        Ok(experiment) => experiment,
+        Err(wrong) => {
+            for wrong in wrong {
+                write!(streams.err, "{}", wrong.render(colour()))?;
+            }
+            return Ok(false);
+        }
+    };
+    if experiment.sha256 != plan.experiment_sha256 {
+        writeln!(
+            streams.err,
+            "{}: measures something else than the run in {} did: claims on cells that it has not are not run",
+            file.display(),
+            dir.display()
+        )?;
+    }
+    prony_lab::plan::republish(&mut plan, &experiment);
+    store::republish(dir, plan.published)?;
+    Ok(true)
 }
 
 fn export(format: ExportWord) -> Export {
@@ -92,7 +130,10 @@ fn plot(picture: Picture) -> Plot {
 
 /// The records of the run in `dir`, and what they are worth.
 pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
-    let stored = store::read(dir)?;
+    let mut stored = store::read(dir)?;
+    if let Some(claims) = store::published(dir)? {
+        stored.plan.published = claims;
+    }
     let histograms = histograms(&stored)?;
     let verdict = verdict(&findings(&Records::new(&stored.plan, &stored.trials)));
     let run = Run {

@@ -236,7 +236,7 @@ fn is_url(text: &str) -> bool {
 }
 
 /// Colour only on a terminal, and not where `NO_COLOR` is set.
-fn colour() -> bool {
+pub fn colour() -> bool {
     io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 

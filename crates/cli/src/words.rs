@@ -257,6 +257,9 @@ impl RunWords {
 pub struct ReportWords {
     /// The run directory
     pub dir: PathBuf,
+    /// Take the claims ([[published]]) of this experiment in place of the run's; they are kept in DIR/published.json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "export"])]
+    pub experiment: Option<PathBuf>,
     /// Print the figures as JSON instead of the paths of the documents
     #[arg(long)]
     pub json: bool,

@@ -98,6 +98,59 @@ fn a_run_leaves_documents_that_render_again_to_the_same_bytes() {
     assert_eq!(seen, 4, "two cells in two blocks");
     let document = text(&first[0]);
     assert!(document.starts_with("# A small run\n"), "{document}");
+    claims_are_taken_later(&folder);
+}
+
+/// Claims that an experiment gets after its run come into the run's document, and stay there.
+fn claims_are_taken_later(folder: &Path) {
+    let claim = r#"
+[[published]]
+text = "More connections, more answers"
+where = "A page"
+figure = { is = "higher" }
+original = { subject = "rust/prony", workload = "ping", connections = 20, metric = "rate", over = { connections = 1 } }
+"#;
+    let report = |experiment: &str| {
+        let file = folder.join("claims.toml");
+        fs::write(&file, experiment).expect("a file");
+        let mut command = prony(folder);
+        let output = command.args(["report", "out", "--experiment"]).arg(&file);
+        output.output().expect("a report")
+    };
+    let of = |words: &[&str]| prony(folder).args(words).output().expect("prony");
+    let plan = || fs::read(folder.join("out/plan.json")).expect("the plan");
+    let before = plan();
+    let output = report(&format!("{SMALL}{claim}"));
+    assert_eq!(code(&output), Some(0), "{}", text(&output.stderr));
+    // What is measured is the same, so that there is nothing to say.
+    assert_eq!(text(&output.stderr), "");
+    let document = || fs::read_to_string(folder.join("out/document.md")).expect("it");
+    let with = document();
+    assert!(
+        with.contains("More connections, more answers (A page)"),
+        "{with}"
+    );
+    assert!(with.contains("Of 1 claim: 1 undecided."), "{with}");
+    assert_eq!(code(&of(&["report", "out"])), Some(0));
+    assert_eq!(document(), with, "they are kept");
+    assert_eq!(plan(), before, "the records are as they were");
+    let seen = of(&["verify", "out"]);
+    assert_eq!(code(&seen), Some(0), "{}", text(&seen.stdout));
+    let output = report(&format!("{SMALL}{}", claim.replace("= 20,", "= 30,")));
+    assert_eq!(code(&output), Some(2));
+    let said = text(&output.stderr);
+    for part in [
+        "no cell `rust/prony ping c=30`",
+        "claims.toml:24:",
+        "`rust/prony ping c=20`",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(
+        document(),
+        with,
+        "a file that cannot be used changes nothing"
+    );
 }
 
 #[test]

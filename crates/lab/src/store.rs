@@ -18,7 +18,9 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use crate::passed::TRIALS;
-use prony_record::{Environment, Histogram, Outcome, Plan, SCHEMA, Trial, layout};
+use prony_record::{
+    Environment, Histogram, Outcome, Plan, PublishedClaim, PublishedClaims, SCHEMA, Trial, layout,
+};
 use rustix::fs::FlockOperation;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -169,6 +171,23 @@ pub fn read(dir: &Path) -> Result<Stored, StoreError> {
         environment: read_json(&dir.join(layout::ENVIRONMENT))?,
         trials: without_repeated(trials),
     })
+}
+
+/// The claims that were put in the place of the plan's after the run; `None`: none were.
+pub fn published(dir: &Path) -> Result<Option<Vec<PublishedClaim>>, StoreError> {
+    let path = dir.join(layout::PUBLISHED);
+    match path.exists() {
+        true => Ok(Some(read_json::<PublishedClaims>(&path)?.claims)),
+        false => Ok(None),
+    }
+}
+
+/// Puts claims in the place of the plan's, which itself stays as it is.
+pub fn republish(dir: &Path, claims: Vec<PublishedClaim>) -> Result<(), StoreError> {
+    let schema = SCHEMA;
+    let claims = PublishedClaims { schema, claims };
+    write_json(&dir.join(layout::PUBLISHED), &claims, true)?;
+    sync_folder(dir)
 }
 
 /// Whether a trial counts as done on `--resume`.

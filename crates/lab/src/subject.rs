@@ -238,7 +238,8 @@ pub fn load_all_at(
         let names = check_names(experiment, &ids)
             .and_then(|()| check_settings(experiment, &subjects))
             .and_then(|()| check_peers(experiment, &subjects))
-            .and_then(|()| check_services(experiment, &subjects));
+            .and_then(|()| check_services(experiment, &subjects))
+            .and_then(|()| crate::plan::check_published(experiment, &subjects));
         wrong.extend(names.err());
     }
     // Two entries of one folder would report the same file twice.

@@ -6,6 +6,8 @@ pub const PLAN: &str = "plan.json";
 pub const ENVIRONMENT: &str = "environment.json";
 /// One trial a line, in the order in which they ended.
 pub const TRIALS: &str = "trials.jsonl";
+/// Claims of published documents that `prony report` was given after the run, in place of the plan's; rarely there.
+pub const PUBLISHED: &str = "published.json";
 /// Folder of latency histograms, one JSON file a measured trial.
 pub const HISTOGRAMS: &str = "histograms";
 /// Folder of what the processes of each trial printed.

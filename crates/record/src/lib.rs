@@ -6,6 +6,7 @@
 //! trials.jsonl       one [`Trial`] a line, appended and synced as each one ends
 //! histograms/        one [`Histogram`] a measured trial, named in its trial
 //! logs/              what each process of a trial printed
+//! published.json     [`PublishedClaims`] that took the place of the plan's after the run; rarely there
 //! document.md, index.html   rendered from the files above, never read back
 //! ```
 //!
@@ -24,6 +25,7 @@ mod load;
 mod pace;
 mod plan;
 mod program;
+mod published;
 mod search;
 mod service;
 mod trial;
@@ -46,6 +48,9 @@ pub use plan::{
     StopRule, Work,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
+pub use published::{
+    CellMetric, Dimension, Measurand, Named, PublishedClaim, PublishedClaims, Stated,
+};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};
 pub use service::{Around, CounterReport, Ended, Output, PlannedCounter, PlannedRow};
 pub use trial::{

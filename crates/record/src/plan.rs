@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter, PlannedNetwork, PlannedRow,
-    StagePoint,
+    PublishedClaim, StagePoint,
 };
 
 /// The resolved experiment.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub question: String,
     /// Path of the experiment file as it was given.
     pub experiment: String,
-    /// SHA-256 of the experiment file's bytes, in hexadecimal.
+    /// SHA-256 of the experiment file's bytes before its published claims, in hexadecimal.
     pub experiment_sha256: String,
     /// The words of the command line after `prony`, to repeat the run.
     pub command: Vec<String>,
@@ -72,6 +72,9 @@ pub struct Plan {
     /// connections that were cut, a reference that cannot run.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Claims of published documents that the run answers; they change nothing that is measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<PublishedClaim>,
 }
 
 /// How servers are visited in turns.

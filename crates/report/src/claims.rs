@@ -174,7 +174,8 @@ impl RatioFigure {
         };
     }
 
-    fn at(&mut self, confidence: f64) {
+    /// Gives it the interval of this confidence.
+    pub fn at(&mut self, confidence: f64) {
         if let Some(compared) = compare_at(&self.pairs, confidence) {
             self.take(&compared);
         }

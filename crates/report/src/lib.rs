@@ -15,6 +15,7 @@
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
+//! Claims of published documents, and what came of them, are in `published`.
 //! The log of an experiment, over its runs, is in [`log`].
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
@@ -39,6 +40,7 @@ mod plan_hash;
 mod plots;
 mod programs;
 pub mod prose;
+mod published;
 mod render;
 mod rows;
 mod search;

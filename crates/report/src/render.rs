@@ -449,6 +449,8 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         #[serde(skip_serializing_if = "Option::is_none")]
         clients: Option<Clients<'a>>,
         cross_checks: &'a [crate::figures::CrossCheck],
+        #[serde(skip_serializing_if = "<[_]>::is_empty")]
+        published: &'a [crate::published::Judged],
         findings: &'a [prony_findings::Finding],
         not_run: &'a [crate::sections::NotRunRow],
     }
@@ -472,6 +474,7 @@ fn summary(run: &Run, reckoned: &Reckoned) -> String {
         programs: reckoned.programs.as_ref(),
         clients: reckoned.steps.as_deref().map(|steps| Clients { steps }),
         cross_checks: &reckoned.cross_checks,
+        published: &reckoned.published,
         findings: &reckoned.findings,
         not_run: &reckoned.view.not_run,
     };

@@ -18,6 +18,7 @@ use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
 use crate::programs::{self, Context};
+use crate::published::{self, Judged};
 use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
@@ -36,7 +37,7 @@ pub struct View {
     pub verdict: Verdict,
     /// Tables and pictures by workload and connections.
     pub groups: Vec<Group>,
-    /// Sections on programs, tables with rows, and sections on clients.
+    /// Sections on programs, tables with rows, sections on clients, and published claims.
     pub parts: Vec<Part>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
@@ -85,6 +86,8 @@ pub struct Reckoned {
     pub steps: Option<Vec<Step>>,
     /// wrk beside Prony's generator.
     pub cross_checks: Vec<CrossCheck>,
+    /// Claims of published documents.
+    pub published: Vec<Judged>,
     /// The document.
     pub view: View,
 }
@@ -101,6 +104,7 @@ pub fn reckon(run: &Run) -> Reckoned {
         .then(|| steps(run, &records, &cells));
     claims::settle(&mut cells, across.as_mut(), steps.as_deref_mut());
     let told = steps.as_deref().unwrap_or_default();
+    let published = published::judged(run, &records, &cells, across.as_ref());
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
@@ -108,7 +112,10 @@ pub fn reckon(run: &Run) -> Reckoned {
         answer: answer::answer(run, &cells, across.as_ref(), told),
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
-        parts: parts(run, &cells, across.as_ref(), told, &notes),
+        parts: parts(run, &cells, across.as_ref(), told, &notes)
+            .into_iter()
+            .chain(published::part(&published))
+            .collect(),
         cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
         environment: sections::environment(run),
         method: sections::method(run),
@@ -125,6 +132,7 @@ pub fn reckon(run: &Run) -> Reckoned {
         programs: across,
         steps,
         cross_checks,
+        published,
         view,
     }
 }

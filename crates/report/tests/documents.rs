@@ -2,7 +2,9 @@
 
 mod fixture;
 
-use prony_record::{Ended, PlannedVisits, Visit};
+use prony_record::{
+    CellMetric, Dimension, Ended, Measurand, PlannedVisits, PublishedClaim, Stated, Visit,
+};
 use prony_report::{Plot, Rendered, Run, plot_svg, render};
 
 /// Where the pages go for someone who wants to look at them.
@@ -112,6 +114,117 @@ fn twelve_blocks_with_a_copy_of_the_reference() {
     let seen = rendered("full", &fixture::full());
     insta::assert_snapshot!("full.md", seen.document_md);
     insta::assert_snapshot!("full-appendix.md", seen.appendix_md);
+}
+
+/// Claims of every kind on the run of twelve blocks, or on that of two.
+fn with_claims(mut run: Run) -> Run {
+    let of = |subject: &str, metric, over: Option<&str>| {
+        let alone = |subject: &str| Measurand {
+            subject: subject.to_owned(),
+            workload: "ping".to_owned(),
+            connections: Some(400),
+            metric,
+            ..Measurand::default()
+        };
+        let over = over.map(|over| Box::new(alone(over)));
+        Some(Measurand {
+            over,
+            ..alone(subject)
+        })
+    };
+    let (rate, errors) = (CellMetric::Rate, CellMetric::Errors);
+    let claim = |text: &str, stated| PublishedClaim {
+        text: text.to_owned(),
+        source: "Somebody's benchmarks, first table".to_owned(),
+        stated,
+        ..PublishedClaim::default()
+    };
+    let against = |other| {
+        (
+            of("go/fasthttp", rate, other),
+            of("rust/prony", rate, other),
+        )
+    };
+    let mut claims = vec![
+        claim("fasthttp is slower than axum | `a`", Stated::Lower),
+        claim(
+            "fasthttp has 1.5 times the rate of axum",
+            Stated::Ratio {
+                value: 1.5,
+                within: 0.1,
+            },
+        ),
+        claim(
+            "fasthttp answers so many",
+            Stated::Absolute {
+                value: 170e3,
+                dimension: Dimension::Rate,
+            },
+        ),
+        claim(
+            "fasthttp has no errors",
+            Stated::Range {
+                from: Some(0.0),
+                to: Some(0.0),
+                dimension: Dimension::Number,
+            },
+        ),
+        claim("Drogon is faster than axum", Stated::Higher),
+        claim("It is the fastest there is", Stated::Words),
+        claim("Eight threads are faster", Stated::Higher),
+        claim(
+            "axum and actix-web are alike",
+            Stated::Ratio {
+                value: 1.0,
+                within: 0.005,
+            },
+        ),
+    ];
+    for (at, claim) in claims.iter_mut().enumerate() {
+        (claim.original, claim.ours) = match at {
+            0 | 1 | 6 => against(Some("rust/axum")),
+            2 => against(None),
+            3 => (of("go/fasthttp", errors, None), None),
+            4 => (of("cpp/drogon", rate, Some("rust/axum")), None),
+            7 => (of("rust/actix-web", rate, Some("rust/axum")), None),
+            _ => (None, None),
+        };
+    }
+    claims[5].why_not = "no cell has all that there are".to_owned();
+    claims[6].cores_min = 8;
+    run.plan.published = claims;
+    run
+}
+
+/// The section of published claims.
+fn published(document: &str) -> &str {
+    let (_, section) = document.split_once("## What was published").expect("it");
+    until_limits(section)
+}
+
+#[test]
+fn published_claims_have_a_table_of_what_came_out() {
+    let seen = rendered("published", &with_claims(fixture::full()));
+    insta::assert_snapshot!("published.md", published(&seen.document_md));
+    assert!(seen.index_html.contains("<section id=\"published\">"));
+    let summary: serde_json::Value = serde_json::from_str(&seen.summary_json).expect("JSON");
+    assert_eq!(summary["published"][0]["outcome"], "held");
+    // A run without any says nothing of them.
+    let without = render(&fixture::full());
+    assert!(
+        !without.document_md.contains("published") && !without.summary_json.contains("published")
+    );
+}
+
+#[test]
+fn a_quick_run_settles_no_published_claim() {
+    let seen = render(&with_claims(fixture::quick()));
+    let section = published(&seen.document_md);
+    assert!(section.contains("undecided"), "{section}");
+    assert!(
+        !section.contains("held") && !section.contains("contradicted,"),
+        "{section}"
+    );
 }
 
 /// `run`, had it been done in turns of 200 ms.

@@ -3,6 +3,7 @@
 mod fixture;
 
 use prony_base::Random;
+use prony_record::{CellMetric, Measurand, PublishedClaim, Stated};
 use prony_report::{Plot, Run, plot_svg, render};
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -87,6 +88,7 @@ fn absurd(seed: u64) -> Run {
     };
     run.trials.truncate(random.below(12) as usize + 1);
     let percent = [2, 10, 40][random.below(3) as usize];
+    run.plan.published = claims(&run, &mut random);
     run.plan = scrambled(&run.plan, &mut random, percent / 2);
     run.environment = scrambled(&run.environment, &mut random, percent);
     for trial in &mut run.trials {
@@ -115,6 +117,36 @@ fn absurd(seed: u64) -> Run {
         *histogram = scrambled(histogram, &mut random, percent);
     }
     run
+}
+
+/// Claims on any cells of a run, by any metric.
+fn claims(run: &Run, random: &mut Random) -> Vec<PublishedClaim> {
+    let mut measurand = || {
+        let cell = &run.plan.cells[random.below(run.plan.cells.len() as u64) as usize];
+        let metric = random.below(CellMetric::ALL.len() as u64) as usize;
+        Measurand {
+            subject: cell.subject.clone(),
+            workload: cell.workload.clone(),
+            connections: (cell.connections > 0).then_some(cell.connections),
+            settings: cell.settings.clone(),
+            metric: CellMetric::ALL[metric],
+            ..Measurand::default()
+        }
+    };
+    let mut claim = || {
+        let over = Some(Box::new(measurand()));
+        PublishedClaim {
+            text: "A is faster than B".to_owned(),
+            stated: Stated::Higher,
+            original: Some(measurand()),
+            ours: Some(Measurand {
+                over,
+                ..measurand()
+            }),
+            ..PublishedClaim::default()
+        }
+    };
+    (0..4).map(|_| claim()).collect()
 }
 
 /// A few cells of programs, some of them beside each other in the plan, and one server.

@@ -10,6 +10,7 @@ pub(crate) mod fields;
 mod find_max;
 mod folder;
 mod names;
+mod published;
 mod read;
 mod rows;
 pub(crate) mod service;
@@ -31,6 +32,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 pub use client::{ClientWork, Network};
 pub use find_max::Search;
 pub use names::{check_names, check_peers, check_settings};
+pub use published::{Published, Wanted};
 pub use read::{BLOCKS, BUDGET, DURATION, VISITS};
 pub(crate) use read::{HexOf, command, document};
 pub use rows::{Baseline, Row};
@@ -69,7 +71,7 @@ pub struct Experiment {
     pub origin: Origin,
     /// Its text, for messages that are found later.
     pub text: String,
-    /// SHA-256 of the text, in hexadecimal.
+    /// SHA-256 of the text before its claims, which is all that says what is measured, in hexadecimal.
     pub sha256: String,
     /// Title of the document.
     pub title: String,
@@ -95,6 +97,8 @@ pub struct Experiment {
     pub settings: Vec<Setting>,
     /// Cells left out.
     pub exclude: Vec<Exclusion>,
+    /// Claims of published documents, in order.
+    pub published: Vec<Published>,
     /// What a newer file would say otherwise.
     pub warnings: Vec<Diagnosis>,
 }

@@ -7,8 +7,8 @@ use super::{Connections, Experiment, Parts, SubjectEntry, THREADS};
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
 use crate::subject::Subject;
 
-/// Keys of `exclude` and of rows, which no setting can be called.
-const RESERVED: [&str; 7] = [
+/// Keys of `exclude`, of rows and of claims, which no setting can be called.
+const RESERVED: [&str; 9] = [
     "subject",
     "workload",
     "connections",
@@ -16,6 +16,8 @@ const RESERVED: [&str; 7] = [
     "count",
     "title",
     "baseline",
+    "metric",
+    "over",
 ];
 
 /// What can be checked without the subjects' own files.
@@ -56,6 +58,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     super::client::check_within(experiment, p);
     super::service::check_within(&experiment.settings, p);
     super::rows::check_within(experiment, p);
+    super::published::check_within(experiment, p);
 }
 
 fn texts<'a>(names: &[&'a Spanned<String>]) -> Vec<&'a str> {

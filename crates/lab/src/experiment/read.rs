@@ -15,7 +15,7 @@ use super::{
     Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
     SubjectEntry, Workload,
 };
-use super::{arrival, client, find_max, rows, service, work};
+use super::{arrival, client, find_max, published, rows, service, work};
 use crate::diagnosis::{Diagnosis, nearest};
 use crate::subject;
 use crate::target::Target;
@@ -87,12 +87,15 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     let settings = read_all(settings, |table, p| work::read_setting(table, &names, p), p);
     let exclude = top.tables("exclude", "exclude = [{…}]", p);
     let exclude = read_all(exclude, read_exclusion, p);
+    let claims = top.tables(published::KEY, "[[published]]", p);
+    let claims = read_all(claims, published::read, p);
+    published::check_last(root.get_ref(), p);
     check_there(&top, p);
     top.finish(&UNSUPPORTED, p);
     let experiment = Experiment {
         title: title.unwrap_or_else(|| file_stem(&origin.path)),
         question: question.unwrap_or_default(),
-        sha256: format!("{:x}", HexOf(&Sha256::digest(text))),
+        sha256: digest(published::measured(text, root.get_ref())),
         origin: origin.clone(),
         text: text.to_owned(),
         run,
@@ -105,6 +108,7 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
         workloads,
         settings,
         exclude,
+        published: claims,
         warnings: std::mem::take(&mut p.warnings),
     };
     super::names::check_within(&experiment, p);
@@ -113,6 +117,11 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     } else {
         Err(problems.errors)
     }
+}
+
+/// SHA-256 in hexadecimal.
+fn digest(text: &str) -> String {
+    format!("{:x}", HexOf(&Sha256::digest(text)))
 }
 
 /// What no experiment can be without.

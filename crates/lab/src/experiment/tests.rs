@@ -26,7 +26,7 @@ fn the_documented_file_parses_whole() {
     let blocks: Vec<&str> = opened
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 8);
+    assert_eq!(blocks.len(), 9);
     for block in &blocks {
         if let Err(wrong) = parse(block) {
             panic!("{wrong}");
@@ -72,6 +72,57 @@ fn the_documented_file_parses_whole() {
         ("/testpayload", 200 << 20)
     );
     assert_eq!(clients.quick.payload_max, Some(20 << 20));
+    let claims = parse(blocks[8]).unwrap().published;
+    assert_eq!(claims.len(), 4);
+    let first = claims[0].original.as_ref().unwrap();
+    let over = first.over.as_ref().unwrap();
+    assert_eq!(first.subject.get_ref(), "go/fasthttp");
+    assert_eq!(over.subject.get_ref(), "cpp/beast");
+    assert_eq!(
+        (&over.workload, over.metric),
+        (&first.workload, first.metric)
+    );
+    assert_eq!(claims[3].why_not, "no cell has its first request by itself");
+}
+
+/// What is said of others changes nothing that is measured, and so not the name of what is.
+#[test]
+fn published_claims_are_not_in_the_digest_of_an_experiment() {
+    let before = example(false);
+    let bare = before.split("\n# Claims of").next().unwrap().to_owned();
+    let claims = "\n# Of others.\n\n[[published]]\n# A remark.\ntext = \"a\\n[[published]]\"\nwhere = 'b'\nwhy_not = 'c'\n";
+    let claims = claims.replace("\\n", "");
+    let read = |text: &str| parse(text).unwrap();
+    let (without, with) = (read(&bare), read(&format!("{bare}{claims}{claims}")));
+    assert_eq!((without.published.len(), with.published.len()), (0, 2));
+    assert_eq!(with.sha256, without.sha256);
+    assert_eq!(read(&before).sha256, without.sha256);
+    let other = bare.replace("blocks = 6", "blocks = 7");
+    assert_ne!(read(&other).sha256, without.sha256);
+    // A text that looks like a header is a text.
+    let question = format!(
+        "question = '''\n[[published]]\n'''\n{}",
+        bare.replace("question =", "#")
+    );
+    let claimed = |text: &str| read(&format!("{text}{claims}")).sha256;
+    assert_eq!(claimed(&question), read(&question).sha256);
+    let other = question.replace("blocks = 6", "blocks = 7");
+    assert_ne!(claimed(&question), claimed(&other));
+    // A comment at the end of a file without claims is of the file.
+    assert_ne!(read(&format!("{bare}# more\n")).sha256, without.sha256);
+}
+
+/// Claims in one line of a list are the same claims.
+#[test]
+fn published_claims_in_a_list_stand_last_or_are_refused() {
+    let text = "published = [{ text = 'a', where = 'b', why_not = 'c' }]\n[[subject]]\ncmd = './s {port}'\n\
+                [[workload]]\nrequest = { path = '/' }\n";
+    let said = parse(text).unwrap_err().to_string();
+    assert!(
+        said.contains("`subject` stands behind [[published]]"),
+        "{said}"
+    );
+    assert!(said.contains("e.toml:2:"), "{said}");
 }
 
 /// A file with the names of before is read as the newer one is, and each of them is said with its place.

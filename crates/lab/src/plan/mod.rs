@@ -39,6 +39,7 @@ mod facts;
 mod find_max;
 mod order;
 mod program;
+mod published;
 mod rows;
 mod select;
 mod settle;
@@ -63,6 +64,7 @@ pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
 pub use facts::{Facts, KernelSetting, on_path};
 pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use order::order;
+pub use published::{check_published, republish};
 pub use settle::settle;
 pub use visits::{in_window as visits_in, lines as lines_on_visits};
 
@@ -207,6 +209,7 @@ pub fn plan(
         fronts: planned_services(experiment, parts.fronts, &cells, &cores),
         networks: client::networks(experiment, &cells),
         notes: notes_on_cap(experiment, &connection_cap, options.quick),
+        published: published::published(experiment, &connection_cap, &cores),
         order: Vec::new(),
         cores,
         connection_cap,
@@ -703,6 +706,7 @@ pub(crate) fn fuzz(experiment: &Experiment) {
     }
     // What is wrong here is only said, and planned all the same.
     drop(crate::experiment::check_services(experiment, &subjects));
+    drop(check_published(experiment, &subjects));
     for quick in [false, true] {
         let options = Options {
             quick,

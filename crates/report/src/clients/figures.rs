@@ -175,7 +175,7 @@ fn threads(cell: &Cell, planned: u32) -> String {
 }
 
 /// Not the mean of the downloads' rates, which is higher where some end long before the others.
-fn download_bytes_per_s(trial: &Trial, run: &ProgramReport) -> Option<f64> {
+pub fn download_bytes_per_s(trial: &Trial, run: &ProgramReport) -> Option<f64> {
     let line = measure::line(run)?;
     let mean_ns = line.figures.get("download_ns")?.mean;
     let whole = client::said(trial).is_none_or(|said| said.failed == 0);

@@ -1,0 +1,322 @@
+//! What a measurand came out as, and whether that can settle anything.
+
+use prony_findings::{Records, Verdict};
+use prony_record::{Cell, CellMetric, Measurand, Named};
+use prony_stats::{BLOCKS_INTERVAL_MIN, Ratio};
+use serde::Serialize;
+
+use super::values;
+use crate::Run;
+use crate::claims::{self, BY_BOUND, BY_COPY, RatioFigure};
+use crate::figures::{CellFigures, Figure};
+use crate::programs::across::Across;
+
+/// Why there is no figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", content = "reason", rename_all = "kebab-case")]
+pub enum Absence {
+    /// The cell, or one of both, was not measured.
+    NotRun(String),
+    /// It was, and what came out cannot be used.
+    Unusable(String),
+}
+
+/// A metric of a cell, or its ratio to that of another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The subject.
+    pub subject: String,
+    /// The subject that it is divided by; `None`: it stands alone.
+    pub over_subject: Option<String>,
+    /// The cell.
+    pub cell: String,
+    /// The cell that it is divided by; `None`: it stands alone.
+    pub over: Option<String>,
+    /// What is measured.
+    pub metric: CellMetric,
+    /// Why there is no figure.
+    pub absent: Option<Absence>,
+    /// The figure.
+    pub value: Option<f64>,
+    /// Lower end of its range or interval.
+    pub low: Option<f64>,
+    /// Higher end.
+    pub high: Option<f64>,
+    /// `range`, `interval`, or `count`: one figure over all blocks.
+    pub spread: &'static str,
+    /// Blocks that it rests on.
+    pub blocks: usize,
+    /// `at-least` or `at-most`: how it is to be read where a cell is a bound; else empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub bound: &'static str,
+    /// Why it settles nothing; empty: it may.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub unsettled: String,
+    /// The ratio whose interval is still to be given.
+    #[serde(skip)]
+    pub(super) ratio: Option<RatioFigure>,
+}
+
+/// All that answers are made from.
+pub struct Sources<'a> {
+    /// The run.
+    pub run: &'a Run,
+    /// Its records by cell.
+    pub records: &'a Records<'a>,
+    /// The figures of its cells, settled.
+    pub cells: &'a [CellFigures],
+    /// Figures of several cells of programs.
+    pub across: Option<&'a Across>,
+}
+
+impl Answer {
+    /// What `asked` came out as. A ratio has an interval of its own until [`Answer::at`] gives it one that holds together
+    /// with others.
+    pub fn of(from: &Sources<'_>, asked: &Measurand) -> Answer {
+        let mut answer = Answer {
+            subject: asked.subject.clone(),
+            over_subject: asked.over.as_deref().map(|over| over.subject.clone()),
+            cell: asked.in_words(),
+            over: asked.over.as_deref().map(Measurand::in_words),
+            metric: asked.metric,
+            absent: None,
+            value: None,
+            low: None,
+            high: None,
+            spread: "",
+            blocks: 0,
+            bound: "",
+            unsettled: String::new(),
+            ratio: None,
+        };
+        if asked.metric == CellMetric::Exponent {
+            answer.take_exponent(from, asked);
+        } else if let Err(absence) = answer.take(from, asked) {
+            answer.absent = Some(absence);
+        }
+        answer
+    }
+
+    fn take(&mut self, from: &Sources<'_>, asked: &Measurand) -> Result<(), Absence> {
+        let own = find(from, asked)?;
+        self.cell.clone_from(&own.cell.id);
+        let Some(over) = &asked.over else {
+            return self.take_alone(from, own);
+        };
+        let base = find(from, over)?;
+        self.over = Some(base.cell.id.clone());
+        let values = |place: &Place<'_>, metric| {
+            values::by_block(from.run, &from.records.case(place.cell), metric)
+        };
+        let paired = claims::paired(
+            &from.records.case(base.cell),
+            values(&own, asked.metric),
+            values(&base, over.metric),
+        );
+        self.ratio = paired.filter(|ratio| ratio.ratio.is_finite());
+        self.show();
+        if self.value.is_none() {
+            let reason = "no block has both figures".to_owned();
+            return Err(Absence::Unusable(reason));
+        }
+        self.bind([
+            bound(&own, asked.metric),
+            bound(&base, over.metric).map(|below| !below),
+        ]);
+        Ok(())
+    }
+
+    fn take_alone(&mut self, from: &Sources<'_>, own: Place<'_>) -> Result<(), Absence> {
+        let case = from.records.case(own.cell);
+        let found = if self.metric.is_of_blocks() {
+            let values = values::by_block(from.run, &case, self.metric);
+            let values: Vec<f64> = values.into_iter().map(|(_, value)| value).collect();
+            Figure::of::<Ratio>(&values)
+        } else {
+            values::of_all(&case, self.metric).map(|(value, blocks)| Figure {
+                median: value,
+                low: value,
+                high: value,
+                spread: "count",
+                blocks,
+            })
+        };
+        let Some(figure) = found else {
+            return Err(Absence::Unusable("it has no such figure".to_owned()));
+        };
+        self.value = Some(figure.median);
+        (self.low, self.high) = (Some(figure.low), Some(figure.high));
+        (self.spread, self.blocks) = (figure.spread, figure.blocks);
+        self.bind([bound(&own, self.metric), None]);
+        Ok(())
+    }
+
+    fn take_exponent(&mut self, from: &Sources<'_>, asked: &Measurand) {
+        let scaling = from.across.iter().flat_map(|across| &across.scaling);
+        let own = |(name, value): (&String, &String), of: &std::collections::BTreeMap<_, _>| {
+            of.get(name) == Some(value)
+        };
+        let mut found = scaling.filter(|of| {
+            let same = (&of.subject, &of.workload) == (&asked.subject, &asked.workload);
+            same && asked.settings.iter().all(|pair| own(pair, &of.settings))
+        });
+        match (found.next(), found.next()) {
+            (Some(of), None) => {
+                self.value = Some(of.exponent);
+                (self.low, self.high) = (Some(of.low), Some(of.high));
+                (self.spread, self.blocks) = (of.spread, of.blocks);
+            }
+            _ => self.absent = Some(not_run(from.run, asked)),
+        }
+    }
+
+    /// Reads a figure as a bound where what it rests on is one: `true` is one from below.
+    fn bind(&mut self, sides: [Option<bool>; 2]) {
+        let bounds: Vec<bool> = sides.into_iter().flatten().collect();
+        if bounds.is_empty() {
+            return;
+        }
+        match (bounds.contains(&true), bounds.contains(&false)) {
+            (true, true) => self.unsettled = BY_BOUND.to_owned(),
+            (true, false) => self.bound = "at-least",
+            _ => self.bound = "at-most",
+        }
+    }
+
+    /// Whether it is a ratio with an interval.
+    pub fn is_claim(&self) -> bool {
+        self.ratio.as_ref().is_some_and(RatioFigure::is_interval)
+    }
+
+    /// Gives a ratio the interval of this confidence.
+    pub fn at(&mut self, confidence: f64) {
+        if let Some(ratio) = &mut self.ratio {
+            ratio.at(confidence);
+        }
+        self.show();
+    }
+
+    fn show(&mut self) {
+        if let Some(ratio) = &self.ratio {
+            self.value = Some(ratio.ratio);
+            (self.low, self.high) = (Some(ratio.low), Some(ratio.high));
+            (self.spread, self.blocks) = (ratio.spread, ratio.blocks);
+        }
+    }
+
+    /// Notes why nothing can be said of it, where the run does not allow it.
+    pub fn weigh(&mut self, from: &Sources<'_>) {
+        if self.absent.is_some() || !self.unsettled.is_empty() {
+            return;
+        }
+        if from.run.plan.quick {
+            self.unsettled = "a quick run settles nothing".to_owned();
+        } else if self.blocks < BLOCKS_INTERVAL_MIN {
+            let blocks = prony_base::counted(self.blocks, "block");
+            self.unsettled = format!("{blocks}, and an interval needs {BLOCKS_INTERVAL_MIN}");
+        } else if self.spread == "range" {
+            self.unsettled =
+                "the blocks lie in two groups, so that there is no interval".to_owned();
+        } else if self.over.is_some() && copy_differs(from.cells, self.metric) {
+            self.unsettled = BY_COPY.to_owned();
+        }
+    }
+
+    /// The ends between which it lies, open where it is a bound.
+    pub fn ends(&self) -> Option<(f64, f64)> {
+        let (low, high) = (self.low?, self.high?);
+        Some(match self.bound {
+            "at-least" => (low, f64::INFINITY),
+            "at-most" => (0.0, high),
+            _ => (low, high),
+        })
+    }
+}
+
+/// A cell and its figures.
+struct Place<'a> {
+    cell: &'a Cell,
+    figures: &'a CellFigures,
+}
+
+/// The cell that `asked` names, if it can be used.
+fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence> {
+    let plan = &from.run.plan;
+    let cell = match asked.cell(&plan.cells, &plan.settings) {
+        Named::Cell(cell) => cell,
+        Named::Nothing => return Err(not_run(from.run, asked)),
+        Named::Several(_) => {
+            let reason = format!("the run has several cells `{}`", asked.in_words());
+            return Err(Absence::Unusable(reason));
+        }
+    };
+    let figures = from.cells.iter().find(|figures| figures.cell == cell.id);
+    let Some(figures) = figures else {
+        return Err(not_run(from.run, asked));
+    };
+    if figures.trials.measured.is_empty() {
+        let failed = figures.trials.failed.first();
+        let reason = match failed {
+            Some(failed) => format!("{} failed: {}", cell.id, failed.reason),
+            None => format!("no trial of {} was measured", cell.id),
+        };
+        return Err(Absence::NotRun(reason));
+    }
+    if figures.verdict == Some(Verdict::Invalid) {
+        let codes: Vec<String> = figures.invalid_by.iter().map(ToString::to_string).collect();
+        let reason = format!("{} is invalid ({})", cell.id, codes.join(", "));
+        return Err(Absence::Unusable(reason));
+    }
+    Ok(Place { cell, figures })
+}
+
+/// Why the run has not what `asked` names.
+fn not_run(run: &Run, asked: &Measurand) -> Absence {
+    let of_work = format!("{} {}", asked.subject, asked.workload);
+    let is_it = |what: &str| what == asked.subject || what.starts_with(&of_work);
+    let missing = run.plan.not_run.iter().find(|not| is_it(&not.what));
+    Absence::NotRun(match missing {
+        Some(missing) => format!("{}: {}", missing.what, missing.reason),
+        None => format!("the run has no cell {}", asked.in_words()),
+    })
+}
+
+/// Whether a metric of a cell is a bound from below; `None`: it is none.
+fn bound(place: &Place<'_>, metric: CellMetric) -> Option<bool> {
+    if place.figures.verdict != Some(Verdict::Bound) {
+        return None;
+    }
+    match metric {
+        CellMetric::Rate | CellMetric::Throughput | CellMetric::DownloadRate => Some(true),
+        CellMetric::P50
+        | CellMetric::P99
+        | CellMetric::MeanLatency
+        | CellMetric::Elapsed
+        | CellMetric::Wall
+        | CellMetric::Download => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a copy of a baseline differs from it in a metric, so that no difference of it can be claimed.
+fn copy_differs(cells: &[CellFigures], metric: CellMetric) -> bool {
+    let copies = || cells.iter().filter(|cell| cell.is_copy);
+    let beside = |key: &str| {
+        copies()
+            .filter_map(|cell| cell.ratios.get(key))
+            .any(differs)
+    };
+    match metric {
+        CellMetric::Rate | CellMetric::Throughput | CellMetric::Elapsed | CellMetric::Wall => {
+            copies().filter_map(|cell| cell.ratio.as_ref()).any(differs)
+        }
+        CellMetric::P50 => beside(claims::Metric::P50.key()),
+        CellMetric::P99 => beside(claims::Metric::P99.key()),
+        CellMetric::Cpu => beside(claims::Metric::Cpu.key()),
+        _ => false,
+    }
+}
+
+fn differs(ratio: &RatioFigure) -> bool {
+    matches!(ratio.conclusion, "higher" | "lower")
+}

@@ -1,0 +1,146 @@
+use prony_record::{Dimension, Measurand};
+use proptest::prelude::*;
+
+use super::*;
+
+/// An answer between two ends, with an interval where `spread` says so.
+fn answer(low: f64, high: f64, spread: &'static str) -> Answer {
+    Answer {
+        subject: "mine".to_owned(),
+        over_subject: None,
+        cell: "mine ping c=1".to_owned(),
+        over: None,
+        metric: prony_record::CellMetric::Rate,
+        absent: None,
+        value: Some((low * high).sqrt()),
+        low: Some(low),
+        high: Some(high),
+        spread,
+        blocks: 6,
+        bound: "",
+        unsettled: String::new(),
+        ratio: None,
+    }
+}
+
+fn word(stated: Stated, low: f64, high: f64) -> Outcome {
+    outcome(stated, &answer(low, high, "interval")).0
+}
+
+const ABOUT_TWO: Stated = Stated::Ratio {
+    value: 2.0,
+    within: 0.1,
+};
+
+#[test]
+fn a_claim_holds_where_the_whole_interval_does() {
+    assert_eq!(word(Stated::Higher, 1.01, 1.2), Outcome::Held);
+    assert_eq!(word(Stated::Higher, 0.99, 1.2), Outcome::Undecided);
+    assert_eq!(word(Stated::Higher, 0.8, 0.99), Outcome::Contradicted);
+    assert_eq!(word(Stated::Lower, 0.8, 0.99), Outcome::Held);
+    assert_eq!(word(Stated::Lower, 1.0, 1.2), Outcome::Undecided);
+    assert_eq!(word(Stated::Lower, 1.01, 1.2), Outcome::Contradicted);
+    // From 2 / 1.1 to 2.2.
+    assert_eq!(word(ABOUT_TWO, 1.82, 2.19), Outcome::Held);
+    assert_eq!(word(ABOUT_TWO, 1.81, 2.19), Outcome::Undecided);
+    assert_eq!(word(ABOUT_TWO, 1.5, 1.81), Outcome::Contradicted);
+    assert_eq!(word(ABOUT_TWO, 2.21, 2.5), Outcome::Contradicted);
+    let none = Stated::Range {
+        from: None,
+        to: Some(0.0),
+        dimension: Dimension::Number,
+    };
+    assert_eq!(word(none, 0.0, 0.0), Outcome::Held);
+    assert_eq!(word(none, 3.0, 3.0), Outcome::Contradicted);
+}
+
+#[test]
+fn a_bound_is_open_at_one_end() {
+    let mut at_least = answer(1.5, 1.6, "interval");
+    at_least.bound = "at-least";
+    assert_eq!(outcome(Stated::Higher, &at_least).0, Outcome::Held);
+    assert_eq!(outcome(Stated::Lower, &at_least).0, Outcome::Contradicted);
+    assert_eq!(outcome(ABOUT_TWO, &at_least).0, Outcome::Undecided);
+    let mut at_most = answer(1.5, 1.6, "interval");
+    at_most.bound = "at-most";
+    assert_eq!(outcome(Stated::Higher, &at_most).0, Outcome::Undecided);
+    assert_eq!(outcome(ABOUT_TWO, &at_most).0, Outcome::Contradicted);
+}
+
+#[test]
+fn what_settles_nothing_gives_no_word_and_its_reason() {
+    let mut quick = answer(1.5, 1.6, "interval");
+    quick.unsettled = "a quick run settles nothing".to_owned();
+    let wanted = (Outcome::Undecided, quick.unsettled.clone());
+    assert_eq!(outcome(Stated::Higher, &quick), wanted);
+    let mut absent = answer(1.5, 1.6, "interval");
+    absent.absent = Some(Absence::NotRun("no Drogon".to_owned()));
+    let wanted = (Outcome::NotRun, "no Drogon".to_owned());
+    assert_eq!(outcome(Stated::Higher, &absent), wanted);
+    let elsewhere = Stated::Absolute {
+        value: 1.55,
+        dimension: Dimension::Rate,
+    };
+    assert_eq!(word(elsewhere, 1.5, 1.6), Outcome::NotComparable);
+}
+
+#[test]
+fn the_whole_claim_is_of_the_original_and_names_ours() {
+    let mut run = Run::default();
+    run.plan.cores.subject = vec![0];
+    run.plan.cores.generator = vec![0, 1];
+    let mut claim = PublishedClaim {
+        stated: Stated::Higher,
+        original: Some(Measurand::default()),
+        ours: Some(Measurand::default()),
+        ..PublishedClaim::default()
+    };
+    let (high, low) = (answer(1.5, 1.6, "interval"), answer(0.5, 0.6, "interval"));
+    let came = |claim: &PublishedClaim, original: Option<&Answer>| {
+        let (word, because) = conclude(&run, claim, original, Some(&low));
+        (word, because)
+    };
+    let said = "the interval lies in it; of ours: contradicted";
+    assert_eq!(came(&claim, Some(&high)), (Outcome::Held, said.to_owned()));
+    let said = "of ours: the interval lies outside of it";
+    let wanted = (Outcome::Contradicted, said.to_owned());
+    assert_eq!(came(&claim, None), wanted);
+    claim.cores_min = 3;
+    let said = "it needs 3 cores, and the run had 2";
+    let wanted = (Outcome::NotComparable, said.to_owned());
+    assert_eq!(came(&claim, Some(&high)), wanted);
+    claim.cores_min = 2;
+    claim.why_not = "it has one size".to_owned();
+    let said = "it has one size; of ours: contradicted";
+    let wanted = (Outcome::NotAnswerable, said.to_owned());
+    assert_eq!(came(&claim, None), wanted);
+}
+
+fn any_stated() -> impl Strategy<Value = Stated> {
+    prop_oneof![
+        Just(Stated::Higher),
+        Just(Stated::Lower),
+        (0.1f64..10.0, 0.01f64..0.5).prop_map(|(value, within)| Stated::Ratio { value, within }),
+        (0.1f64..10.0, 0.0f64..5.0).prop_map(|(from, more)| Stated::Range {
+            from: Some(from),
+            to: Some(from + more),
+            dimension: Dimension::Number,
+        }),
+    ]
+}
+
+proptest! {
+    /// What a wide interval settles, each narrower one in it settles in the same way.
+    #[test]
+    fn a_wider_interval_never_says_more(
+        stated in any_stated(),
+        low in 0.1f64..10.0,
+        length in 0.0f64..5.0,
+        (from, to) in (0.0f64..1.0, 0.0f64..1.0),
+    ) {
+        let wide = word(stated, low, low + length);
+        let (from, to) = (from.min(to), from.max(to));
+        let narrow = word(stated, low + length * from, low + length * to);
+        prop_assert!(wide == Outcome::Undecided || wide == narrow, "{wide:?} {narrow:?}");
+    }
+}

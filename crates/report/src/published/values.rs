@@ -1,0 +1,116 @@
+//! The values that a metric has in the blocks of a cell.
+
+use prony_base::Nanos;
+use prony_findings::{Case, client, measure};
+use prony_record::{CellMetric, Durations, LoadReport, ProgramReport, Role, Trial};
+use prony_stats::{Rate, Time, in_flight, seconds, whole_seconds};
+
+use crate::Run;
+use crate::claims::Metric;
+use crate::clients::figures::download_bytes_per_s;
+
+/// The value in each measured block, for metrics that have one in each ([`CellMetric::is_of_blocks`]).
+pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
+    match metric {
+        CellMetric::Rate => return case.rates(),
+        CellMetric::P50 if !case.is_client() => return Metric::P50.values(run, case),
+        CellMetric::P99 if !case.is_client() => return Metric::P99.values(run, case),
+        _ => {}
+    }
+    let of_servers = case
+        .measured()
+        .filter_map(|trial| Some((trial.block, of_server(trial, metric)?)));
+    let of_programs = case
+        .runs()
+        .filter_map(|(trial, run)| Some((trial.block, of_program(case, trial, run, metric)?)));
+    let all = of_servers.chain(of_programs);
+    all.filter(|(_, value)| value.is_finite()).collect()
+}
+
+fn of_server(trial: &Trial, metric: CellMetric) -> Option<f64> {
+    let load = trial.load.as_ref()?;
+    match metric {
+        CellMetric::MeanLatency => mean(load),
+        CellMetric::Cpu => Some(measure::cpu_per_request(trial, Role::Subject)?.0),
+        CellMetric::Memory => Some(measure::memory_peak(trial, Role::Subject)?.0),
+        CellMetric::Throughput => {
+            let seconds = Nanos(load.window_ns).as_secs_f64();
+            (load.window_ns > 0).then(|| load.received_bytes as f64 / seconds)
+        }
+        CellMetric::InFlight => Some(in_flight(measure::rate(load)?, Time(mean(load)?)).0),
+        CellMetric::Deviation => {
+            let slices = &load.slices;
+            let seen = seconds(&whole_seconds(&slices.completed, slices.slice_ns))?;
+            (seen.mean.0 > 0.0).then_some(seen.deviation?.0 / seen.mean.0)
+        }
+        _ => None,
+    }
+}
+
+/// Mean latency of the answers; none where some request was never answered.
+fn mean(load: &LoadReport) -> Option<f64> {
+    let of = &load.latency_ns;
+    (of.count > 0 && of.infinite == 0).then_some(of.mean)
+}
+
+fn of_program(
+    case: &Case<'_>,
+    trial: &Trial,
+    run: &ProgramReport,
+    metric: CellMetric,
+) -> Option<f64> {
+    let positive = |ns: u64| (ns > 0).then_some(ns as f64);
+    let latency = || client::latency(trial);
+    let own = |name: &str| Some(measure::line(run)?.figures.get(name)?.mean);
+    match metric {
+        CellMetric::P50 => positive(latency()?.p50),
+        CellMetric::P99 => positive(latency()?.p99),
+        CellMetric::MeanLatency => Some(latency()?.mean),
+        CellMetric::Cpu if case.is_client() => {
+            let (user, system) = client::cpu_per_request(run)?;
+            Some(user.0 + system.0)
+        }
+        CellMetric::Cpu => Some(run.user_ns.saturating_add(run.system_ns) as f64),
+        CellMetric::Elapsed => Some(measure::elapsed(run)?.0),
+        CellMetric::Wall => positive(run.wall_ns),
+        CellMetric::Memory => positive(run.peak_bytes),
+        CellMetric::Throughput => client::bytes_per_s(run).map(|Rate(rate)| rate),
+        CellMetric::InFlight => client::little(trial),
+        CellMetric::MeanRun => Some(durations(run)?.mean_ns),
+        CellMetric::Socket => own("socket_ns"),
+        CellMetric::Setup => own("setup_ns"),
+        CellMetric::Download => own("download_ns"),
+        CellMetric::DownloadRate => download_bytes_per_s(trial, run),
+        CellMetric::Pss => own("pss_bytes"),
+        _ => None,
+    }
+}
+
+fn durations(run: &ProgramReport) -> Option<&Durations> {
+    measure::line(run)?.durations.as_ref()
+}
+
+/// The value over all measured blocks, for metrics that count or that look for an extreme, and the number of blocks.
+pub fn of_all(case: &Case<'_>, metric: CellMetric) -> Option<(f64, usize)> {
+    let runs = || case.runs().filter_map(|(_, run)| durations(run));
+    let values: Vec<u64> = match metric {
+        CellMetric::Errors => {
+            let loads = case.measured().filter_map(|trial| trial.load.as_ref());
+            let of_clients = case
+                .runs()
+                .filter_map(|(trial, _)| Some(client::said(trial)?.failed));
+            loads.map(measure::errors).chain(of_clients).collect()
+        }
+        CellMetric::Missed => runs().map(|of| of.missed_count).collect(),
+        CellMetric::Longest => runs().map(|of| of.max_ns).collect(),
+        CellMetric::Shortest => runs().map(|of| of.min_ns).collect(),
+        _ => Vec::new(),
+    };
+    let blocks = values.len();
+    let found = match metric {
+        CellMetric::Longest => values.into_iter().max(),
+        CellMetric::Shortest => values.into_iter().min(),
+        _ => values.into_iter().reduce(u64::saturating_add),
+    };
+    found.map(|value| (value as f64, blocks))
+}
