@@ -536,6 +536,40 @@ fn documents_are_of_experiments_as_they_are_now() {
     assert!(seen >= 5, "the documents were found");
 }
 
+/// A command that selects nothing measures nothing, and a comparison of which one side is gone is none.
+#[test]
+fn a_comparison_of_equal_work_selected_no_cell() {
+    let root = prony_testkit::root();
+    let text = fs::read_to_string(root.join("docs/equal-work.md")).expect("the page");
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for line in blocks(&text, "sh") {
+        let Ok(Words {
+            command: prony_cli::words::Command::Run(words),
+            ..
+        }) = Words::try_parse_from(words(&line))
+        else {
+            panic!("`{line}` is what `prony run` takes");
+        };
+        let experiment = Experiment::load(&root.join(&words.experiment)).expect("an experiment");
+        let subjects = subject::load_all(&experiment, &root.join("subjects"));
+        let subjects = subjects.unwrap_or_else(|wrong| panic!("{}", wrong.len()));
+        let facts = all_there(&experiment, &subjects);
+        for pattern in &words.only {
+            seen += 1;
+            let options = plan::Options {
+                only: vec![pattern.clone()],
+                ..plan::Options::default()
+            };
+            let planned = plan::plan(&experiment, &subjects, &facts, &options);
+            if !planned.is_ok_and(|plan| !plan.cells.is_empty()) {
+                wrong.push(format!("{pattern}: {line}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen >= 20, "only {seen} patterns were found");
+}
+
 #[test]
 fn its_experiment_is_the_example() {
     let example = fs::read_to_string(prony_testkit::root().join("experiments/own-server.toml"))
