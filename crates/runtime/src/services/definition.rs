@@ -250,9 +250,9 @@ impl<S: Service> Parts<S> {
 pub(super) trait Recipe {
     /// Hands a provider to a need; makes the instance first where
     /// that is told of it.
-    fn added(&self, link: &Link, context: &Context);
+    fn added(&self, bound: Bound, properties: &Properties, context: &Context);
     /// Takes it back.
-    fn removed(&self, link: &Link);
+    fn removed(&self, bound: Bound);
     /// True when the instance is made for each start.
     fn is_constructed(&self) -> bool;
     /// Makes the instance unless it is there.
@@ -268,22 +268,44 @@ pub(super) trait Recipe {
     fn type_name(&self) -> String;
 }
 
-/// A provider as it is handed to a dependent.
-pub struct Link {
+/// Which need has which provider.
+#[derive(Clone, Copy)]
+pub(super) struct Bound {
     /// The number of the need.
-    pub(super) which: u32,
-    pub(super) table: Rc<dyn AnyTable>,
+    pub which: u32,
+    /// The provider's place in the table of the interface.
+    pub place: u32,
+}
+
+/// A provider as it is handed to a dependent.
+pub struct Link<'a> {
+    pub(super) table: &'a dyn AnyTable,
     pub(super) place: u32,
-    pub(super) properties: Properties,
+    pub(super) properties: &'a Properties,
+}
+
+impl Link<'_> {
+    /// The provider itself, while it is there.
+    pub(super) fn pointer<P: Port>(&self) -> Option<P> {
+        Table::<P>::of(self.table).get(self.place)
+    }
 }
 
 /// The recipe of a service of a known type.
 pub(super) struct Typed<S, K> {
     pub parts: Parts<S>,
     pub kind: Rc<K>,
+    /// Those of the interfaces that it needs, by the number of the need: whoever is handed
+    /// a provider finds it there, without asking the registry for the table each time.
+    pub tables: Box<[Rc<dyn AnyTable>]>,
 }
 
 impl<S: Service, K> Typed<S, K> {
+    #[inline]
+    fn table(&self, bound: Bound) -> &dyn AnyTable {
+        &*self.tables[bound.which as usize]
+    }
+
     #[inline]
     fn current(&self) -> Option<Rc<S>> {
         match &self.parts.instance {
@@ -294,43 +316,50 @@ impl<S: Service, K> Typed<S, K> {
 }
 
 impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
-    fn added(&self, link: &Link, context: &Context) {
+    fn added(&self, bound: Bound, properties: &Properties, context: &Context) {
+        let which = bound.which as usize;
+        let link = Link {
+            table: self.table(bound),
+            place: bound.place,
+            properties,
+        };
         // One that was given has no constructor with needs of its own.
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[link.which as usize].1.added(service, link);
+            return self.parts.needs[which].1.added(service, &link);
         }
-        let arguments = self.parts.arguments();
-        match (link.which as usize).checked_sub(arguments) {
+        match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.added(link.which as usize, link);
+                    source.added(which, &link);
                 }
             }
             Some(need) => {
                 self.make(context);
                 if let Some(service) = self.current() {
-                    self.parts.needs[need].1.added(&service, link);
+                    self.parts.needs[need].1.added(&service, &link);
                 }
             }
         }
     }
 
-    fn removed(&self, link: &Link) {
+    fn removed(&self, bound: Bound) {
+        let (which, table) = (bound.which as usize, self.table(bound));
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[link.which as usize]
+            return self.parts.needs[which]
                 .1
-                .removed(service, link);
+                .removed(service, table, bound.place);
         }
-        let arguments = self.parts.arguments();
-        match (link.which as usize).checked_sub(arguments) {
+        match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.removed(link.which as usize, link);
+                    source.removed(which, bound.place);
                 }
             }
             Some(need) => {
                 if let Some(service) = self.current() {
-                    self.parts.needs[need].1.removed(&service, link);
+                    self.parts.needs[need]
+                        .1
+                        .removed(&service, table, bound.place);
                 }
             }
         }
@@ -445,8 +474,8 @@ impl<S, T: Service, F: Fn(&Rc<S>, &Request) -> Definition<T>> Maker<S> for Maker
 
 trait Binder<S> {
     fn spec(&self) -> Spec;
-    fn added(&self, service: &S, link: &Link);
-    fn removed(&self, service: &S, link: &Link);
+    fn added(&self, service: &S, link: &Link<'_>);
+    fn removed(&self, service: &S, table: &dyn AnyTable, place: u32);
 }
 
 struct Callbacks<P, A, R> {
@@ -460,14 +489,14 @@ impl<S, P: Port, A: Fn(&S, P, &Properties), R: Fn(&S, &P)> Binder<S> for Callbac
         spec::<P>()
     }
 
-    fn added(&self, service: &S, link: &Link) {
-        if let Some(pointer) = Table::<P>::of(&*link.table).get(link.place) {
-            (self.added)(service, pointer, &link.properties);
+    fn added(&self, service: &S, link: &Link<'_>) {
+        if let Some(pointer) = link.pointer() {
+            (self.added)(service, pointer, link.properties);
         }
     }
 
-    fn removed(&self, service: &S, link: &Link) {
-        if let Some(pointer) = Table::<P>::of(&*link.table).get(link.place) {
+    fn removed(&self, service: &S, table: &dyn AnyTable, place: u32) {
+        if let Some(pointer) = Table::<P>::of(table).get(place) {
             (self.removed)(service, &pointer);
         }
     }
