@@ -171,6 +171,7 @@ mod handlers;
 mod inlet;
 mod lane;
 mod levels;
+mod numbers;
 mod queue;
 mod stats;
 mod stream;
