@@ -47,8 +47,19 @@ pub struct Definition<S> {
 pub(super) struct Parts<S> {
     instance: Instance<S>,
     source: Option<Box<dyn Source<S>>>,
-    needs: Vec<(Rule, Box<dyn Binder<S>>)>,
+    /// Those of what the constructor needs.
+    tables: Box<[Rc<dyn AnyTable>]>,
+    needs: Vec<Need<S>>,
     pub offers: Vec<Offer<S>>,
+}
+
+/// A need by callback.
+struct Need<S> {
+    rule: Rule,
+    binder: Box<dyn Binder<S>>,
+    /// That of the interface, from when the service is installed: whoever is handed a
+    /// provider finds it there, without asking the registry for the table each time.
+    table: Option<Rc<dyn AnyTable>>,
 }
 
 /// The service itself.
@@ -86,6 +97,7 @@ impl<S: Service> Definition<S> {
             parts: Parts {
                 instance,
                 source,
+                tables: Box::default(),
                 needs: Vec::new(),
                 offers: Vec::new(),
             },
@@ -197,7 +209,11 @@ impl<S: Service> Definition<S> {
             port: PhantomData::<fn() -> P>,
         };
         self.parts.needs.reserve_exact(1);
-        self.parts.needs.push((rule, Box::new(binder)));
+        self.parts.needs.push(Need {
+            rule,
+            binder: Box::new(binder),
+            table: None,
+        });
         self
     }
 
@@ -229,6 +245,27 @@ impl<S: Service> Definition<S> {
     }
 }
 
+impl<S> Need<S> {
+    #[inline]
+    fn added(&self, service: &S, place: u32, properties: &Properties) {
+        if let Some(table) = self.table.as_deref() {
+            let link = Link {
+                table,
+                place,
+                properties,
+            };
+            self.binder.added(service, &link);
+        }
+    }
+
+    #[inline]
+    fn removed(&self, service: &S, place: u32) {
+        if let Some(table) = self.table.as_deref() {
+            self.binder.removed(service, table, place);
+        }
+    }
+}
+
 impl<S: Service> Parts<S> {
     /// Each need: interface and rule, those of the constructor first.
     pub fn need(&self, which: usize) -> Option<(Spec, Rule)> {
@@ -236,8 +273,19 @@ impl<S: Service> Parts<S> {
         if which < arguments {
             return self.source.as_ref()?.need(which);
         }
-        let (rule, binder) = self.needs.get(which - arguments)?;
-        Some((binder.spec(), *rule))
+        let need = self.needs.get(which - arguments)?;
+        Some((need.binder.spec(), need.rule))
+    }
+
+    /// Keeps the tables of all that is needed.
+    pub fn keep_tables(&mut self, mut table: impl FnMut(&Spec) -> Rc<dyn AnyTable>) {
+        if let Some(source) = &self.source {
+            let needs = (0..source.count()).map_while(|which| source.need(which));
+            self.tables = needs.map(|(spec, _)| table(&spec)).collect();
+        }
+        for need in &mut self.needs {
+            need.table = Some(table(&need.binder.spec()));
+        }
     }
 
     fn arguments(&self) -> usize {
@@ -295,17 +343,9 @@ impl Link<'_> {
 pub(super) struct Typed<S, K> {
     pub parts: Parts<S>,
     pub kind: Rc<K>,
-    /// Those of the interfaces that it needs, by the number of the need: whoever is handed
-    /// a provider finds it there, without asking the registry for the table each time.
-    pub tables: Box<[Rc<dyn AnyTable>]>,
 }
 
 impl<S: Service, K> Typed<S, K> {
-    #[inline]
-    fn table(&self, bound: Bound) -> &dyn AnyTable {
-        &*self.tables[bound.which as usize]
-    }
-
     #[inline]
     fn current(&self) -> Option<Rc<S>> {
         match &self.parts.instance {
@@ -317,49 +357,46 @@ impl<S: Service, K> Typed<S, K> {
 
 impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
     fn added(&self, bound: Bound, properties: &Properties, context: &Context) {
-        let which = bound.which as usize;
-        let link = Link {
-            table: self.table(bound),
-            place: bound.place,
-            properties,
-        };
+        let (which, place) = (bound.which as usize, bound.place);
         // One that was given has no constructor with needs of its own.
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[which].1.added(service, &link);
+            return self.parts.needs[which].added(service, place, properties);
         }
         match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
+                    let table = &*self.parts.tables[which];
+                    let link = Link {
+                        table,
+                        place,
+                        properties,
+                    };
                     source.added(which, &link);
                 }
             }
             Some(need) => {
                 self.make(context);
                 if let Some(service) = self.current() {
-                    self.parts.needs[need].1.added(&service, &link);
+                    self.parts.needs[need].added(&service, place, properties);
                 }
             }
         }
     }
 
     fn removed(&self, bound: Bound) {
-        let (which, table) = (bound.which as usize, self.table(bound));
+        let (which, place) = (bound.which as usize, bound.place);
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[which]
-                .1
-                .removed(service, table, bound.place);
+            return self.parts.needs[which].removed(service, place);
         }
         match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.removed(which, bound.place);
+                    source.removed(which, place);
                 }
             }
             Some(need) => {
                 if let Some(service) = self.current() {
-                    self.parts.needs[need]
-                        .1
-                        .removed(&service, table, bound.place);
+                    self.parts.needs[need].removed(&service, place);
                 }
             }
         }

@@ -17,7 +17,6 @@ use super::graph::{ById, Graph, Offer};
 use super::life::{Sampling, Service, caught, kind};
 use super::list::NONE;
 use super::observe::Observers;
-use super::port::AnyTable;
 use super::properties::{Filter, PROPERTIES_MAX, Properties, Text};
 use super::pump::Waits;
 use super::state::Rare;
@@ -263,15 +262,15 @@ impl Registry {
             start_timeout,
             stop_timeout,
             wanted,
-            parts,
+            mut parts,
         } = definition;
         let (kind, number) = self.kind::<S, _>(kind::<S>);
         let mut graph = self.graph.borrow_mut();
-        let recipe = Rc::new(Typed {
-            tables: tables(&mut graph, &parts),
-            parts,
-            kind,
+        parts.keep_tables(|spec| {
+            let interface = graph.intern(spec);
+            graph.interfaces[interface as usize].table.clone()
         });
+        let recipe = Rc::new(Typed { parts, kind });
         if graph.samplings.len() <= number as usize {
             graph.samplings.push(Sampling::default());
         }
@@ -383,16 +382,6 @@ impl Registry {
         }
         Ok(())
     }
-}
-
-/// The tables of what a service needs, by the number of the need.
-fn tables<S: Service>(graph: &mut Graph, parts: &Parts<S>) -> Box<[Rc<dyn AnyTable>]> {
-    let needs = (0..).map_while(|which| parts.need(which));
-    let table = |(spec, _)| {
-        let interface = graph.intern(&spec);
-        graph.interfaces[interface as usize].table.clone()
-    };
-    needs.map(table).collect()
 }
 
 fn add_needs<S: Service>(
