@@ -110,6 +110,28 @@ impl<F: ?Sized + 'static> Callbacks<F> {
         }
     }
 
+    /// Gives `turn` the only callback again and again, with the count of its calls, until
+    /// that says false; or until calls are to be timed, or the callback was removed. A panic
+    /// is counted, logged, and the next turn goes on. The callback is found once, and panics
+    /// are caught once for many calls, which costs nothing where there is none.
+    pub fn call_only(&self, shared: &Shared, mut turn: impl FnMut(&mut F, &Cell<u64>) -> bool) {
+        let list = self.list.borrow().clone();
+        let [callback] = &list[..] else {
+            return;
+        };
+        let Ok(mut call) = callback.call.try_borrow_mut() else {
+            return;
+        };
+        let may_go_on = || !callback.is_removed.get() && !shared.timing.get();
+        loop {
+            let turns = || while may_go_on() && turn(&mut call, &callback.calls) {};
+            match catch_unwind(AssertUnwindSafe(turns)) {
+                Ok(()) => return,
+                Err(panic) => callback.note_panic(shared, &*panic),
+            }
+        }
+    }
+
     pub fn stats(&self) -> Vec<HandlerStats> {
         let list = self.list.borrow();
         list.iter()
@@ -139,10 +161,15 @@ impl<F: ?Sized> Callback<F> {
             self.time_max.set(self.time_max.get().max(took));
         }
         outcome.unwrap_or_else(|panic| {
-            self.panics.set(self.panics.get() + 1);
-            note_panic(shared, self.kind, self.registered_at, &*panic);
+            self.note_panic(shared, &*panic);
             true
         })
+    }
+
+    #[cold]
+    fn note_panic(&self, shared: &Shared, panic: &(dyn std::any::Any + Send)) {
+        self.panics.set(self.panics.get() + 1);
+        note_panic(shared, self.kind, self.registered_at, panic);
     }
 }
 

@@ -11,11 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::callbacks::Callbacks;
-use super::lane::{Chunk, Item, Lane, Spares};
+use super::lane::{Chunk, Lane, Spares};
 use super::levels::{Claim, Levels};
 use super::queue::Core;
 use super::stats::{Counts, PriorityStats, TypeStats};
-use super::types::{AnyEvent, EventId, Flow, Meta, Originator, Outcome, Priority, Verdict};
+use super::types::{AnyEvent, Flow, Meta, Originator, Outcome, Priority, Verdict};
 
 /// A handler of one type.
 pub(super) type OnEvent<E> = dyn FnMut(&E, &Meta) -> Flow;
@@ -31,6 +31,9 @@ struct Lanes<E> {
     /// Counters of lanes that were given up.
     retired: Counts,
     open: Open<E>,
+    /// The only event that waits in the queue, with its number, where the queue's order
+    /// does not have it yet. It is in no lane.
+    alone: Option<(u64, E)>,
 }
 
 /// The lane to which events are being added again and again, so far without another
@@ -43,6 +46,9 @@ struct Open<E> {
     chunk: Chunk<E>,
     /// Events in the chunk when it was opened.
     before: usize,
+    /// The number of the first that is added; the others follow it without a gap, since
+    /// any other event closes the lane.
+    first_id: u64,
 }
 
 impl<E> Open<E> {
@@ -70,8 +76,10 @@ pub(super) struct Channel<E> {
 pub(super) trait AnyChannel {
     /// Delivers claimed events until something more urgent is there.
     fn dispatch(&self, core: &Core, claim: &Claim);
-    /// Delivers the next of the claimed events; false when there is none.
-    fn deliver_next(&self, core: &Core, claim: &Claim) -> bool;
+    /// Delivers the event that is alone, as if it were claimed.
+    fn deliver_alone(&self, core: &Core, claim: &Claim);
+    /// Puts the event that is alone into its lane, because others come.
+    fn settle(&self, slot: u32);
     /// Drops the oldest event of a level; yields its number.
     fn drop_oldest(&self, slot: u32) -> Option<u64>;
     /// Closes the open lane; yields its slot and how many events were added.
@@ -88,7 +96,7 @@ impl<E: 'static> Channel<E> {
             index,
             lanes: RefCell::new(Lanes {
                 by_slot: Vec::new(),
-                spares: Spares::new(),
+                spares: Spares::default(),
                 retired: Counts::default(),
                 open: Open {
                     priority: 0,
@@ -96,7 +104,9 @@ impl<E: 'static> Channel<E> {
                     slot: 0,
                     chunk: Chunk::new(),
                     before: 0,
+                    first_id: 0,
                 },
+                alone: None,
             }),
             before: Callbacks::new(&watchers),
             handlers: Callbacks::new(&watchers),
@@ -117,31 +127,32 @@ impl<E: 'static> Channel<E> {
             make_lane(by_slot, slot);
         }
         if let Some(Some(lane)) = by_slot.get_mut(slot as usize) {
-            lane.push(Item { id, event }, spares);
+            lane.push(id, event, spares);
         }
         is_new
+    }
+
+    /// Keeps the only event that waits. Only where its lane is there.
+    #[inline(always)]
+    pub fn put_alone(&self, id: u64, event: E) {
+        // There was none, so that nothing is dropped.
+        self.lanes.borrow_mut().alone = Some((id, event));
     }
 
     /// Adds an event to the open lane, if it is this one's. Only for the channel
     /// that the queue knows to be open.
     #[inline]
-    pub fn put_open(
-        &self,
-        event: E,
-        id: u64,
-        priority: Priority,
-        originator: Originator,
-    ) -> Result<(), E> {
+    pub fn put_open(&self, event: E, priority: Priority, originator: Originator) -> Result<(), E> {
         let mut lanes = self.lanes.borrow_mut();
         if !lanes.open.takes(priority, originator) {
             return Err(event);
         }
-        lanes.open.chunk.push_back(Item { id, event });
+        lanes.open.chunk.push_back(event);
         Ok(())
     }
 
-    /// Opens a lane.
-    pub fn open(&self, slot: u32, priority: Priority, originator: Originator) {
+    /// Opens a lane, whose next event has the number `first_id`.
+    pub fn open(&self, slot: u32, priority: Priority, originator: Originator, first_id: u64) {
         let mut lanes = self.lanes.borrow_mut();
         let Lanes { by_slot, open, .. } = &mut *lanes;
         if let Some(Some(lane)) = by_slot.get_mut(slot as usize) {
@@ -152,12 +163,13 @@ impl<E: 'static> Channel<E> {
                 slot,
                 before: chunk.len(),
                 chunk,
+                first_id,
             };
         }
     }
 
     /// Works on one lane.
-    #[inline]
+    #[inline(always)]
     fn with_lane<T>(
         &self,
         slot: u32,
@@ -172,8 +184,8 @@ impl<E: 'static> Channel<E> {
     }
 
     /// The next event, to be dispatched.
-    #[inline]
-    fn take(&self, slot: u32, is_watched: bool) -> Option<Item<E>> {
+    #[inline(always)]
+    fn take(&self, slot: u32, is_watched: bool) -> Option<(u64, E)> {
         let taken = self.with_lane(slot, |lane, spares| {
             lane.note_length();
             let item = lane.pop(spares)?;
@@ -181,6 +193,31 @@ impl<E: 'static> Channel<E> {
             Some(item)
         });
         taken.flatten()
+    }
+
+    /// Delivers the next of the claimed events; false when there is none.
+    #[inline]
+    fn deliver_next(&self, core: &Core, claim: &Claim) -> bool {
+        let is_watched = self.is_watched(core);
+        let Some((id, event)) = self.take(claim.slot, is_watched) else {
+            return false;
+        };
+        core.note_taken(1);
+        self.deliver_taken(core, claim, is_watched, id, event);
+        true
+    }
+
+    #[inline(always)]
+    fn is_watched(&self, core: &Core) -> bool {
+        self.watchers.get() + core.watchers.get() > 0
+    }
+
+    #[inline(always)]
+    fn deliver_taken(&self, core: &Core, claim: &Claim, is_watched: bool, id: u64, event: E) {
+        if is_watched {
+            self.hand_over(core, claim.slot, &event, &claim.meta(id));
+        }
+        drop_event(event);
     }
 
     /// Delivers events that nobody watches. No code but ours runs meanwhile, so that
@@ -195,6 +232,31 @@ impl<E: 'static> Channel<E> {
             }
         });
         core.note_taken(taken);
+    }
+
+    /// Delivers events as long as one handler is all that watches them, which is how it
+    /// mostly is. What is the same for all of them is then done once.
+    fn deliver_to_one(&self, core: &Core, claim: &Claim) {
+        let is_alone = || core.watchers.get() == 0 && self.watchers.get() == 1;
+        if claim.count < 2 || !is_alone() || self.handlers.len() != 1 {
+            return;
+        }
+        // Out here, where it outlasts a handler that panics with it.
+        let mut current: Option<E> = None;
+        self.handlers.call_only(&core.shared, |handler, calls| {
+            drop_event(current.take());
+            if core.claim_left() == 0 || core.must_stop() || !is_alone() {
+                return false;
+            }
+            let Some((id, event)) = self.take(claim.slot, true) else {
+                return false;
+            };
+            core.note_taken(1);
+            calls.set(calls.get() + 1);
+            handler(current.insert(event), &claim.meta(id));
+            true
+        });
+        drop_event(current);
     }
 
     /// Shows an event to handlers, where there is nobody else who watches.
@@ -278,30 +340,33 @@ impl<E: 'static> AnyChannel for Channel<E> {
         if self.watchers.get() + core.watchers.get() == 0 && !std::mem::needs_drop::<E>() {
             return self.dispatch_unwatched(core, claim);
         }
-        while core.claim_left() > 0 {
-            if !self.deliver_next(core, claim) || core.must_stop() {
+        self.deliver_to_one(core, claim);
+        while core.claim_left() > 0 && !core.must_stop() {
+            if !self.deliver_next(core, claim) {
                 break;
             }
         }
     }
 
-    #[inline]
-    fn deliver_next(&self, core: &Core, claim: &Claim) -> bool {
-        let is_watched = self.watchers.get() + core.watchers.get() > 0;
-        let Some(item) = self.take(claim.slot, is_watched) else {
-            return false;
-        };
-        core.note_taken(1);
-        if is_watched {
-            let meta = Meta {
-                id: EventId(item.id),
-                originator: Originator(claim.originator),
-                priority: Priority(claim.priority),
-            };
-            self.hand_over(core, claim.slot, &item.event, &meta);
+    fn deliver_alone(&self, core: &Core, claim: &Claim) {
+        let is_watched = self.is_watched(core);
+        let mut lanes = self.lanes.borrow_mut();
+        if let Some(Some(lane)) = lanes.by_slot.get_mut(claim.slot as usize) {
+            lane.note_alone(is_watched);
         }
-        drop_event(item.event);
-        true
+        let alone = lanes.alone.take();
+        drop(lanes);
+        if let Some((id, event)) = alone {
+            core.note_gone(1);
+            self.deliver_taken(core, claim, is_watched, id, event);
+        }
+    }
+
+    fn settle(&self, slot: u32) {
+        let alone = self.lanes.borrow_mut().alone.take();
+        if let Some((id, event)) = alone {
+            self.put(slot, id, event);
+        }
     }
 
     fn drop_oldest(&self, slot: u32) -> Option<u64> {
@@ -311,18 +376,18 @@ impl<E: 'static> AnyChannel for Channel<E> {
             lane.note_outcome(Outcome::Dropped);
             Some(item)
         });
-        let item = dropped.flatten()?;
-        drop_event(item.event);
-        Some(item.id)
+        let (id, event) = dropped.flatten()?;
+        drop_event(event);
+        Some(id)
     }
 
     fn close(&self) -> (u32, u64) {
         let mut lanes = self.lanes.borrow_mut();
-        let slot = lanes.open.slot;
+        let (slot, first_id) = (lanes.open.slot, lanes.open.first_id);
         let added = (lanes.open.chunk.len() - lanes.open.before) as u64;
         let chunk = std::mem::take(&mut lanes.open.chunk);
         drop(lanes);
-        self.with_lane(slot, |lane, _| lane.close(chunk, added));
+        self.with_lane(slot, |lane, _| lane.close(chunk, first_id, added));
         (slot, added)
     }
 

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
@@ -48,6 +48,30 @@ impl<W> Spare<W> {
     }
 }
 
+/// A future while it is polled for the first time. Where that panics, what is left of it is
+/// dropped on the way up; a second panic in that tells nothing new.
+struct Polled<W>(Option<Pin<Box<Option<W>>>>);
+
+impl<W: Future<Output = ()>> Polled<W> {
+    #[inline]
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let work = self
+            .0
+            .as_mut()
+            .and_then(|place| place.as_mut().as_pin_mut());
+        work.map_or(Poll::Ready(()), |work| work.poll(cx))
+    }
+}
+
+impl<W> Drop for Polled<W> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(place) = self.0.take() {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(place)));
+        }
+    }
+}
+
 impl Futures {
     /// Polls a future once, and makes a task of it where it is not ready then. Its panic in
     /// that poll is the caller's.
@@ -59,7 +83,7 @@ impl Futures {
         registered_at: &'static Location<'static>,
         work: W,
     ) {
-        let mut place = match spare.0.take() {
+        let place = match spare.0.take() {
             Some(mut place) => {
                 place.set(Some(work));
                 place
@@ -68,19 +92,16 @@ impl Futures {
         };
         // Nobody is to be woken: what is pending is polled again at once, by its task.
         let mut cx = Context::from_waker(Waker::noop());
-        let poll = || place.as_mut().as_pin_mut().map(|work| work.poll(&mut cx));
-        match catch_unwind(AssertUnwindSafe(poll)) {
-            Ok(Some(Poll::Pending)) => self.go_on(core, registered_at, place),
-            Ok(Some(Poll::Ready(())) | None) => {
-                place.set(None);
-                spare.0 = Some(place);
-            }
-            Err(panic) => {
-                // What is left of it; a second panic tells nothing new.
-                let _ = catch_unwind(AssertUnwindSafe(|| drop(place)));
-                resume_unwind(panic);
-            }
+        let mut polled = Polled(Some(place));
+        let poll = polled.poll(&mut cx);
+        let Some(mut place) = polled.0.take() else {
+            return;
+        };
+        if poll.is_pending() {
+            return self.go_on(core, registered_at, place);
         }
+        place.set(None);
+        spare.0 = Some(place);
     }
 
     /// Lets a future that is not ready go on as a task of the loop.

@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::types::{EventId, Meta, Originator, Priority};
+
 /// Levels without events that are kept, because they are likely to be used again.
 const EMPTY_LEVELS_MAX: usize = 64;
 
@@ -81,6 +83,18 @@ pub(super) struct Claim {
     pub channel: u32,
     pub originator: u64,
     pub count: u32,
+}
+
+impl Claim {
+    /// What comes with its event of this number.
+    #[inline]
+    pub fn meta(&self, id: u64) -> Meta {
+        Meta {
+            id: EventId(id),
+            originator: Originator(self.originator),
+            priority: Priority(self.priority),
+        }
+    }
 }
 
 /// Where an appended event belongs.
@@ -249,6 +263,12 @@ impl Levels {
                 .map(|(priority, slot)| (*priority, *slot))
                 .find(|(_, slot)| !self.slots[*slot as usize].is_empty());
         }
+    }
+
+    /// Ends a claim that was delivered whole, and keeps its level.
+    #[inline]
+    pub fn end_claim(&mut self) {
+        self.claimed = 0;
     }
 
     /// Ends a claim of which `left` events were not delivered. Where too many

@@ -158,7 +158,7 @@
 //! # How it goes
 //! `levels` keeps the order as runs: so many of one type in a row. `channel` has, for
 //! one type, a `lane` for each priority, where events lie one behind the other in
-//! chunks: nothing is boxed, nothing locked. The dispatcher (`queue`) claims a run, and
+//! chunks, and their numbers as runs (`numbers`): nothing is boxed, nothing locked. The dispatcher (`queue`) claims a run, and
 //! the channel delivers it, an event at a time, until something more urgent is pushed.
 //! `cargo run --release -p prony-runtime --example events` measures it, `--example
 //! event_ping` the way to another thread and back.
@@ -171,6 +171,7 @@ mod handlers;
 mod inlet;
 mod lane;
 mod levels;
+mod numbers;
 mod queue;
 mod stats;
 mod stream;

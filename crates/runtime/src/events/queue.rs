@@ -280,13 +280,13 @@ impl Core {
         let before = self.youngest.get();
         if id == self.gone.get() + 1 && before.is_of(channel.index, priority, originator) {
             // Nothing that is claimed waits still, so that nothing is to be stopped for it.
-            channel.put(before.slot, id, event);
+            channel.put_alone(id, event);
             self.is_alone.set(true);
             self.wake_dispatcher();
             return EventId(id);
         }
         if self.open.get() == channel.index {
-            match channel.put_open(event, id, priority, originator) {
+            match channel.put_open(event, priority, originator) {
                 Ok(()) => return EventId(id),
                 Err(back) => event = back,
             }
@@ -325,7 +325,7 @@ impl Core {
             originator: originator.0,
         });
         if goes_on && !self.dispatching.get() && self.waiting() >= OPEN_FROM {
-            channel.open(place.slot, priority, originator);
+            channel.open(place.slot, priority, originator, id + 1);
             self.open.set(channel.index);
         }
     }
@@ -336,14 +336,21 @@ impl Core {
     fn levels(&self) -> RefMut<'_, Levels> {
         let mut levels = self.levels.borrow_mut();
         if self.is_alone.replace(false) {
-            let alone = self.youngest.get();
-            levels.append(alone.priority, alone.channel, alone.originator);
+            self.settle(&mut levels);
         }
         let open = self.open.get();
         if open != NOBODY {
             self.close_lane(open, &mut levels);
         }
         levels
+    }
+
+    /// The order gets the event that was alone, and its lane does.
+    #[cold]
+    fn settle(&self, levels: &mut Levels) {
+        let alone = self.youngest.get();
+        levels.append(alone.priority, alone.channel, alone.originator);
+        self.any_channel(alone.channel).settle(alone.slot);
     }
 
     #[inline(never)]
@@ -392,8 +399,9 @@ impl Core {
         self.last_id.get() - self.gone.get()
     }
 
+    /// So many events wait no longer.
     #[inline]
-    fn note_gone(&self, count: u64) {
+    pub fn note_gone(&self, count: u64) {
         self.waiting_peak
             .set(self.waiting_peak.get().max(self.waiting()));
         self.gone.set(self.gone.get() + count);
@@ -440,7 +448,7 @@ impl Core {
             return 0;
         }
         let mut left = events_max;
-        while left > 0 && self.may_run() {
+        while left > 0 && self.waiting() > 0 && self.may_run() {
             if self.is_alone.replace(false) {
                 self.deliver_alone();
                 left -= 1;
@@ -469,8 +477,7 @@ impl Core {
             originator: alone.originator,
             count: 1,
         };
-        self.claim_left.set(1);
-        self.any_channel(claim.channel).deliver_next(self, &claim);
+        self.any_channel(claim.channel).deliver_alone(self, &claim);
         self.wake_next_sender();
     }
 
@@ -491,6 +498,10 @@ impl Core {
         };
         let left = self.claim_left.replace(0);
         self.delivered.set(claim.count - left);
+        if self.is_alone.get() {
+            // Nothing is left of the claim then, and what came meanwhile stays alone.
+            return self.levels.borrow_mut().end_claim();
+        }
         let users = self.levels().finish(&claim, left);
         if let Some(users) = users {
             self.give_up(claim.slot, users);

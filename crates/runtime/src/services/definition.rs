@@ -47,8 +47,19 @@ pub struct Definition<S> {
 pub(super) struct Parts<S> {
     instance: Instance<S>,
     source: Option<Box<dyn Source<S>>>,
-    needs: Vec<(Rule, Box<dyn Binder<S>>)>,
+    /// Those of what the constructor needs.
+    tables: Box<[Rc<dyn AnyTable>]>,
+    needs: Vec<Need<S>>,
     pub offers: Vec<Offer<S>>,
+}
+
+/// A need by callback.
+struct Need<S> {
+    rule: Rule,
+    binder: Box<dyn Binder<S>>,
+    /// That of the interface, from when the service is installed: whoever is handed a
+    /// provider finds it there, without asking the registry for the table each time.
+    table: Option<Rc<dyn AnyTable>>,
 }
 
 /// The service itself.
@@ -86,6 +97,7 @@ impl<S: Service> Definition<S> {
             parts: Parts {
                 instance,
                 source,
+                tables: Box::default(),
                 needs: Vec::new(),
                 offers: Vec::new(),
             },
@@ -197,7 +209,11 @@ impl<S: Service> Definition<S> {
             port: PhantomData::<fn() -> P>,
         };
         self.parts.needs.reserve_exact(1);
-        self.parts.needs.push((rule, Box::new(binder)));
+        self.parts.needs.push(Need {
+            rule,
+            binder: Box::new(binder),
+            table: None,
+        });
         self
     }
 
@@ -229,6 +245,27 @@ impl<S: Service> Definition<S> {
     }
 }
 
+impl<S> Need<S> {
+    #[inline]
+    fn added(&self, service: &S, place: u32, properties: &Properties) {
+        if let Some(table) = self.table.as_deref() {
+            let link = Link {
+                table,
+                place,
+                properties,
+            };
+            self.binder.added(service, &link);
+        }
+    }
+
+    #[inline]
+    fn removed(&self, service: &S, place: u32) {
+        if let Some(table) = self.table.as_deref() {
+            self.binder.removed(service, table, place);
+        }
+    }
+}
+
 impl<S: Service> Parts<S> {
     /// Each need: interface and rule, those of the constructor first.
     pub fn need(&self, which: usize) -> Option<(Spec, Rule)> {
@@ -236,8 +273,19 @@ impl<S: Service> Parts<S> {
         if which < arguments {
             return self.source.as_ref()?.need(which);
         }
-        let (rule, binder) = self.needs.get(which - arguments)?;
-        Some((binder.spec(), *rule))
+        let need = self.needs.get(which - arguments)?;
+        Some((need.binder.spec(), need.rule))
+    }
+
+    /// Keeps the tables of all that is needed.
+    pub fn keep_tables(&mut self, mut table: impl FnMut(&Spec) -> Rc<dyn AnyTable>) {
+        if let Some(source) = &self.source {
+            let needs = (0..source.count()).map_while(|which| source.need(which));
+            self.tables = needs.map(|(spec, _)| table(&spec)).collect();
+        }
+        for need in &mut self.needs {
+            need.table = Some(table(&need.binder.spec()));
+        }
     }
 
     fn arguments(&self) -> usize {
@@ -250,9 +298,9 @@ impl<S: Service> Parts<S> {
 pub(super) trait Recipe {
     /// Hands a provider to a need; makes the instance first where
     /// that is told of it.
-    fn added(&self, link: &Link, context: &Context);
+    fn added(&self, bound: Bound, properties: &Properties, context: &Context);
     /// Takes it back.
-    fn removed(&self, link: &Link);
+    fn removed(&self, bound: Bound);
     /// True when the instance is made for each start.
     fn is_constructed(&self) -> bool;
     /// Makes the instance unless it is there.
@@ -268,13 +316,27 @@ pub(super) trait Recipe {
     fn type_name(&self) -> String;
 }
 
-/// A provider as it is handed to a dependent.
-pub struct Link {
+/// Which need has which provider.
+#[derive(Clone, Copy)]
+pub(super) struct Bound {
     /// The number of the need.
-    pub(super) which: u32,
-    pub(super) table: Rc<dyn AnyTable>,
+    pub which: u32,
+    /// The provider's place in the table of the interface.
+    pub place: u32,
+}
+
+/// A provider as it is handed to a dependent.
+pub struct Link<'a> {
+    pub(super) table: &'a dyn AnyTable,
     pub(super) place: u32,
-    pub(super) properties: Properties,
+    pub(super) properties: &'a Properties,
+}
+
+impl Link<'_> {
+    /// The provider itself, while it is there.
+    pub(super) fn pointer<P: Port>(&self) -> Option<P> {
+        Table::<P>::of(self.table).get(self.place)
+    }
 }
 
 /// The recipe of a service of a known type.
@@ -294,43 +356,47 @@ impl<S: Service, K> Typed<S, K> {
 }
 
 impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
-    fn added(&self, link: &Link, context: &Context) {
+    fn added(&self, bound: Bound, properties: &Properties, context: &Context) {
+        let (which, place) = (bound.which as usize, bound.place);
         // One that was given has no constructor with needs of its own.
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[link.which as usize].1.added(service, link);
+            return self.parts.needs[which].added(service, place, properties);
         }
-        let arguments = self.parts.arguments();
-        match (link.which as usize).checked_sub(arguments) {
+        match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.added(link.which as usize, link);
+                    let table = &*self.parts.tables[which];
+                    let link = Link {
+                        table,
+                        place,
+                        properties,
+                    };
+                    source.added(which, &link);
                 }
             }
             Some(need) => {
                 self.make(context);
                 if let Some(service) = self.current() {
-                    self.parts.needs[need].1.added(&service, link);
+                    self.parts.needs[need].added(&service, place, properties);
                 }
             }
         }
     }
 
-    fn removed(&self, link: &Link) {
+    fn removed(&self, bound: Bound) {
+        let (which, place) = (bound.which as usize, bound.place);
         if let Instance::Given(service) = &self.parts.instance {
-            return self.parts.needs[link.which as usize]
-                .1
-                .removed(service, link);
+            return self.parts.needs[which].removed(service, place);
         }
-        let arguments = self.parts.arguments();
-        match (link.which as usize).checked_sub(arguments) {
+        match which.checked_sub(self.parts.arguments()) {
             None => {
                 if let Some(source) = &self.parts.source {
-                    source.removed(link.which as usize, link);
+                    source.removed(which, place);
                 }
             }
             Some(need) => {
                 if let Some(service) = self.current() {
-                    self.parts.needs[need].1.removed(&service, link);
+                    self.parts.needs[need].removed(&service, place);
                 }
             }
         }
@@ -445,8 +511,8 @@ impl<S, T: Service, F: Fn(&Rc<S>, &Request) -> Definition<T>> Maker<S> for Maker
 
 trait Binder<S> {
     fn spec(&self) -> Spec;
-    fn added(&self, service: &S, link: &Link);
-    fn removed(&self, service: &S, link: &Link);
+    fn added(&self, service: &S, link: &Link<'_>);
+    fn removed(&self, service: &S, table: &dyn AnyTable, place: u32);
 }
 
 struct Callbacks<P, A, R> {
@@ -460,14 +526,14 @@ impl<S, P: Port, A: Fn(&S, P, &Properties), R: Fn(&S, &P)> Binder<S> for Callbac
         spec::<P>()
     }
 
-    fn added(&self, service: &S, link: &Link) {
-        if let Some(pointer) = Table::<P>::of(&*link.table).get(link.place) {
-            (self.added)(service, pointer, &link.properties);
+    fn added(&self, service: &S, link: &Link<'_>) {
+        if let Some(pointer) = link.pointer() {
+            (self.added)(service, pointer, link.properties);
         }
     }
 
-    fn removed(&self, service: &S, link: &Link) {
-        if let Some(pointer) = Table::<P>::of(&*link.table).get(link.place) {
+    fn removed(&self, service: &S, table: &dyn AnyTable, place: u32) {
+        if let Some(pointer) = Table::<P>::of(table).get(place) {
             (self.removed)(service, &pointer);
         }
     }

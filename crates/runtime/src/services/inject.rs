@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::definition::{Link, Rule};
-use super::port::{Port, Spec, Table, spec};
+use super::port::{Port, Spec, spec};
 use super::properties::Properties;
 
 /// What a constructor may ask for by the type of an argument:
@@ -31,8 +31,8 @@ mod sealed {
     pub trait Argument: Sized + 'static {
         type Slot: Default + 'static;
         fn need() -> Option<(Spec, Rule)>;
-        fn added(slot: &Self::Slot, link: &Link);
-        fn removed(slot: &Self::Slot, link: &Link);
+        fn added(slot: &Self::Slot, link: &Link<'_>);
+        fn removed(slot: &Self::Slot, place: u32);
         fn take(slot: &Self::Slot, context: &Context) -> Self;
     }
 }
@@ -47,8 +47,8 @@ impl<P> Default for Waiting<P> {
 }
 
 impl<P: Port> Waiting<P> {
-    fn set(&self, link: &Link) {
-        let before = self.0.replace(Table::<P>::of(&*link.table).get(link.place));
+    fn set(&self, link: &Link<'_>) {
+        let before = self.0.replace(link.pointer::<P>());
         drop(before);
     }
 
@@ -67,11 +67,11 @@ macro_rules! required_argument {
                 Some((spec::<Self>(), Rule::Required))
             }
 
-            fn added(slot: &Self::Slot, link: &Link) {
+            fn added(slot: &Self::Slot, link: &Link<'_>) {
                 slot.set(link);
             }
 
-            fn removed(slot: &Self::Slot, _: &Link) {
+            fn removed(slot: &Self::Slot, _: u32) {
                 slot.clear();
             }
 
@@ -93,11 +93,11 @@ impl<P: Port> sealed::Argument for Option<P> {
         Some((spec::<P>(), Rule::Fixed))
     }
 
-    fn added(slot: &Self::Slot, link: &Link) {
+    fn added(slot: &Self::Slot, link: &Link<'_>) {
         slot.set(link);
     }
 
-    fn removed(slot: &Self::Slot, _: &Link) {
+    fn removed(slot: &Self::Slot, _: u32) {
         slot.clear();
     }
 
@@ -113,9 +113,9 @@ impl sealed::Argument for Context {
         None
     }
 
-    fn added((): &(), _: &Link) {}
+    fn added((): &(), _: &Link<'_>) {}
 
-    fn removed((): &(), _: &Link) {}
+    fn removed((): &(), _: u32) {}
 
     fn take((): &(), context: &Context) -> Context {
         context.clone()
@@ -162,12 +162,12 @@ impl<P: Port> sealed::Argument for Live<P> {
         Some((spec::<P>(), Rule::Optional))
     }
 
-    fn added(slot: &Self::Slot, link: &Link) {
-        let before = slot.0.replace(Table::<P>::of(&*link.table).get(link.place));
+    fn added(slot: &Self::Slot, link: &Link<'_>) {
+        let before = slot.0.replace(link.pointer::<P>());
         drop(before);
     }
 
-    fn removed(slot: &Self::Slot, _: &Link) {
+    fn removed(slot: &Self::Slot, _: u32) {
         let before = slot.0.take();
         drop(before);
     }
@@ -230,15 +230,15 @@ impl<P: Port> sealed::Argument for Many<P> {
         Some((spec::<P>(), Rule::Many))
     }
 
-    fn added(slot: &Self::Slot, link: &Link) {
-        if let Some(pointer) = Table::<P>::of(&*link.table).get(link.place) {
+    fn added(slot: &Self::Slot, link: &Link<'_>) {
+        if let Some(pointer) = link.pointer::<P>() {
             let member = (pointer, link.properties.clone());
             slot.0.borrow_mut().insert(link.place, member);
         }
     }
 
-    fn removed(slot: &Self::Slot, link: &Link) {
-        let member = slot.0.borrow_mut().remove(&link.place);
+    fn removed(slot: &Self::Slot, place: u32) {
+        let member = slot.0.borrow_mut().remove(&place);
         drop(member);
     }
 
@@ -263,9 +263,9 @@ pub trait Source<S> {
     /// Need number `which`.
     fn need(&self, which: usize) -> Option<(Spec, Rule)>;
     /// Hands a provider to need number `which`.
-    fn added(&self, which: usize, link: &Link);
+    fn added(&self, which: usize, link: &Link<'_>);
     /// Takes it back.
-    fn removed(&self, which: usize, link: &Link);
+    fn removed(&self, which: usize, place: u32);
     /// Calls the constructor.
     fn make(&self, context: &Context) -> S;
 }
@@ -313,7 +313,7 @@ macro_rules! constructor {
             }
 
             #[allow(unused_variables, unused_mut, unused_assignments, reason = "a constructor may have no argument")]
-            fn added(&self, which: usize, link: &Link) {
+            fn added(&self, which: usize, link: &Link<'_>) {
                 let mut left = which;
                 $(if $argument::need().is_some() {
                     if left == 0 {
@@ -324,11 +324,11 @@ macro_rules! constructor {
             }
 
             #[allow(unused_variables, unused_mut, unused_assignments, reason = "a constructor may have no argument")]
-            fn removed(&self, which: usize, link: &Link) {
+            fn removed(&self, which: usize, place: u32) {
                 let mut left = which;
                 $(if $argument::need().is_some() {
                     if left == 0 {
-                        return $argument::removed(&self.slots.$index.0, link);
+                        return $argument::removed(&self.slots.$index.0, place);
                     }
                     left -= 1;
                 })*

@@ -15,10 +15,12 @@ use std::task::{Poll, Waker};
 use prony_base::{Instant, Nanos};
 
 use super::context::Request;
-use super::definition::{Blueprint, Link, Recipe};
+use super::definition::{Blueprint, Bound, Recipe};
 use super::graph::{Action, Candidate, Graph, Work};
 use super::life::{Begun, Failure, Going, Guarded, Way, caught};
+use super::list::NONE;
 use super::observe::is_traced;
+use super::properties::Properties;
 use super::registry::{Order, Registry, ServiceId};
 use super::state::{Rare, Reason, State};
 
@@ -208,7 +210,7 @@ impl Registry {
     /// Lets the last that was started leave, as long as all are to be stopped.
     fn close_next(&self, graph: &mut Graph) {
         let last = graph.running.last;
-        if last != super::list::NONE {
+        if last != NONE {
             graph.slots[last].wanted = false;
             graph.queue_leave(last);
         } else if graph.moving == 0 {
@@ -286,9 +288,9 @@ impl Registry {
     ) {
         let mut from = graph.slots[service].needs;
         while let Some(edge) = graph.next_silent(&mut from) {
-            let link = link(&graph, edge);
+            let (bound, properties) = (bound(&graph, edge), properties(&graph, edge));
             drop(graph);
-            recipe.added(&link, context);
+            recipe.added(bound, &properties, context);
             graph = self.graph.borrow_mut();
         }
         let constructed = graph.slots[service].constructed;
@@ -508,20 +510,35 @@ impl Registry {
     /// Takes back what a service was given.
     #[inline]
     fn take_back(&self, service: u32, recipe: &dyn Recipe) -> RefMut<'_, Graph> {
+        let graph = self.graph.borrow_mut();
+        let from = graph.slots[service].needs;
+        if from == NONE {
+            return graph;
+        }
+        drop(graph);
+        // The need that is looked at, and the edge whose callback was called last.
+        let mut at = (from, NONE);
+        // Panics are caught once for all that is taken back: mostly there is none.
+        while let Err(panic) = caught(|| self.take_back_from(&mut at, recipe)) {
+            tracing::warn!(%panic, "a callback of a service panicked");
+        }
+        self.graph.borrow_mut()
+    }
+
+    fn take_back_from(&self, (from, called): &mut (u32, u32), recipe: &dyn Recipe) {
         let mut graph = self.graph.borrow_mut();
-        let mut from = graph.slots[service].needs;
-        while let Some((edge, told)) = graph.next_bound(&mut from) {
-            if told {
-                let link = link(&graph, edge);
+        while let Some((edge, told)) = graph.next_bound(from) {
+            // One whose callback panicked is not called again.
+            if told && *called != edge {
+                *called = edge;
+                let bound = bound(&graph, edge);
                 drop(graph);
-                if let Err(panic) = caught(|| recipe.removed(&link)) {
-                    tracing::warn!(%panic, "a callback of a service panicked");
-                }
+                recipe.removed(bound);
                 graph = self.graph.borrow_mut();
             }
             graph.unlink(edge);
+            *called = NONE;
         }
-        graph
     }
 
     #[inline]
@@ -570,14 +587,15 @@ impl Registry {
     }
 
     fn added(&self, edge: u32) {
-        self.tell_dependent(edge, Graph::take_added, |recipe, link, context| {
-            recipe.added(link, context);
+        self.tell_dependent(edge, Graph::take_added, |recipe, bound, service| {
+            let properties = properties(&self.graph.borrow(), edge);
+            recipe.added(bound, &properties, &self.context(service));
         });
     }
 
     fn removed(&self, edge: u32) {
-        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, link, _| {
-            recipe.removed(link);
+        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, bound, _| {
+            recipe.removed(bound);
         });
         if told {
             self.graph.borrow_mut().removed(edge);
@@ -589,19 +607,19 @@ impl Registry {
         &self,
         edge: u32,
         take: impl FnOnce(&mut Graph, u32) -> bool,
-        call: impl FnOnce(&dyn Recipe, &Link, &super::Context),
+        call: impl FnOnce(&dyn Recipe, Bound, ServiceId),
     ) -> bool {
         let mut graph = self.graph.borrow_mut();
         if !take(&mut graph, edge) {
             return false;
         }
-        let link = link(&graph, edge);
+        let bound = bound(&graph, edge);
         let dependent = graph.edges[edge].dependent;
-        let context = self.context(graph.id(dependent));
+        let id = graph.id(dependent);
         let recipe = graph.slots[dependent].recipe.clone();
         drop(graph);
         if let Some(recipe) = recipe
-            && let Err(panic) = caught(|| call(&*recipe, &link, &context))
+            && let Err(panic) = caught(|| call(&*recipe, bound, id))
         {
             tracing::warn!(%panic, "a callback of a service panicked");
         }
@@ -710,15 +728,18 @@ impl Registry {
 }
 
 #[inline]
-fn link(graph: &Graph, edge: u32) -> Link {
+fn bound(graph: &Graph, edge: u32) -> Bound {
     let edge = &graph.edges[edge];
-    let offer = &graph.offers[edge.offer];
-    Link {
+    Bound {
         which: graph.needs[edge.need].which,
-        table: graph.interfaces[offer.interface as usize].table.clone(),
-        place: offer.place,
-        properties: graph.slots[edge.provider].properties.clone(),
+        place: graph.offers[edge.offer].place,
     }
+}
+
+/// Those of the provider at an edge.
+#[inline]
+fn properties(graph: &Graph, edge: u32) -> Properties {
+    graph.slots[graph.edges[edge].provider].properties.clone()
 }
 
 fn failed(way: Way, failure: &Failure) -> Box<Reason> {

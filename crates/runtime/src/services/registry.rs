@@ -262,11 +262,15 @@ impl Registry {
             start_timeout,
             stop_timeout,
             wanted,
-            parts,
+            mut parts,
         } = definition;
         let (kind, number) = self.kind::<S, _>(kind::<S>);
-        let recipe = Rc::new(Typed { parts, kind });
         let mut graph = self.graph.borrow_mut();
+        parts.keep_tables(|spec| {
+            let interface = graph.intern(spec);
+            graph.interfaces[interface as usize].table.clone()
+        });
+        let recipe = Rc::new(Typed { parts, kind });
         if graph.samplings.len() <= number as usize {
             graph.samplings.push(Sampling::default());
         }

@@ -201,6 +201,101 @@ fn a_panic_is_an_error_of_the_handler_alone() {
 }
 
 #[test]
+fn a_handler_that_is_alone_sees_each_event_whatever_it_does_with_some() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let (seen, late, urgent) = (Log::default(), Log::default(), Log::default());
+        let (seen_by, late_by, urgent_by) = (seen.clone(), late.clone(), urgent.clone());
+        let second = Rc::new(RefCell::new(None));
+        let (own, kept) = (events.clone(), second.clone());
+        let handler = events.on(move |number: &Number, _| {
+            seen_by.borrow_mut().push(number.0);
+            match number.0 {
+                20 => drop(own.push_at(Priority(1), Other)),
+                30 => {
+                    let late = late_by.clone();
+                    let added = own.on(move |number: &Number, _| late.borrow_mut().push(number.0));
+                    kept.replace(Some(added));
+                }
+                40 => drop(kept.take()),
+                10 | 50 | 51 | 99 => panic!("as the test wants"),
+                _ => {}
+            }
+        });
+        let first = seen.clone();
+        let _urgent = events.on(move |_: &Other, _| {
+            let before = first.borrow().last().copied();
+            urgent_by.borrow_mut().push(before);
+        });
+        (0..100).for_each(|number| drop(events.push(Number(number))));
+        events.drain().await;
+        assert_eq!(*seen.borrow(), Vec::from_iter(0..100));
+        assert_eq!(*late.borrow(), Vec::from_iter(31..40));
+        assert_eq!(*urgent.borrow(), [Some(20)]);
+        let stats = events.stats();
+        let of_handler = &stats.types[0].handlers[0];
+        assert_eq!((of_handler.calls, of_handler.panics), (100, 4));
+        assert_eq!(stats.counts.dispatched, 101);
+        drop(handler);
+    });
+}
+
+#[test]
+fn a_handler_that_takes_itself_out_sees_no_more_and_who_came_instead_does() {
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let log: Log<(&str, u64)> = Log::default();
+        let registration = Rc::new(RefCell::new(None));
+        let (own, kept, noted) = (events.clone(), registration.clone(), log.clone());
+        let first = events.on(move |number: &Number, _| {
+            noted.borrow_mut().push(("first", number.0));
+            if number.0 == 2 {
+                let noted = noted.clone();
+                let next = own.on(move |number: &Number, _| {
+                    noted.borrow_mut().push(("next", number.0));
+                });
+                drop(kept.replace(Some(next)));
+            }
+        });
+        registration.replace(Some(first));
+        (0..5).for_each(|number| drop(events.push(Number(number))));
+        events.drain().await;
+        let expected = [
+            ("first", 0),
+            ("first", 1),
+            ("first", 2),
+            ("next", 3),
+            ("next", 4),
+        ];
+        assert_eq!(*log.borrow(), expected);
+    });
+}
+
+#[test]
+fn what_handlers_that_are_alone_leave_is_dropped_also_where_that_panics() {
+    struct Bomb(u64, Rc<Cell<u64>>);
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            self.1.set(self.1.get() + 1);
+            if self.0 == 3 {
+                panic!("as the test wants");
+            }
+        }
+    }
+    with_loop(async |handle| {
+        let events = Events::new(&handle);
+        let dropped = Rc::new(Cell::new(0));
+        // Those whose handler panics, one of which panics when it is dropped, too.
+        let handler = events.on(|bomb: &Bomb, _| assert!(bomb.0 != 3 && bomb.0 != 9));
+        (0..10).for_each(|number| drop(events.push(Bomb(number, dropped.clone()))));
+        events.drain().await;
+        assert_eq!(dropped.get(), 10);
+        assert_eq!(events.stats().panics, 2);
+        drop(handler);
+    });
+}
+
+#[test]
 fn an_event_that_panics_when_dropped_does_not_end_the_dispatcher() {
     struct Bad;
     impl Drop for Bad {

@@ -686,6 +686,36 @@ fn constructors_and_callbacks_that_panic_fail_only_their_service() {
 }
 
 #[test]
+fn all_is_taken_back_also_where_callbacks_for_that_panic() {
+    with_services(|services| async move {
+        let log = Log::default();
+        let gone = log.clone();
+        let uses = noted("uses", &log)
+            .requires::<Rc<dyn Store>>(|_, _, _| (), |_, _| panic!("not now"))
+            .requires::<Rc<dyn Cart>>(|_, _, _| (), |_, _| panic!("nor now"))
+            .requires::<Rc<Noted>>(
+                |_, _, _| (),
+                move |_, other| gone.borrow_mut().push(format!("<{}", other.name)),
+            );
+        services.add(store("store", &log)).unwrap();
+        let cart = noted("cart", &log).provides::<Rc<dyn Cart>>(|cart| cart);
+        services.add(cart).unwrap();
+        let other = noted("other", &log).provides::<Rc<Noted>>(|other| other);
+        services.add(other).unwrap();
+        let uses = services.add(uses).unwrap();
+        for _ in 0..2 {
+            services.settle().await.unwrap();
+            assert_eq!(services.running(), 4);
+            services.stop(uses).await.unwrap();
+            services.start(uses).await.unwrap();
+        }
+        taken(&log);
+        services.stop_all().await;
+        assert_eq!(taken(&log), "-uses <other -other -cart -store");
+    });
+}
+
+#[test]
 fn problems_are_named_with_the_path_to_their_cause() {
     with_services(|services| async move {
         let log = Log::default();

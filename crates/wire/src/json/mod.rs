@@ -47,9 +47,6 @@ use std::fmt;
 pub use crate::json_message as message;
 pub use read::Reader;
 pub use value::Value;
-#[doc(hidden)]
-pub use write::name;
-
 /// A text: borrowed from what was read unless an escape had to be resolved.
 pub type Text<'a> = Cow<'a, str>;
 
@@ -159,13 +156,14 @@ macro_rules! json_message {
         impl<$life> $crate::json::Value<$life> for $full {
             #[inline]
             fn write(&self, out: &mut Vec<u8>) {
-                let mut lead = b'{';
+                let start = out.len();
                 $(
-                    $crate::json::name(out, lead, concat!("\"", stringify!($field), "\":"));
+                    let name = concat!(",\"", stringify!($field), "\":");
+                    out.extend_from_slice(name.as_bytes());
                     $crate::json::Value::write(&self.$field, out);
-                    lead = b',';
                 )*
-                let _ = lead;
+                // What stands before the first name is no comma.
+                out[start] = b'{';
                 out.push(b'}');
             }
 
@@ -176,8 +174,9 @@ macro_rules! json_message {
                 let mut lead = b'{';
                 let straight = 'straight: {
                     $(
-                        let name = concat!("\"", stringify!($field), "\":");
-                        if !reader.straight(lead, name) {
+                        let first = concat!("{\"", stringify!($field), "\":");
+                        let other = concat!(",\"", stringify!($field), "\":");
+                        if !reader.straight(lead, first, other) {
                             break 'straight false;
                         }
                         $field = Some($crate::json::Value::read(reader)?);

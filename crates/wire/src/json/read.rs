@@ -13,28 +13,37 @@ pub struct Reader<'a> {
     depth: u32,
 }
 
-/// Bytes at the start of `bytes` that a string may hold as they are and that need no
-/// second look: no quote, no backslash, no control character.
-#[inline]
-pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
+/// Where among eight bytes the first is that a string may not hold as it is, or that needs
+/// a second look: a quote, a backslash, a control character.
+#[inline(always)]
+pub(super) fn special_at(bytes: [u8; 8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     const HIGHS: u64 = ONES << 7;
     // The lowest set bit is exact: a borrow only ever goes upward.
     let zeros = |word: u64| word.wrapping_sub(ONES) & !word & HIGHS;
+    let word = u64::from_le_bytes(bytes);
+    let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
+    let found =
+        controls | zeros(word ^ (ONES * u64::from(b'"'))) | zeros(word ^ (ONES * u64::from(b'\\')));
+    (found != 0).then(|| found.trailing_zeros() as usize / 8)
+}
+
+/// Bytes at the start of `bytes` that a string may hold as they are and that need no
+/// second look.
+#[inline]
+pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let controls = word.wrapping_sub(ONES * 0x20) & !word & HIGHS;
-        let found = controls
-            | zeros(word ^ (ONES * u64::from(b'"')))
-            | zeros(word ^ (ONES * u64::from(b'\\')));
-        if found != 0 {
-            return index * 8 + found.trailing_zeros() as usize / 8;
+        if let Some(at) = special_at(*word) {
+            return index * 8 + at;
         }
     }
+    // The last eight bytes, of which the first were looked at already.
+    if let Some(last) = bytes.last_chunk::<8>() {
+        return bytes.len() - 8 + special_at(*last).unwrap_or(8);
+    }
     let special = |byte: &u8| matches!(byte, 0..0x20 | b'"' | b'\\');
-    let plain = tail.iter().position(special).unwrap_or(tail.len());
-    words.len() * 8 + plain
+    tail.iter().position(special).unwrap_or(tail.len())
 }
 
 impl<'a> Reader<'a> {
@@ -118,19 +127,19 @@ impl<'a> Reader<'a> {
         self.depth -= 1;
     }
 
-    /// Takes `lead` and `name` (with quotes and colon) if they stand here exactly so.
+    /// Takes a name if it stands here exactly so, with its quotes, its colon and what comes
+    /// before it: `first` where `lead` is `{`, else `other`. It is one piece, and is
+    /// compared as one.
     #[doc(hidden)]
     #[inline(always)]
-    pub fn straight(&mut self, lead: u8, name: &str) -> bool {
-        match self.rest.split_first() {
-            Some((first, after)) if *first == lead => match after.strip_prefix(name.as_bytes()) {
-                Some(after) => {
-                    self.rest = after;
-                    true
-                }
-                None => false,
-            },
-            _ => false,
+    pub fn straight(&mut self, lead: u8, first: &str, other: &str) -> bool {
+        let name = if lead == b'{' { first } else { other };
+        match self.rest.strip_prefix(name.as_bytes()) {
+            Some(after) => {
+                self.rest = after;
+                true
+            }
+            None => false,
         }
     }
 
@@ -282,7 +291,9 @@ impl<'a> Reader<'a> {
     /// An unsigned number without fraction or exponent.
     #[inline]
     pub(super) fn unsigned(&mut self) -> Result<u64, Error> {
-        self.space();
+        if !self.rest.first().is_some_and(u8::is_ascii_digit) {
+            self.space();
+        }
         let (number, used) = match digits(self.rest) {
             Digits::Number(number, used) => (number, used),
             Digits::TooLarge => return Err(self.wrong(Wrong::Range("a 64-bit unsigned number"))),
@@ -389,11 +400,22 @@ enum Digits {
     None,
 }
 
+/// Digits of any number of so many fit into 64 bits.
+const FITTING_DIGITS: usize = 19;
+
 #[inline]
 fn digits(bytes: &[u8]) -> Digits {
     let mut number = 0_u64;
     let mut used = 0;
-    while let Some(digit @ b'0'..=b'9') = bytes.get(used) {
+    while used < FITTING_DIGITS
+        && let Some(digit @ b'0'..=b'9') = bytes.get(used)
+    {
+        number = number * 10 + u64::from(digit - b'0');
+        used += 1;
+    }
+    while used >= FITTING_DIGITS
+        && let Some(digit @ b'0'..=b'9') = bytes.get(used)
+    {
         let digit = u64::from(digit - b'0');
         match number.checked_mul(10).and_then(|n| n.checked_add(digit)) {
             Some(longer) => number = longer,

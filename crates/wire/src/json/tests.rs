@@ -206,6 +206,27 @@ fn every_escape_is_read() {
 }
 
 #[test]
+fn a_text_of_any_length_is_written_as_by_another_writer_wherever_it_needs_an_escape() {
+    for len in 0..=80 {
+        let plain: String = ('0'..'z')
+            .filter(|c| *c != '\\')
+            .cycle()
+            .take(len)
+            .collect();
+        assert_eq!(to_vec(&plain), serde_json::to_vec(&plain).unwrap());
+        for at in 0..len {
+            for special in ["\"", "\\", "\n", "é"] {
+                let mut text = plain.clone();
+                text.replace_range(at..=at, special);
+                let written = to_vec(&text);
+                assert_eq!(written, serde_json::to_vec(&text).unwrap(), "{text:?}");
+                assert_eq!(from_slice::<String>(&written), Ok(text));
+            }
+        }
+    }
+}
+
+#[test]
 fn the_short_escapes_are_written_where_there_are_some() {
     let written = to_vec(&Text::from("\n\r\t\u{8}\u{c}/"));
     assert_eq!(written, br#""\n\r\t\u0008\u000c/""#);
