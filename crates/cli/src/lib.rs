@@ -5,19 +5,25 @@
 
 mod bench;
 mod cause;
+mod check;
+mod clean;
 mod compare;
+mod doctor;
 mod driver;
 mod explain;
 mod fetch;
 mod generate;
 mod home;
 mod host;
+mod lines;
+mod list;
 mod load;
 mod log;
 mod lua;
 mod lua54;
 mod report;
 mod run;
+mod runs;
 mod serve;
 mod signals;
 mod stats;
@@ -103,6 +109,10 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Verify(words) => verify::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
+        Command::Doctor(words) => doctor::run(&words, streams),
+        Command::Check(words) => check::run(&words, streams),
+        Command::List(words) => list::run(&words, streams),
+        Command::Clean(words) => clean::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),

@@ -8,9 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::{Payload, Work};
 
+use crate::check::CheckWords;
+use crate::clean::CleanWords;
 use crate::compare::words::CompareWords;
+use crate::doctor::DoctorWords;
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
+use crate::list::ListWords;
 use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
@@ -51,6 +55,14 @@ pub enum Command {
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
+    /// Find out what of this machine spoils measurements, and what mends it
+    Doctor(DoctorWords),
+    /// Check that subjects do what they must, without measuring
+    Check(CheckWords),
+    /// List experiments, subjects and runs
+    List(ListWords),
+    /// Remove runs and builds that are not needed any more
+    Clean(CleanWords),
     /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
     Bench(BenchWords),
     /// Fetch URLs to files, with the client library
