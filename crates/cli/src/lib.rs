@@ -21,6 +21,7 @@ mod load;
 mod log;
 mod lua;
 mod lua54;
+mod new;
 mod report;
 mod run;
 mod runs;
@@ -110,6 +111,7 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Doctor(words) => doctor::run(&words, streams),
+        Command::New(words) => new::run(&words, streams),
         Command::Check(words) => check::run(&words, streams),
         Command::List(words) => list::run(&words, streams),
         Command::Clean(words) => clean::run(&words, streams),

@@ -18,6 +18,7 @@ use crate::list::ListWords;
 use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
+use crate::new::NewWords;
 use crate::serve::ServeOptions;
 use crate::verify::words::VerifyWords;
 use prony_base::typed::{duration, share, size};
@@ -57,6 +58,8 @@ pub enum Command {
     Explain(ExplainWords),
     /// Find out what of this machine spoils measurements, and what mends it
     Doctor(DoctorWords),
+    /// Write files to start from: an experiment, a subject, a job of CI
+    New(NewWords),
     /// Check that subjects do what they must, without measuring
     Check(CheckWords),
     /// List experiments, subjects and runs
