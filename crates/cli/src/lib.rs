@@ -8,6 +8,7 @@ mod cause;
 mod check;
 mod clean;
 mod compare;
+mod completions;
 mod doctor;
 mod driver;
 mod explain;
@@ -120,6 +121,9 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Serve(options) => serve::run(&options, streams),
         Command::Host(words) => host::run(&words, streams),
         Command::Lua(words) => lua::run(&words, streams),
+        Command::Completions(words) => completions::run(&words, streams),
+        Command::Man(words) => completions::man(&words, streams),
+        Command::Names => completions::names(streams),
         Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

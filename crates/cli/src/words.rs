@@ -11,6 +11,7 @@ use prony_bench::{Payload, Work};
 use crate::check::CheckWords;
 use crate::clean::CleanWords;
 use crate::compare::words::CompareWords;
+use crate::completions::{CompletionsWords, ManWords};
 use crate::doctor::DoctorWords;
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
@@ -76,6 +77,14 @@ pub enum Command {
     Host(HostWords),
     /// Run a Lua file with the host's framework at hand: tests of an application, for one
     Lua(LuaWords),
+    /// Print completions for a shell
+    Completions(CompletionsWords),
+    /// Manual pages, a file for each command
+    #[command(name = "__man", hide = true)]
+    Man(ManWords),
+    /// The names of the subjects that are here, for completions
+    #[command(name = "__names", hide = true)]
+    Names,
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,
