@@ -282,11 +282,8 @@ fn subjects(home: &Home) -> Vec<ListedSubject> {
 }
 
 fn run_text(run: &RunDirectory) -> String {
-    let first = format!(
-        "{}\n    {}  {:>9}  ",
-        run.path.display(),
-        run.date(),
-        bytes(run.bytes)
-    );
-    format!("{first}{}", run.title)
+    let (date, size) = (run.date(), bytes(run.bytes));
+    let trials = counted(run.trials, "trial");
+    let said = format!("{date}, {size}, {trials}: {}", run.title);
+    format!("{}\n{}", run.path.display(), wrapped("    ", 4, &said))
 }

@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 
 use crate::cause::CannotWrite;
+use crate::lines::wrapped;
 use crate::{Ending, Streams};
 use ci::CiWords;
 use experiment::{ExperimentWords, LoadWords};
@@ -71,7 +72,7 @@ pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         writeln!(streams.out, "wrote {}", path.display())?;
     }
     for next in &files.next {
-        writeln!(streams.out, "next: {next}")?;
+        writeln!(streams.out, "{}", wrapped("next: ", 6, next))?;
     }
     Ok(Ending::Done)
 }

@@ -248,6 +248,15 @@ fn steps(workflow: &str, key: &str) -> Vec<String> {
     steps
 }
 
+/// What a workflow gives a variable.
+fn value(workflow: &str, name: &str) -> String {
+    let begins = format!("{name}: ");
+    let line = workflow
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(&begins));
+    line.expect("a variable").trim_matches('"').to_owned()
+}
+
 /// A clone of a repository of two commits: the program `server` starts Prony's server, and then, where `slower`, a slow one.
 fn repository(folder: &Path, slower: bool) -> (PathBuf, String) {
     let (origin, clone) = (folder.join("origin"), folder.join("clone"));
@@ -291,12 +300,6 @@ fn ci(folder: &Path, clone: &Path, base: &str, file: &str, key: &str) -> (Option
     let workflow = fs::read_to_string(clone.join(file)).expect("the workflow");
     let steps = steps(&workflow, key);
     assert_eq!(steps.len(), 6, "{workflow}");
-    let value = |name: &str| {
-        let line = workflow
-            .lines()
-            .find_map(|line| line.trim().strip_prefix(&format!("{name}: ")));
-        line.expect("a variable").trim_matches('"').to_owned()
-    };
     let mut last = None;
     for step in &steps {
         let path = format!(
@@ -310,7 +313,8 @@ fn ci(folder: &Path, clone: &Path, base: &str, file: &str, key: &str) -> (Option
             .current_dir(clone)
             .env("PATH", path);
         command.envs(
-            ["BUILD", "SERVER", "URL_PATH", "FAIL_ON", "PRONY_GIT"].map(|name| (name, value(name))),
+            ["BUILD", "SERVER", "URL_PATH", "FAIL_ON", "PRONY_GIT"]
+                .map(|name| (name, value(&workflow, name))),
         );
         command.envs([
             ("BLOCKS", "6"),
@@ -347,6 +351,38 @@ fn ci(folder: &Path, clone: &Path, base: &str, file: &str, key: &str) -> (Option
         );
     }
     (last, fs::read_to_string(&comment).expect("a comment"))
+}
+
+#[test]
+fn what_a_workflow_measures_takes_less_than_ten_minutes() {
+    for (host, file) in [
+        ("github", ".github/workflows/prony.yml"),
+        ("gitlab", ".gitlab-ci-prony.yml"),
+    ] {
+        let folder = common::folder(&format!("new-ci-long-{host}"));
+        ended(&folder, 0, &["new", "ci", host]);
+        let workflow = fs::read_to_string(folder.join(file)).expect("the workflow");
+        let of = |name| value(&workflow, name);
+        let (blocks, window, warmup) = (of("BLOCKS"), of("WINDOW"), of("WARMUP"));
+        let experiment = format!(
+            "[run]\nblocks = {blocks}\nduration = \"{window}\"\nwarmup = \"{warmup}\"\nreference = \"A\"\n\
+             [[subject]]\nname = \"A\"\ncmd = \"sh {{port}}\"\n[[subject]]\nname = \"B\"\ncmd = \"sh -x {{port}}\"\n\
+             [[workload]]\nrequest = {{ path = \"/\" }}\nconnections = [{}]\n",
+            of("CONNECTIONS")
+        );
+        fs::write(folder.join("as.toml"), experiment).expect("an experiment");
+        let output = ended(&folder, 0, &["run", "as.toml", "--dry-run", "--json"]);
+        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let estimate_ns = plan["estimate_ns"].as_u64().expect("an estimate");
+        assert!(
+            plan["trials"].as_u64() >= Some(60),
+            "the base is measured twice"
+        );
+        assert!(
+            (60..=600).contains(&(estimate_ns / 1_000_000_000)),
+            "{estimate_ns} ns"
+        );
+    }
 }
 
 #[test]

@@ -11,7 +11,8 @@ pub struct MachineCheck {
     pub state: MachineState,
     /// What was read or measured, with its units; why nothing could be, where the state is unknown.
     pub found: String,
-    /// The ailment in a few words, for the head of a document; empty where it is healthy.
+    /// The ailment in a few words, for the head of a document; empty where it is healthy, or bears on a run only where that says
+    /// so itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub brief: String,
     /// What that does to figures; empty where it is healthy.

@@ -14,7 +14,8 @@ pub fn sentence(environment: &Environment) -> Option<String> {
         .checks
         .iter()
         .filter(|check| check.state == MachineState::Spoils);
-    let all: Vec<&str> = spoils.map(|check| check.brief.as_str()).collect();
+    let briefs = spoils.map(|check| check.brief.as_str());
+    let all: Vec<&str> = briefs.filter(|brief| !brief.is_empty()).collect();
     if all.is_empty() {
         return None;
     }
@@ -46,7 +47,10 @@ mod tests {
             name: format!("check {number}"),
             state: *state,
             found: "x".to_owned(),
-            brief: format!("ailment {number}"),
+            brief: match number {
+                9 => String::new(),
+                _ => format!("ailment {number}"),
+            },
             ..MachineCheck::default()
         };
         sentence(&Environment {
@@ -63,6 +67,9 @@ mod tests {
         let tail = " (prony doctor says what that does and what mends it).";
         let of = |middle: &str| Some(format!("This machine when the run began: {middle}{tail}"));
         assert_eq!(told(&[Healthy, Spoils, Unknown]), of("ailment 1"));
+        let mut limits = [Healthy; 10];
+        limits[9] = Spoils;
+        assert_eq!(told(&limits), None);
         assert_eq!(told(&[Spoils; 3]), of("ailment 0; ailment 1; ailment 2"));
         assert_eq!(
             told(&[Spoils; 5]),

@@ -277,7 +277,8 @@ fn ports(tree: &Tree) -> MachineCheck {
     const FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
     let ailment = Ailment {
         name: "ports",
-        brief: "few local ports",
+        // A run that asks for more says so where it is cut.
+        brief: "",
         effect: "where trials have no network of their own, connections to one address end at this number",
         remedy: "sudo sysctl -w net.ipv4.ip_local_port_range='1024 65535'",
     };
@@ -305,7 +306,8 @@ fn descriptors(tree: &Tree) -> MachineCheck {
     const FILE: &str = "/proc/self/limits";
     let ailment = Ailment {
         name: "descriptors",
-        brief: "few open files are allowed",
+        // As of ports.
+        brief: "",
         effect: "connections end at this number, less 200; cells that ask for more are cut to it",
         remedy: "sudo prlimit --nofile=1048576:1048576 --pid $$",
     };

@@ -199,11 +199,9 @@ fn each_ailment_is_told_and_its_healthy_twin_is_not() {
             "{}",
             told.name
         );
-        assert!(
-            !told.brief.is_empty() && !told.effect.is_empty(),
-            "{}",
-            told.name
-        );
+        assert!(!told.effect.is_empty(), "{}", told.name);
+        // What only limits is no matter of a document that stays below.
+        assert_eq!(told.brief.is_empty(), told.name == "ports", "{}", told.name);
         let (_kept, tree) = machine(healthy);
         let told = check(&tree);
         assert_eq!(told.state, Healthy, "{}: {}", told.name, told.found);
