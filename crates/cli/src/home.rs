@@ -40,6 +40,13 @@ impl Home {
     }
 }
 
+impl Home {
+    /// The folder of the experiments that come with Prony.
+    pub fn experiments(&self) -> PathBuf {
+        self.subjects.with_file_name("experiments")
+    }
+}
+
 fn above(place: &Path) -> Option<PathBuf> {
     place
         .ancestors()

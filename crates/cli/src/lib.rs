@@ -5,19 +5,27 @@
 
 mod bench;
 mod cause;
+mod check;
+mod clean;
 mod compare;
+mod completions;
+mod doctor;
 mod driver;
 mod explain;
 mod fetch;
 mod generate;
 mod home;
 mod host;
+mod lines;
+mod list;
 mod load;
 mod log;
 mod lua;
 mod lua54;
+mod new;
 mod report;
 mod run;
+mod runs;
 mod serve;
 mod signals;
 mod stats;
@@ -103,11 +111,19 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Verify(words) => verify::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
+        Command::Doctor(words) => doctor::run(&words, streams),
+        Command::New(words) => new::run(&words, streams),
+        Command::Check(words) => check::run(&words, streams),
+        Command::List(words) => list::run(&words, streams),
+        Command::Clean(words) => clean::run(&words, streams),
         Command::Bench(words) => bench::run(&words, streams),
         Command::Fetch(words) => fetch::run(&words, streams),
         Command::Serve(options) => serve::run(&options, streams),
         Command::Host(words) => host::run(&words, streams),
         Command::Lua(words) => lua::run(&words, streams),
+        Command::Completions(words) => completions::run(&words, streams),
+        Command::Man(words) => completions::man(&words, streams),
+        Command::Names => completions::names(streams),
         Command::HostWorker => Ok(host::work()),
         Command::Generate => generate::run(streams),
         Command::Supervise => unreachable!("it has an exit code of its own"),

@@ -5,7 +5,7 @@
 //! ```
 
 mod again;
-mod builds;
+pub mod builds;
 mod code;
 mod folder;
 mod pilot;
@@ -22,6 +22,7 @@ use anyhow::{Context as _, bail};
 use prony_base::Nanos;
 use prony_lab::build::source::Revisions;
 use prony_lab::build::{self, BuildContext};
+use prony_lab::doctor::{self, Tree};
 use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
 use prony_lab::launch::{self, Wanted};
@@ -420,6 +421,7 @@ fn machine(
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
         facts: environment::isolation_facts(offer),
+        checks: doctor::in_brief(&Tree::here()),
     }))
 }
 

@@ -8,12 +8,18 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::{Payload, Work};
 
+use crate::check::CheckWords;
+use crate::clean::CleanWords;
 use crate::compare::words::CompareWords;
+use crate::completions::{CompletionsWords, ManWords};
+use crate::doctor::DoctorWords;
 use crate::fetch::words::FetchWords;
 use crate::host::HostWords;
+use crate::list::ListWords;
 use crate::load::words::LoadWords;
 use crate::log::words::LogWords;
 use crate::lua::LuaWords;
+use crate::new::NewWords;
 use crate::serve::ServeOptions;
 use crate::verify::words::VerifyWords;
 use prony_base::typed::{duration, share, size};
@@ -51,6 +57,16 @@ pub enum Command {
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
+    /// Find out what of this machine spoils measurements, and what mends it
+    Doctor(DoctorWords),
+    /// Write files to start from: an experiment, a subject, a job of CI
+    New(NewWords),
+    /// Check that subjects do what they must, without measuring
+    Check(CheckWords),
+    /// List experiments, subjects and runs
+    List(ListWords),
+    /// Remove runs and builds that are not needed any more
+    Clean(CleanWords),
     /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
     Bench(BenchWords),
     /// Fetch URLs to files, with the client library
@@ -61,6 +77,14 @@ pub enum Command {
     Host(HostWords),
     /// Run a Lua file with the host's framework at hand: tests of an application, for one
     Lua(LuaWords),
+    /// Print completions for a shell
+    Completions(CompletionsWords),
+    /// Manual pages, a file for each command
+    #[command(name = "__man", hide = true)]
+    Man(ManWords),
+    /// The names of the subjects that are here, for completions
+    #[command(name = "__names", hide = true)]
+    Names,
     /// The generator process of a trial: a LoadSpec on standard input, events on standard output
     #[command(name = "__generate", hide = true)]
     Generate,

@@ -598,7 +598,7 @@ fn a_full_disk_was_taken_for_wrong_usage() {
     assert!(said.contains("File too large"), "{said}");
     // Larger, so that the run begins, and smaller than what it leaves.
     let larger = limited
-        .replace("-f 1;", "-f 12;")
+        .replace("-f 1;", "-f 24;")
         .replace("--out out", "--out late");
     let output = Command::new("sh")
         .args(["-c", &larger, PRONY])

@@ -19,6 +19,7 @@
 //! Not for: starting processes. A [`Launcher`] does that, which sees to it that none
 //! outlives Prony.
 
+pub mod clean;
 mod command;
 mod shelf;
 pub mod source;
@@ -257,9 +258,7 @@ struct Job<'a> {
 impl Job<'_> {
     /// What the names of all of this subject's builds begin with.
     fn prefix(&self) -> String {
-        // The file's own name, not the id: two entries of one folder share a build.
-        let name = format!("{}-{}", self.subject.language, folder_name(self.subject));
-        format!("{}-", plain_name(&name))
+        prefix(self.subject)
     }
 
     fn folder(&self) -> PathBuf {
@@ -429,6 +428,13 @@ impl Job<'_> {
             _ => String::new(),
         })
     }
+}
+
+/// What the names of all builds of `subject` begin with.
+fn prefix(subject: &Subject) -> String {
+    // The file's own name, not the id: two entries of one folder share a build.
+    let name = format!("{}-{}", subject.language, folder_name(subject));
+    format!("{}-", plain_name(&name))
 }
 
 /// A file of this call's own for the output of a short command.

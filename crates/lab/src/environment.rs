@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use prony_base::clock;
-use prony_record::{CodeState, Environment, Fact, Software};
+use prony_record::{CodeState, Environment, Fact, MachineCheck, Software};
 use sha2::{Digest as _, Sha256};
 
 use crate::supervise::Offer;
@@ -28,6 +28,8 @@ pub struct Given {
     pub software: Vec<Software>,
     /// Facts to add, such as what holds trials apart.
     pub facts: Vec<Fact>,
+    /// What of the machine spoils measurements ([`crate::doctor::in_brief`]).
+    pub checks: Vec<MachineCheck>,
 }
 
 /// Reads the machine. What cannot be read is left empty or out: nothing here fails.
@@ -64,6 +66,7 @@ pub fn collect(given: Given) -> Environment {
         virtualisation: virtualisation(&cpuinfo),
         facts,
         software: given.software,
+        checks: given.checks,
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod build;
 pub mod cap;
+pub mod contract;
 pub mod counts;
 pub mod diagnosis;
 pub mod experiment;
@@ -13,6 +14,7 @@ pub mod subject;
 pub use experiment::fuzz as fuzz_experiment;
 
 pub mod canary;
+pub mod doctor;
 pub mod environment;
 pub mod launch;
 pub mod network;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::MachineCheck;
+
 /// What a reader must know of the machine to read the figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
@@ -43,6 +45,10 @@ pub struct Environment {
     pub facts: Vec<Fact>,
     /// Compilers, runtimes and tools by version, in the order to show.
     pub software: Vec<Software>,
+    /// What of the machine spoils measurements (`prony doctor`), as it was before the first trial; empty where it was not
+    /// recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<MachineCheck>,
 }
 
 /// State of a repository.

@@ -22,6 +22,7 @@ mod environment;
 mod histogram;
 pub mod layout;
 mod load;
+mod machine;
 mod pace;
 mod plan;
 mod program;
@@ -41,6 +42,7 @@ pub use load::{
     LoadReport, LoadSpec, LoadTarget, NEVER, PreparedRequest, QUEUE_MAX, Slices, ThreadCpu, Turn,
     Turned,
 };
+pub use machine::{MachineCheck, MachineState};
 pub use pace::{LatencyOrigin, Pace, StagePoint, Timestamps};
 pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,

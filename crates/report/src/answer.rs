@@ -59,6 +59,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
     } else {
         after.extend(resolution(run, cells));
         after.extend(reservations(cells));
+        after.extend(crate::machine::sentence(&run.environment));
     }
     Answer {
         before,

@@ -30,6 +30,7 @@ mod export;
 mod figures;
 mod kinds;
 pub mod log;
+mod machine;
 mod markdown;
 mod notes;
 mod numbers;
@@ -53,6 +54,7 @@ use std::collections::BTreeMap;
 use prony_record::{Environment, Histogram, Plan, Trial};
 
 pub use export::{Export, export};
+pub use numbers::moment;
 pub use plan_hash::plan_hash;
 pub use plots::Plot;
 pub use render::{plot_svg, render};

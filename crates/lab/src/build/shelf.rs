@@ -125,15 +125,38 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    fn remove(&self, stem: &str) {
-        let path = self.root.join(format!("{stem}.lock"));
-        let Ok(lock) = File::options().write(true).open(&path) else {
-            return;
+    /// Removes a folder that nobody holds, and tells whether it did.
+    pub(super) fn remove(&self, stem: &str) -> bool {
+        let Some(lock) = self.free(stem) else {
+            return false;
         };
-        if lock.try_lock().is_ok() && remove_dir(&self.root.join(stem)).is_ok() {
+        let removed = remove_dir(&self.root.join(stem)).is_ok();
+        if removed {
             let _ = fs::remove_file(self.root.join(format!("{stem}.log")));
-            let _ = fs::remove_file(&path);
+            let _ = fs::remove_file(self.root.join(format!("{stem}.lock")));
         }
+        drop(lock);
+        removed
+    }
+
+    /// The lock of a folder that nobody holds; `None`: somebody does, or there is no such folder.
+    pub(super) fn free(&self, stem: &str) -> Option<File> {
+        let path = self.root.join(format!("{stem}.lock"));
+        let lock = File::options().write(true).open(path).ok()?;
+        lock.try_lock().is_ok().then_some(lock)
+    }
+
+    /// The folders that are there, each with when it was made; one that was cut off was made at the epoch.
+    pub(super) fn made(&self) -> Vec<(String, SystemTime)> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let stems = names.filter_map(|name| Some(name.strip_suffix(".lock")?.to_owned()));
+        let dated = |stem: String| {
+            let marker = self.root.join(&stem).join(MARKER);
+            let made = fs::metadata(marker).and_then(|meta| meta.modified());
+            (stem, made.unwrap_or(SystemTime::UNIX_EPOCH))
+        };
+        stems.map(dated).collect()
     }
 }
 

@@ -269,6 +269,26 @@ pub fn run(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<RunOutcome, RunError> {
+    run_or_check(plan, environment, options, false, progress)
+}
+
+/// The same without load: a server is started, its answers are checked, it is stopped. Programs and clients do their work.
+pub fn check(
+    plan: &Plan,
+    environment: Environment,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<RunOutcome, RunError> {
+    run_or_check(plan, environment, options, true, progress)
+}
+
+fn run_or_check(
+    plan: &Plan,
+    environment: Environment,
+    options: &Options,
+    check_only: bool,
+    progress: &mut dyn Progress,
+) -> Result<RunOutcome, RunError> {
     let tasks = tasks(plan, options.wrk.as_ref())?;
     let journal = if options.resume {
         Journal::resume(&options.dir, plan, &environment)?
@@ -283,6 +303,7 @@ pub fn run(
     let mut runner = Runner {
         plan,
         options,
+        check_only,
         work: WorkFolder::open(&dir)?,
         dir,
         journal,
@@ -472,6 +493,7 @@ fn end_of(order: &TrialOrder) -> Nanos {
 struct Runner<'a> {
     plan: &'a Plan,
     options: &'a Options,
+    check_only: bool,
     dir: PathBuf,
     work: WorkFolder,
     journal: Journal,
@@ -715,6 +737,7 @@ impl Runner<'_> {
             position: task.position,
             seed: Random::of(self.plan.seed, &purpose).next_u64(),
             in_turns: false,
+            check_only: self.check_only,
             generator: task.generator.clone(),
             driver: self.options.driver.clone(),
             prony: absolute(&self.options.prony),
@@ -913,6 +936,7 @@ mod tests {
             position: 0,
             seed: 0,
             in_turns: false,
+            check_only: false,
             generator: Generator::Prony,
             driver: String::new(),
             prony: PathBuf::new(),

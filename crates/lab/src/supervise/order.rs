@@ -127,6 +127,9 @@ pub struct TrialOrder {
     /// Its window is made of turns, which it is given one by one.
     #[serde(default)]
     pub in_turns: bool,
+    /// It ends when the answers have been checked: there is no load.
+    #[serde(default)]
+    pub check_only: bool,
     /// What drives the subject.
     pub generator: Generator,
     /// Driver of Prony's generator: `auto`, `ring` or `epoll`.

@@ -112,6 +112,9 @@ impl<'a> Running<'a> {
         self.cast.ready(&self.scene, &places).await?;
         self.scene.enter(Phase::Verify);
         self.verify(&places)?;
+        if self.stage.order.check_only {
+            return Ok(());
+        }
         self.counter_before(&places).await?;
         self.scene.enter(Phase::WarmUp);
         if self.stage.order.in_turns {

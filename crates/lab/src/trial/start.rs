@@ -309,6 +309,7 @@ mod tests {
             warmup_ns: 0,
             duration_ns: 0,
             in_turns: false,
+            check_only: false,
             block: 0,
             position: 0,
             seed: 0,

@@ -1,0 +1,473 @@
+//! `prony check`: subjects held to the contract, without measuring.
+//!
+//! ```text
+//! subject ──> experiments of the contract ──> plan ──> build ──> trials without load ──> what each did
+//! ```
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use prony_base::{Nanos, clock, counted};
+use prony_findings::{Records, Verdict, findings, verdict};
+use prony_lab::contract::{self, Part};
+use prony_lab::diagnosis::nearest;
+use prony_lab::experiment::{Experiment, Origin};
+use prony_lab::plan::{self, Facts, PlanError};
+use prony_lab::run::{self, Event, Options};
+use prony_lab::subject::{self, FILE, ORIGINALS, Subject};
+use prony_lab::supervise::{self, Interrupt, Offer};
+use prony_record::{
+    CheckLevel, Environment, Exit, NotRun, Outcome, Phase, Plan, Role, SCHEMA as RECORDS, Trial,
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cause::CannotWrite;
+use crate::home::Home;
+use crate::lines::wrapped;
+use crate::run::builds::{self, Built};
+use crate::signals::interruption;
+use crate::{Ending, Streams};
+
+/// Version of what `--json` prints.
+const SCHEMA: u32 = 1;
+/// The longest that a server may take to stop, by the contract.
+const STOP_MAX: Nanos = Nanos::from_secs(5);
+/// Lines of what a subject printed that are shown where it failed.
+const LOG_LINES: usize = 5;
+
+/// `prony check`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Each subject is built where its files have changed, started, asked what the contract (subjects/CONTRACT.md) names, and \
+stopped: seconds each, once they are built. A program does each of its works once, a client a second of requests against Prony's server, \
+whose counts must agree; a database and a proxy stand around Prony's server. Without SUBJECT all but those in subjects/original are checked, \
+whose first build takes long.\n\n\
+Exit codes: 0 all hold; 1 a subject does not, or one that was named cannot run here; 2 wrong usage or a bad file; 130 interrupted."
+)]
+pub struct CheckWords {
+    /// Subjects: LANGUAGE/NAME under subjects/, or folders with a subject.toml [default: all]
+    #[arg(value_name = "SUBJECT")]
+    pub subjects: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What came of one subject.
+#[derive(Debug, Serialize)]
+struct Checked {
+    subject: String,
+    /// `held`, `failed` or `not-run`.
+    state: State,
+    /// Why it could not be checked; empty where it was.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    /// The command that would change that; empty where none is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    remedy: String,
+    /// What was asked of it, in order.
+    asked: Vec<Asked>,
+    elapsed_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    Held,
+    Failed,
+    NotRun,
+}
+
+/// One start of a subject, and what it was asked.
+#[derive(Debug, Serialize)]
+struct Asked {
+    /// The cell: subject, workload, size.
+    cell: String,
+    /// What went wrong; empty: nothing.
+    wrong: Vec<String>,
+    /// Checks that it passed.
+    passed: Vec<String>,
+    /// What it can not do and need not.
+    lacks: Vec<String>,
+    /// From the start of its process until it was ready, and how long it took to stop.
+    ready_ns: u64,
+    stop_ns: u64,
+}
+
+/// Runs `prony check`.
+pub fn run(words: &CheckWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let home = Home::find()?;
+    let here = env::current_dir().context("there is no current folder")?;
+    let named = chosen(words, &home, &here)?;
+    let interrupted = interruption()?;
+    let offer =
+        supervise::offer(&home.prony).context("no subject can be started on this machine")?;
+    let bench = Bench {
+        home: &home,
+        here: &here,
+        offer: &offer,
+        interrupted: &interrupted,
+    };
+    let mut all = Vec::new();
+    for reference in &named {
+        let checked = match bench.check(reference, streams)? {
+            Some(checked) if !interrupted.load(Relaxed) => checked,
+            _ => return Ok(Ending::Interrupted),
+        };
+        if !words.json {
+            writeln!(streams.out, "{}", text(&checked))?;
+        }
+        all.push(checked);
+    }
+    if words.json {
+        let value = json!({"schema": SCHEMA, "subjects": all});
+        writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
+    } else {
+        writeln!(streams.out, "{}", summary(&all))?;
+    }
+    let is_bad = |one: &Checked| match one.state {
+        State::Held => false,
+        State::Failed => true,
+        State::NotRun => !words.subjects.is_empty(),
+    };
+    Ok(match all.iter().any(is_bad) {
+        true => Ending::Failed,
+        false => Ending::Done,
+    })
+}
+
+/// What is to be checked, as a `ref` names it. Errors: there is no such subject.
+fn chosen(words: &CheckWords, home: &Home, here: &Path) -> anyhow::Result<Vec<String>> {
+    let there = subject::folders(&home.subjects);
+    for name in &words.subjects {
+        let places = [home.subjects.join(name), here.join(name)];
+        if !places.iter().any(|place| place.join(FILE).is_file()) {
+            let help = match nearest(name, there.iter().map(String::as_str)) {
+                Some(word) => format!("did you mean `{word}`?"),
+                None => "`prony list subjects` names those that are here".to_owned(),
+            };
+            bail!("there is no subject `{name}`: {help}");
+        }
+    }
+    if !words.subjects.is_empty() {
+        return Ok(words.subjects.clone());
+    }
+    let of_others = format!("{ORIGINALS}/");
+    let own: Vec<String> = there
+        .into_iter()
+        .filter(|id| !id.starts_with(&of_others))
+        .collect();
+    match own.is_empty() {
+        true => bail!("there is no subject under {}", home.subjects.display()),
+        false => Ok(own),
+    }
+}
+
+/// What all checks need.
+struct Bench<'a> {
+    home: &'a Home,
+    here: &'a Path,
+    offer: &'a Offer,
+    interrupted: &'a Arc<AtomicBool>,
+}
+
+impl Bench<'_> {
+    /// Checks one subject. `None`: the user ended it.
+    fn check(&self, reference: &str, streams: &mut Streams<'_>) -> anyhow::Result<Option<Checked>> {
+        let start = clock::monotonic();
+        let under = self.home.subjects.join(reference);
+        let folder = match under.join(FILE).is_file() {
+            true => under,
+            false => self.here.join(reference),
+        };
+        let subject = Subject::load(&folder)?;
+        let mut checked = Checked {
+            subject: subject.id.clone(),
+            state: State::Held,
+            reason: String::new(),
+            remedy: String::new(),
+            asked: Vec::new(),
+            elapsed_ns: 0,
+        };
+        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+        let reference = folder.display().to_string();
+        for part in contract::parts(&subject, &reference) {
+            match self.part(&part, streams)? {
+                None => return Ok(None),
+                Some(Came::NotRun(gone)) => {
+                    checked.state = State::NotRun;
+                    (checked.reason, checked.remedy) = (gone.reason, gone.remedy);
+                }
+                Some(Came::NotBuilt(gone)) => {
+                    checked.state = State::Failed;
+                    (checked.reason, checked.remedy) = (gone.reason, gone.remedy);
+                }
+                Some(Came::Asked(asked)) => checked.asked.extend(asked),
+            }
+        }
+        if checked.asked.iter().any(|asked| !asked.wrong.is_empty()) {
+            checked.state = State::Failed;
+        }
+        checked.elapsed_ns = clock::monotonic().since(start).0;
+        Ok(Some(checked))
+    }
+
+    /// One of its experiments. `None`: the user ended it.
+    fn part(&self, part: &Part, streams: &mut Streams<'_>) -> anyhow::Result<Option<Came>> {
+        let origin = Origin::new("check", self.here);
+        let experiment = Experiment::parse(&part.text, &origin)?;
+        let subjects = subject::load_all(&experiment, &self.home.subjects)
+            .map_err(|wrong| anyhow::anyhow!("{}", wrong[0]))?;
+        let path = env::var("PATH").unwrap_or_default();
+        let facts = Facts::gather(&subjects, &path, self.offer.isolation.network_namespace);
+        let plan = match plan::plan(&experiment, &subjects, &facts, &plan::Options::default()) {
+            Ok(plan) => plan,
+            Err(PlanError::NothingRuns { not_run }) => {
+                return Ok(Some(Came::NotRun(
+                    not_run.into_iter().next().unwrap_or_default(),
+                )));
+            }
+            Err(wrong) => bail!("{wrong}"),
+        };
+        let before = plan.not_run.len();
+        let built = builds::build(
+            plan,
+            &subjects,
+            self.home,
+            self.offer,
+            self.interrupted,
+            streams,
+        )?;
+        let Some(Built { plan, .. }) = &built else {
+            return Ok(None);
+        };
+        if plan.cells.is_empty() {
+            let gone = plan.not_run.get(before).cloned().unwrap_or_default();
+            return Ok(Some(Came::NotBuilt(gone)));
+        }
+        self.trials(plan)
+            .map(|trials| trials.map(|trials| Came::Asked(asked(plan, &trials))))
+    }
+
+    /// The trials of a plan, in a folder that is gone afterwards. `None`: the user ended it.
+    fn trials(&self, plan: &Plan) -> anyhow::Result<Option<Vec<Trial>>> {
+        let dir = Scratch::new()?;
+        let options = Options {
+            dir: dir.0.clone(),
+            resume: false,
+            prony: self.home.prony.clone(),
+            wanted: self.offer.wanted,
+            driver: crate::driver::chosen()?,
+            wrk: None,
+            interrupt: Interrupt::by_flag(Arc::clone(self.interrupted)),
+        };
+        let environment = Environment {
+            schema: RECORDS,
+            ..Environment::default()
+        };
+        let mut trials = Vec::new();
+        let mut keep = |event: Event<'_>| {
+            if let Event::Ended { trial, .. } = event {
+                trials.push(trial.clone());
+            }
+        };
+        let outcome = run::check(plan, environment, &options, &mut keep)?;
+        Ok((!outcome.interrupted).then_some(trials))
+    }
+}
+
+/// What came of an experiment.
+enum Came {
+    /// The machine lacks something.
+    NotRun(NotRun),
+    /// Its build failed.
+    NotBuilt(NotRun),
+    /// It was started.
+    Asked(Vec<Asked>),
+}
+
+/// A folder of this process's own, removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> anyhow::Result<Scratch> {
+        let number = clock::monotonic().0;
+        let path = env::temp_dir().join(format!("prony-check-{}-{number}", std::process::id()));
+        fs::create_dir(&path).with_context(CannotWrite::at(&path))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed lies in the system's folder for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What each trial shows.
+fn asked(plan: &Plan, trials: &[Trial]) -> Vec<Asked> {
+    trials.iter().map(|trial| one_asked(plan, trial)).collect()
+}
+
+fn one_asked(plan: &Plan, trial: &Trial) -> Asked {
+    let mut wrong = Vec::new();
+    if let Outcome::Failed { phase, reason } = &trial.outcome {
+        wrong.push(format!("{}: {reason}", phase_word(*phase)));
+        let from = trial.log_tail.len().saturating_sub(LOG_LINES);
+        wrong.extend(
+            trial.log_tail[from..]
+                .iter()
+                .map(|line| format!("it printed: {line}")),
+        );
+    }
+    if !trial.left_behind.is_empty() {
+        wrong.push(format!(
+            "it left processes behind: {}",
+            trial.left_behind.join(", ")
+        ));
+    }
+    if trial.program.is_none() && trial.outcome == Outcome::Measured {
+        wrong.extend(wrong_end(trial));
+    }
+    let of_client = plan.workloads.iter().any(|work| work.client.is_some());
+    if of_client && wrong.is_empty() {
+        let found = findings(&Records::new(plan, std::slice::from_ref(trial)));
+        if verdict(&found) == Verdict::Invalid {
+            let said = found
+                .iter()
+                .map(|one| format!("{}, {}", one.code.as_str(), one.code.title()));
+            wrong.extend(said);
+        }
+    }
+    let of = |level: CheckLevel, passed: bool| {
+        let checks = trial.verification.iter();
+        checks.filter(move |check| check.level == level && check.passed == passed)
+    };
+    let passed = trial.verification.iter().filter(|check| check.passed);
+    Asked {
+        cell: trial.cell.clone(),
+        wrong,
+        passed: passed.map(|check| check.name.clone()).collect(),
+        lacks: of(CheckLevel::Capability, false)
+            .map(|check| format!("{} ({})", check.name, check.detail))
+            .collect(),
+        ready_ns: length_of(trial, &[Phase::Start, Phase::Ready]),
+        stop_ns: length_of(trial, &[Phase::Stop]),
+    }
+}
+
+fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Prepare | Phase::Start => "it does not start",
+        Phase::Ready => "it does not become ready",
+        Phase::Verify => "it answers wrongly",
+        Phase::Stop => "it does not stop",
+        _ => "it failed",
+    }
+}
+
+fn length_of(trial: &Trial, phases: &[Phase]) -> u64 {
+    let own = trial
+        .phases
+        .iter()
+        .filter(|span| phases.contains(&span.phase));
+    own.map(|span| span.length_ns).sum()
+}
+
+/// What is wrong with how a server ended that was asked to.
+fn wrong_end(trial: &Trial) -> Option<String> {
+    let own = trial
+        .processes
+        .iter()
+        .filter(|process| process.role == Role::Subject);
+    let first = own.min_by_key(|process| process.pid)?;
+    match &first.exit {
+        Some(Exit::Code { code: 0 }) => {}
+        Some(Exit::Code { code }) => {
+            return Some(format!(
+                "it ended with status {code} when it was asked to stop"
+            ));
+        }
+        Some(Exit::Signal { signal: 9, .. }) => {
+            return Some("it did not stop in time, and was killed".to_owned());
+        }
+        Some(Exit::Signal { asked: true, .. }) => {}
+        Some(Exit::Signal { signal, .. }) => {
+            return Some(format!("it was ended by signal {signal}"));
+        }
+        None => return None,
+    }
+    let took = Nanos(length_of(trial, &[Phase::Stop]));
+    (took > STOP_MAX).then(|| format!("it took {took} to stop, more than {STOP_MAX}"))
+}
+
+/// What came of a subject, for people.
+fn text(checked: &Checked) -> String {
+    let took = Nanos(checked.elapsed_ns);
+    let word = match checked.state {
+        State::Held => "holds",
+        State::Failed => "FAILED",
+        State::NotRun => "not run",
+    };
+    let mut lines = vec![format!("{}: {word} ({took})", checked.subject)];
+    if !checked.reason.is_empty() {
+        lines.push(wrapped("  ", 2, &checked.reason));
+    }
+    if !checked.remedy.is_empty() {
+        lines.push(format!("  -> {}", checked.remedy));
+    }
+    for asked in &checked.asked {
+        let name = asked
+            .cell
+            .strip_prefix(&checked.subject)
+            .unwrap_or(&asked.cell)
+            .trim();
+        let said = match asked.passed.is_empty() {
+            true => "done".to_owned(),
+            false => format!(
+                "ready in {}, {}, stopped in {}",
+                Nanos(asked.ready_ns),
+                asked.passed.join(", "),
+                Nanos(asked.stop_ns)
+            ),
+        };
+        let said = if asked.wrong.is_empty() {
+            said
+        } else {
+            "failed".to_owned()
+        };
+        lines.push(wrapped("  ", 4, &format!("{name}: {said}")));
+        lines.extend(asked.wrong.iter().map(|wrong| wrapped("    ", 6, wrong)));
+        lines.extend(
+            asked
+                .lacks
+                .iter()
+                .map(|lack| wrapped("    ", 6, &format!("cannot: {lack}"))),
+        );
+    }
+    lines.join("\n")
+}
+
+/// The last line: how many, and which do not hold.
+fn summary(all: &[Checked]) -> String {
+    let of = |state: State| -> Vec<&str> {
+        let own = all.iter().filter(|one| one.state == state);
+        own.map(|one| one.subject.as_str()).collect()
+    };
+    let (held, failed, gone) = (of(State::Held), of(State::Failed), of(State::NotRun));
+    let verb = if held.len() == 1 { "holds" } else { "hold" };
+    let mut text = format!("{} {verb}", counted(held.len(), "subject"));
+    for (word, names) in [("failed", failed), ("not run", gone)] {
+        if !names.is_empty() {
+            text.push_str(&format!("; {word}: {}", names.join(", ")));
+        }
+    }
+    wrapped("", 2, &text)
+}

@@ -1,0 +1,289 @@
+//! `prony list`: experiments, subjects and runs that are here.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use prony_base::counted;
+use prony_lab::experiment::Experiment;
+use prony_lab::plan::Facts;
+use prony_lab::subject::{self, Subject};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::home::Home;
+use crate::lines::{bytes, wrapped};
+use crate::runs::{self, RunDirectory};
+use crate::{Ending, Streams};
+
+/// Version of what `--json` prints.
+const SCHEMA: u32 = 1;
+/// Experiments that are read of one folder at the most.
+const EXPERIMENTS_MAX: usize = 1_000;
+
+/// `prony list`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Experiments are the TOML files in experiments/, here and in Prony's own folder; subjects are the folders under \
+Prony's subjects/; runs are the run directories in runs/, here."
+)]
+pub struct ListWords {
+    /// What is listed [default: all]
+    #[arg(value_name = "WHAT")]
+    pub what: Option<What>,
+    /// Folder of the run directories
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub runs: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum What {
+    /// Experiments: title, and how much they compare
+    Experiments,
+    /// Subjects: what each needs, whether it is here, the command that brings it
+    Subjects,
+    /// Runs: date, size, title
+    Runs,
+}
+
+/// Runs `prony list`.
+pub fn run(words: &ListWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let home = Home::find()?;
+    let wants = |what| words.what.is_none_or(|only| only == what);
+    let mut value = json!({"schema": SCHEMA});
+    let mut parts = Vec::new();
+    if wants(What::Experiments) {
+        let all = experiments(&home);
+        parts.push(titled(
+            "experiments",
+            all.iter().map(ListedExperiment::text),
+        ));
+        value["experiments"] = json!(all);
+    }
+    if wants(What::Subjects) {
+        let all = subjects(&home);
+        parts.push(titled("subjects", all.iter().map(ListedSubject::text)));
+        value["subjects"] = json!(all);
+    }
+    if wants(What::Runs) {
+        let all = match words.runs.is_dir() {
+            true => runs::directories(&words.runs)?,
+            false if words.what == Some(What::Runs) && words.runs != Path::new("runs") => {
+                anyhow::bail!("--runs {}: there is no such folder", words.runs.display())
+            }
+            false => Vec::new(),
+        };
+        parts.push(titled("runs", all.iter().map(run_text)));
+        value["runs"] = json!(all);
+    }
+    if words.json {
+        writeln!(streams.out, "{}", serde_json::to_string_pretty(&value)?)?;
+    } else if words.what.is_some() {
+        let bare: Vec<&str> = parts
+            .iter()
+            .filter_map(|part| part.split_once('\n'))
+            .map(|(_, rest)| rest)
+            .collect();
+        writeln!(streams.out, "{}", bare.join("\n"))?;
+    } else {
+        writeln!(streams.out, "{}", parts.join("\n\n"))?;
+    }
+    Ok(Ending::Done)
+}
+
+fn titled(title: &str, entries: impl Iterator<Item = String>) -> String {
+    let entries: Vec<String> = entries.collect();
+    match entries.is_empty() {
+        true => format!("{title}\nnone"),
+        false => format!("{title}\n{}", entries.join("\n")),
+    }
+}
+
+/// An experiment's file.
+#[derive(Debug, Serialize)]
+struct ListedExperiment {
+    path: PathBuf,
+    title: String,
+    subjects: usize,
+    workloads: usize,
+    /// What is wrong with the file; empty where nothing is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    wrong: String,
+}
+
+impl ListedExperiment {
+    fn of(path: PathBuf) -> ListedExperiment {
+        match Experiment::load(&path) {
+            Ok(experiment) => ListedExperiment {
+                title: experiment.title,
+                subjects: experiment.subjects.len(),
+                workloads: experiment.workloads.len(),
+                wrong: String::new(),
+                path,
+            },
+            Err(wrong) => ListedExperiment {
+                title: String::new(),
+                subjects: 0,
+                workloads: 0,
+                wrong: wrong
+                    .problems
+                    .first()
+                    .map_or_else(String::new, |problem| problem.message.clone()),
+                path,
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        let said = match self.wrong.as_str() {
+            "" => {
+                let (subjects, workloads) = (
+                    counted(self.subjects, "subject"),
+                    counted(self.workloads, "workload"),
+                );
+                format!("{} ({subjects}, {workloads})", self.title)
+            }
+            wrong => format!("cannot be used: {wrong}"),
+        };
+        format!("{}\n{}", self.path.display(), wrapped("    ", 4, &said))
+    }
+}
+
+/// The experiments here and in Prony's own folder, by path.
+fn experiments(home: &Home) -> Vec<ListedExperiment> {
+    let mut folders = vec![PathBuf::from("experiments")];
+    let own = home.experiments();
+    if fs::canonicalize(&own).ok() != fs::canonicalize("experiments").ok() {
+        folders.push(own);
+    }
+    let in_folder = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let mut files: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|ext| ext == "toml"))
+            .take(EXPERIMENTS_MAX)
+            .collect();
+        files.sort();
+        files
+    };
+    folders
+        .into_iter()
+        .flat_map(in_folder)
+        .map(ListedExperiment::of)
+        .collect()
+}
+
+/// A subject's folder.
+#[derive(Debug, Serialize)]
+struct ListedSubject {
+    id: String,
+    role: &'static str,
+    summary: String,
+    /// Commands and files that it needs.
+    needs: Vec<String>,
+    /// Whether the machine has all of them.
+    here: bool,
+    /// Why it cannot run here; empty where it can.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    missing: String,
+    /// The command that would bring what is missing; empty where none is known, or nothing is.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    remedy: String,
+}
+
+impl ListedSubject {
+    fn of(subject: &Subject, facts: &Facts) -> ListedSubject {
+        let missing = facts.why_missing(&subject.needs).unwrap_or_default();
+        let remedy = match missing.is_empty() {
+            true => String::new(),
+            false => facts.remedy(&subject.needs),
+        };
+        ListedSubject {
+            id: subject.id.clone(),
+            role: subject.role.name(),
+            summary: subject.summary.clone(),
+            needs: [subject.needs.commands.clone(), subject.needs.files.clone()].concat(),
+            here: missing.is_empty(),
+            missing,
+            remedy,
+        }
+    }
+
+    fn broken(id: String, why: String) -> ListedSubject {
+        ListedSubject {
+            id,
+            role: "unknown",
+            summary: String::new(),
+            needs: Vec::new(),
+            here: false,
+            missing: format!("its file is wrong: {why}"),
+            remedy: String::new(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let state = if self.here { "here" } else { "missing" };
+        let needs = match self.needs.is_empty() {
+            true => "nothing".to_owned(),
+            false => self.needs.join(", "),
+        };
+        let mut text = wrapped(
+            &format!("{:<24} {:<8} {state:<8}", self.id, self.role),
+            4,
+            "",
+        );
+        let text_end = text.trim_end().len();
+        text.truncate(text_end);
+        text.push_str(&format!(
+            "\n{}",
+            wrapped("    ", 4, &format!("needs {needs}"))
+        ));
+        if !self.missing.is_empty() {
+            text.push_str(&format!("\n{}", wrapped("    ", 4, &self.missing)));
+        }
+        if !self.remedy.is_empty() {
+            text.push_str(&format!("\n    -> {}", self.remedy));
+        }
+        text
+    }
+}
+
+/// The subjects under Prony's `subjects/`, by id.
+fn subjects(home: &Home) -> Vec<ListedSubject> {
+    let loaded: Vec<(String, Result<Subject, String>)> = subject::folders(&home.subjects)
+        .into_iter()
+        .map(|id| {
+            let subject = Subject::load(&home.subjects.join(&id));
+            let why = |wrong: prony_lab::diagnosis::Diagnoses| {
+                wrong
+                    .problems
+                    .first()
+                    .map_or_else(String::new, |problem| problem.message.clone())
+            };
+            (id, subject.map_err(why))
+        })
+        .collect();
+    let known: Vec<Subject> = loaded
+        .iter()
+        .filter_map(|(_, subject)| subject.as_ref().ok().cloned())
+        .collect();
+    let path = env::var("PATH").unwrap_or_default();
+    let facts = Facts::gather(&known, &path, false);
+    let listed = |(id, subject): (String, Result<Subject, String>)| match subject {
+        Ok(subject) => ListedSubject::of(&subject, &facts),
+        Err(why) => ListedSubject::broken(id, why),
+    };
+    loaded.into_iter().map(listed).collect()
+}
+
+fn run_text(run: &RunDirectory) -> String {
+    let (date, size) = (run.date(), bytes(run.bytes));
+    let trials = counted(run.trials, "trial");
+    let said = format!("{date}, {size}, {trials}: {}", run.title);
+    format!("{}\n{}", run.path.display(), wrapped("    ", 4, &said))
+}

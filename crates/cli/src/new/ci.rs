@@ -1,0 +1,130 @@
+//! A job of CI that measures a change and what it is based on in turns, on one machine, in one run.
+//!
+//! What two jobs measured on two machines says nothing of a change. Each step is a few lines of a shell, which a test
+//! runs as they are.
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use prony_base::typed::share;
+use prony_lab::experiment::{Experiment, Origin};
+use serde_json::json;
+
+use super::Files;
+
+/// `prony new ci`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Writes .github/workflows/prony.yml, or .gitlab-ci-prony.yml for GitLab. The job builds the change and what it is based on, measures both in \
+turns (some seven minutes), comments the sentence and the table on the pull request, and fails where a figure is worse by more than --fail-on for sure. \
+What it could have told stands in the last line of the comment.\n\n\
+A runner that has no prony installs it from the repository that PRONY_GIT names, at the head of the file."
+)]
+pub struct CiWords {
+    /// Whose CI
+    pub host: CiHost,
+    /// What builds the server, in the root of the repository
+    #[arg(
+        long,
+        value_name = "CMD",
+        default_value = "cargo build --release --locked"
+    )]
+    pub build: String,
+    /// What starts it, in the root of the repository
+    #[arg(
+        long,
+        value_name = "CMD",
+        default_value = "./target/release/server --port {port}"
+    )]
+    pub cmd: String,
+    /// What is asked for
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub path: String,
+    /// Fail where a figure is worse by more than this for sure
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share::parse_positive)]
+    pub fail_on: f64,
+    /// Repository that prony is installed from where the runner has none
+    #[arg(long, value_name = "URL")]
+    pub prony_git: Option<String>,
+}
+
+/// Whose CI.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum CiHost {
+    /// GitHub Actions
+    Github,
+    /// GitLab CI
+    Gitlab,
+}
+
+/// The files of `prony new ci`.
+pub fn files(words: &CiWords) -> anyhow::Result<Files> {
+    for (flag, text) in [
+        ("--build", &words.build),
+        ("--cmd", &words.cmd),
+        ("--path", &words.path),
+    ] {
+        if let Some(odd) = text
+            .chars()
+            .find(|c| "'\"`$\\".contains(*c) || c.is_control())
+        {
+            bail!(
+                "{flag} holds {odd:?}, which a shell in a file of CI would take apart: put it into a script, and name that"
+            );
+        }
+    }
+    check(words)?;
+    let (path, template) = match words.host {
+        CiHost::Github => (
+            ".github/workflows/prony.yml",
+            include_str!("templates/github.yml.txt"),
+        ),
+        CiHost::Gitlab => (
+            ".gitlab-ci-prony.yml",
+            include_str!("templates/gitlab.yml.txt"),
+        ),
+    };
+    let git = words.prony_git.as_deref().unwrap_or_default();
+    let values = [
+        ("@BUILD@", json!(words.build).to_string()),
+        ("@SERVER@", json!(words.cmd).to_string()),
+        ("@PATH@", json!(words.path).to_string()),
+        (
+            "@FAIL_ON@",
+            json!(format!("{}%", words.fail_on * 100.0)).to_string(),
+        ),
+        ("@PRONY_GIT@", json!(git).to_string()),
+    ];
+    let filled = values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| {
+            text.replace(name, value)
+        });
+    let mut next = Vec::new();
+    if git.is_empty() {
+        next.push(format!(
+            "name Prony's repository in {path} (PRONY_GIT), or have prony on the runner"
+        ));
+    }
+    next.push(match words.host {
+        CiHost::Github => format!("git add {path}; the job runs on the next pull request"),
+        CiHost::Gitlab => format!("add it to .gitlab-ci.yml: include: {{ local: {path} }}"),
+    });
+    Ok(Files {
+        files: vec![(PathBuf::from(path), filled, false)],
+        next,
+    })
+}
+
+/// That an experiment takes the command and the path.
+fn check(words: &CiWords) -> anyhow::Result<()> {
+    let (cmd, path) = (json!(words.cmd), json!(words.path));
+    let text = format!(
+        "title = \"check\"\n[[subject]]\ncmd = {cmd}\n[[workload]]\nrequest = {{ path = {path} }}\n"
+    );
+    match Experiment::parse(&text, &Origin::new("check", "/")) {
+        Ok(_) => Ok(()),
+        Err(wrong) => bail!("the server could not be measured:\n{wrong}"),
+    }
+}
