@@ -9,14 +9,17 @@
 use serde::Serialize;
 
 use crate::Run;
-use crate::answer::{Group, listed};
-use crate::claims::{self, Metric, RatioFigure};
+use crate::claims::{self};
 use crate::figures::CellFigures;
+use crate::groups::Group;
 use crate::log::between::{Session, Sides, Value, sessions};
 use crate::log::{CellEntry, Entry};
 use crate::markdown;
+use crate::metrics::Metric;
 use crate::numbers;
+use crate::ratio::RatioFigure;
 use crate::view;
+use crate::words::listed;
 
 /// Claims that the sentence names before it says how many more there are.
 const CLAIMS_MAX: usize = 3;

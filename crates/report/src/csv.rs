@@ -9,7 +9,7 @@ use prony_record::NEVER;
 use crate::clients::figures::SpreadFigure;
 use crate::escape;
 use crate::figures::{CellFigures, Figure};
-use crate::open::OpenFigures;
+use crate::open::figures::OpenFigures;
 use crate::programs::figures::DurationFigures;
 use crate::rows::figures::{CounterFigures, ProcessFigures};
 

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use prony_findings::{Case, Records, Verdict};
 
 use crate::Run;
-use crate::claims::Metric;
 use crate::escape::html;
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::view;
 
 /// A format.

@@ -19,17 +19,22 @@
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
 
+mod against;
 mod answer;
+mod cells;
 mod claims;
 mod clients;
 pub mod compare;
 mod csv;
 mod escape;
 mod export;
+mod figure;
 mod figures;
+mod groups;
 mod kinds;
 pub mod log;
 mod markdown;
+mod metrics;
 mod notes;
 mod numbers;
 mod open;
@@ -39,12 +44,16 @@ mod plan_hash;
 mod plots;
 mod programs;
 pub mod prose;
+mod ratio;
 mod render;
 mod rows;
 mod search;
 mod sections;
+mod servers;
+mod settings;
 mod table;
 mod view;
+mod words;
 
 use std::collections::BTreeMap;
 

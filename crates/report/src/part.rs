@@ -8,10 +8,10 @@ use std::borrow::Cow;
 use prony_findings::Verdict;
 use serde::Serialize;
 
-use crate::claims::RatioFigure;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers::NOTHING;
 use crate::plots::Picture;
+use crate::ratio::RatioFigure;
 use crate::table::{self, Column, Entry, Table};
 
 /// A section of the document.

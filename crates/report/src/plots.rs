@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::escape::shortened;
+use crate::figure::INFINITE;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::open;
 use crate::search::figures::SearchFigures;
 
 /// Which picture.
@@ -433,13 +433,13 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
     let ranked = |c: &&CellFigures| !c.is_overloaded();
     let p50 = |c: &&CellFigures| {
         let p50 = c.latency_ns.get("p50").filter(|_| ranked(c));
-        p50.map(|f| f.median).filter(|&ns| ns < open::INFINITE)
+        p50.map(|f| f.median).filter(|&ns| ns < INFINITE)
     };
     let lowest = cells.iter().filter_map(p50).fold(f64::INFINITY, f64::min);
     let max = |c: &&CellFigures| c.latency_max_ns.map(|ns| ns as f64);
     let ended = |c: &&CellFigures| {
         let of = c.latency_ns.values().map(|figure| figure.median);
-        let all = of.chain(max(c)).filter(|&ns| ns < open::INFINITE);
+        let all = of.chain(max(c)).filter(|&ns| ns < INFINITE);
         all.reduce(f64::max)
     };
     let highest = cells
@@ -474,7 +474,7 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
         );
         for (name, figure, shape, word) in LATENCIES.into_iter().rev() {
             let value = cell.latency_ns.get(name).map(|f| f.median);
-            let Some(value) = value.filter(|&ns| ns < open::INFINITE) else {
+            let Some(value) = value.filter(|&ns| ns < INFINITE) else {
                 continue;
             };
             let tip = format!("{}: {word} {}", cell.cell, numbers::time(value));

@@ -6,8 +6,10 @@
 
 use prony_findings::Code;
 
+use super::context::Context;
 use super::figures::{ClientFigures, SpreadFigure};
-use super::{Context, Section, words};
+use super::sections::Section;
+use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, Part, column, median, ratios_word, with_ends};

@@ -4,12 +4,14 @@
 use prony_findings::{Code, Verdict};
 use prony_record::DOWNLOADS;
 
+use super::context::Context;
+use super::sections::Section;
 use super::words::more;
-use super::{Context, Section, steps, words};
-use crate::claims::RatioFigure;
+use super::{steps, words};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, Part, column, median, plain, ratios_word, spread_word, with_ends};
+use crate::ratio::RatioFigure;
 use crate::table::{self, Entry, Row, Table};
 
 /// Codes of the findings that are footnotes on a rate.

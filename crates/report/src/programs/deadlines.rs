@@ -1,9 +1,10 @@
 //! Jobs that are run again and again: how long the runs were, and which missed their deadline.
 
+use super::context::{Context, heading};
 use super::figures::{DurationFigures, MissedRun};
 use super::tables::{self, ON_ELAPSED, column, median, verdict_column, verdicts_differ};
 use super::works::Family;
-use super::{Captioned, Context, Part, heading, pictures, plain, works};
+use super::{Captioned, Part, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::table::{self, Column, Entry, Row, Table, row_of};

@@ -1,12 +1,14 @@
 //! How time grows with size: one section for all sweeps of the same work, whatever workloads they are
 //! spread over, since programs differ by orders of magnitude and so do the sizes that suit them.
 
-use super::across::{ScalingFigure, THREADS, decimals};
+use super::across::{ScalingFigure, decimals};
+use super::context::Context;
 use super::tables::{column, detail, spread_word};
 use super::works::{Family, RowKey, Rows};
-use super::{Captioned, Context, Part, pictures, tables};
+use super::{Captioned, Part, pictures, tables};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
+use crate::settings::THREADS;
 use crate::table::{Entry, Row, Table};
 
 const SCALING: &str = "The exponent p of time = constant × N^p: in each block the slope of the logarithms over all sizes, and \

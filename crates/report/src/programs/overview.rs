@@ -7,11 +7,13 @@
 use prony_findings::Code;
 
 use super::across::distinct;
+use super::context::{Context, not_run, threads_word, with_settings};
 use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, column, median, row_start};
 use super::works::{self, Family, Kind, Rows, all_threads};
-use super::{Captioned, Context, Part, Settings, not_run, threads_word, with_settings};
+use super::{Captioned, Part};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
+use crate::settings::Settings;
 use crate::table::{self, Entry, Row, Table};
 
 /// A column: a workload, its size, and settings that only it has.

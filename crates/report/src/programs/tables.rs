@@ -1,18 +1,21 @@
 //! Tables of programs: the times of one work, what settings do, what more threads do.
 
-use super::across::{Effect, Efficiency, THREADS};
+use prony_findings::Code;
+
+use super::across::{Effect, Efficiency};
+use super::context::{Context, with_settings};
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
-use super::{Context, Part, Settings, plain, with_settings};
-use crate::claims::RatioFigure;
+use super::{Part, plain};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::with_ends;
 pub use crate::part::{
     column, detail, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
 };
+use crate::ratio::RatioFigure;
+use crate::settings::{Settings, THREADS};
 use crate::table::{self, Column, Entry, Row, Table, row_of};
-use prony_findings::Code;
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];

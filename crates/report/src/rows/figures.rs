@@ -13,7 +13,7 @@ use prony_record::{Ended, Output, ProcessRecord, Role, Trial};
 use prony_stats::{seconds, whole_seconds};
 use serde::Serialize;
 
-use crate::figures::Figure;
+use crate::figure::Figure;
 
 /// From here on a core or a thread counts as full.
 const FULL: f64 = prony_findings::limits::SATURATED_SHARE;

@@ -5,8 +5,8 @@ use prony_findings::Code;
 use prony_record::PlannedRow;
 
 use super::figures::{CounterFigures, ROLES};
+use super::sections::{Context, Rows, Section, quoted, share};
 use super::words;
-use super::{Context, Rows, Section, quoted, share};
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
 use crate::notes::Notes;

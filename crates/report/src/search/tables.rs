@@ -1,7 +1,7 @@
 //! The table of a search.
 
-use super::Section;
 use super::figures::SearchFigures;
+use super::sections::Section;
 use crate::figures::{CellFigures, Figure};
 use crate::notes::Notes;
 use crate::numbers;
