@@ -128,7 +128,7 @@ fn lead(reference: &CellFigures, cells: &[&CellFigures]) -> Option<String> {
 
 /// The CPU time a request beside the reference's, where it is shown to differ.
 fn cpu(cell: &CellFigures) -> Option<String> {
-    let ratio = cell.ratios.get(Metric::Cpu.key())?;
+    let ratio = cell.ratios.get(Metric::CPU.key)?;
     matches!(ratio.conclusion, "higher" | "lower").then(|| numbers::change_of(ratio))
 }
 

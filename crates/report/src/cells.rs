@@ -81,13 +81,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
         beyond_p99_9: tail.beyond,
         slow_periods: tail.periods,
         p99_9_supported: tail.is_enough(),
-        cpu_subject_ns: over(&trials, |t| {
-            Some(measure::cpu_per_request(t, Role::Subject)?.0)
-        }),
-        cpu_generator_ns: over(&trials, |t| {
-            Some(measure::generator_cpu_per_request(t.load.as_ref()?)?.0)
-        }),
-        memory_peak_bytes: memory(case),
+        measured: Metric::measured(run, case),
         processes: trials
             .iter()
             .map(|trial| measure::processes(trial, Role::Subject).count())
@@ -192,13 +186,6 @@ fn outcomes(run: &Run, case: &Case<'_>) -> Trials {
 fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
     let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
     Figure::range(&values)
-}
-
-fn memory(case: &Case<'_>) -> Option<Figure> {
-    let trials = case.measured();
-    let of_server = trials.filter_map(|t| Some(measure::memory_peak(t, Role::Subject)?.0));
-    let of_program = case.runs().map(|(_, run)| run.peak_bytes as f64);
-    Figure::range(&of_server.chain(of_program).collect::<Vec<_>>())
 }
 
 fn rate(case: &Case<'_>) -> Option<Figure> {
@@ -342,13 +329,13 @@ fn rate_against(
 ) -> BTreeMap<&'static str, RatioFigure> {
     let apart = measured_apart(baseline, case);
     let figure = |metric: Metric| {
-        let own = metric.values(run, case).into_iter();
+        let own = (metric.values)(run, case).into_iter();
         let figure = paired(
             baseline,
             own.filter(|(block, _)| !apart.contains(block)),
-            metric.values(run, baseline),
+            (metric.values)(run, baseline),
         )?;
-        Some((metric.key(), figure))
+        Some((metric.key, figure))
     };
-    Metric::BESIDE_RATE.into_iter().filter_map(figure).collect()
+    Metric::beside_rate().filter_map(figure).collect()
 }

@@ -39,14 +39,14 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
         .iter()
         .map(|cell| (cell.cell.clone(), cell.verdict == Some(Verdict::Bound)))
         .collect();
-    let mut families: BTreeMap<Metric, Family<'_>> = BTreeMap::new();
-    let rates = families.entry(Metric::Rate).or_default();
+    let mut families: BTreeMap<&'static str, Family<'_>> = BTreeMap::new();
+    let rates = families.entry(Metric::RATE.key).or_default();
     rates.claims.extend(of_programs);
     rates.claims.extend(of_steps);
     for cell in cells {
         let own = is_bound[&cell.cell];
         for (metric, ratio) in ratios(cell) {
-            let family = families.entry(metric).or_default();
+            let family = families.entry(metric.key).or_default();
             let baseline = is_bound.get(&ratio.1.reference_cell);
             let bounds = (own, baseline.copied().unwrap_or(false));
             match ratio.0 {
@@ -58,20 +58,22 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
             }
         }
     }
-    for (metric, family) in families {
-        family.settle(metric);
+    for metric in Metric::claimed() {
+        if let Some(family) = families.remove(metric.key) {
+            family.settle(metric);
+        }
     }
 }
 
 /// All ratios of a cell, each with whether it is that of a copy of the baseline.
 fn ratios(cell: &mut CellFigures) -> Vec<(Metric, (bool, &mut RatioFigure))> {
     let is_copy = cell.is_copy;
-    let rate = cell.ratio.iter_mut().map(|ratio| (Metric::Rate, ratio));
+    let rate = cell.ratio.iter_mut().map(|ratio| (Metric::RATE, ratio));
     let client = cell.client.as_mut().and_then(|c| c.cpu_ratio.as_mut());
-    let client = client.into_iter().map(|ratio| (Metric::Cpu, ratio));
+    let client = client.into_iter().map(|ratio| (Metric::CPU, ratio));
     let metric = |key: &str| {
-        let mut all = Metric::BESIDE_RATE.into_iter();
-        all.find(|metric| metric.key() == key)
+        let mut all = Metric::beside_rate();
+        all.find(|metric| metric.key == key)
     };
     let others = cell.ratios.iter_mut();
     let others = others.filter_map(|(key, ratio)| Some((metric(key)?, ratio)));
@@ -129,7 +131,7 @@ impl Family<'_> {
                 claim.unclaim(BY_COPY);
             }
         }
-        if let Some(below) = metric.is_bound_below() {
+        if let Some(below) = metric.bound_below {
             for (at, (own, baseline)) in self.bounds {
                 self.claims[at].bind(own, baseline, below);
             }
@@ -201,10 +203,10 @@ mod tests {
     #[test]
     fn twenty_intervals_hold_together_and_one_by_itself() {
         let mut one = [around(1.05, 0.02)];
-        settled(Metric::Rate, &mut one, &[]);
+        settled(Metric::RATE, &mut one, &[]);
         assert_eq!(one[0].conclusion, "higher");
         let mut many = vec![around(1.05, 0.02); 20];
-        settled(Metric::Rate, &mut many, &[]);
+        settled(Metric::RATE, &mut many, &[]);
         // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at 1 - 0.05 / 40.
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
         assert!((half(&many[0]) / half(&one[0]) - 5.604 / 2.571).abs() < 0.01);
@@ -213,7 +215,7 @@ mod tests {
         let pairs = vec![(1.0, 1.0); 5];
         let mut with_few = vec![RatioFigure::of("baseline", pairs).expect("pairs"); 20];
         with_few.push(around(1.05, 0.02));
-        settled(Metric::Rate, &mut with_few, &[]);
+        settled(Metric::RATE, &mut with_few, &[]);
         assert_eq!(with_few[20], one[0]);
     }
 
@@ -228,18 +230,18 @@ mod tests {
         let nothing = ("not-claimed", "", BY_BOUND);
         // A rate that is at least so high.
         assert_eq!(
-            said(Metric::Rate, 1.5, true, false),
+            said(Metric::RATE, 1.5, true, false),
             ("higher", "at-least", "")
         );
-        assert_eq!(said(Metric::Rate, 0.5, true, false), nothing);
-        assert_eq!(said(Metric::Rate, 1.0, true, false), nothing);
+        assert_eq!(said(Metric::RATE, 0.5, true, false), nothing);
+        assert_eq!(said(Metric::RATE, 1.0, true, false), nothing);
         assert_eq!(
-            said(Metric::Rate, 0.5, false, true),
+            said(Metric::RATE, 0.5, false, true),
             ("lower", "at-most", "")
         );
-        assert_eq!(said(Metric::Rate, 1.5, false, true), nothing);
-        assert_eq!(said(Metric::Rate, 1.5, true, true), nothing);
-        assert_eq!(said(Metric::Rate, 1.5, false, false), ("higher", "", ""));
+        assert_eq!(said(Metric::RATE, 1.5, false, true), nothing);
+        assert_eq!(said(Metric::RATE, 1.5, true, true), nothing);
+        assert_eq!(said(Metric::RATE, 1.5, false, false), ("higher", "", ""));
         // A latency that is at most so long.
         assert_eq!(
             said(Metric::P99, 0.5, true, false),
@@ -251,7 +253,7 @@ mod tests {
             ("higher", "at-least", "")
         );
         // CPU time is what was used, whoever was the limit.
-        assert_eq!(said(Metric::Cpu, 1.5, true, true), ("higher", "", ""));
+        assert_eq!(said(Metric::CPU, 1.5, true, true), ("higher", "", ""));
     }
 
     #[test]
@@ -263,7 +265,7 @@ mod tests {
                 bounds: Vec::new(),
                 copies: vec![&mut copy],
             };
-            family.settle(Metric::Rate);
+            family.settle(Metric::RATE);
             (claim.conclusion, claim.unclaimed, copy.conclusion)
         };
         assert_eq!(settled(1.0005), ("higher", "", "no-difference-shown"));

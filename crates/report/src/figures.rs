@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use prony_findings::{Code, Verdict};
 use prony_record::{Phase, Plan};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::clients::figures::ClientFigures;
 pub use crate::figure::Figure;
@@ -101,12 +101,9 @@ pub struct CellFigures {
     pub slow_periods: u64,
     /// Whether these are enough for p99.9 to be read.
     pub p99_9_supported: bool,
-    /// CPU time of the subject a request, nanoseconds.
-    pub cpu_subject_ns: Option<Figure>,
-    /// CPU time of the generator a request, nanoseconds.
-    pub cpu_generator_ns: Option<Figure>,
-    /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
-    pub memory_peak_bytes: Option<Figure>,
+    /// CPU time a request, memory, and what else the metrics have of each block.
+    #[serde(flatten)]
+    pub measured: Measured,
     /// Processes of the subject, the most of all blocks.
     pub processes: usize,
     /// Bytes received a completed request.
@@ -117,6 +114,35 @@ pub struct CellFigures {
     pub errors: u64,
     /// The same by kind, only those that happened.
     pub errors_by_kind: BTreeMap<String, u64>,
+}
+
+/// Figures by name, in the order of the registry of metrics, which is that of `summary.json`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured(Vec<(&'static str, Option<Figure>)>);
+
+impl Measured {
+    /// These, in this order.
+    pub fn of(figures: Vec<(&'static str, Option<Figure>)>) -> Measured {
+        Measured(figures)
+    }
+
+    /// The figure of this name, where it has one.
+    pub fn get(&self, name: &str) -> Option<Figure> {
+        self.0.iter().find(|(own, _)| *own == name)?.1
+    }
+
+    /// Puts another figure in the place of this name, where it has one.
+    pub fn set(&mut self, name: &str, figure: Option<Figure>) {
+        if let Some(own) = self.0.iter_mut().find(|(own, _)| *own == name) {
+            own.1 = figure;
+        }
+    }
+}
+
+impl Serialize for Measured {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, figure)| (name, figure)))
+    }
 }
 
 /// A rate by wrk beside that by Prony's generator, of the same cell and block.
@@ -135,6 +161,21 @@ pub struct CrossCheck {
 }
 
 impl CellFigures {
+    /// CPU time of the subject a request, nanoseconds.
+    pub fn cpu_subject_ns(&self) -> Option<Figure> {
+        self.measured.get("cpu_subject_ns")
+    }
+
+    /// CPU time of the generator a request, nanoseconds.
+    pub fn cpu_generator_ns(&self) -> Option<Figure> {
+        self.measured.get("cpu_generator_ns")
+    }
+
+    /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
+    pub fn memory_peak_bytes(&self) -> Option<Figure> {
+        self.measured.get("memory_peak_bytes")
+    }
+
     /// Whether its subject is a server that the generator drives.
     pub fn is_server(&self) -> bool {
         self.program.is_none() && self.client.is_none()

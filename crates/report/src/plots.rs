@@ -509,9 +509,9 @@ fn class_of(shape: &str) -> &'static str {
 fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     let of = |c: &CellFigures| {
         [
-            (c.cpu_subject_ns, "cpu_subject_ns.median", "subject", -8.0),
+            (c.cpu_subject_ns(), "cpu_subject_ns.median", "subject", -8.0),
             (
-                c.cpu_generator_ns,
+                c.cpu_generator_ns(),
                 "cpu_generator_ns.median",
                 "generator",
                 1.0,
@@ -524,7 +524,7 @@ fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     picture.title = "CPU time a request, µs".to_owned();
     let show = |ns| short(numbers::three(ns / 1e3));
     // A search that found no rate has CPU time all the same.
-    let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns.is_none());
+    let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns().is_none());
     picture.frame(cells, &axis, &ticks, show, absent);
     let next = picture.key(NAMES + 5.0, ("square", "subject"), "subject (number)");
     picture.key(next, ("square", "generator"), "generator");

@@ -135,7 +135,7 @@ fn costs(run: &Run, section: &Section<'_>) -> Option<Point> {
     });
     let (row, cells) = last?;
     let reference = cells.iter().find(|c| c.is_reference)?;
-    let own = numbers::micros(reference.cpu_subject_ns?.median);
+    let own = numbers::micros(reference.cpu_subject_ns()?.median);
     let said = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
     (!said.is_empty()).then(|| Point {
         head: "CPU time a request".to_owned(),

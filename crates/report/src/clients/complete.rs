@@ -38,10 +38,11 @@ pub fn complete(case: &Case<'_>, cell: &mut CellFigures) {
         let values = runs.iter().filter_map(|(_, run)| of(run));
         Figure::range(&values.collect::<Vec<_>>())
     };
-    cell.cpu_subject_ns = over(|run| {
+    let cpu = over(|run| {
         let (user, system) = client::cpu_per_request(run)?;
         Some(user.0 + system.0)
     });
+    cell.measured.set("cpu_subject_ns", cpu);
     cell.bytes_per_answer = over(|run| {
         let line = measure::line(run).filter(|line| line.bytes > 0 && line.count > 0)?;
         Some(line.bytes as f64 / line.count as f64)

@@ -189,7 +189,7 @@ impl<'a> Context<'a> {
             ),
             Entry::figure(
                 self.path(cell, "memory_peak_bytes.median"),
-                median(cell.memory_peak_bytes),
+                median(cell.memory_peak_bytes()),
                 numbers::bytes,
             ),
         ]

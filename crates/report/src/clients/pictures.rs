@@ -47,7 +47,7 @@ const CPU: [Series; 2] = [
         word: "client (number)",
         class: "subject",
         path: "cpu_subject_ns.median",
-        of: |cell| cell.cpu_subject_ns,
+        of: |cell| cell.cpu_subject_ns(),
     },
     Series {
         word: "peer",

@@ -160,7 +160,7 @@ impl<'a> Context<'a> {
                     "Peak memory of the client",
                     self.matrix(section, "", |cell| {
                         let path = self.path(cell, "memory_peak_bytes.median");
-                        Entry::figure(path, median(cell.memory_peak_bytes), numbers::bytes)
+                        Entry::figure(path, median(cell.memory_peak_bytes()), numbers::bytes)
                     }),
                 ),
             ],
@@ -170,7 +170,7 @@ impl<'a> Context<'a> {
 
     fn cpu_client(&self, cell: &CellFigures) -> Entry {
         let path = self.path(cell, "cpu_subject_ns.median");
-        let mut entry = Entry::figure(path, median(cell.cpu_subject_ns), numbers::micros);
+        let mut entry = Entry::figure(path, median(cell.cpu_subject_ns()), numbers::micros);
         let client = cell.client.as_ref();
         let parts = client.and_then(|c| Some((c.cpu_user_ns?, c.cpu_system_ns?)));
         if let Some((user, system)) = parts {

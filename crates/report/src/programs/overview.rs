@@ -138,7 +138,7 @@ impl<'a> Context<'a> {
         };
         let path = self.path(cell, "program.elapsed_ns.median");
         let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
-        entry.below = median(cell.memory_peak_bytes).map_or_else(String::new, numbers::bytes);
+        entry.below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
         let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
         entry.marks = self.notes.marks(&cell.cell, &codes);
         entry

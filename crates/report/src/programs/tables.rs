@@ -8,6 +8,7 @@ use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Part, plain};
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::with_ends;
 pub use crate::part::{
@@ -101,8 +102,7 @@ impl<'a> Context<'a> {
         let mut elapsed = with_ends(elapsed, program.elapsed_ns, numbers::times);
         elapsed.marks = self.notes.marks(&cell.cell, ON_ELAPSED);
         entries.push(elapsed);
-        let rate = median(cell.rate_per_s);
-        entries.push(Entry::figure("rate_per_s.median", rate, numbers::rate));
+        entries.push(Metric::RATE.entry(cell));
         if shown.bytes {
             let rate = median(program.bytes_per_s);
             entries.push(Entry::figure("program.bytes_per_s.median", rate, megabytes));
@@ -137,8 +137,7 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn memory(&self, cell: &CellFigures) -> Entry {
-        let peak = median(cell.memory_peak_bytes);
-        let mut entry = Entry::figure("memory_peak_bytes.median", peak, numbers::bytes);
+        let mut entry = Metric::MEMORY.entry(cell);
         entry.marks = self.notes.marks(&cell.cell, ON_MEMORY);
         entry
     }

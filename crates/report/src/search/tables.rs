@@ -3,6 +3,7 @@
 use super::figures::SearchFigures;
 use super::sections::Section;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::part::{column, detail, median, ratios_word, spread_word, unmeasured, verdict_column};
@@ -79,14 +80,7 @@ fn row(cell: &CellFigures, notes: &Notes, width: usize) -> Row {
             search.closed_loop_per_s,
             numbers::rate,
         ),
-        marked(
-            ON_CPU,
-            of(
-                "cpu_subject_ns.median",
-                cell.cpu_subject_ns,
-                numbers::micros,
-            ),
-        ),
+        marked(ON_CPU, Metric::CPU.entry(cell)),
         marked(
             ON_ERRORS,
             Entry::figure("errors", Some(cell.errors as f64), |_| {
