@@ -16,14 +16,14 @@ use crate::programs::figures::{DurationFigures, ProgramFigures};
 use crate::rows::figures::{CounterFigures, ProcessFigures, ServiceFigures};
 use crate::search::figures::SearchFigures;
 
-/// The name of a column, and what a cell has in it.
-type Field = (&'static str, fn(&CellFigures) -> String);
+/// The name of a column, and what a cell has in it by its figures of one kind.
+type Of<T> = (&'static str, fn(&T) -> String);
 
 /// A latency that never ended, as programs read it.
 const INFINITE: &str = "inf";
 
 /// What every run has, before the metrics.
-const HEAD: &[Field] = &[
+const HEAD: &[Of<CellFigures>] = &[
     ("cell", |c| c.cell.clone()),
     ("subject", |c| c.subject.clone()),
     ("workload", |c| c.workload.clone()),
@@ -50,7 +50,7 @@ const HEAD: &[Field] = &[
 ];
 
 /// What every run has, after the metrics.
-const TAIL: &[Field] = &[
+const TAIL: &[Of<CellFigures>] = &[
     ("completed", |c| c.completed.to_string()),
     ("errors", |c| c.errors.to_string()),
     ("findings", |c| {
@@ -60,86 +60,58 @@ const TAIL: &[Field] = &[
 ];
 
 /// What a run with programs has besides.
-const PROGRAMS: &[Field] = &[
-    ("count", |c| text(program(c).map(|p| p.count))),
-    ("threads", |c| text(program(c).map(|p| p.threads))),
-    ("measure", |c| text(program(c).map(|p| p.measure.clone()))),
-    ("elapsed_ns", |c| median(elapsed(c))),
-    ("elapsed_low_ns", |c| number(elapsed(c).map(|e| e.low))),
-    ("elapsed_high_ns", |c| number(elapsed(c).map(|e| e.high))),
-    ("elapsed_spread", |c| text(elapsed(c).map(|e| e.spread))),
-    ("bytes_per_s", |c| {
-        median(program(c).and_then(|p| p.bytes_per_s))
-    }),
-    ("wall_ns", |c| median(program(c).and_then(|p| p.wall_ns))),
-    ("cpu_user_ns", |c| {
-        median(program(c).and_then(|p| p.cpu_user_ns))
-    }),
-    ("cpu_system_ns", |c| {
-        median(program(c).and_then(|p| p.cpu_system_ns))
-    }),
-    ("checksum", |c| text(program(c).map(|p| p.checksum.clone()))),
-    ("runs", |c| text(durations(c).map(|d| d.runs))),
-    ("run_min_ns", |c| text(durations(c).map(|d| d.min_ns))),
-    ("run_mean_ns", |c| {
-        median(durations(c).and_then(|d| d.mean_ns))
-    }),
-    ("run_p99_ns", |c| text(durations(c).and_then(|d| d.p99_ns))),
-    ("run_p99_9_ns", |c| {
-        text(durations(c).and_then(|d| d.p99_9_ns))
-    }),
-    ("run_max_ns", |c| text(durations(c).map(|d| d.max_ns))),
-    ("deadline_ns", |c| text(durations(c).map(|d| d.deadline_ns))),
-    ("missed", |c| text(durations(c).map(|d| d.missed_count))),
+const PROGRAMS: &[Of<ProgramFigures>] = &[
+    ("count", |p| p.count.to_string()),
+    ("threads", |p| p.threads.to_string()),
+    ("measure", |p| p.measure.to_string()),
+    ("elapsed_ns", |p| median(p.elapsed_ns)),
+    ("elapsed_low_ns", |p| number(p.elapsed_ns.map(|e| e.low))),
+    ("elapsed_high_ns", |p| number(p.elapsed_ns.map(|e| e.high))),
+    ("elapsed_spread", |p| text(p.elapsed_ns.map(|e| e.spread))),
+    ("bytes_per_s", |p| median(p.bytes_per_s)),
+    ("wall_ns", |p| median(p.wall_ns)),
+    ("cpu_user_ns", |p| median(p.cpu_user_ns)),
+    ("cpu_system_ns", |p| median(p.cpu_system_ns)),
+    ("checksum", |p| p.checksum.to_string()),
+];
+
+/// What it has of lengths of runs.
+const DURATIONS: &[Of<DurationFigures>] = &[
+    ("runs", |d| d.runs.to_string()),
+    ("run_min_ns", |d| d.min_ns.to_string()),
+    ("run_mean_ns", |d| median(d.mean_ns)),
+    ("run_p99_ns", |d| text(d.p99_ns)),
+    ("run_p99_9_ns", |d| text(d.p99_9_ns)),
+    ("run_max_ns", |d| d.max_ns.to_string()),
+    ("deadline_ns", |d| d.deadline_ns.to_string()),
+    ("missed", |d| d.missed_count.to_string()),
 ];
 
 /// What a run with clients has besides.
-const CLIENTS: &[Field] = &[
-    ("work", |c| text(client(c).map(|c| c.work.clone()))),
-    ("peer", |c| text(client(c).map(|c| c.peer.clone()))),
-    ("network", |c| text(client(c).map(|c| c.network.clone()))),
-    ("client_threads", |c| {
-        text(client(c).map(|c| c.threads.clone()))
-    }),
-    ("peer_threads", |c| text(client(c).map(|c| c.peer_threads))),
-    ("client_elapsed_ns", |c| {
-        median(client(c).and_then(|c| c.elapsed_ns))
-    }),
-    ("client_wall_ns", |c| {
-        median(client(c).and_then(|c| c.wall_ns))
-    }),
-    ("cpu_user_ns_per_request", |c| {
-        median(client(c).and_then(|c| c.cpu_user_ns))
-    }),
-    ("cpu_system_ns_per_request", |c| {
-        median(client(c).and_then(|c| c.cpu_system_ns))
-    }),
-    ("cpu_peer_ns_per_request", |c| {
-        median(client(c).and_then(|c| c.cpu_peer_ns))
-    }),
+const CLIENTS: &[Of<ClientFigures>] = &[
+    ("work", |c| c.work.to_string()),
+    ("peer", |c| c.peer.to_string()),
+    ("network", |c| c.network.to_string()),
+    ("client_threads", |c| c.threads.to_string()),
+    ("peer_threads", |c| c.peer_threads.to_string()),
+    ("client_elapsed_ns", |c| median(c.elapsed_ns)),
+    ("client_wall_ns", |c| median(c.wall_ns)),
+    ("cpu_user_ns_per_request", |c| median(c.cpu_user_ns)),
+    ("cpu_system_ns_per_request", |c| median(c.cpu_system_ns)),
+    ("cpu_peer_ns_per_request", |c| median(c.cpu_peer_ns)),
     ("cpu_ratio", |c| {
-        number(client(c).and_then(|c| Some(c.cpu_ratio.as_ref()?.ratio)))
+        number(c.cpu_ratio.as_ref().map(|r| r.ratio))
     }),
-    ("client_bytes_per_s", |c| {
-        median(client(c).and_then(|c| c.bytes_per_s))
-    }),
-    ("in_flight", |c| median(client(c).and_then(|c| c.in_flight))),
-    ("busy_client", |c| {
-        median(client(c).and_then(|c| c.busy_client))
-    }),
-    ("busy_peer", |c| median(client(c).and_then(|c| c.busy_peer))),
-    ("limit", |c| text(client(c).map(|c| c.limit))),
-    ("in_flight_said", |c| {
-        text(client(c).and_then(|c| c.counts.in_flight))
-    }),
-    ("requests_by_peer", |c| {
-        text(client(c).and_then(|c| c.counts.by_peer))
-    }),
-    ("blocks_compared", |c| {
-        text(client(c).map(|c| c.counts.compared))
-    }),
-    ("blocks_agreed", |c| text(client(c).map(|c| c.counts.agree))),
-    ("discards", |c| text(client(c).map(|c| c.discards))),
+    ("client_bytes_per_s", |c| median(c.bytes_per_s)),
+    ("in_flight", |c| median(c.in_flight)),
+    ("busy_client", |c| median(c.busy_client)),
+    ("busy_peer", |c| median(c.busy_peer)),
+    ("limit", |c| c.limit.to_string()),
+    ("in_flight_said", |c| text(c.counts.in_flight)),
+    ("requests_by_peer", |c| text(c.counts.by_peer)),
+    ("blocks_compared", |c| c.counts.compared.to_string()),
+    ("blocks_agreed", |c| c.counts.agree.to_string()),
+    ("discards", |c| c.discards.to_string()),
     ("socket_ns", |c| mean(c, "socket_ns")),
     ("setup_ns", |c| mean(c, "setup_ns")),
     ("connect_ns", |c| mean(c, "connect_ns")),
@@ -150,127 +122,88 @@ const CLIENTS: &[Field] = &[
     ("download_stdev_ns", |c| {
         spread(c, "download_ns", |s| s.stdev.median)
     }),
-    ("rate_bytes_per_s", |c| {
-        median(client(c).and_then(|c| c.download_bytes_per_s))
-    }),
+    ("rate_bytes_per_s", |c| median(c.download_bytes_per_s)),
     ("run_ns", |c| mean(c, "run_ns")),
     ("pss_bytes", |c| mean(c, "pss_bytes")),
     ("stall_max_ns", |c| spread(c, "stall_ns", |s| s.max)),
 ];
 
-/// What a run with tables with rows, or with anything around a server, has besides. Of a number that was not asked for,
-/// what became of it is empty.
-const SERVICES: &[Field] = &[
-    ("row", |c| text(c.row().map(|row| row.title.clone()))),
-    ("baseline", |c| {
-        text(c.row().and_then(|row| row.baseline.clone()))
+/// What a run with tables with rows, or with anything around a server, has besides.
+const SERVICES: &[Of<ServiceFigures>] = &[
+    ("row", |s| text(s.row.as_ref().map(|row| row.title.clone()))),
+    ("baseline", |s| {
+        text(s.row.as_ref().and_then(|row| row.baseline.clone()))
     }),
-    ("front", |c| text(service(c).and_then(|s| s.front.clone()))),
-    ("backings", |c| {
-        text(service(c).map(|s| s.backings.join(" ")))
+    ("front", |s| text(s.front.clone())),
+    ("backings", |s| s.backings.join(" ")),
+    ("instances", |s| s.instances.to_string()),
+    ("generators", |s| s.generators.to_string()),
+    ("output", |s| format!("{:?}", s.output).to_lowercase()),
+    ("deviation_over_seconds_per_s", |s| {
+        number(s.seconds.map(|s| s.deviation_per_s))
     }),
-    ("instances", |c| text(service(c).map(|s| s.instances))),
-    ("generators", |c| text(service(c).map(|s| s.generators))),
-    ("output", |c| {
-        text(service(c).map(|s| format!("{:?}", s.output).to_lowercase()))
+    ("seconds", |s| text(s.seconds.map(|s| s.count))),
+    ("cpu_front_ns_per_request", |s| {
+        median(s.cpu_ns.get("front").copied())
     }),
-    ("deviation_over_seconds_per_s", |c| {
-        number(service(c).and_then(|s| Some(s.seconds?.deviation_per_s)))
-    }),
-    ("seconds", |c| {
-        text(service(c).and_then(|s| Some(s.seconds?.count)))
-    }),
-    ("cpu_front_ns_per_request", |c| {
-        median(service(c).and_then(|s| s.cpu_ns.get("front").copied()))
-    }),
-    ("cpu_backing_ns_per_request", |c| {
-        median(service(c).and_then(|s| s.cpu_ns.get("backing").copied()))
+    ("cpu_backing_ns_per_request", |s| {
+        median(s.cpu_ns.get("backing").copied())
     }),
     ("cpu_by_process_ns_per_request", by_process),
-    ("memory_peak_front_bytes", |c| {
-        median(service(c).and_then(|s| s.memory_peak_bytes.get("front").copied()))
+    ("memory_peak_front_bytes", |s| {
+        median(s.memory_peak_bytes.get("front").copied())
     }),
-    ("memory_peak_backing_bytes", |c| {
-        median(service(c).and_then(|s| s.memory_peak_bytes.get("backing").copied()))
+    ("memory_peak_backing_bytes", |s| {
+        median(s.memory_peak_bytes.get("backing").copied())
     }),
-    ("busy_subject", |c| {
-        median(service(c).and_then(|s| s.busy_subject))
-    }),
-    ("busy_generator", |c| {
-        median(service(c).and_then(|s| s.busy_generator))
-    }),
-    ("limit", |c| text(service(c).map(|s| s.limit))),
-    ("acknowledged", |c| text(counter(c).map(|t| t.acknowledged))),
-    ("unanswered", |c| text(counter(c).map(|t| t.unanswered))),
-    ("counted", |c| {
-        text(counter(c).filter(|t| t.read > 0).map(|t| t.counted))
-    }),
-    ("uncounted", |c| {
-        text(counter(c).filter(|t| t.read > 0).map(|t| t.uncounted))
-    }),
-    ("kept", |c| {
-        text(counter(c).filter(|t| t.asked > 0).map(|t| t.kept))
-    }),
-    ("lost", |c| {
-        text(counter(c).filter(|t| t.asked > 0).map(|t| t.lost))
-    }),
-    ("blocks_asked", |c| text(counter(c).map(|t| t.asked))),
-    ("blocks_lost", |c| {
-        text(counter(c).filter(|t| t.asked > 0).map(|t| t.blocks_lost))
-    }),
-    ("invented", |c| text(counter(c).map(|t| t.invented))),
+    ("busy_subject", |s| median(s.busy_subject)),
+    ("busy_generator", |s| median(s.busy_generator)),
+    ("limit", |s| s.limit.to_string()),
 ];
 
+/// What it has of numbers; of one that was not asked for, what became of it is empty.
+const COUNTERS: &[Of<CounterFigures>] = &[
+    ("acknowledged", |t| t.acknowledged.to_string()),
+    ("unanswered", |t| t.unanswered.to_string()),
+    ("counted", |t| text((t.read > 0).then_some(t.counted))),
+    ("uncounted", |t| text((t.read > 0).then_some(t.uncounted))),
+    ("kept", |t| text((t.asked > 0).then_some(t.kept))),
+    ("lost", |t| text((t.asked > 0).then_some(t.lost))),
+    ("blocks_asked", |t| t.asked.to_string()),
+    ("blocks_lost", |t| {
+        text((t.asked > 0).then_some(t.blocks_lost))
+    }),
+    ("invented", |t| t.invented.to_string()),
+];
+
+/// The rate that was asked for: a cell has it before it is measured.
+const ASKED: &[Of<CellFigures>] = &[("rate_asked_per_s", |c| number(c.asked_per_s))];
+
 /// What a run with open loops has besides.
-const OPEN: &[Field] = &[
-    ("rate_asked_per_s", |c| number(c.asked_per_s)),
-    ("rate_drawn_per_s", |c| {
-        median(open(c).and_then(|o| o.drawn_per_s))
-    }),
-    ("waiting_max", |c| text(open(c).map(|o| o.waiting_max))),
-    ("never_sent", |c| text(open(c).map(|o| o.never_sent))),
-    ("blocks_overloaded", |c| {
-        text(open(c).map(|o| o.blocks_overloaded))
-    }),
-    ("blocks_generator_short", |c| {
-        text(open(c).map(|o| o.blocks_generator_short))
+const OPEN: &[Of<OpenFigures>] = &[
+    ("rate_drawn_per_s", |o| median(o.drawn_per_s)),
+    ("waiting_max", |o| o.waiting_max.to_string()),
+    ("never_sent", |o| o.never_sent.to_string()),
+    ("blocks_overloaded", |o| o.blocks_overloaded.to_string()),
+    ("blocks_generator_short", |o| {
+        o.blocks_generator_short.to_string()
     }),
 ];
 
 /// What a run with searches for a highest rate has besides; the rate is theirs.
-const SEARCHES: &[Field] = &[
-    ("objective", |c| {
-        text(search(c).map(|s| s.objective.clone()))
-    }),
-    ("objective_below_ns", |c| {
-        text(search(c).map(|s| s.below_ns))
-    }),
-    ("step_ns", |c| text(search(c).map(|s| s.step_ns))),
-    ("steps", |c| text(search(c).map(|s| s.steps))),
-    ("closed_loop_per_s", |c| {
-        median(search(c).and_then(|s| s.closed_loop_per_s))
-    }),
-    ("p50_at_highest_ns", |c| {
-        median(search(c).and_then(|s| s.p50_ns))
-    }),
-    ("blocks_at_least", |c| {
-        text(search(c).map(|s| s.blocks_at_least))
-    }),
-    ("blocks_nowhere", |c| {
-        text(search(c).map(|s| s.blocks_nowhere))
-    }),
+const SEARCHES: &[Of<SearchFigures>] = &[
+    ("objective", |s| s.objective.to_string()),
+    ("objective_below_ns", |s| s.below_ns.to_string()),
+    ("step_ns", |s| s.step_ns.to_string()),
+    ("steps", |s| s.steps.to_string()),
+    ("closed_loop_per_s", |s| median(s.closed_loop_per_s)),
+    ("p50_at_highest_ns", |s| median(s.p50_ns)),
+    ("blocks_at_least", |s| s.blocks_at_least.to_string()),
+    ("blocks_nowhere", |s| s.blocks_nowhere.to_string()),
 ];
 
-/// Whether a cell has columns besides, and which.
-type Family = (fn(&CellFigures) -> bool, &'static [Field]);
-
-const FAMILIES: [Family; 5] = [
-    (|c| c.program.is_some(), PROGRAMS),
-    (|c| c.client.is_some(), CLIENTS),
-    (|c| c.service.is_some(), SERVICES),
-    (|c| c.open.is_some(), OPEN),
-    (|c| c.search.is_some(), SEARCHES),
-];
+/// A column: its name, and what it has of a cell by the kinds of cells that have it.
+type Column = (&'static str, Vec<Box<dyn Fn(&CellFigures) -> String>>);
 
 /// All cells.
 pub fn csv(cells: &[CellFigures]) -> String {
@@ -280,7 +213,7 @@ pub fn csv(cells: &[CellFigures]) -> String {
     for cell in cells {
         let field = |(_, values): &Column| {
             // A cell is of one kind, so that at most one of the values says something.
-            let mut all = values.iter().map(|value| value.of(cell));
+            let mut all = values.iter().map(|value| value(cell));
             csv_field(&all.find(|text| !text.is_empty()).unwrap_or_default())
         };
         text.push_str(&line(columns.iter().map(field).collect()));
@@ -288,41 +221,53 @@ pub fn csv(cells: &[CellFigures]) -> String {
     text
 }
 
-/// What a column has of a cell.
-enum Value {
-    Metric(Metric),
-    Field(fn(&CellFigures) -> String),
-}
-
-impl Value {
-    fn of(&self, cell: &CellFigures) -> String {
-        match self {
-            Value::Metric(metric) => number((metric.value)(cell)),
-            Value::Field(of) => of(cell),
-        }
-    }
-}
-
-/// A name, and what is below it.
-type Column = (&'static str, Vec<Value>);
-
 /// The columns of a file: one that two kinds of cells have is there once, with what the cell's own kind says.
 fn columns(cells: &[CellFigures]) -> Vec<Column> {
-    let field = |&(name, of): &Field| (name, Value::Field(of));
-    let metrics = Metric::ALL.into_iter().filter(|m| !m.column.is_empty());
-    let metrics = metrics.map(|metric| (metric.column, Value::Metric(metric)));
-    let families = FAMILIES.iter().filter(|(has, _)| cells.iter().any(has));
-    let all = HEAD.iter().map(field).chain(metrics);
-    let all = all.chain(TAIL.iter().map(field));
-    let all = all.chain(families.flat_map(|(_, fields)| fields.iter().map(field)));
-    let mut columns: Vec<Column> = Vec::new();
-    for (name, value) in all {
-        match columns.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push(value),
-            None => columns.push((name, vec![value])),
-        }
+    let any = |has: fn(&CellFigures) -> bool| cells.iter().any(has);
+    let mut columns = Vec::new();
+    add(&mut columns, HEAD, |c| Some(c));
+    for metric in Metric::ALL.into_iter().filter(|m| !m.column.is_empty()) {
+        let value = move |cell: &CellFigures| number((metric.value)(cell));
+        columns.push((metric.column, vec![Box::new(value)]));
+    }
+    add(&mut columns, TAIL, |c| Some(c));
+    if any(|c| c.program.is_some()) {
+        add(&mut columns, PROGRAMS, |c| c.program.as_ref());
+        add(&mut columns, DURATIONS, |c| {
+            c.program.as_ref()?.durations.as_ref()
+        });
+    }
+    if any(|c| c.client.is_some()) {
+        add(&mut columns, CLIENTS, |c| c.client.as_ref());
+    }
+    if any(|c| c.service.is_some()) {
+        add(&mut columns, SERVICES, |c| c.service.as_ref());
+        add(&mut columns, COUNTERS, |c| {
+            c.service.as_ref()?.counter.as_ref()
+        });
+    }
+    if any(|c| c.open.is_some()) {
+        add(&mut columns, ASKED, |c| Some(c));
+        add(&mut columns, OPEN, |c| c.open.as_ref());
+    }
+    if any(|c| c.search.is_some()) {
+        add(&mut columns, SEARCHES, |c| c.search.as_ref());
     }
     columns
+}
+
+fn add<T: 'static>(
+    columns: &mut Vec<Column>,
+    fields: &'static [Of<T>],
+    part: fn(&CellFigures) -> Option<&T>,
+) {
+    for &(name, of) in fields {
+        let value = move |cell: &CellFigures| part(cell).map_or_else(String::new, of);
+        match columns.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, values)) => values.push(Box::new(value)),
+            None => columns.push((name, vec![Box::new(value)])),
+        }
+    }
 }
 
 fn number(value: Option<f64>) -> String {
@@ -347,53 +292,21 @@ fn settings(cell: &CellFigures) -> String {
     settings.join(" ")
 }
 
-fn program(cell: &CellFigures) -> Option<&ProgramFigures> {
-    cell.program.as_ref()
+fn spread(client: &ClientFigures, name: &str, of: fn(&SpreadFigure) -> f64) -> String {
+    number(client.figures.get(name).map(of))
 }
 
-fn elapsed(cell: &CellFigures) -> Option<Figure> {
-    program(cell)?.elapsed_ns
+fn mean(client: &ClientFigures, name: &str) -> String {
+    spread(client, name, |s| s.mean.median)
 }
 
-fn durations(cell: &CellFigures) -> Option<&DurationFigures> {
-    program(cell)?.durations.as_ref()
-}
-
-fn client(cell: &CellFigures) -> Option<&ClientFigures> {
-    cell.client.as_ref()
-}
-
-fn spread(cell: &CellFigures, name: &str, of: fn(&SpreadFigure) -> f64) -> String {
-    number(client(cell).and_then(|client| client.figures.get(name).map(of)))
-}
-
-fn mean(cell: &CellFigures, name: &str) -> String {
-    spread(cell, name, |s| s.mean.median)
-}
-
-fn service(cell: &CellFigures) -> Option<&ServiceFigures> {
-    cell.service.as_ref()
-}
-
-fn by_process(cell: &CellFigures) -> String {
+fn by_process(service: &ServiceFigures) -> String {
     let process = |process: &ProcessFigures| {
         let ns = median(process.cpu_ns);
         format!("{}/{}:{ns}", process.role, process.name)
     };
-    let all = service(cell).into_iter().flat_map(|s| &s.processes);
+    let all = service.processes.iter();
     all.map(process).collect::<Vec<_>>().join(" ")
-}
-
-fn counter(cell: &CellFigures) -> Option<&CounterFigures> {
-    service(cell)?.counter.as_ref()
-}
-
-fn open(cell: &CellFigures) -> Option<&OpenFigures> {
-    cell.open.as_ref()
-}
-
-fn search(cell: &CellFigures) -> Option<&SearchFigures> {
-    cell.search.as_ref()
 }
 
 /// A field by RFC 4180. One that a spreadsheet would take for a formula is kept from that.

@@ -11,7 +11,7 @@ use crate::part::{column, detail, unmeasured, verdict_column, with_ends};
 use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::table::{
-    Column, Entry, ON_ERRORS, ON_TITLE, Table, ratio, row_of, standing, verdict_text,
+    Column, Entry, ON_ERRORS, ON_TITLE, Table, errors, ratio, row_of, standing, verdict_text,
 };
 
 /// Places among these.
@@ -82,10 +82,7 @@ fn codes() -> impl Iterator<Item = &'static [Code]> {
 }
 
 fn measured(cell: &CellFigures) -> Vec<Entry> {
-    let [mut rate, others @ ..] = Metric::ALL.map(|metric| Entry {
-        few: metric.rests_on_episodes && (metric.value)(cell).is_some() && !cell.p99_9_supported,
-        ..metric.entry(cell)
-    });
+    let [mut rate, others @ ..] = Metric::ALL.map(|metric| metric.entry(cell));
     rate = with_ends(rate, cell.rate_per_s, numbers::rates);
     rate.remark = match cell.verdict {
         Some(Verdict::Bound) => "at least",
@@ -94,9 +91,7 @@ fn measured(cell: &CellFigures) -> Vec<Entry> {
     };
     let mut entries = vec![name(cell), rate, ratio(cell)];
     entries.extend(others);
-    entries.push(Entry::figure("errors", Some(cell.errors as f64), |_| {
-        numbers::count(cell.errors)
-    }));
+    entries.push(errors(cell));
     entries
 }
 

@@ -199,6 +199,13 @@ pub fn blocks_of(cell: &CellFigures) -> Option<String> {
     (measured > 0 && failed > 0).then(|| format!("{measured} of {} blocks", measured + failed))
 }
 
+/// What went wrong in all blocks.
+pub fn errors(cell: &CellFigures) -> Entry {
+    Entry::figure("errors", Some(cell.errors as f64), |_| {
+        numbers::count(cell.errors)
+    })
+}
+
 /// The ratio to the reference.
 pub fn ratio(cell: &CellFigures) -> Entry {
     match &cell.ratio {

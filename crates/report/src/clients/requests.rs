@@ -9,6 +9,7 @@ use super::sections::Section;
 use super::words::more;
 use super::{steps, words};
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, Part, column, median, plain, ratios_word, spread_word, with_ends};
 use crate::ratio::RatioFigure;
@@ -214,25 +215,18 @@ impl<'a> Context<'a> {
     }
 
     fn latencies(&self, section: &Section<'a>) -> Part {
-        let names = ["p50", "p90", "p99"];
-        let mut columns: Vec<_> = names.iter().map(|name| column(*name, "", true)).collect();
-        columns.push(column("max", "of all blocks", true));
+        let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::MAX];
+        let mut columns = metrics
+            .map(|metric| column(metric.title, metric.below, true))
+            .to_vec();
+        columns[3].below = "of all blocks".into();
         columns.push(column("in flight", "rate × mean latency", true));
         let entries = |cell: &'a CellFigures| {
-            let mut entries: Vec<Entry> = names
-                .iter()
-                .map(|name| {
-                    let path = self.path(cell, &format!("latency_ns.{name}.median"));
-                    let value = cell.latency_ns.get(name).map(|f| f.median);
-                    Entry::figure(path, value, numbers::time)
-                })
-                .collect();
-            let max = cell.latency_max_ns.map(|ns| ns as f64);
-            entries.push(Entry::figure(
-                self.path(cell, "latency_max_ns"),
-                max,
-                numbers::time,
-            ));
+            let entry = |metric: Metric| Entry {
+                figure: self.path(cell, metric.path).into(),
+                ..metric.entry(cell)
+            };
+            let mut entries: Vec<Entry> = metrics.map(entry).into();
             let flight = cell.client.as_ref().and_then(|client| client.in_flight);
             let path = self.path(cell, "client.in_flight.median");
             let mut flight = Entry::figure(path, median(flight), numbers::three);

@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::Metric;
+use super::metric::Metric;
 use crate::numbers;
 use crate::table::ON_CPU;
 

@@ -4,7 +4,7 @@ use prony_findings::Case;
 use prony_record::{Histogram, LoadReport, NEVER, Trial};
 use prony_stats::quantile;
 
-use super::Metric;
+use super::metric::Metric;
 use crate::Run;
 use crate::numbers;
 

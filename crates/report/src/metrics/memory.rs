@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::Metric;
+use super::metric::Metric;
 use crate::numbers;
 
 /// Peak resident memory of the subject's largest process, in the window or a program's whole run.

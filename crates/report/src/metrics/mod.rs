@@ -7,63 +7,30 @@
 mod cpu;
 mod latency;
 mod memory;
+mod metric;
 mod rate;
 
-use prony_findings::{Case, Code};
+use prony_findings::Case;
 
 use crate::Run;
-use crate::figures::{CellFigures, Figure, Measured};
-use crate::ratio::RatioFigure;
-use crate::table::{Column, Entry};
+use crate::figures::{Figure, Measured};
 
 pub use latency::{latency_of, stored};
-
-/// What is measured of a cell.
-#[derive(Clone, Copy)]
-pub struct Metric {
-    /// Its key among ratios and in exports: `p50`.
-    pub key: &'static str,
-    /// Where it is in a cell of `summary.json`: `latency_ns.p50.median`.
-    pub path: &'static str,
-    /// Its column in `summary.csv`, which ends in its unit; empty: it has columns of its own there.
-    pub column: &'static str,
-    /// Its unit in exports; what a request is, is a count of a program.
-    pub unit: &'static str,
-    /// Its unit with its name in it, as benchstat wants it.
-    pub bench: &'static str,
-    /// Which way is better: `higher` or `lower`.
-    pub better: &'static str,
-    /// Whether it is compared with a baseline and exported trial by trial.
-    pub claimed: bool,
-    /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
-    pub bound_below: Option<bool>,
-    /// Whether the cell has it in [`Measured`], by the range of its values, rather than in a place of its own.
-    pub measured: bool,
-    /// Its value in each measured block of a cell, in [`Metric::unit`]; empty where there is only one of all blocks.
-    pub values: fn(&Run, &Case<'_>) -> Vec<(u32, f64)>,
-    /// Its value of all blocks together.
-    pub value: fn(&CellFigures) -> Option<f64>,
-    /// What a table calls it.
-    pub title: &'static str,
-    /// The unit below that; empty: the figures say it.
-    pub below: &'static str,
-    /// Whether it stands in the appendix only.
-    pub details: bool,
-    /// How a table shows it.
-    pub show: fn(f64) -> String,
-    /// Whether a table marks it where too few separate slow episodes stand behind it.
-    pub rests_on_episodes: bool,
-    /// Findings that are footnotes on it.
-    pub marks: &'static [Code],
-}
+pub use metric::Metric;
 
 impl Metric {
     /// Requests, or what a program counts, a second.
     pub const RATE: Metric = rate::RATE;
     /// Median latency.
     pub const P50: Metric = latency::P50;
+    /// The latency that one request in ten exceeds.
+    pub const P90: Metric = latency::P90;
     /// The latency that one request in a hundred exceeds.
     pub const P99: Metric = latency::P99;
+    /// The latency that one request in a thousand exceeds.
+    pub const P99_9: Metric = latency::P99_9;
+    /// The largest latency of all blocks.
+    pub const MAX: Metric = latency::MAX;
     /// CPU time of the subject a request.
     pub const CPU: Metric = cpu::SUBJECT;
     /// Peak resident memory of the subject.
@@ -102,30 +69,6 @@ impl Metric {
             (name, Figure::range(&values))
         };
         Measured::of(own.map(figure).collect())
-    }
-
-    /// Its ratio to the baseline.
-    pub fn ratio(self, cell: &CellFigures) -> Option<&RatioFigure> {
-        match self.key == Metric::RATE.key {
-            true => cell.ratio.as_ref(),
-            false => cell.ratios.get(self.key),
-        }
-    }
-
-    /// The head of its column in a table.
-    pub fn head(self) -> Column {
-        Column {
-            title: self.title.to_owned(),
-            below: self.below.into(),
-            numeric: true,
-            markdown_only: false,
-            details: self.details,
-        }
-    }
-
-    /// Its figure in a table.
-    pub fn entry(self, cell: &CellFigures) -> Entry {
-        Entry::figure(self.path, (self.value)(cell), self.show)
     }
 }
 

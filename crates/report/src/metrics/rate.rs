@@ -1,12 +1,12 @@
 //! How much is done a second.
 
-use super::Metric;
+use super::metric::{Metric, RATE as RATE_KEY};
 use crate::numbers;
 use crate::table::ON_RATE;
 
 /// Requests, or what a program counts, a second. `summary.csv` has its ends beside it.
 pub const RATE: Metric = Metric {
-    key: "rate",
+    key: RATE_KEY,
     path: "rate_per_s.median",
     column: "",
     unit: "requests/s",

@@ -81,12 +81,7 @@ fn row(cell: &CellFigures, notes: &Notes, width: usize) -> Row {
             numbers::rate,
         ),
         marked(ON_CPU, Metric::CPU.entry(cell)),
-        marked(
-            ON_ERRORS,
-            Entry::figure("errors", Some(cell.errors as f64), |_| {
-                numbers::count(cell.errors)
-            }),
-        ),
+        marked(ON_ERRORS, table::errors(cell)),
         Entry::figure("search.steps", Some(search.steps as f64), |_| {
             numbers::count(search.steps as u64)
         }),
