@@ -176,6 +176,15 @@ impl CellFigures {
         self.measured.get("memory_peak_bytes")
     }
 
+    /// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
+    pub fn standing(&self) -> f64 {
+        match (self.rate_per_s, self.verdict) {
+            (None, _) => f64::NEG_INFINITY,
+            (Some(rate), Some(Verdict::Invalid)) => rate.median - 1e18,
+            (Some(rate), _) => rate.median,
+        }
+    }
+
     /// Whether its subject is a server that the generator drives.
     pub fn is_server(&self) -> bool {
         self.program.is_none() && self.client.is_none()

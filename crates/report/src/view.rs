@@ -162,7 +162,7 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
     groups
         .map(|(at, group)| {
             let mut own = group.cells(cells);
-            own.sort_by(|a, b| standing(b).total_cmp(&standing(a)));
+            own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
             let id = format!("g{}", at + 1);
             Group {
                 title: format!(
@@ -180,15 +180,6 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
             }
         })
         .collect()
-}
-
-/// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
-fn standing(cell: &CellFigures) -> f64 {
-    match (cell.rate_per_s, cell.verdict) {
-        (None, _) => f64::NEG_INFINITY,
-        (Some(rate), Some(Verdict::Invalid)) => rate.median - 1e18,
-        (Some(rate), _) => rate.median,
-    }
 }
 
 /// `POST /ping` with its body.

@@ -77,14 +77,22 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The cells by number of threads, then with usual values of the settings first, then by subject.
+    /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
+    /// first, as in the tables of servers. Equals stand with usual values of the settings first, then by subject.
     pub(super) fn arranged(&self, cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
         let plan = &self.run.plan;
         let mut cells = cells.to_vec();
         cells.sort_by_cached_key(|c| {
-            let threads = works::threads(plan, c).parse().unwrap_or(u64::MAX);
             let subject = plan.subjects.iter().position(|s| s.id == c.subject);
-            (threads, works::unusual(plan, &c.settings), subject)
+            (works::unusual(plan, &c.settings), subject)
+        });
+        let amount = |c: &CellFigures| {
+            let threads = works::threads(plan, c).parse().unwrap_or(u64::MAX);
+            (c.program.as_ref().map_or(0, |p| p.count), threads)
+        };
+        cells.sort_by(|a, b| {
+            let leader = b.standing().total_cmp(&a.standing());
+            amount(a).cmp(&amount(b)).then(leader)
         });
         cells
     }
