@@ -35,7 +35,7 @@ pub struct Column {
 }
 
 /// Columns that a table of the document has at the most; wider ones are for the appendix.
-const COLUMNS_MAX: usize = 7;
+pub const COLUMNS_MAX: usize = 7;
 
 impl Table {
     /// The table without its details.

@@ -12,7 +12,7 @@ use super::sections::Section;
 use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, median, ratios_word, with_ends};
+use crate::part::{Captioned, Part, column, detail, median, ratios_word, with_ends};
 use crate::table::{Column, Entry};
 
 /// Codes of the findings that are footnotes on the time of a download.
@@ -198,8 +198,8 @@ impl<'a> Context<'a> {
 
 fn times_heads() -> Vec<Column> {
     vec![
-        column("socket creation", "each", true),
-        column("job set-up", "each", true),
+        detail(column("socket creation", "each", true)),
+        detail(column("job set-up", "each", true)),
         column("connect", "each", true),
         column("first byte", "each", true),
         column("download @ rate", "each", true),
@@ -213,12 +213,12 @@ fn costs_heads() -> Vec<Column> {
     vec![
         column("CPU user", "s/GiB", true),
         column("CPU system", "s/GiB", true),
-        column("ksoftirqd", "s/GiB", true),
+        detail(column("ksoftirqd", "s/GiB", true)),
         column("its cores busy", "s/GiB", true),
         column("receives", "calls, or completions", true),
-        column("bytes", "a receive", true),
-        column("waits", "", true),
-        column("context switches", "", true),
+        detail(column("bytes", "a receive", true)),
+        detail(column("waits", "", true)),
+        detail(column("context switches", "", true)),
         column("longest stall", "of all", true),
         column("peak memory", "resident", true),
     ]

@@ -11,7 +11,9 @@ use super::{steps, words};
 use crate::figures::CellFigures;
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, median, plain, ratios_word, spread_word, with_ends};
+use crate::part::{
+    Captioned, Part, column, detail, median, plain, ratios_word, spread_word, with_ends,
+};
 use crate::ratio::RatioFigure;
 use crate::table::{self, Entry, Row, Table};
 
@@ -216,9 +218,7 @@ impl<'a> Context<'a> {
 
     fn latencies(&self, section: &Section<'a>) -> Part {
         let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::MAX];
-        let mut columns = metrics
-            .map(|metric| column(metric.title, metric.below, true))
-            .to_vec();
+        let mut columns = metrics.map(Metric::head).to_vec();
         columns[3].below = "of all blocks".into();
         columns.push(column("in flight", "rate × mean latency", true));
         let entries = |cell: &'a CellFigures| {
@@ -246,8 +246,8 @@ impl<'a> Context<'a> {
         let downloads = section.is_downloads();
         let mut columns = vec![
             column("answered", "client", true),
-            column("failed", "client", true),
-            column("in flight at the end", "client", true),
+            detail(column("failed", "client", true)),
+            detail(column("in flight at the end", "client", true)),
             column("requests", "peer", true),
         ];
         if downloads {
@@ -255,7 +255,7 @@ impl<'a> Context<'a> {
             columns.push(column("bytes of bodies", "peer", true));
         }
         columns.push(column("agree", "", false));
-        columns.push(column("verdict", "", false));
+        columns.push(detail(column("verdict", "", false)));
         let entries = |cell: &'a CellFigures| {
             let Some(client) = &cell.client else {
                 return Vec::new();
