@@ -87,7 +87,7 @@ fn of_cell(run: &Run, case: &Case<'_>, findings: &[Finding]) -> CellFigures {
             .map(|trial| measure::processes(trial, Role::Subject).count())
             .max()
             .unwrap_or(0),
-        bytes_per_answer: over(&trials, |t| {
+        bytes_per_answer: Figure::over(&trials, |t| {
             Some(measure::bytes_per_answer(t.load.as_ref()?)?.0)
         }),
         completed: loads()
@@ -181,11 +181,6 @@ fn outcomes(run: &Run, case: &Case<'_>) -> Trials {
         measured: case.complete().map(|trial| trial.block).collect(),
         failed: failed.collect(),
     }
-}
-
-fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
-    let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
-    Figure::range(&values)
 }
 
 fn rate(case: &Case<'_>) -> Option<Figure> {

@@ -2,7 +2,7 @@
 //!
 //! Not for: which figures there are.
 
-use prony_record::NEVER;
+use prony_record::{NEVER, Trial};
 use prony_stats::{Quantity, SpreadKind, Summary, median, sorted, summarise};
 use serde::Serialize;
 
@@ -47,6 +47,12 @@ impl Figure {
             spread: kind_name(SpreadKind::Range),
             blocks: kept.len(),
         })
+    }
+
+    /// The [range](Figure::range) of what trials have.
+    pub fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
+        let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
+        Figure::range(&values)
     }
 
     /// Whether low and high are a confidence interval.

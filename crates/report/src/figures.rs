@@ -1,5 +1,7 @@
-//! Every number of the document, computed once for each cell. `summary.json` holds these very
-//! values; tables and plots only lay them out.
+//! Every number of the document, once for each cell. `summary.json` holds these very values; tables and plots only lay
+//! them out.
+//!
+//! Not for: computing them, which `cells` does.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,10 @@
 //! What all sections on clients are made from.
 
-use std::collections::BTreeMap;
-
 use super::steps::Step;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
+use crate::part::Places;
 
 /// What all sections are made from.
 pub struct Context<'a> {
@@ -16,7 +15,7 @@ pub struct Context<'a> {
     /// Footnotes.
     pub notes: &'a Notes,
     /// Places of the cells in `summary.json`.
-    places: BTreeMap<&'a str, usize>,
+    pub places: Places<'a>,
 }
 
 impl<'a> Context<'a> {
@@ -27,18 +26,11 @@ impl<'a> Context<'a> {
         steps: &'a [Step],
         notes: &'a Notes,
     ) -> Context<'a> {
-        let places = cells.iter().enumerate();
         Context {
             run,
             steps,
             notes,
-            places: places.map(|(at, cell)| (&*cell.cell, at)).collect(),
+            places: Places::of(cells),
         }
-    }
-
-    /// Where a figure of a cell is in `summary.json`.
-    pub(super) fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
-        format!("/cells/{place}/{}", figure.replace('.', "/"))
     }
 }

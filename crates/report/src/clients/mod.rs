@@ -1,7 +1,8 @@
 //! Subjects that are clients, which ask a peer: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `steps` what one more connection, thread or server thread brings;
-//! `sections` says which cells belong together and lays a table of rows by clients out; `requests` and
+//! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `complete` fills in what a
+//! client says in its own way of what all have; `requests` and
 //! `downloads` make the tables of the two works, `pictures` draws, `words` and `answer` put them into
 //! sentences. A document without clients has none of this.
 //!
@@ -24,7 +25,7 @@ use self::context::Context;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::part::Part;
+use crate::part::{Part, named};
 use crate::plots::{Picture, Plot};
 pub use sections::sections;
 
@@ -66,12 +67,6 @@ impl<'a> Context<'a> {
                 false => self.requests(&section),
             });
         }
-        for (at, part) in parts.iter_mut().enumerate() {
-            part.id = format!("c{}", at + 1);
-            for (number, picture) in part.pictures.iter_mut().enumerate() {
-                picture.id = format!("{}-{}", part.id, number + 1);
-            }
-        }
-        parts
+        named(parts, 'c')
     }
 }

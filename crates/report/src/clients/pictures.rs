@@ -202,7 +202,7 @@ impl Context<'_> {
             let size = (axis.x(figure.median / unit) - axis.x(0.0), height - 1.0);
             let data = Data {
                 cell: String::new(),
-                figure: self.path(cell, one.path).into(),
+                figure: self.places.path(cell, one.path).into(),
                 value: Some(figure.median),
             };
             let tip = format!(

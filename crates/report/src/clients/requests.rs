@@ -84,7 +84,7 @@ impl<'a> Context<'a> {
     }
 
     fn rate(&self, cell: &CellFigures) -> Entry {
-        let path = self.path(cell, "rate_per_s.median");
+        let path = self.places.path(cell, "rate_per_s.median");
         let entry = Entry::figure(path, median(cell.rate_per_s), numbers::rate);
         let mut entry = with_ends(entry, cell.rate_per_s, numbers::rates);
         entry.marks = self.notes.marks(&cell.cell, ON_RATE);
@@ -98,7 +98,7 @@ impl<'a> Context<'a> {
         match &cell.ratio {
             None if cell.is_reference => Entry::text("1"),
             None => Entry::text(NOTHING),
-            Some(ratio) => ratio_entry(self.path(cell, "ratio.ratio"), ratio),
+            Some(ratio) => ratio_entry(self.places.path(cell, "ratio.ratio"), ratio),
         }
     }
 
@@ -162,7 +162,7 @@ impl<'a> Context<'a> {
                 caption(
                     "Peak memory of the client",
                     self.matrix(section, "", |cell| {
-                        let path = self.path(cell, "memory_peak_bytes.median");
+                        let path = self.places.path(cell, "memory_peak_bytes.median");
                         Entry::figure(path, median(cell.memory_peak_bytes()), numbers::bytes)
                     }),
                 ),
@@ -172,7 +172,7 @@ impl<'a> Context<'a> {
     }
 
     fn cpu_client(&self, cell: &CellFigures) -> Entry {
-        let path = self.path(cell, "cpu_subject_ns.median");
+        let path = self.places.path(cell, "cpu_subject_ns.median");
         let mut entry = Entry::figure(path, median(cell.cpu_subject_ns()), numbers::micros);
         let client = cell.client.as_ref();
         let parts = client.and_then(|c| Some((c.cpu_user_ns?, c.cpu_system_ns?)));
@@ -187,7 +187,7 @@ impl<'a> Context<'a> {
     fn cpu_peer(&self, cell: &CellFigures) -> Entry {
         let client = cell.client.as_ref();
         let figure = client.and_then(|client| client.cpu_peer_ns);
-        let path = self.path(cell, "client.cpu_peer_ns.median");
+        let path = self.places.path(cell, "client.cpu_peer_ns.median");
         Entry::figure(path, median(figure), numbers::micros)
     }
 
@@ -222,13 +222,10 @@ impl<'a> Context<'a> {
         columns[3].below = "of all blocks".into();
         columns.push(column("in flight", "rate × mean latency", true));
         let entries = |cell: &'a CellFigures| {
-            let entry = |metric: Metric| Entry {
-                figure: self.path(cell, metric.path).into(),
-                ..metric.entry(cell)
-            };
+            let entry = |metric: Metric| self.places.entry(cell, metric);
             let mut entries: Vec<Entry> = metrics.map(entry).into();
             let flight = cell.client.as_ref().and_then(|client| client.in_flight);
-            let path = self.path(cell, "client.in_flight.median");
+            let path = self.places.path(cell, "client.in_flight.median");
             let mut flight = Entry::figure(path, median(flight), numbers::three);
             flight.marks = self.notes.marks(&cell.cell, ON_LATENCY);
             entries.push(flight);
@@ -263,7 +260,7 @@ impl<'a> Context<'a> {
             let counts = &client.counts;
             let known = |name: &str, count: Option<u64>, otherwise: &str| match count {
                 Some(count) => Entry::figure(
-                    self.path(cell, &format!("client.counts.{name}")),
+                    self.places.path(cell, &format!("client.counts.{name}")),
                     Some(count as f64),
                     |_| numbers::count(count),
                 ),

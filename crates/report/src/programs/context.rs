@@ -1,7 +1,5 @@
 //! What all sections on programs are made from, and what they call things.
 
-use std::collections::BTreeMap;
-
 use prony_base::plural;
 use prony_record::{NotRun, Plan};
 
@@ -11,6 +9,7 @@ use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
+use crate::part::Places;
 use crate::settings::{Settings, THREADS};
 
 /// What all sections are made from.
@@ -24,7 +23,7 @@ pub struct Context<'a> {
     /// Footnotes.
     pub notes: &'a Notes,
     /// Places of the cells in `summary.json`.
-    places: BTreeMap<&'a str, usize>,
+    pub places: Places<'a>,
 }
 
 impl<'a> Context<'a> {
@@ -36,20 +35,13 @@ impl<'a> Context<'a> {
         notes: &'a Notes,
     ) -> Context<'a> {
         let own: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
-        let places = cells.iter().enumerate();
         Context {
             run,
             cells: own,
             across,
             notes,
-            places: places.map(|(at, cell)| (&*cell.cell, at)).collect(),
+            places: Places::of(cells),
         }
-    }
-
-    /// Where a figure of a cell is in `summary.json`.
-    pub(super) fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
-        format!("/cells/{place}/{}", figure.replace('.', "/"))
     }
 
     /// The workloads whose time is measured, at the size that tables over several of them show.

@@ -1,7 +1,7 @@
 //! Subjects that are programs, run to their end: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `across` those that several cells make together, `works` says
-//! which workloads and rows belong together; `overview`, `tables`, `growth`, `deadlines` and
+//! which workloads and rows belong together; `context` is what sections are made from; `overview`, `tables`, `growth`, `deadlines` and
 //! `pictures` lay them out, `words` and `answer` put them into sentences. A document that has only
 //! servers has none of this, and one that has both has this after the servers.
 //!
@@ -26,8 +26,8 @@ use self::context::{Context, heading};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::part::plain;
 pub use crate::part::{Captioned, Part};
+use crate::part::{named, plain};
 use crate::plots::Picture;
 use across::Across;
 pub use works::title;
@@ -76,13 +76,7 @@ impl<'a> Context<'a> {
         }));
         parts.extend(self.effects());
         parts.extend(self.efficiency());
-        for (at, part) in parts.iter_mut().enumerate() {
-            part.id = format!("p{}", at + 1);
-            for (number, picture) in part.pictures.iter_mut().enumerate() {
-                picture.id = format!("{}-{}", part.id, number + 1);
-            }
-        }
-        parts
+        named(parts, 'p')
     }
 
     /// How long a work took, a table for each workload.

@@ -136,7 +136,7 @@ impl<'a> Context<'a> {
         let Some(program) = cell.program.as_ref().filter(|p| p.elapsed_ns.is_some()) else {
             return Entry::text(table::absence(cell));
         };
-        let path = self.path(cell, "program.elapsed_ns.median");
+        let path = self.places.path(cell, "program.elapsed_ns.median");
         let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
         entry.below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
         let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();

@@ -2,7 +2,7 @@
 //!
 //! A workload may list its rows instead of taking all combinations of subjects and settings; each row then
 //! stands beside another one, and its ratio is to that. `figures` has the numbers that only services have (a
-//! cell outside of such a table has them, too, where something is around its server), `tables` lays
+//! cell outside of such a table has them, too, where something is around its server), `sections` says what is in a table, `tables` lays
 //! them out, `pictures` draws the rates, `words` makes sentences of them. A document without rows and
 //! services has none of this.
 //!

@@ -1,13 +1,12 @@
 //! Workloads with rows, and what all their tables are made from.
 
-use std::collections::BTreeMap;
-
 use prony_record::{PlannedRow, PlannedWorkload, Work};
 
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
+use crate::part::Places;
 
 /// A workload with rows, and its table for each number of connections.
 #[derive(Clone, Debug)]
@@ -104,24 +103,17 @@ pub struct Context<'a> {
     /// Footnotes.
     pub notes: &'a Notes,
     /// Places of the cells in `summary.json`.
-    places: BTreeMap<&'a str, usize>,
+    pub places: Places<'a>,
 }
 
 impl<'a> Context<'a> {
     /// Of all the cells of a run.
     pub fn new(run: &'a Run, cells: &'a [CellFigures], notes: &'a Notes) -> Context<'a> {
-        let places = cells.iter().enumerate();
         Context {
             run,
             notes,
-            places: places.map(|(at, cell)| (&*cell.cell, at)).collect(),
+            places: Places::of(cells),
         }
-    }
-
-    /// Where a figure of a cell is in `summary.json`.
-    pub(super) fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
-        format!("/cells/{place}/{}", figure.replace('.', "/"))
     }
 }
 

@@ -117,10 +117,7 @@ impl<'a> Context<'a> {
         columns.extend(LATENCIES.map(latency));
         columns.push(column("errors", "", true));
         let entries = |cell: &CellFigures| {
-            let rate = Entry {
-                figure: self.path(cell, Metric::RATE.path).into(),
-                ..Metric::RATE.entry(cell)
-            };
+            let rate = self.places.entry(cell, Metric::RATE);
             let mut rate = with_ends(rate, cell.rate_per_s, numbers::rates);
             rate.marks = self.notes.marks(&cell.cell, ON_RATE);
             let mut entries = vec![rate, deviation(cell), ratio_entry(cell)];
