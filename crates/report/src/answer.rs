@@ -4,27 +4,22 @@ use std::collections::BTreeMap;
 
 use prony_base::counted;
 use prony_findings::{Code, Verdict};
-use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::Run;
-use crate::claims::{self, RatioFigure};
+use crate::against::{CELLS_MAX, against_reference, left_out, titles};
+use crate::claims::{self};
 use crate::clients::{self, steps::Step};
 use crate::figures::CellFigures;
+use crate::groups::{Group, groups};
 use crate::numbers;
 use crate::open;
-use crate::programs::answer::Point;
 use crate::programs::{self, across::Across};
+use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::search;
 use crate::table;
-
-/// Names in a sentence before it says how many more there are.
-const NAMES_MAX: usize = 20;
-/// Figures that are all named in a sentence; of more, the outermost and the baseline's.
-pub const RANKED_MAX: usize = 5;
-/// Cells in a reservation before it gives their number instead: the tables mark each.
-const CELLS_MAX: usize = 3;
+use crate::words::{Point, Ranked, listed, ranked, what_follows};
 
 /// The short answer in the order in which it is read.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -87,58 +82,6 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     said
 }
 
-/// What the cells of one table have in common.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// Name of the workload.
-    pub workload: String,
-    /// Connections.
-    pub connections: u32,
-    /// Requests that are to start a second, where a rate is said.
-    pub asked_per_s: Option<f64>,
-}
-
-impl Group {
-    /// That of a cell.
-    pub fn of(cell: &CellFigures) -> Group {
-        Group {
-            workload: cell.workload.clone(),
-            connections: cell.connections,
-            asked_per_s: cell.asked_per_s,
-        }
-    }
-
-    /// Whether `cell` is one of a server in all combinations, of this workload and size.
-    pub fn has(&self, cell: &CellFigures) -> bool {
-        cell.is_combined() && *self == Group::of(cell)
-    }
-
-    /// Its cells.
-    pub fn cells<'a>(&self, cells: &'a [CellFigures]) -> Vec<&'a CellFigures> {
-        cells.iter().filter(|cell| self.has(cell)).collect()
-    }
-
-    /// Its size in words: `100 connections`, `100 connections at 1.00 k requests/s`.
-    pub fn size(&self) -> String {
-        let connections = numbers::counted(u64::from(self.connections), "connection");
-        match self.asked_per_s {
-            Some(rate) => format!("{connections} at {} requests/s", numbers::rate(rate)),
-            None => connections,
-        }
-    }
-}
-
-/// The groups of servers' cells, in the order of the cells.
-pub fn groups(cells: &[CellFigures]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for group in cells.iter().filter(|c| c.is_combined()).map(Group::of) {
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
-}
-
 fn nothing(run: &Run, cells: &[CellFigures]) -> String {
     let failed = cells.iter().filter(|c| !c.trials.failed.is_empty()).count();
     let why = if failed > 0 {
@@ -188,19 +131,6 @@ fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
     format!("{done}: {}", what_follows(run, blocks))
 }
 
-/// What may be said of figures of so many blocks.
-pub fn what_follows(run: &Run, blocks: usize) -> String {
-    if blocks >= BLOCKS_INTERVAL_MIN {
-        return "what is said below to differ does so with 95 % confidence, all comparisons of one kind taken together."
-            .to_owned();
-    }
-    let quick = if run.plan.quick { " (a quick run)" } else { "" };
-    format!(
-        "one look{quick}, which shows orders of magnitude and faults. No comparison is claimed and nobody is ranked: \
-         that takes {BLOCKS_INTERVAL_MIN} blocks or more."
-    )
-}
-
 fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     let place = format!("On {} with {}", group.workload, group.size());
     if cells.iter().any(|cell| cell.open.is_some()) {
@@ -215,160 +145,6 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
     }
     let said = against_reference(&place, &usable).or_else(|| extent(&place, &usable))?;
     Some(said + &left_out)
-}
-
-/// What is named as invalid at the end of a sentence; nothing where none is.
-pub fn left_out(invalid: &[&CellFigures]) -> String {
-    if invalid.is_empty() {
-        return String::new();
-    }
-    let named: Vec<String> = invalid.iter().map(|c| why_invalid(c, &c.label)).collect();
-    format!(" Left out, as invalid: {}.", listed(&named))
-}
-
-/// `axum (P006, requests failed: 48 of 3381)`.
-fn why_invalid(cell: &CellFigures, name: &str) -> String {
-    let failed = match cell.invalid_by.contains(&Code::P006) {
-        true => format!(
-            ": {} of {}",
-            cell.errors,
-            cell.errors.saturating_add(cell.completed)
-        ),
-        false => String::new(),
-    };
-    format!("{name} ({}{failed})", titles(&cell.invalid_by))
-}
-
-fn titles(codes: &[Code]) -> String {
-    let title = |code: &Code| format!("{}, {}", code.as_str(), code.title());
-    codes.iter().map(title).collect::<Vec<_>>().join("; ")
-}
-
-/// How the rates of `cells` compare with that of the reference among them.
-pub fn against_reference(place: &str, cells: &[&CellFigures]) -> Option<String> {
-    let reference = cells.iter().find(|c| c.is_reference)?;
-    let mut told: BTreeMap<Told, Vec<(f64, String)>> = BTreeMap::new();
-    for cell in cells {
-        // The copy of the reference has a sentence of its own.
-        let Some(ratio) = cell.ratio.as_ref().filter(|_| !cell.is_copy) else {
-            continue;
-        };
-        let Some(what) = Told::of(ratio) else {
-            continue;
-        };
-        let name = match what {
-            Told::Faster | Told::Slower => {
-                format!("{} {}", cell.label, numbers::change_of(ratio))
-            }
-            Told::NoDifference => match cpu(cell) {
-                Some(cpu) => format!("{} (CPU a request {cpu})", cell.label),
-                None => cell.label.clone(),
-            },
-            Told::NotByBound | Told::NotByCopy => cell.label.clone(),
-        };
-        told.entry(what).or_default().push((ratio.ratio, name));
-    }
-    if told.is_empty() {
-        return None;
-    }
-    let mut parts: Vec<String> = lead(reference, cells).into_iter().collect();
-    for (what, names) in &mut told {
-        // The highest first.
-        names.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let names: Vec<String> = names.iter().map(|(_, name)| name.clone()).collect();
-        parts.push(format!("{} {}", what.words(), listed(&names)));
-    }
-    Some(format!(
-        "{place}, against the {}/s of {}: {}.",
-        numbers::rate(reference.rate_per_s?.median),
-        reference.label,
-        parts.join("; "),
-    ))
-}
-
-/// Who is the fastest, where the intervals say it; nothing where no ratio may be told. One of which nothing may be told
-/// (its rate, or that of the reference, is a bound) may be the fastest, too.
-fn lead(reference: &CellFigures, cells: &[&CellFigures]) -> Option<String> {
-    let others = cells.iter().filter(|c| !c.is_copy);
-    let all = others.filter_map(|c| Some((*c, c.ratio.as_ref()?)));
-    let (told, untold): (Vec<_>, Vec<_>) = all
-        .filter(|(_, ratio)| ratio.is_interval())
-        .partition(|(_, ratio)| ratio.unclaimed.is_empty());
-    if told.is_empty() {
-        return None;
-    }
-    let untold = untold.into_iter().map(|(c, _)| c.label.clone());
-    let faster = told
-        .iter()
-        .filter(|(_, ratio)| ratio.conclusion == "higher");
-    let Some((first, best)) = faster.max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio)) else {
-        let is_first = told.iter().all(|(_, ratio)| ratio.conclusion == "lower");
-        let untold: Vec<String> = untold.collect();
-        return Some(match (is_first, untold.is_empty()) {
-            (true, true) => format!("fastest is {}", reference.label),
-            (true, false) => format!("fastest is {} or {}", reference.label, untold.join(" or ")),
-            (false, _) => format!("none is shown to be faster than {}", reference.label),
-        });
-    };
-    // One that is at least so fast may be faster than the first.
-    let near = |(other, ratio): &&(&CellFigures, &RatioFigure)| {
-        other.cell != first.cell && (ratio.high >= best.low || ratio.bound == "at-least")
-    };
-    let near = told.iter().filter(near).map(|(c, _)| c.label.clone());
-    let near: Vec<String> = near.chain(untold).collect();
-    Some(match near.len() {
-        0 => format!("fastest is {}", first.label),
-        1..=CELLS_MAX => format!(
-            "fastest is {}, or {}, as their intervals overlap",
-            first.label,
-            near.join(" or ")
-        ),
-        many => format!(
-            "fastest is {}, or one of {many} others, as their intervals overlap",
-            first.label
-        ),
-    })
-}
-
-/// The CPU time a request beside the reference's, where it is shown to differ.
-fn cpu(cell: &CellFigures) -> Option<String> {
-    let ratio = cell.ratios.get(claims::Metric::Cpu.key())?;
-    matches!(ratio.conclusion, "higher" | "lower").then(|| numbers::change_of(ratio))
-}
-
-/// What may be said of a rate beside the reference's, in the order in which it is.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Told {
-    Faster,
-    Slower,
-    NoDifference,
-    NotByBound,
-    NotByCopy,
-}
-
-impl Told {
-    fn of(ratio: &RatioFigure) -> Option<Told> {
-        match (ratio.conclusion, ratio.unclaimed) {
-            ("higher", _) => Some(Told::Faster),
-            ("lower", _) => Some(Told::Slower),
-            ("no-difference-shown", _) => Some(Told::NoDifference),
-            (_, claims::BY_BOUND) => Some(Told::NotByBound),
-            (_, claims::BY_COPY) => Some(Told::NotByCopy),
-            _ => None,
-        }
-    }
-
-    fn words(self) -> &'static str {
-        match self {
-            Told::Faster => "faster:",
-            Told::Slower => "slower:",
-            Told::NoDifference => "no difference shown:",
-            Told::NotByBound => "not to be told, as the generator was the limit:",
-            Told::NotByCopy => {
-                "not to be told, as a copy of the reference came out different, too:"
-            }
-        }
-    }
 }
 
 /// The rates, the highest first.
@@ -386,54 +162,9 @@ fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
     Some(format!("{place}: {said}."))
 }
 
-/// One of several whose figures are named together.
-pub struct Ranked {
-    /// What they are sorted by, the highest first.
-    pub figure: f64,
-    /// Its name and its figure as they are shown.
-    pub shown: String,
-    /// Whether the others are compared with it.
-    pub is_baseline: bool,
-}
-
-/// `a 9, b 7 and c 5 requests/s`; of more than [`RANKED_MAX`] the three highest, the baseline and the lowest: the others
-/// stand in a table, in which they are found faster than in a sentence. `None`: of none.
-pub fn ranked(mut all: Vec<Ranked>, unit: &str) -> Option<String> {
-    all.sort_by(|a, b| b.figure.total_cmp(&a.figure));
-    let shown = |of: &[Ranked]| of.iter().map(|r| r.shown.clone()).collect::<Vec<_>>();
-    if all.len() <= RANKED_MAX {
-        return (!all.is_empty()).then(|| format!("{}{unit}", listed(&shown(&all))));
-    }
-    let (highest, rest) = all.split_at(3);
-    let (lowest, between) = rest.split_last()?;
-    let mut said = format!(
-        "the highest of {} are {}{unit}",
-        all.len(),
-        listed(&shown(highest))
-    );
-    if let Some(baseline) = between.iter().find(|r| r.is_baseline) {
-        said.push_str(&format!("; the baseline, {}", baseline.shown));
-    }
-    said.push_str(&format!("; the lowest, {}", lowest.shown));
-    Some(said)
-}
-
 /// Whether its rate is the generator's rather than its own.
 fn is_bound(cell: &CellFigures) -> bool {
     cell.findings.contains(&Code::P001)
-}
-
-/// `a, b and c`, or `a, b and 7 more`.
-pub fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        _ if names.len() > NAMES_MAX => {
-            let shown = names[..NAMES_MAX].join(", ");
-            format!("{shown} and {} more", names.len() - NAMES_MAX)
-        }
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// What this run could have told, and how a copy of the reference came out.

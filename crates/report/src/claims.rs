@@ -7,260 +7,21 @@
 //!
 //! Not for: sentences.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use prony_findings::{Case, Verdict, measure};
-use prony_record::{NEVER, Plan, Role, Trial};
-use prony_stats::{
-    BLOCKS_INTERVAL_MIN, Comparison, Conclusion, SpreadKind, compare, compare_at, detectable,
-    pooled_deviation, simultaneous,
-};
+use prony_findings::Verdict;
+use prony_record::Plan;
+use prony_stats::{BLOCKS_INTERVAL_MIN, detectable, pooled_deviation, simultaneous};
 use serde::Serialize;
 
-use crate::Run;
 use crate::clients::steps::Step;
-use crate::figures::{CellFigures, latency_of};
+use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::programs::across::Across;
+use crate::ratio::{BY_COPY, RatioFigure};
 
 /// Confidence of the intervals, taken together, by which copies of baselines are seen to differ from them.
 const COPY_CONFIDENCE: f64 = 0.99;
-
-/// What is compared beside the rate, with its key in `summary.json`.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Metric {
-    /// Requests, or what a program counts, a second.
-    Rate,
-    /// Median latency.
-    P50,
-    /// The latency that one request in a hundred exceeds.
-    P99,
-    /// CPU time of the subject a request.
-    Cpu,
-}
-
-impl Metric {
-    /// Those that a server has beside its rate.
-    pub const BESIDE_RATE: [Metric; 3] = [Metric::P50, Metric::P99, Metric::Cpu];
-
-    /// All of them.
-    pub const ALL: [Metric; 4] = [Metric::Rate, Metric::P50, Metric::P99, Metric::Cpu];
-
-    /// Its unit in files; what a request is, is a count of a program.
-    pub fn unit(self) -> &'static str {
-        match self {
-            Metric::Rate => "requests/s",
-            Metric::P50 | Metric::P99 => "ns",
-            Metric::Cpu => "ns/request",
-        }
-    }
-
-    /// Which way is better: `higher` or `lower`.
-    pub fn better(self) -> &'static str {
-        match self {
-            Metric::Rate => "higher",
-            Metric::P50 | Metric::P99 | Metric::Cpu => "lower",
-        }
-    }
-
-    /// Its value in each measured block of a cell.
-    pub fn values(self, run: &Run, case: &Case<'_>) -> Vec<(u32, f64)> {
-        let of_server = |trial: &Trial| Some((trial.block, self.of_trial(run, trial)?));
-        match self {
-            Metric::Rate => case.rates(),
-            // Those of the closed loop before a search are no figures of its cell.
-            Metric::P50 | Metric::P99 if case.is_search() => Vec::new(),
-            _ => case.measured().filter_map(of_server).collect(),
-        }
-    }
-
-    /// Its key.
-    pub fn key(self) -> &'static str {
-        match self {
-            Metric::Rate => "rate",
-            Metric::P50 => "p50",
-            Metric::P99 => "p99",
-            Metric::Cpu => "cpu_subject",
-        }
-    }
-
-    /// Its value in a trial of a server.
-    fn of_trial(self, run: &Run, trial: &Trial) -> Option<f64> {
-        let latency = |name, q| {
-            let ns = latency_of(run, trial, name, q).filter(|ns| *ns < NEVER);
-            ns.map(|ns| ns as f64)
-        };
-        match self {
-            Metric::Rate => Some(measure::rate(trial.load.as_ref()?)?.0),
-            Metric::P50 => latency("p50", 0.5),
-            Metric::P99 => latency("p99", 0.99),
-            Metric::Cpu => Some(measure::cpu_per_request(trial, Role::Subject)?.0),
-        }
-    }
-
-    /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
-    fn is_bound_below(self) -> Option<bool> {
-        match self {
-            Metric::Rate => Some(true),
-            Metric::P50 | Metric::P99 => Some(false),
-            Metric::Cpu => None,
-        }
-    }
-}
-
-/// A figure over that of its baseline.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RatioFigure {
-    /// The baseline's cell.
-    pub reference_cell: String,
-    /// Geometric mean of the blocks' ratios.
-    pub ratio: f64,
-    /// Lower end of range or interval.
-    pub low: f64,
-    /// Higher end.
-    pub high: f64,
-    /// `range` or `interval`.
-    pub spread: &'static str,
-    /// Blocks in which both were measured.
-    pub blocks: usize,
-    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
-    pub conclusion: &'static str,
-    /// `at-least` or `at-most`: how the ratio is to be read where one of the two figures is a bound; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub bound: &'static str,
-    /// Why nothing is claimed although there is an interval; else empty.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub unclaimed: &'static str,
-    /// What it was made from: `(value, baseline)` by block.
-    #[serde(skip)]
-    pairs: Vec<(f64, f64)>,
-}
-
-/// Why nothing is claimed: a figure is a bound, which does not settle it.
-pub const BY_BOUND: &str = "a figure is a bound";
-/// Why nothing is claimed: a copy of the baseline differs from it.
-pub const BY_COPY: &str = "a copy of the baseline differs from it";
-
-impl RatioFigure {
-    /// The ratio of pairs `(value, baseline)`, with an interval of its own until it is [settled](settle).
-    pub fn of(reference_cell: &str, pairs: Vec<(f64, f64)>) -> Option<RatioFigure> {
-        let compared = compare(&pairs)?;
-        let mut figure = RatioFigure {
-            reference_cell: reference_cell.to_owned(),
-            ratio: compared.ratio.0,
-            low: 0.0,
-            high: 0.0,
-            spread: "",
-            blocks: compared.blocks,
-            conclusion: "",
-            bound: "",
-            unclaimed: "",
-            pairs,
-        };
-        figure.take(&compared);
-        Some(figure)
-    }
-
-    fn take(&mut self, compared: &Comparison) {
-        (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
-        self.spread = match compared.spread.kind {
-            SpreadKind::Range => "range",
-            SpreadKind::Interval => "interval",
-        };
-        self.conclusion = match compared.conclusion {
-            Conclusion::NotClaimed => "not-claimed",
-            Conclusion::NoDifferenceShown => "no-difference-shown",
-            Conclusion::Higher => "higher",
-            Conclusion::Lower => "lower",
-        };
-    }
-
-    /// Gives it the interval of this confidence.
-    pub fn at(&mut self, confidence: f64) {
-        if let Some(compared) = compare_at(&self.pairs, confidence) {
-            self.take(&compared);
-        }
-    }
-
-    /// Whether it has an interval.
-    pub fn is_interval(&self) -> bool {
-        self.spread == "interval"
-    }
-
-    fn unclaim(&mut self, why: &'static str) {
-        if self.is_interval() {
-            (self.conclusion, self.unclaimed) = ("not-claimed", why);
-        }
-    }
-
-    /// Where the value (`own`) or its baseline is a bound from below or from above, only one direction can be said.
-    fn bind(&mut self, own: bool, baseline: bool, below: bool) {
-        // The value at least so high, or the baseline at most: the ratio is at least this.
-        let at_least = if below { own } else { baseline };
-        let at_most = if below { baseline } else { own };
-        match (at_least, at_most, self.conclusion) {
-            (false, false, _) => {}
-            (true, false, "higher") => self.bound = "at-least",
-            (false, true, "lower") => self.bound = "at-most",
-            _ => self.unclaim(BY_BOUND),
-        }
-    }
-}
-
-/// The ratio of `case` to `baseline` by a value of their trials, block by block.
-pub fn paired(
-    baseline: &Case<'_>,
-    own: impl IntoIterator<Item = (u32, f64)>,
-    theirs: impl IntoIterator<Item = (u32, f64)>,
-) -> Option<RatioFigure> {
-    let theirs: BTreeMap<u32, f64> = theirs.into_iter().collect();
-    let pair = |(block, value): (u32, f64)| Some((value, *theirs.get(&block)?));
-    RatioFigure::of(
-        &baseline.cell.id,
-        own.into_iter().filter_map(pair).collect(),
-    )
-}
-
-/// The rate of `case` over that of `baseline`.
-pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
-    let apart = measured_apart(baseline, case);
-    let own = case.rates().into_iter();
-    paired(
-        baseline,
-        own.filter(|(block, _)| !apart.contains(block)),
-        baseline.rates(),
-    )
-}
-
-/// The blocks in which one was visited in turns and the other was not: a ratio of theirs would hold the difference of
-/// the methods. A run that was resumed may have one such.
-fn measured_apart(baseline: &Case<'_>, case: &Case<'_>) -> BTreeSet<u32> {
-    let method = |trial: &Trial| (trial.block, trial.visits.is_empty());
-    let theirs: BTreeSet<(u32, bool)> = baseline.measured().map(method).collect();
-    let own = case.measured().map(method);
-    own.filter(|(block, alone)| theirs.contains(&(*block, !alone)))
-        .map(|(block, _)| block)
-        .collect()
-}
-
-/// What a server has beside its rate, against its baseline. CPU time a request and latency of an open loop are claimed, too;
-/// its rate is the schedule's doing.
-pub fn rate_against(
-    run: &Run,
-    baseline: &Case<'_>,
-    case: &Case<'_>,
-) -> BTreeMap<&'static str, RatioFigure> {
-    let apart = measured_apart(baseline, case);
-    let figure = |metric: Metric| {
-        let own = metric.values(run, case).into_iter();
-        let figure = paired(
-            baseline,
-            own.filter(|(block, _)| !apart.contains(block)),
-            metric.values(run, baseline),
-        )?;
-        Some((metric.key(), figure))
-    };
-    Metric::BESIDE_RATE.into_iter().filter_map(figure).collect()
-}
 
 /// Gives every ratio of a document its interval and what may be said of it: see the top of this file.
 pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Option<&mut [Step]>) {
@@ -278,14 +39,14 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
         .iter()
         .map(|cell| (cell.cell.clone(), cell.verdict == Some(Verdict::Bound)))
         .collect();
-    let mut families: BTreeMap<Metric, Family<'_>> = BTreeMap::new();
-    let rates = families.entry(Metric::Rate).or_default();
+    let mut families: BTreeMap<&'static str, Family<'_>> = BTreeMap::new();
+    let rates = families.entry(Metric::RATE.key).or_default();
     rates.claims.extend(of_programs);
     rates.claims.extend(of_steps);
     for cell in cells {
         let own = is_bound[&cell.cell];
         for (metric, ratio) in ratios(cell) {
-            let family = families.entry(metric).or_default();
+            let family = families.entry(metric.key).or_default();
             let baseline = is_bound.get(&ratio.1.reference_cell);
             let bounds = (own, baseline.copied().unwrap_or(false));
             match ratio.0 {
@@ -297,20 +58,22 @@ pub fn settle(cells: &mut [CellFigures], across: Option<&mut Across>, steps: Opt
             }
         }
     }
-    for (metric, family) in families {
-        family.settle(metric);
+    for metric in Metric::claimed() {
+        if let Some(family) = families.remove(metric.key) {
+            family.settle(metric);
+        }
     }
 }
 
 /// All ratios of a cell, each with whether it is that of a copy of the baseline.
 fn ratios(cell: &mut CellFigures) -> Vec<(Metric, (bool, &mut RatioFigure))> {
     let is_copy = cell.is_copy;
-    let rate = cell.ratio.iter_mut().map(|ratio| (Metric::Rate, ratio));
+    let rate = cell.ratio.iter_mut().map(|ratio| (Metric::RATE, ratio));
     let client = cell.client.as_mut().and_then(|c| c.cpu_ratio.as_mut());
-    let client = client.into_iter().map(|ratio| (Metric::Cpu, ratio));
+    let client = client.into_iter().map(|ratio| (Metric::CPU, ratio));
     let metric = |key: &str| {
-        let mut all = Metric::BESIDE_RATE.into_iter();
-        all.find(|metric| metric.key() == key)
+        let mut all = Metric::beside_rate();
+        all.find(|metric| metric.key == key)
     };
     let others = cell.ratios.iter_mut();
     let others = others.filter_map(|(key, ratio)| Some((metric(key)?, ratio)));
@@ -368,7 +131,7 @@ impl Family<'_> {
                 claim.unclaim(BY_COPY);
             }
         }
-        if let Some(below) = metric.is_bound_below() {
+        if let Some(below) = metric.bound_below {
             for (at, (own, baseline)) in self.bounds {
                 self.claims[at].bind(own, baseline, below);
             }
@@ -419,6 +182,7 @@ pub fn resolutions(plan: &Plan, cells: &[CellFigures]) -> Vec<Resolution> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ratio::BY_BOUND;
 
     /// Six blocks whose logarithms lie `apart` around that of `ratio`.
     fn around(ratio: f64, apart: f64) -> RatioFigure {
@@ -439,10 +203,10 @@ mod tests {
     #[test]
     fn twenty_intervals_hold_together_and_one_by_itself() {
         let mut one = [around(1.05, 0.02)];
-        settled(Metric::Rate, &mut one, &[]);
+        settled(Metric::RATE, &mut one, &[]);
         assert_eq!(one[0].conclusion, "higher");
         let mut many = vec![around(1.05, 0.02); 20];
-        settled(Metric::Rate, &mut many, &[]);
+        settled(Metric::RATE, &mut many, &[]);
         // The quantiles of Student's distribution with five degrees of freedom at 0.975 and at 1 - 0.05 / 40.
         let half = |of: &RatioFigure| libm::log(of.high / of.ratio);
         assert!((half(&many[0]) / half(&one[0]) - 5.604 / 2.571).abs() < 0.01);
@@ -451,7 +215,7 @@ mod tests {
         let pairs = vec![(1.0, 1.0); 5];
         let mut with_few = vec![RatioFigure::of("baseline", pairs).expect("pairs"); 20];
         with_few.push(around(1.05, 0.02));
-        settled(Metric::Rate, &mut with_few, &[]);
+        settled(Metric::RATE, &mut with_few, &[]);
         assert_eq!(with_few[20], one[0]);
     }
 
@@ -466,18 +230,18 @@ mod tests {
         let nothing = ("not-claimed", "", BY_BOUND);
         // A rate that is at least so high.
         assert_eq!(
-            said(Metric::Rate, 1.5, true, false),
+            said(Metric::RATE, 1.5, true, false),
             ("higher", "at-least", "")
         );
-        assert_eq!(said(Metric::Rate, 0.5, true, false), nothing);
-        assert_eq!(said(Metric::Rate, 1.0, true, false), nothing);
+        assert_eq!(said(Metric::RATE, 0.5, true, false), nothing);
+        assert_eq!(said(Metric::RATE, 1.0, true, false), nothing);
         assert_eq!(
-            said(Metric::Rate, 0.5, false, true),
+            said(Metric::RATE, 0.5, false, true),
             ("lower", "at-most", "")
         );
-        assert_eq!(said(Metric::Rate, 1.5, false, true), nothing);
-        assert_eq!(said(Metric::Rate, 1.5, true, true), nothing);
-        assert_eq!(said(Metric::Rate, 1.5, false, false), ("higher", "", ""));
+        assert_eq!(said(Metric::RATE, 1.5, false, true), nothing);
+        assert_eq!(said(Metric::RATE, 1.5, true, true), nothing);
+        assert_eq!(said(Metric::RATE, 1.5, false, false), ("higher", "", ""));
         // A latency that is at most so long.
         assert_eq!(
             said(Metric::P99, 0.5, true, false),
@@ -489,7 +253,7 @@ mod tests {
             ("higher", "at-least", "")
         );
         // CPU time is what was used, whoever was the limit.
-        assert_eq!(said(Metric::Cpu, 1.5, true, true), ("higher", "", ""));
+        assert_eq!(said(Metric::CPU, 1.5, true, true), ("higher", "", ""));
     }
 
     #[test]
@@ -501,7 +265,7 @@ mod tests {
                 bounds: Vec::new(),
                 copies: vec![&mut copy],
             };
-            family.settle(Metric::Rate);
+            family.settle(Metric::RATE);
             (claim.conclusion, claim.unclaimed, copy.conclusion)
         };
         assert_eq!(settled(1.0005), ("higher", "", "no-difference-shown"));

@@ -9,14 +9,17 @@
 use serde::Serialize;
 
 use crate::Run;
-use crate::answer::{Group, listed};
-use crate::claims::{self, Metric, RatioFigure};
+use crate::claims::{self};
 use crate::figures::CellFigures;
+use crate::groups::Group;
 use crate::log::between::{Session, Sides, Value, sessions};
 use crate::log::{CellEntry, Entry};
 use crate::markdown;
+use crate::metrics::Metric;
 use crate::numbers;
+use crate::ratio::RatioFigure;
 use crate::view;
+use crate::words::listed;
 
 /// Claims that the sentence names before it says how many more there are.
 const CLAIMS_MAX: usize = 3;
@@ -80,12 +83,9 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
     let mut figures = Vec::new();
     let mut left_out = Vec::new();
     let own: Vec<&CellFigures> = cells.iter().filter(|c| c.subject == other).collect();
-    for metric in [Metric::Rate, Metric::Cpu, Metric::P50, Metric::P99] {
+    for metric in [Metric::RATE, Metric::CPU, Metric::P50, Metric::P99] {
         figures.extend(own.iter().filter_map(|cell| {
-            let ratio = match metric {
-                Metric::Rate => cell.ratio.as_ref()?,
-                other => cell.ratios.get(other.key())?,
-            };
+            let ratio = metric.ratio(cell)?;
             let base = cells.iter().find(|c| c.cell == ratio.reference_cell);
             Some(of_cell(cell, base, metric, ratio))
         }));
@@ -144,11 +144,6 @@ fn of_cell(
     metric: Metric,
     ratio: &RatioFigure,
 ) -> Compared {
-    let value = |of: &CellFigures| match metric {
-        Metric::Rate => of.rate_per_s.map(|f| f.median),
-        Metric::Cpu => of.cpu_subject_ns.map(|f| f.median),
-        other => of.latency_ns.get(other.key()).map(|f| f.median),
-    };
     let told = ratio.is_interval() && ratio.unclaimed.is_empty();
     let settings = cell.settings.iter();
     let settings: String = settings
@@ -156,9 +151,9 @@ fn of_cell(
         .collect();
     Compared {
         place: format!("{}{settings}", place(cell)),
-        metric: metric.key(),
-        baseline: base.and_then(value),
-        other: value(cell),
+        metric: metric.key,
+        baseline: base.and_then(metric.value),
+        other: (metric.value)(cell),
         ratio: ratio.ratio,
         interval: told.then_some((ratio.low, ratio.high)),
         conclusion: ratio.conclusion,
@@ -201,8 +196,8 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
     let mut degrees = 0;
     let mut resolution: Option<f64> = None;
     let metrics: [(Metric, Value); 2] = [
-        (Metric::Rate, |cell| cell.session),
-        (Metric::Cpu, |cell| cell.cpu_ns),
+        (Metric::RATE, |cell| cell.session),
+        (Metric::CPU, |cell| cell.cpu_ns),
     ];
     for (metric, value) in metrics {
         for &(base, cell) in &pairs {
@@ -222,7 +217,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
             };
             let compared = Sides::of(from, own, &like).compared(pairs.len());
             let Some(compared) = compared else { continue };
-            if metric == Metric::Rate {
+            if metric.key == Metric::RATE.key {
                 degrees = degrees.max(compared.degrees);
                 let least = compared.resolution.filter(|_| same_machine);
                 resolution = resolution.into_iter().chain(least).reduce(f64::max);
@@ -231,7 +226,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
             let interval = interval.map(|of| (of.low.0, of.high.0));
             figures.push(Compared {
                 place: cell.id.clone(),
-                metric: metric.key(),
+                metric: metric.key,
                 baseline: Some(before),
                 other: Some(after),
                 ratio: compared.ratio.0,

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use prony_findings::{Case, Records, Verdict};
 
 use crate::Run;
-use crate::claims::Metric;
 use crate::escape::html;
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::view;
 
 /// A format.
@@ -38,8 +38,8 @@ fn long(run: &Run, records: &Records<'_>) -> String {
         String::from("cell,subject,workload,connections,block,metric,unit,better,value\n");
     for case in records.cases() {
         let cell = case.cell;
-        for metric in Metric::ALL {
-            for (block, value) in metric.values(run, &case) {
+        for metric in Metric::claimed() {
+            for (block, value) in (metric.values)(run, &case) {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     text,
@@ -49,9 +49,9 @@ fn long(run: &Run, records: &Records<'_>) -> String {
                     field(&cell.workload),
                     cell.connections,
                     block,
-                    metric.key(),
-                    metric.unit(),
-                    metric.better(),
+                    metric.key,
+                    metric.unit,
+                    metric.better,
                 );
             }
         }
@@ -69,14 +69,15 @@ fn field(text: &str) -> String {
 
 fn benchstat(run: &Run, records: &Records<'_>) -> String {
     let mut text = String::new();
-    for metric in Metric::ALL {
-        let _ = writeln!(text, "Unit {} better={}", of_bench(metric), metric.better());
+    for metric in Metric::claimed() {
+        let _ = writeln!(text, "Unit {} better={}", metric.bench, metric.better);
     }
     let environment = &run.environment;
     let _ = writeln!(text, "prony: {}", one_line(&environment.prony_version));
     let _ = writeln!(text, "cpu: {}", one_line(&environment.cpu_model));
     for case in records.cases() {
-        let values = Metric::ALL.map(|metric| (metric, metric.values(run, &case)));
+        let values = Metric::claimed().map(|metric| (metric, (metric.values)(run, &case)));
+        let values: Vec<(Metric, Vec<(u32, f64)>)> = values.collect();
         for trial in case.complete() {
             let count = match (&trial.load, &trial.program) {
                 (Some(load), _) => load.completed,
@@ -87,22 +88,13 @@ fn benchstat(run: &Run, records: &Records<'_>) -> String {
             for (metric, values) in &values {
                 let own = values.iter().find(|(block, _)| *block == trial.block);
                 if let Some((_, value)) = own {
-                    let _ = write!(text, "\t{value} {}", of_bench(*metric));
+                    let _ = write!(text, "\t{value} {}", metric.bench);
                 }
             }
             text.push('\n');
         }
     }
     text
-}
-
-/// A unit that has the metric's name in it, as benchstat knows nothing else of it.
-fn of_bench(metric: Metric) -> String {
-    match metric {
-        Metric::Rate => "req/s".to_owned(),
-        Metric::Cpu => "cpu-ns/req".to_owned(),
-        latency => format!("{}-ns", latency.key()),
-    }
 }
 
 /// `BenchmarkPing/subject=rust_axum/c=2/services=on`.

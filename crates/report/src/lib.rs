@@ -9,8 +9,8 @@
 //! assert!(rendered.document_md.contains("Nothing was measured"));
 //! ```
 //!
-//! How it is made: `figures` computes every number once, for each cell; `notes` merges findings into
-//! numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
+//! How it is made: `cells` computes every number once, for each cell, as `metrics` and the kinds of work say; `figures`
+//! are these numbers; `notes` merges findings into numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
@@ -20,18 +20,23 @@
 //! Not for: reading or writing files, measuring.
 #![forbid(unsafe_code)]
 
+mod against;
 mod answer;
+mod cells;
 mod claims;
 mod clients;
 pub mod compare;
 mod csv;
 mod escape;
 mod export;
+mod figure;
 mod figures;
+mod groups;
 mod kinds;
 pub mod log;
 mod machine;
 mod markdown;
+mod metrics;
 mod notes;
 mod numbers;
 mod open;
@@ -42,12 +47,16 @@ mod plots;
 mod programs;
 pub mod prose;
 mod published;
+mod ratio;
 mod render;
 mod rows;
 mod search;
 mod sections;
+mod servers;
+mod settings;
 mod table;
 mod view;
+mod words;
 
 use std::collections::BTreeMap;
 

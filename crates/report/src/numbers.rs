@@ -3,7 +3,7 @@
 use prony_base::plural;
 use prony_record::NEVER;
 
-use crate::claims::RatioFigure;
+use crate::ratio::RatioFigure;
 
 /// A value that cannot be given.
 pub const NOTHING: &str = "–";

@@ -4,14 +4,16 @@
 //! Not for: what a section says, which is in `programs` and in `clients`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use prony_findings::Verdict;
 use serde::Serialize;
 
-use crate::claims::RatioFigure;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::numbers::NOTHING;
 use crate::plots::Picture;
+use crate::ratio::RatioFigure;
 use crate::table::{self, Column, Entry, Table};
 
 /// A section of the document.
@@ -31,6 +33,42 @@ pub struct Part {
     pub tables: Vec<Captioned>,
     /// What stands below them.
     pub after: Vec<String>,
+}
+
+/// Gives the parts of a kind and their pictures their names in addresses.
+pub fn named(mut parts: Vec<Part>, letter: char) -> Vec<Part> {
+    for (at, part) in parts.iter_mut().enumerate() {
+        part.id = format!("{letter}{}", at + 1);
+        for (number, picture) in part.pictures.iter_mut().enumerate() {
+            picture.id = format!("{}-{}", part.id, number + 1);
+        }
+    }
+    parts
+}
+
+/// Where figures of cells are in `summary.json`.
+pub struct Places<'a>(BTreeMap<&'a str, usize>);
+
+impl<'a> Places<'a> {
+    /// Those of all the cells of a run.
+    pub fn of(cells: &'a [CellFigures]) -> Places<'a> {
+        let places = cells.iter().enumerate();
+        Places(places.map(|(at, cell)| (&*cell.cell, at)).collect())
+    }
+
+    /// The address of a figure, from its path within the cell.
+    pub fn path(&self, cell: &CellFigures, figure: &str) -> String {
+        let place = self.0.get(&*cell.cell).copied().unwrap_or(0);
+        format!("/cells/{place}/{}", figure.replace('.', "/"))
+    }
+
+    /// A metric of a cell in a table that is not of its cell alone.
+    pub fn entry(&self, cell: &CellFigures, metric: Metric) -> Entry {
+        Entry {
+            figure: self.path(cell, metric.path).into(),
+            ..metric.entry(cell)
+        }
+    }
 }
 
 /// A table with its caption.

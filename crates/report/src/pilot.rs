@@ -10,7 +10,7 @@ use prony_record::{Plan, Trial, Visit};
 use prony_stats::{BlockCost, Design, PilotNoise, WINDOWS, pooled_deviation, window_variance};
 
 use crate::Run;
-use crate::figures::baseline;
+use crate::cells::baseline;
 
 /// What a pilot tells.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::escape::shortened;
+use crate::figure::INFINITE;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::open;
 use crate::search::figures::SearchFigures;
 
 /// Which picture.
@@ -433,13 +433,13 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
     let ranked = |c: &&CellFigures| !c.is_overloaded();
     let p50 = |c: &&CellFigures| {
         let p50 = c.latency_ns.get("p50").filter(|_| ranked(c));
-        p50.map(|f| f.median).filter(|&ns| ns < open::INFINITE)
+        p50.map(|f| f.median).filter(|&ns| ns < INFINITE)
     };
     let lowest = cells.iter().filter_map(p50).fold(f64::INFINITY, f64::min);
     let max = |c: &&CellFigures| c.latency_max_ns.map(|ns| ns as f64);
     let ended = |c: &&CellFigures| {
         let of = c.latency_ns.values().map(|figure| figure.median);
-        let all = of.chain(max(c)).filter(|&ns| ns < open::INFINITE);
+        let all = of.chain(max(c)).filter(|&ns| ns < INFINITE);
         all.reduce(f64::max)
     };
     let highest = cells
@@ -474,7 +474,7 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
         );
         for (name, figure, shape, word) in LATENCIES.into_iter().rev() {
             let value = cell.latency_ns.get(name).map(|f| f.median);
-            let Some(value) = value.filter(|&ns| ns < open::INFINITE) else {
+            let Some(value) = value.filter(|&ns| ns < INFINITE) else {
                 continue;
             };
             let tip = format!("{}: {word} {}", cell.cell, numbers::time(value));
@@ -509,9 +509,9 @@ fn class_of(shape: &str) -> &'static str {
 fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     let of = |c: &CellFigures| {
         [
-            (c.cpu_subject_ns, "cpu_subject_ns.median", "subject", -8.0),
+            (c.cpu_subject_ns(), "cpu_subject_ns.median", "subject", -8.0),
             (
-                c.cpu_generator_ns,
+                c.cpu_generator_ns(),
                 "cpu_generator_ns.median",
                 "generator",
                 1.0,
@@ -524,7 +524,7 @@ fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
     picture.title = "CPU time a request, µs".to_owned();
     let show = |ns| short(numbers::three(ns / 1e3));
     // A search that found no rate has CPU time all the same.
-    let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns.is_none());
+    let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns().is_none());
     picture.frame(cells, &axis, &ticks, show, absent);
     let next = picture.key(NAMES + 5.0, ("square", "subject"), "subject (number)");
     picture.key(next, ("square", "generator"), "generator");

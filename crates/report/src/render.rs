@@ -13,7 +13,7 @@ use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
 use crate::table::Table;
 use crate::view::{self, Reckoned, View};
-use crate::{Rendered, Run, answer, clients, csv, escape, markdown, rows, search};
+use crate::{Rendered, Run, clients, csv, escape, markdown, rows, search};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -64,7 +64,7 @@ fn answer_lines(view: &View) -> Vec<String> {
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
     let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
-    for group in answer::groups(&cells) {
+    for group in crate::groups::groups(&cells) {
         let own = group.cells(&cells);
         let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
         if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {

@@ -12,9 +12,10 @@ use crate::figures::CellFigures;
 use crate::kinds::Kinds;
 use crate::numbers;
 use crate::open;
-use crate::programs::{self, across::THREADS};
+use crate::programs;
 use crate::rows;
 use crate::search;
+use crate::settings::THREADS;
 
 /// A name and what belongs to it.
 #[derive(Clone, Debug, Serialize)]

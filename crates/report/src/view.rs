@@ -5,24 +5,26 @@ use serde::Serialize;
 
 use crate::Run;
 use crate::answer::{self, Answer};
+use crate::cells;
 use crate::claims;
 use crate::clients::{
     self,
     steps::{Step, steps},
 };
-use crate::figures::{self, CellFigures, CrossCheck};
+use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
 use crate::notes::{Note, Notes};
 use crate::numbers;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
-use crate::programs::{self, Context};
+use crate::programs::{self, context::Context};
 use crate::published::{self, Judged};
 use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
-use crate::table::{self, Column, Entry, Row, Table};
+use crate::servers;
+use crate::table::{Column, Entry, Row, Table};
 
 /// Everything that a document says.
 #[derive(Clone, Debug, Serialize)]
@@ -96,8 +98,8 @@ pub struct Reckoned {
 pub fn reckon(run: &Run) -> Reckoned {
     let records = Records::new(&run.plan, &run.trials);
     let findings = findings(&records);
-    let mut cells = figures::cells(run, &records, &findings);
-    let cross_checks = figures::cross_checks(run, &records);
+    let mut cells = cells::cells(run, &records, &findings);
+    let cross_checks = cells::cross_checks(run, &records);
     let mut across = programs::any(&run.plan).then(|| across(run, &records, &cells));
     let mut steps = Kinds::of(&run.plan)
         .clients
@@ -149,8 +151,8 @@ fn parts(
         Context::new(run, cells, across, notes).parts()
     });
     parts.extend(search::parts(run, cells, notes));
-    parts.extend(rows::Context::new(run, cells, notes).parts(cells));
-    parts.extend(clients::Context::new(run, cells, steps, notes).parts(cells));
+    parts.extend(rows::sections::Context::new(run, cells, notes).parts(cells));
+    parts.extend(clients::context::Context::new(run, cells, steps, notes).parts(cells));
     parts
 }
 
@@ -164,11 +166,11 @@ fn or(text: &str, otherwise: &str) -> String {
 }
 
 fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
-    let groups = answer::groups(cells).into_iter().enumerate();
+    let groups = crate::groups::groups(cells).into_iter().enumerate();
     groups
         .map(|(at, group)| {
             let mut own = group.cells(cells);
-            own.sort_by(|a, b| standing(b).total_cmp(&standing(a)));
+            own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
             let id = format!("g{}", at + 1);
             Group {
                 title: format!(
@@ -177,7 +179,7 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
                     group.size()
                 ),
                 request: request(run, &group.workload),
-                table: table::of_cells(&own, run.plan.reference.as_deref(), notes),
+                table: servers::of_cells(&own, run.plan.reference.as_deref(), notes),
                 pictures: Plot::ALL
                     .iter()
                     .map(|plot| picture(*plot, &id, &own))
@@ -186,15 +188,6 @@ fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
             }
         })
         .collect()
-}
-
-/// By what the rows of a table are in order: the highest rate first, what cannot be used after all others.
-fn standing(cell: &CellFigures) -> f64 {
-    match (cell.rate_per_s, cell.verdict) {
-        (None, _) => f64::NEG_INFINITY,
-        (Some(rate), Some(Verdict::Invalid)) => rate.median - 1e18,
-        (Some(rate), _) => rate.median,
-    }
 }
 
 /// `POST /ping` with its body.

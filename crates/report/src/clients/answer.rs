@@ -13,12 +13,12 @@ use super::sections::{RowKey, Section, sections};
 use super::steps::Step;
 use super::words::more;
 use crate::Run;
-use crate::answer::{Ranked, listed, ranked};
-use crate::claims::RatioFigure;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers;
 use crate::programs::across::distinct;
-use crate::programs::answer::{Point, claim, fastest};
+use crate::programs::answer::{claim, fastest};
+use crate::ratio::RatioFigure;
+use crate::words::{Point, Ranked, listed, ranked};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
@@ -135,7 +135,7 @@ fn costs(run: &Run, section: &Section<'_>) -> Option<Point> {
     });
     let (row, cells) = last?;
     let reference = cells.iter().find(|c| c.is_reference)?;
-    let own = numbers::micros(reference.cpu_subject_ns?.median);
+    let own = numbers::micros(reference.cpu_subject_ns()?.median);
     let said = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
     (!said.is_empty()).then(|| Point {
         head: "CPU time a request".to_owned(),

@@ -6,11 +6,13 @@
 
 use prony_findings::Code;
 
+use super::context::Context;
 use super::figures::{ClientFigures, SpreadFigure};
-use super::{Context, Section, words};
+use super::sections::Section;
+use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, median, ratios_word, with_ends};
+use crate::part::{Captioned, Part, column, detail, median, ratios_word, with_ends};
 use crate::table::{Column, Entry};
 
 /// Codes of the findings that are footnotes on the time of a download.
@@ -108,13 +110,15 @@ impl<'a> Context<'a> {
         let run = match client.figures.contains_key("run_ns") {
             true => time("run_ns"),
             false => {
-                let path = self.path(cell, "client.elapsed_ns.median");
+                let path = self.places.path(cell, "client.elapsed_ns.median");
                 let entry = Entry::figure(path, median(client.elapsed_ns), numbers::time);
                 with_ends(entry, client.elapsed_ns, numbers::times)
             }
         };
         let memory = client.figures.get("pss_bytes").map(|spread| spread.mean);
-        let path = self.path(cell, "client.figures.pss_bytes.mean.median");
+        let path = self
+            .places
+            .path(cell, "client.figures.pss_bytes.mean.median");
         let memory_entry = Entry::figure(path, median(memory), numbers::bytes);
         entries.extend([run, with_ends(memory_entry, memory, numbers::sizes)]);
         entries
@@ -123,7 +127,9 @@ impl<'a> Context<'a> {
     /// A mean over the connections, with its spread over the blocks.
     fn mean_time(&self, cell: &CellFigures, client: &ClientFigures, name: &str) -> Entry {
         let mean = client.figures.get(name).map(|spread| spread.mean);
-        let path = self.path(cell, &format!("client.figures.{name}.mean.median"));
+        let path = self
+            .places
+            .path(cell, &format!("client.figures.{name}.mean.median"));
         with_ends(
             Entry::figure(path, median(mean), numbers::time),
             mean,
@@ -135,7 +141,9 @@ impl<'a> Context<'a> {
     fn each_download(&self, cell: &CellFigures, client: &ClientFigures) -> [Entry; 2] {
         let download = client.figures.get("download_ns");
         let rate = client.download_bytes_per_s;
-        let path = self.path(cell, "client.figures.download_ns.mean.median");
+        let path = self
+            .places
+            .path(cell, "client.figures.download_ns.mean.median");
         let mut mean = Entry::figure(path, download.map(|s| s.mean.median), numbers::time);
         if let Some(rate) = rate {
             mean.text
@@ -148,7 +156,7 @@ impl<'a> Context<'a> {
     }
 
     fn overall(&self, cell: &CellFigures, client: &ClientFigures) -> Entry {
-        let path = self.path(cell, "client.bytes_per_s.median");
+        let path = self.places.path(cell, "client.bytes_per_s.median");
         let entry = Entry::figure(path, median(client.bytes_per_s), mib);
         with_ends(entry, client.bytes_per_s, |low, high| {
             format!("{}–{}", mib(low), mib(high))
@@ -157,7 +165,7 @@ impl<'a> Context<'a> {
 
     fn costs_of_downloads(&self, cell: &'a CellFigures, client: &'a ClientFigures) -> Vec<Entry> {
         let cpu = |name: &str, figure: Option<Figure>| {
-            let path = self.path(cell, &format!("client.{name}.median"));
+            let path = self.places.path(cell, &format!("client.{name}.median"));
             let entry = Entry::figure(path, median(figure), seconds);
             with_ends(entry, figure, |low, high| {
                 format!("{}–{}", seconds(low), seconds(high))
@@ -181,13 +189,13 @@ impl<'a> Context<'a> {
             counted(waits),
             counted(switches),
             Entry::figure(
-                self.path(cell, "client.figures.stall_ns.max"),
+                self.places.path(cell, "client.figures.stall_ns.max"),
                 stall.map(|stall| stall.max),
                 numbers::time,
             ),
             Entry::figure(
-                self.path(cell, "memory_peak_bytes.median"),
-                median(cell.memory_peak_bytes),
+                self.places.path(cell, "memory_peak_bytes.median"),
+                median(cell.memory_peak_bytes()),
                 numbers::bytes,
             ),
         ]
@@ -196,8 +204,8 @@ impl<'a> Context<'a> {
 
 fn times_heads() -> Vec<Column> {
     vec![
-        column("socket creation", "each", true),
-        column("job set-up", "each", true),
+        detail(column("socket creation", "each", true)),
+        detail(column("job set-up", "each", true)),
         column("connect", "each", true),
         column("first byte", "each", true),
         column("download @ rate", "each", true),
@@ -211,12 +219,12 @@ fn costs_heads() -> Vec<Column> {
     vec![
         column("CPU user", "s/GiB", true),
         column("CPU system", "s/GiB", true),
-        column("ksoftirqd", "s/GiB", true),
+        detail(column("ksoftirqd", "s/GiB", true)),
         column("its cores busy", "s/GiB", true),
         column("receives", "calls, or completions", true),
-        column("bytes", "a receive", true),
-        column("waits", "", true),
-        column("context switches", "", true),
+        detail(column("bytes", "a receive", true)),
+        detail(column("waits", "", true)),
+        detail(column("context switches", "", true)),
         column("longest stall", "of all", true),
         column("peak memory", "resident", true),
     ]

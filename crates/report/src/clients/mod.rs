@@ -1,7 +1,8 @@
 //! Subjects that are clients, which ask a peer: what a document says of them.
 //!
 //! `figures` has the numbers of a cell, `steps` what one more connection, thread or server thread brings;
-//! `sections` says which cells belong together and lays a table of rows by clients out; `requests` and
+//! `sections` says which cells belong together, `tables` lays a table of rows by clients out; `complete` fills in what a
+//! client says in its own way of what all have; `requests` and
 //! `downloads` make the tables of the two works, `pictures` draws, `words` and `answer` put them into
 //! sentences. A document without clients has none of this.
 //!
@@ -9,77 +10,24 @@
 //! `crate::figures`.
 
 pub mod answer;
+pub mod complete;
+pub mod context;
 mod downloads;
 pub mod figures;
 mod pictures;
 mod requests;
 mod sections;
 pub mod steps;
+mod tables;
 pub mod words;
 
-use std::collections::BTreeMap;
-
+use self::context::Context;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::part::Part;
+use crate::part::{Part, named};
 use crate::plots::{Picture, Plot};
-pub use sections::{Section, sections};
-use steps::Step;
-
-/// What all sections are made from.
-pub struct Context<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// What more connections and threads bring.
-    pub steps: &'a [Step],
-    /// Footnotes.
-    pub notes: &'a Notes,
-    /// Places of the cells in `summary.json`.
-    places: BTreeMap<&'a str, usize>,
-}
-
-impl<'a> Context<'a> {
-    /// Of all the cells of a run.
-    pub fn new(
-        run: &'a Run,
-        cells: &'a [CellFigures],
-        steps: &'a [Step],
-        notes: &'a Notes,
-    ) -> Context<'a> {
-        let places = cells.iter().enumerate();
-        Context {
-            run,
-            steps,
-            notes,
-            places: places.map(|(at, cell)| (&*cell.cell, at)).collect(),
-        }
-    }
-
-    /// The parts of the document, in order.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            parts.extend(match section.is_downloads() {
-                true => self.downloads(&section),
-                false => self.requests(&section),
-            });
-        }
-        for (at, part) in parts.iter_mut().enumerate() {
-            part.id = format!("c{}", at + 1);
-            for (number, picture) in part.pictures.iter_mut().enumerate() {
-                picture.id = format!("{}-{}", part.id, number + 1);
-            }
-        }
-        parts
-    }
-
-    /// Where a figure of a cell is in `summary.json`.
-    fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
-        format!("/cells/{place}/{}", figure.replace('.', "/"))
-    }
-}
+pub use sections::sections;
 
 /// A picture of the row with the most figures, the first of equals; there is none of latencies.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
@@ -107,4 +55,18 @@ pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
     let (_, mut picture) = best?;
     picture.id = "clients-alone".to_owned();
     Some(picture)
+}
+
+impl<'a> Context<'a> {
+    /// The parts of the document, in order.
+    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for section in sections(self.run, cells) {
+            parts.extend(match section.is_downloads() {
+                true => self.downloads(&section),
+                false => self.requests(&section),
+            });
+        }
+        named(parts, 'c')
+    }
 }

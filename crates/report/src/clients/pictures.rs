@@ -1,7 +1,9 @@
 //! Pictures of clients: bars in the order of the plan, one picture of rates and one of CPU time for each
 //! row of a section on requests, and for a section on downloads.
 
-use super::{Context, Section, figures::ClientFigures};
+use super::context::Context;
+use super::figures::ClientFigures;
+use super::sections::Section;
 use crate::escape::shortened;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers;
@@ -45,7 +47,7 @@ const CPU: [Series; 2] = [
         word: "client (number)",
         class: "subject",
         path: "cpu_subject_ns.median",
-        of: |cell| cell.cpu_subject_ns,
+        of: |cell| cell.cpu_subject_ns(),
     },
     Series {
         word: "peer",
@@ -200,7 +202,7 @@ impl Context<'_> {
             let size = (axis.x(figure.median / unit) - axis.x(0.0), height - 1.0);
             let data = Data {
                 cell: String::new(),
-                figure: self.path(cell, one.path).into(),
+                figure: self.places.path(cell, one.path).into(),
                 value: Some(figure.median),
             };
             let tip = format!(

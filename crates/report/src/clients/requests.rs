@@ -4,12 +4,17 @@
 use prony_findings::{Code, Verdict};
 use prony_record::DOWNLOADS;
 
+use super::context::Context;
+use super::sections::Section;
 use super::words::more;
-use super::{Context, Section, steps, words};
-use crate::claims::RatioFigure;
+use super::{steps, words};
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, median, plain, ratios_word, spread_word, with_ends};
+use crate::part::{
+    Captioned, Part, column, detail, median, plain, ratios_word, spread_word, with_ends,
+};
+use crate::ratio::RatioFigure;
 use crate::table::{self, Entry, Row, Table};
 
 /// Codes of the findings that are footnotes on a rate.
@@ -79,7 +84,7 @@ impl<'a> Context<'a> {
     }
 
     fn rate(&self, cell: &CellFigures) -> Entry {
-        let path = self.path(cell, "rate_per_s.median");
+        let path = self.places.path(cell, "rate_per_s.median");
         let entry = Entry::figure(path, median(cell.rate_per_s), numbers::rate);
         let mut entry = with_ends(entry, cell.rate_per_s, numbers::rates);
         entry.marks = self.notes.marks(&cell.cell, ON_RATE);
@@ -93,7 +98,7 @@ impl<'a> Context<'a> {
         match &cell.ratio {
             None if cell.is_reference => Entry::text("1"),
             None => Entry::text(NOTHING),
-            Some(ratio) => ratio_entry(self.path(cell, "ratio.ratio"), ratio),
+            Some(ratio) => ratio_entry(self.places.path(cell, "ratio.ratio"), ratio),
         }
     }
 
@@ -157,8 +162,8 @@ impl<'a> Context<'a> {
                 caption(
                     "Peak memory of the client",
                     self.matrix(section, "", |cell| {
-                        let path = self.path(cell, "memory_peak_bytes.median");
-                        Entry::figure(path, median(cell.memory_peak_bytes), numbers::bytes)
+                        let path = self.places.path(cell, "memory_peak_bytes.median");
+                        Entry::figure(path, median(cell.memory_peak_bytes()), numbers::bytes)
                     }),
                 ),
             ],
@@ -167,8 +172,8 @@ impl<'a> Context<'a> {
     }
 
     fn cpu_client(&self, cell: &CellFigures) -> Entry {
-        let path = self.path(cell, "cpu_subject_ns.median");
-        let mut entry = Entry::figure(path, median(cell.cpu_subject_ns), numbers::micros);
+        let path = self.places.path(cell, "cpu_subject_ns.median");
+        let mut entry = Entry::figure(path, median(cell.cpu_subject_ns()), numbers::micros);
         let client = cell.client.as_ref();
         let parts = client.and_then(|c| Some((c.cpu_user_ns?, c.cpu_system_ns?)));
         if let Some((user, system)) = parts {
@@ -182,7 +187,7 @@ impl<'a> Context<'a> {
     fn cpu_peer(&self, cell: &CellFigures) -> Entry {
         let client = cell.client.as_ref();
         let figure = client.and_then(|client| client.cpu_peer_ns);
-        let path = self.path(cell, "client.cpu_peer_ns.median");
+        let path = self.places.path(cell, "client.cpu_peer_ns.median");
         Entry::figure(path, median(figure), numbers::micros)
     }
 
@@ -212,27 +217,15 @@ impl<'a> Context<'a> {
     }
 
     fn latencies(&self, section: &Section<'a>) -> Part {
-        let names = ["p50", "p90", "p99"];
-        let mut columns: Vec<_> = names.iter().map(|name| column(*name, "", true)).collect();
-        columns.push(column("max", "of all blocks", true));
+        let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::MAX];
+        let mut columns = metrics.map(Metric::head).to_vec();
+        columns[3].below = "of all blocks".into();
         columns.push(column("in flight", "rate × mean latency", true));
         let entries = |cell: &'a CellFigures| {
-            let mut entries: Vec<Entry> = names
-                .iter()
-                .map(|name| {
-                    let path = self.path(cell, &format!("latency_ns.{name}.median"));
-                    let value = cell.latency_ns.get(name).map(|f| f.median);
-                    Entry::figure(path, value, numbers::time)
-                })
-                .collect();
-            let max = cell.latency_max_ns.map(|ns| ns as f64);
-            entries.push(Entry::figure(
-                self.path(cell, "latency_max_ns"),
-                max,
-                numbers::time,
-            ));
+            let entry = |metric: Metric| self.places.entry(cell, metric);
+            let mut entries: Vec<Entry> = metrics.map(entry).into();
             let flight = cell.client.as_ref().and_then(|client| client.in_flight);
-            let path = self.path(cell, "client.in_flight.median");
+            let path = self.places.path(cell, "client.in_flight.median");
             let mut flight = Entry::figure(path, median(flight), numbers::three);
             flight.marks = self.notes.marks(&cell.cell, ON_LATENCY);
             entries.push(flight);
@@ -250,8 +243,8 @@ impl<'a> Context<'a> {
         let downloads = section.is_downloads();
         let mut columns = vec![
             column("answered", "client", true),
-            column("failed", "client", true),
-            column("in flight at the end", "client", true),
+            detail(column("failed", "client", true)),
+            detail(column("in flight at the end", "client", true)),
             column("requests", "peer", true),
         ];
         if downloads {
@@ -259,7 +252,7 @@ impl<'a> Context<'a> {
             columns.push(column("bytes of bodies", "peer", true));
         }
         columns.push(column("agree", "", false));
-        columns.push(column("verdict", "", false));
+        columns.push(detail(column("verdict", "", false)));
         let entries = |cell: &'a CellFigures| {
             let Some(client) = &cell.client else {
                 return Vec::new();
@@ -267,7 +260,7 @@ impl<'a> Context<'a> {
             let counts = &client.counts;
             let known = |name: &str, count: Option<u64>, otherwise: &str| match count {
                 Some(count) => Entry::figure(
-                    self.path(cell, &format!("client.counts.{name}")),
+                    self.places.path(cell, &format!("client.counts.{name}")),
                     Some(count as f64),
                     |_| numbers::count(count),
                 ),

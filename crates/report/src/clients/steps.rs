@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::sections::{RowKey, Section, sections};
 use crate::Run;
-use crate::claims::{self, RatioFigure};
 use crate::figures::CellFigures;
+use crate::ratio;
+use crate::ratio::RatioFigure;
 
 /// The rate of a client with more of something over that with less, all else equal.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -80,7 +81,7 @@ pub fn steps(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Vec<Ste
                 let (Some(base), Some(own)) = (case(&less.cell), case(&cell.cell)) else {
                     continue;
                 };
-                steps.extend(claims::rates(&base, &own).map(|ratio| Step {
+                steps.extend(ratio::rates(&base, &own).map(|ratio| Step {
                     subject: cell.subject.clone(),
                     cell: cell.cell.clone(),
                     what,

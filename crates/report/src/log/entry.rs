@@ -476,8 +476,8 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
             .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max))
             .max()
             .unwrap_or(0),
-        cpu_ns: middle(figures.cpu_subject_ns),
-        memory_bytes: middle(figures.memory_peak_bytes),
+        cpu_ns: middle(figures.cpu_subject_ns()),
+        memory_bytes: middle(figures.memory_peak_bytes()),
         completed: match client {
             Some(client) => client.counts.answered,
             None => figures.completed,

@@ -9,13 +9,11 @@ use prony_record::{Cell, Plan};
 use prony_stats::{Growth, SpreadKind, scaling};
 use serde::Serialize;
 
-use super::figures::first_value;
 use crate::Run;
-use crate::claims::RatioFigure;
 use crate::figures::CellFigures;
+use crate::ratio::RatioFigure;
+use crate::settings::{THREADS, without};
 
-/// Name of the setting that says how many threads do the work.
-pub const THREADS: &str = "threads";
 /// Under this, what a process does once may show in the time of the smallest size.
 pub const START_UP_NS: f64 = 10e6;
 
@@ -141,13 +139,6 @@ pub fn distinct<'a, T: PartialEq>(
         }
     }
     seen
-}
-
-/// Settings without one.
-pub fn without(settings: &BTreeMap<String, String>, name: &str) -> BTreeMap<String, String> {
-    let mut settings = settings.clone();
-    settings.remove(name);
-    settings
 }
 
 fn has_durations(cell: &CellFigures) -> bool {
@@ -448,11 +439,4 @@ pub fn decimals(exponent: f64) -> String {
 pub fn power(exponent: f64) -> String {
     let text = decimals(exponent);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Whether every setting but the threads has its first value.
-pub fn is_usual(plan: &Plan, settings: &BTreeMap<String, String>) -> bool {
-    settings
-        .iter()
-        .all(|(name, value)| name == THREADS || first_value(plan, name) == Some(value))
 }

@@ -7,26 +7,17 @@ use std::collections::BTreeMap;
 use prony_base::counted;
 use prony_findings::{Code, Verdict};
 use prony_stats::BLOCKS_INTERVAL_MIN;
-use serde::Serialize;
 
-use super::across::{Across, Effect, ScalingFigure, THREADS, decimals, distinct, is_usual};
-use super::figures::{DurationFigures, first_value};
-use super::works::{self, Family, Kind};
-use super::{heading, is_timed, threads_word, with_settings};
+use super::across::{Across, Effect, ScalingFigure, decimals, distinct};
+use super::context::{heading, threads_word, with_settings};
+use super::figures::DurationFigures;
+use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
-use crate::answer::{listed, what_follows};
-use crate::claims::RatioFigure;
 use crate::figures::CellFigures;
 use crate::numbers;
-
-/// One point of the short answer.
-#[derive(Clone, Debug, Serialize)]
-pub struct Point {
-    /// What it is about.
-    pub head: String,
-    /// What is to be said.
-    pub text: String,
-}
+use crate::ratio::RatioFigure;
+use crate::settings::{THREADS, first_value, is_usual};
+use crate::words::{Point, listed, what_follows};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(String, Vec<Point>)> {

@@ -1,9 +1,12 @@
 //! Jobs that are run again and again: how long the runs were, and which missed their deadline.
 
+use prony_findings::Verdict;
+
+use super::context::{Context, heading};
 use super::figures::{DurationFigures, MissedRun};
 use super::tables::{self, ON_ELAPSED, column, median, verdict_column, verdicts_differ};
 use super::works::Family;
-use super::{Captioned, Context, Part, heading, pictures, plain, works};
+use super::{Captioned, Part, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::table::{self, Column, Entry, Row, Table, row_of};
@@ -20,7 +23,8 @@ impl<'a> Context<'a> {
         let Some(&(workload, count)) = family.members.first() else {
             return Part::default();
         };
-        let cells = self.group(workload, Some(count));
+        let mut cells = self.group(workload, Some(count));
+        cells.sort_by_key(|cell| least_late(cell));
         let mut before = self.asked(family, &[workload]);
         before.extend(self.kernel_settings(&cells));
         let deadline = common_deadline(&cells);
@@ -184,6 +188,20 @@ fn lengths_entries(durations: &DurationFigures, marks: Vec<usize>, deadline: boo
         entries.push(time("program.durations.deadline_ns", ns));
     }
     entries
+}
+
+/// By what cells with lengths of runs are in order: fewest deadlines missed, then the smallest maximum; what cannot be used
+/// after all others.
+fn least_late(cell: &CellFigures) -> (bool, u64, u64) {
+    let durations = cell.program.as_ref().and_then(|p| p.durations.as_ref());
+    match durations {
+        Some(of) => (
+            cell.verdict == Some(Verdict::Invalid),
+            of.missed_count,
+            of.max_ns,
+        ),
+        None => (true, u64::MAX, u64::MAX),
+    }
 }
 
 /// The deadline that all cells with figures have.

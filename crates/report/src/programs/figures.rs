@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use prony_base::Nanos;
 use prony_findings::{Case, measure};
-use prony_record::{Cell, Histogram, Plan, ProgramLine, ProgramReport};
+use prony_record::{Cell, Histogram, ProgramLine, ProgramReport};
 use prony_stats::{PERIODS_MIN, Rate, Share, Tail, Time, quantile};
 use serde::Serialize;
 
-use crate::figures::Figure;
+use crate::figure::Figure;
 
 /// What a program recorded, over the blocks of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -189,20 +189,4 @@ fn durations(case: &Case<'_>) -> Option<DurationFigures> {
         missed: missed.collect(),
         histogram,
     })
-}
-
-/// Whether `reference` is what `cell` compares with: each setting of it has the value of
-/// `cell`, or its first value where `cell` has no such setting. What only `cell` has does not
-/// concern the reference.
-pub fn settings_agree(plan: &Plan, cell: &Cell, reference: &Cell) -> bool {
-    reference.settings.iter().all(|(name, value)| {
-        let own = cell.settings.get(name);
-        own.or_else(|| first_value(plan, name)) == Some(value)
-    })
-}
-
-/// The first value of a setting, which is its usual one.
-pub fn first_value<'a>(plan: &'a Plan, setting: &str) -> Option<&'a String> {
-    let setting = plan.settings.iter().find(|s| s.name == setting)?;
-    setting.values.first()
 }

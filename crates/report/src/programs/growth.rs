@@ -1,13 +1,15 @@
 //! How time grows with size: one section for all sweeps of the same work, whatever workloads they are
 //! spread over, since programs differ by orders of magnitude and so do the sizes that suit them.
 
-use super::across::{ScalingFigure, THREADS, decimals};
+use super::across::{ScalingFigure, decimals};
+use super::context::Context;
 use super::tables::{column, detail, spread_word};
 use super::works::{Family, RowKey, Rows};
-use super::{Captioned, Context, Part, pictures, tables};
+use super::{Captioned, Part, pictures, tables};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
-use crate::table::{Entry, Row, Table};
+use crate::settings::THREADS;
+use crate::table::{COLUMNS_MAX, Column, Entry, Row, Table};
 
 const SCALING: &str = "The exponent p of time = constant × N^p: in each block the slope of the logarithms over all sizes, and \
      the interval over the blocks' slopes. What follows is said of the sizes measured and of no others.";
@@ -66,10 +68,16 @@ impl<'a> Context<'a> {
         let mut columns = vec![column("subject", "", false)];
         columns.extend(by_threads.then(|| column(THREADS, "", false)));
         columns.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
+        // The picture has the times, too.
+        let is_wide = columns.len() + 4 > COLUMNS_MAX;
+        let times = |title: &str| Column {
+            details: is_wide,
+            ..column(title, "", true)
+        };
         columns.extend([
             detail(column("sizes", "", false)),
-            column("time of the smallest", "", true),
-            column("of the largest", "", true),
+            times("time of the smallest"),
+            times("of the largest"),
             column("exponent", spread_word(interval), true),
             detail(column("small end", "", true)),
             detail(column("large end", "", true)),

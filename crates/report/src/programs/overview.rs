@@ -7,11 +7,13 @@
 use prony_findings::Code;
 
 use super::across::distinct;
+use super::context::{Context, not_run, threads_word, with_settings};
 use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, column, median, row_start};
 use super::works::{self, Family, Kind, Rows, all_threads};
-use super::{Captioned, Context, Part, Settings, not_run, threads_word, with_settings};
+use super::{Captioned, Part};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
+use crate::settings::Settings;
 use crate::table::{self, Entry, Row, Table};
 
 /// A column: a workload, its size, and settings that only it has.
@@ -134,9 +136,9 @@ impl<'a> Context<'a> {
         let Some(program) = cell.program.as_ref().filter(|p| p.elapsed_ns.is_some()) else {
             return Entry::text(table::absence(cell));
         };
-        let path = self.path(cell, "program.elapsed_ns.median");
+        let path = self.places.path(cell, "program.elapsed_ns.median");
         let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
-        entry.below = median(cell.memory_peak_bytes).map_or_else(String::new, numbers::bytes);
+        entry.below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
         let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
         entry.marks = self.notes.marks(&cell.cell, &codes);
         entry

@@ -1,12 +1,13 @@
 //! Pictures of programs: rates of a group, growth over sizes, lengths of runs.
 
-use super::Context;
-use super::across::{ScalingFigure, THREADS, is_usual};
-use super::figures::{DurationFigures, first_value};
+use super::across::ScalingFigure;
+use super::context::Context;
+use super::figures::DurationFigures;
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
+use crate::settings::{THREADS, first_value, is_usual};
 
 const WIDTH: f64 = 640.0;
 /// Width of a picture with long names.

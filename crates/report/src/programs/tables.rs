@@ -1,18 +1,22 @@
 //! Tables of programs: the times of one work, what settings do, what more threads do.
 
-use super::across::{Effect, Efficiency, THREADS};
+use prony_findings::Code;
+
+use super::across::{Effect, Efficiency};
+use super::context::{Context, with_settings};
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
-use super::{Context, Part, Settings, plain, with_settings};
-use crate::claims::RatioFigure;
+use super::{Part, plain};
 use crate::figures::CellFigures;
+use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::with_ends;
 pub use crate::part::{
     column, detail, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
 };
+use crate::ratio::RatioFigure;
+use crate::settings::{Settings, THREADS};
 use crate::table::{self, Column, Entry, Row, Table, row_of};
-use prony_findings::Code;
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];
@@ -98,8 +102,7 @@ impl<'a> Context<'a> {
         let mut elapsed = with_ends(elapsed, program.elapsed_ns, numbers::times);
         elapsed.marks = self.notes.marks(&cell.cell, ON_ELAPSED);
         entries.push(elapsed);
-        let rate = median(cell.rate_per_s);
-        entries.push(Entry::figure("rate_per_s.median", rate, numbers::rate));
+        entries.push(Metric::RATE.entry(cell));
         if shown.bytes {
             let rate = median(program.bytes_per_s);
             entries.push(Entry::figure("program.bytes_per_s.median", rate, megabytes));
@@ -134,8 +137,7 @@ impl<'a> Context<'a> {
     }
 
     pub(super) fn memory(&self, cell: &CellFigures) -> Entry {
-        let peak = median(cell.memory_peak_bytes);
-        let mut entry = Entry::figure("memory_peak_bytes.median", peak, numbers::bytes);
+        let mut entry = Metric::MEMORY.entry(cell);
         entry.marks = self.notes.marks(&cell.cell, ON_MEMORY);
         entry
     }

@@ -10,10 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_record::Plan;
 
-use super::across::{THREADS, distinct};
-use super::figures::first_value;
-use super::{Settings, is_timed};
+use super::across::distinct;
 use crate::figures::CellFigures;
+use crate::settings::{Settings, THREADS, first_value};
 
 /// What a family's cells have for figures.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -233,4 +232,10 @@ impl<'a> Rows<'a> {
         let shown = names.filter(|(at, _)| varies(*at)).collect();
         (rows, shown)
     }
+}
+
+/// Whether the time of its work is what is measured, rather than the lengths of runs.
+pub fn is_timed(cell: &CellFigures) -> bool {
+    let program = cell.program.as_ref();
+    program.is_some_and(|program| program.durations.is_none())
 }

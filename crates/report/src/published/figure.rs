@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::values;
 use crate::Run;
-use crate::claims::{self, BY_BOUND, BY_COPY, RatioFigure};
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::programs::across::Across;
+use crate::ratio::{self, BY_BOUND, BY_COPY, RatioFigure};
 
 /// Why there is no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -108,7 +109,7 @@ impl Answer {
         let values = |place: &Place<'_>, metric| {
             values::by_block(from.run, &from.records.case(place.cell), metric)
         };
-        let paired = claims::paired(
+        let paired = ratio::paired(
             &from.records.case(base.cell),
             values(&own, asked.metric),
             values(&base, over.metric),
@@ -310,9 +311,9 @@ fn copy_differs(cells: &[CellFigures], metric: CellMetric) -> bool {
         CellMetric::Rate | CellMetric::Throughput | CellMetric::Elapsed | CellMetric::Wall => {
             copies().filter_map(|cell| cell.ratio.as_ref()).any(differs)
         }
-        CellMetric::P50 => beside(claims::Metric::P50.key()),
-        CellMetric::P99 => beside(claims::Metric::P99.key()),
-        CellMetric::Cpu => beside(claims::Metric::Cpu.key()),
+        CellMetric::P50 => beside(Metric::P50.key),
+        CellMetric::P99 => beside(Metric::P99.key),
+        CellMetric::Cpu => beside(Metric::CPU.key),
         _ => false,
     }
 }

@@ -6,15 +6,15 @@ use prony_record::{CellMetric, Durations, LoadReport, ProgramReport, Role, Trial
 use prony_stats::{Rate, Time, in_flight, seconds, whole_seconds};
 
 use crate::Run;
-use crate::claims::Metric;
 use crate::clients::figures::download_bytes_per_s;
+use crate::metrics::Metric;
 
 /// The value in each measured block, for metrics that have one in each ([`CellMetric::is_of_blocks`]).
 pub fn by_block(run: &Run, case: &Case<'_>, metric: CellMetric) -> Vec<(u32, f64)> {
     match metric {
         CellMetric::Rate => return case.rates(),
-        CellMetric::P50 if !case.is_client() => return Metric::P50.values(run, case),
-        CellMetric::P99 if !case.is_client() => return Metric::P99.values(run, case),
+        CellMetric::P50 if !case.is_client() => return (Metric::P50.values)(run, case),
+        CellMetric::P99 if !case.is_client() => return (Metric::P99.values)(run, case),
         _ => {}
     }
     let of_servers = case

@@ -13,7 +13,7 @@ use prony_record::{Ended, Output, ProcessRecord, Role, Trial};
 use prony_stats::{seconds, whole_seconds};
 use serde::Serialize;
 
-use crate::figures::Figure;
+use crate::figure::Figure;
 
 /// From here on a core or a thread counts as full.
 const FULL: f64 = prony_findings::limits::SATURATED_SHARE;
@@ -170,22 +170,17 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
                 .filter_map(|trial| of_seconds(trial))
                 .collect(),
         ),
-        cpu_ns: by_role(|role| over(&trials, |trial| cpu(trial, role))),
+        cpu_ns: by_role(|role| Figure::over(&trials, |trial| cpu(trial, role))),
         memory_peak_bytes: by_role(|role| {
-            over(&trials, |trial| Some(measure::memory_peak(trial, role)?.0))
+            Figure::over(&trials, |trial| Some(measure::memory_peak(trial, role)?.0))
         }),
         processes: processes(&trials),
-        busy_subject: over(&trials, |trial| Some(measure::subject_busy(trial)?.0)),
-        busy_generator: over(&trials, busy_generator),
+        busy_subject: Figure::over(&trials, |trial| Some(measure::subject_busy(trial)?.0)),
+        busy_generator: Figure::over(&trials, busy_generator),
         limit: most.map_or("", |(name, _)| name),
         limits,
         counter: counter.map(|counter| of_counter(case, counter.ended_by)),
     })
-}
-
-fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
-    let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
-    Figure::range(&values)
 }
 
 fn by_role(of: impl Fn(Role) -> Option<Figure>) -> BTreeMap<&'static str, Figure> {
@@ -258,8 +253,8 @@ fn process(trials: &[&Trial], (role, word): (Role, &'static str), name: &str) ->
             .map(|trial| own(trial).len())
             .max()
             .unwrap_or(0),
-        cpu_ns: over(trials, cpu),
-        memory_peak_bytes: over(trials, memory),
+        cpu_ns: Figure::over(trials, cpu),
+        memory_peak_bytes: Figure::over(trials, memory),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A workload may list its rows instead of taking all combinations of subjects and settings; each row then
 //! stands beside another one, and its ratio is to that. `figures` has the numbers that only services have (a
-//! cell outside of such a table has them, too, where something is around its server), `tables` lays
+//! cell outside of such a table has them, too, where something is around its server), `sections` says what is in a table, `tables` lays
 //! them out, `pictures` draws the rates, `words` makes sentences of them. A document without rows and
 //! services has none of this.
 //!
@@ -10,168 +10,17 @@
 
 pub mod figures;
 mod pictures;
+pub mod sections;
 mod tables;
 pub mod words;
 
-use std::collections::BTreeMap;
-
-use prony_record::{PlannedRow, PlannedWorkload, Work};
-
+use self::sections::{Context, Rows, connections, sections};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::numbers;
 use crate::part::Part;
-use crate::plots::Picture;
-use crate::plots::{Plot, picture};
+use crate::plots::{Picture, Plot, picture};
 pub use tables::more_columns;
-
-/// A workload with rows, and its table for each number of connections.
-#[derive(Clone, Debug)]
-pub struct Section<'a> {
-    /// The workload.
-    pub workload: &'a PlannedWorkload,
-    /// Its tables.
-    pub tables: Vec<Rows<'a>>,
-}
-
-/// The rows with one number of connections.
-#[derive(Clone, Debug)]
-pub struct Rows<'a> {
-    /// Connections.
-    pub connections: u32,
-    /// What it is called where there are several, or by itself.
-    pub title: String,
-    /// Rows in their order, each with its figures where it is in the plan.
-    pub rows: Vec<(&'a PlannedRow, Option<&'a CellFigures>)>,
-}
-
-impl<'a> Rows<'a> {
-    /// The figures of its rows, where they have any.
-    pub fn cells(&self) -> Vec<&'a CellFigures> {
-        self.rows.iter().filter_map(|(_, cell)| *cell).collect()
-    }
-
-    /// The figures of the row with this title.
-    pub fn named(&self, title: &str) -> Option<&'a CellFigures> {
-        let mut rows = self.rows.iter();
-        rows.find(|(row, _)| row.title == title)?.1
-    }
-}
-
-/// The workloads with rows, in the plan's order.
-pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
-    let with_rows = |w: &&PlannedWorkload| !w.rows.is_empty() && w.work() == Work::Server;
-    let section = |workload: &'a PlannedWorkload| {
-        let mut sizes: Vec<u32> = Vec::new();
-        let own = cells
-            .iter()
-            .filter(|c| c.workload == workload.name && c.row().is_some());
-        for connections in own
-            .map(|c| c.connections)
-            .chain(workload.connections.clone())
-        {
-            if !sizes.contains(&connections) {
-                sizes.push(connections);
-            }
-        }
-        let several = sizes.len() > 1;
-        Section {
-            workload,
-            tables: sizes
-                .iter()
-                .map(|&c| rows(cells, workload, c, several))
-                .collect(),
-        }
-    };
-    run.plan
-        .workloads
-        .iter()
-        .filter(with_rows)
-        .map(section)
-        .collect()
-}
-
-fn rows<'a>(
-    cells: &'a [CellFigures],
-    workload: &'a PlannedWorkload,
-    connections: u32,
-    several: bool,
-) -> Rows<'a> {
-    let found = |row: &PlannedRow| {
-        let is_row = |c: &&CellFigures| c.row().is_some_and(|own| own.title == row.title);
-        let mut own = cells.iter().filter(is_row);
-        own.find(|c| c.workload == workload.name && c.connections == connections)
-    };
-    let of = words::connections(connections);
-    Rows {
-        connections,
-        title: match several {
-            true => format!("{}, {of}", workload.heading()),
-            false => workload.heading().to_owned(),
-        },
-        rows: workload.rows.iter().map(|row| (row, found(row))).collect(),
-    }
-}
-
-/// What all sections are made from.
-pub struct Context<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Footnotes.
-    pub notes: &'a Notes,
-    /// Places of the cells in `summary.json`.
-    places: BTreeMap<&'a str, usize>,
-}
-
-impl<'a> Context<'a> {
-    /// Of all the cells of a run.
-    pub fn new(run: &'a Run, cells: &'a [CellFigures], notes: &'a Notes) -> Context<'a> {
-        let places = cells.iter().enumerate();
-        Context {
-            run,
-            notes,
-            places: places.map(|(at, cell)| (&*cell.cell, at)).collect(),
-        }
-    }
-
-    /// The parts of the document: one for each table.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            for (at, rows) in section.tables.iter().enumerate() {
-                // What holds for all its tables is said once.
-                let before = match at {
-                    0 => words::before(self.run, &section),
-                    _ => Vec::new(),
-                };
-                let id = format!("r{}", parts.len() + 1);
-                parts.push(Part {
-                    title: match section.tables.len() {
-                        1 => format!("{}, {}", rows.title, words::connections(rows.connections)),
-                        _ => rows.title.clone(),
-                    },
-                    before,
-                    tables: self.tables(&section, rows),
-                    pictures: vec![
-                        self.rates_picture(&format!("{id}-1"), rows),
-                        picture(Plot::Latency, &id, &rows.cells()),
-                    ],
-                    pictures_last: false,
-                    after: words::after(self.run, rows),
-                    id,
-                });
-            }
-        }
-        parts
-    }
-
-    /// Where a figure of a cell is in `summary.json`.
-    fn path(&self, cell: &CellFigures, figure: &str) -> String {
-        let place = self.places.get(&*cell.cell).copied().unwrap_or(0);
-        format!("/cells/{place}/{}", figure.replace('.', "/"))
-    }
-}
 
 /// The rates of the table with the most figures, the first of equals.
 pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
@@ -193,35 +42,35 @@ pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     Some(picture)
 }
 
-/// `“Redis, 2 instances”`: titles have commas of their own.
-fn quoted(title: &str) -> String {
-    format!("“{title}”")
-}
-
-/// A part of a whole that may be very small: `12.3 %`, `0.004 %`.
-fn share(part: u64, whole: u64) -> String {
-    let percents = part as f64 / whole as f64 * 100.0;
-    if !percents.is_finite() || percents >= 0.1 || part == 0 {
-        return numbers::percent(percents / 100.0);
-    }
-    match format!("{percents:.3}").trim_end_matches('0') {
-        "0." => "under 0.001 %".to_owned(),
-        digits => format!("{digits} %"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_parts_are_told_as_far_as_they_can_be_seen() {
-        assert_eq!(share(1, 3), "33.3 %");
-        assert_eq!(share(1, 1_000), "0.1 %");
-        assert_eq!(share(4, 10_000), "0.04 %");
-        assert_eq!(share(1, 80_000), "0.001 %");
-        assert_eq!(share(1, 1_000_000), "under 0.001 %");
-        assert_eq!(share(0, 7), "0.0 %");
-        assert_eq!(share(1, 0), "–");
+impl<'a> Context<'a> {
+    /// The parts of the document: one for each table.
+    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for section in sections(self.run, cells) {
+            for (at, rows) in section.tables.iter().enumerate() {
+                // What holds for all its tables is said once.
+                let before = match at {
+                    0 => words::before(self.run, &section),
+                    _ => Vec::new(),
+                };
+                let id = format!("r{}", parts.len() + 1);
+                parts.push(Part {
+                    title: match section.tables.len() {
+                        1 => format!("{}, {}", rows.title, connections(rows.connections)),
+                        _ => rows.title.clone(),
+                    },
+                    before,
+                    tables: self.tables(&section, rows),
+                    pictures: vec![
+                        self.rates_picture(&format!("{id}-1"), rows),
+                        picture(Plot::Latency, &id, &rows.cells()),
+                    ],
+                    pictures_last: false,
+                    after: words::after(self.run, rows),
+                    id,
+                });
+            }
+        }
+        parts
     }
 }

@@ -1,6 +1,6 @@
 //! The picture of a table with rows: a bar for each row in the order of the table, its title above it.
 
-use super::{Context, Rows};
+use super::sections::{Context, Rows};
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
@@ -79,7 +79,7 @@ impl Context<'_> {
         let (y, height) = (top + BAR.0, BAR.1);
         let data = Data {
             cell: String::new(),
-            figure: self.path(cell, "rate_per_s.median").into(),
+            figure: self.places.path(cell, "rate_per_s.median").into(),
             value: Some(rate.median),
         };
         let ends = numbers::rates(rate.low, rate.high);

@@ -5,10 +5,11 @@ use prony_findings::Code;
 use prony_record::PlannedRow;
 
 use super::figures::{CounterFigures, ROLES};
+use super::sections::{Context, Rows, Section, quoted, share};
 use super::words;
-use super::{Context, Rows, Section, quoted, share};
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
@@ -21,6 +22,9 @@ use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Ro
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
 const ON_LOST: &[Code] = &[Code::P024];
+
+/// Latencies of a row.
+const LATENCIES: [Metric; 3] = [Metric::P50, Metric::P99, Metric::P99_9];
 
 /// How the entries of a row are made from its figures.
 type Entries<'b> = &'b dyn Fn(&CellFigures) -> Vec<Entry>;
@@ -106,15 +110,14 @@ impl<'a> Context<'a> {
             columns.push(column("baseline", "", false));
         }
         let crowded = several && verdicts_differ(&cells);
-        let latency = |name| Column {
-            details: name == "p99.9" || name == "p50" && crowded,
-            ..column(name, "", true)
+        let latency = |metric: Metric| Column {
+            details: metric.details || metric.key == Metric::P50.key && crowded,
+            ..metric.head()
         };
-        columns.extend(["p50", "p99", "p99.9"].map(latency));
+        columns.extend(LATENCIES.map(latency));
         columns.push(column("errors", "", true));
         let entries = |cell: &CellFigures| {
-            let path = self.path(cell, "rate_per_s.median");
-            let rate = Entry::figure(path, median(cell.rate_per_s), numbers::rate);
+            let rate = self.places.entry(cell, Metric::RATE);
             let mut rate = with_ends(rate, cell.rate_per_s, numbers::rates);
             rate.marks = self.notes.marks(&cell.cell, ON_RATE);
             let mut entries = vec![rate, deviation(cell), ratio_entry(cell)];
@@ -123,9 +126,7 @@ impl<'a> Context<'a> {
                 entries.push(Entry::text(title.unwrap_or_else(|| NOTHING.to_owned())));
             }
             entries.extend(latencies(cell));
-            let mut errors = Entry::figure("errors", Some(cell.errors as f64), |_| {
-                numbers::count(cell.errors)
-            });
+            let mut errors = table::errors(cell);
             errors.marks = self.notes.marks(&cell.cell, ON_ERRORS);
             entries.push(errors);
             entries
@@ -255,14 +256,7 @@ fn latencies(cell: &CellFigures) -> Vec<Entry> {
     if cell.is_overloaded() {
         return ["overloaded", NOTHING, NOTHING].map(Entry::text).into();
     }
-    let names = ["p50", "p99", "p99_9"];
-    let entry = |name: &'static str| {
-        let value = median(cell.latency_ns.get(name).copied());
-        let mut entry = Entry::figure(format!("latency_ns.{name}.median"), value, numbers::time);
-        entry.few = name == "p99_9" && value.is_some() && !cell.p99_9_supported;
-        entry
-    };
-    names.map(entry).into()
+    LATENCIES.map(|metric| metric.entry(cell)).into()
 }
 
 fn cpu(cell: &CellFigures, role: &str) -> Option<Figure> {

@@ -9,14 +9,13 @@ use prony_findings::{Code, Verdict};
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::CounterFigures;
-use super::{Rows, Section, quoted, sections, share};
+use super::sections::{Rows, Section, quoted, sections, share};
 use crate::Run;
-use crate::answer::{Ranked, listed, ranked};
-use crate::claims::RatioFigure;
 use crate::clients::words::more;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::programs::answer::Point;
+use crate::ratio::RatioFigure;
+use crate::words::{Point, Ranked, listed, ranked};
 
 /// What stands above the first table of a workload.
 const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its whole seconds (ten slices of 100 ms each), \
@@ -30,14 +29,6 @@ const NAMED_MAX: usize = 3;
 /// How the durability of a number was looked at.
 const DURABILITY: &str = "Each request that was answered as expected (in warm-up, window and drain) must be in the number \
      that the service tells afterwards.";
-
-/// `256 connections`.
-pub fn connections(connections: u32) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{} connections", numbers::count(u64::from(n))),
-    }
-}
 
 /// `after a stop`.
 pub fn after_what(ended: Ended) -> &'static str {

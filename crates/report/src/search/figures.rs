@@ -5,9 +5,8 @@ use prony_record::{RateSearch, RateSpread, RateStep, StepOutcome};
 use prony_stats::Rate;
 use serde::Serialize;
 
-use crate::figures::Figure;
+use crate::figure::{self, Figure};
 use crate::numbers;
-use crate::open;
 
 /// Steps whose rates lie no farther apart are one point of the curve.
 const POINT_MAX: f64 = 1.03;
@@ -84,7 +83,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<SearchFigures> {
         blocks_nowhere: searches.iter().filter(|of| of.highest.is_none()).count(),
         steps: steps.len(),
         closed_loop_per_s: Figure::range(&closed),
-        p50_ns: open::latencies(&there),
+        p50_ns: figure::latencies(&there),
         curve: curve(steps),
     })
 }

@@ -5,14 +5,14 @@
 
 pub mod figures;
 mod pictures;
+mod sections;
 mod tables;
 pub mod words;
 
-use prony_record::PlannedWorkload;
-
+use self::sections::{Section, sections};
 use crate::Run;
-use crate::answer::{self, Group};
 use crate::figures::CellFigures;
+use crate::groups::Group;
 use crate::notes::Notes;
 use crate::part::{Part, plain};
 use crate::plots::{Picture, Plot, picture};
@@ -20,49 +20,6 @@ use crate::programs;
 
 /// Rates of an open workload from which its latencies are drawn against them.
 const RATES_MIN: usize = 3;
-
-/// The cells of one workload and number of connections that look for a highest rate, the highest first.
-pub struct Section<'a> {
-    /// The workload.
-    pub workload: &'a PlannedWorkload,
-    /// What its cells have in common.
-    pub group: Group,
-    /// They themselves; at least one.
-    pub cells: Vec<&'a CellFigures>,
-}
-
-impl Section<'_> {
-    /// The objective in words: `p99 < 10 ms`.
-    pub fn objective(&self) -> String {
-        let figures = self.cells.iter().find_map(|cell| cell.search.as_ref());
-        figures.map_or_else(String::new, figures::SearchFigures::objective_words)
-    }
-}
-
-/// All of them, in the order of the plan.
-pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
-    let mut sections: Vec<Section<'a>> = Vec::new();
-    for cell in cells.iter().filter(|cell| cell.search.is_some()) {
-        let group = Group::of(cell);
-        if let Some(own) = sections.iter_mut().find(|own| own.group == group) {
-            own.cells.push(cell);
-            continue;
-        }
-        let mut workloads = run.plan.workloads.iter();
-        if let Some(workload) = workloads.find(|w| w.name == cell.workload) {
-            sections.push(Section {
-                workload,
-                group,
-                cells: vec![cell],
-            });
-        }
-    }
-    let rate = |cell: &CellFigures| cell.rate_per_s.map_or(-1.0, |rate| rate.median);
-    for section in &mut sections {
-        section.cells.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
-    }
-    sections
-}
 
 /// The parts of a document: one for each number of connections of a search, and one for each open workload with enough rates.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
@@ -104,7 +61,7 @@ fn drawn(id: &str, section: &Section<'_>) -> Vec<Picture> {
 fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut done: Vec<(String, u32)> = Vec::new();
-    for group in answer::groups(cells) {
+    for group in crate::groups::groups(cells) {
         let key = (group.workload.clone(), group.connections);
         if group.asked_per_s.is_none() || done.contains(&key) {
             continue;

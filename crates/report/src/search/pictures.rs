@@ -3,12 +3,12 @@
 //! The subjects stand below the axes, each on a line of its own with what its mark stands for, so that no name covers another
 //! or a curve however near they lie.
 
-use super::Section;
 use super::figures::SearchFigures;
+use super::sections::Section;
 use crate::escape::shortened;
+use crate::figure::INFINITE;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::open::INFINITE;
 use crate::plots::{Axis, Data, Picture, short};
 
 const WIDTH: f64 = 420.0;

@@ -1,8 +1,9 @@
 //! The table of a search.
 
-use super::Section;
 use super::figures::SearchFigures;
+use super::sections::Section;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::part::{column, detail, median, ratios_word, spread_word, unmeasured, verdict_column};
@@ -79,20 +80,8 @@ fn row(cell: &CellFigures, notes: &Notes, width: usize) -> Row {
             search.closed_loop_per_s,
             numbers::rate,
         ),
-        marked(
-            ON_CPU,
-            of(
-                "cpu_subject_ns.median",
-                cell.cpu_subject_ns,
-                numbers::micros,
-            ),
-        ),
-        marked(
-            ON_ERRORS,
-            Entry::figure("errors", Some(cell.errors as f64), |_| {
-                numbers::count(cell.errors)
-            }),
-        ),
+        marked(ON_CPU, Metric::CPU.entry(cell)),
+        marked(ON_ERRORS, table::errors(cell)),
         Entry::figure("search.steps", Some(search.steps as f64), |_| {
             numbers::count(search.steps as u64)
         }),

@@ -3,11 +3,12 @@
 use prony_base::counted;
 use prony_findings::Verdict;
 
-use super::{Section, sections};
+use super::sections::{Section, sections};
 use crate::Run;
-use crate::answer::{against_reference, left_out, listed, what_follows};
+use crate::against::{against_reference, left_out};
 use crate::figures::CellFigures;
 use crate::numbers;
+use crate::words::{listed, what_follows};
 
 /// The sentences of the short answer; none where nothing was looked for, or nothing has ended.
 pub fn answer(run: &Run, cells: &[CellFigures]) -> Vec<String> {

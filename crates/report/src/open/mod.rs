@@ -1,87 +1,16 @@
 //! What a document says of open loops: what was asked for, drawn and completed, and which subjects do not keep
 //! up. The latency of one that does not keep up is no figure of it: it grows for as long as the run lasts.
 
+pub mod figures;
+
 use std::ops::Range;
 
-use prony_findings::{Case, measure};
-use prony_record::{Arrival, Arrivals, LoadReport, NEVER, Plan, Work};
-use serde::Serialize;
+use prony_record::{Arrival, Plan, Work};
 
-use crate::answer::listed;
-use crate::figures::{CellFigures, Figure};
+use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::table::{Column, Entry};
-
-/// A latency that never ended, as figures hold it.
-pub const INFINITE: f64 = NEVER as f64;
-
-/// What became of the schedules of a cell's blocks.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct OpenFigures {
-    /// Requests a second that the schedule wanted to start in the window.
-    pub drawn_per_s: Option<Figure>,
-    /// Most that waited for an idle connection at the same time, in all blocks.
-    pub waiting_max: u64,
-    /// Requests of all blocks that were never sent for want of a connection.
-    pub never_sent: u64,
-    /// Blocks in which the subject did not keep up.
-    pub blocks_overloaded: usize,
-    /// Blocks in which the generator did not.
-    pub blocks_generator_short: usize,
-}
-
-/// Whether a cell's requests start by a schedule.
-pub fn is_open(case: &Case<'_>) -> bool {
-    case.workload.is_some_and(|w| w.arrival.is_open())
-}
-
-/// The figures of an open loop; `None` of any other cell, and of one that was not measured.
-pub fn of_cell(case: &Case<'_>) -> Option<OpenFigures> {
-    let loads = || case.measured().filter_map(|trial| trial.load.as_ref());
-    let arrivals = || loads().filter_map(|load| Some((load, load.arrivals?)));
-    arrivals().next()?;
-    let drawn: Vec<f64> = arrivals()
-        .filter_map(|(load, of)| drawn(load, &of))
-        .collect();
-    let blocks = |is: fn(&Arrivals) -> bool| arrivals().filter(|(_, of)| is(of)).count();
-    Some(OpenFigures {
-        drawn_per_s: Figure::range(&drawn),
-        waiting_max: arrivals().map(|(_, of)| of.waiting_max).max().unwrap_or(0),
-        never_sent: arrivals()
-            .map(|(_, of)| of.waiting.saturating_add(of.dropped))
-            .fold(0, u64::saturating_add),
-        blocks_overloaded: blocks(|of| of.overloaded),
-        blocks_generator_short: blocks(|of| of.generator_short),
-    })
-    .filter(|_| is_open(case))
-}
-
-fn drawn(load: &LoadReport, arrivals: &Arrivals) -> Option<f64> {
-    Some(measure::drawn(load, arrivals)?.0)
-}
-
-/// A latency over the blocks. One that never ended makes the middle of two infinite, too.
-pub fn latencies(values: &[f64]) -> Option<Figure> {
-    let ended: Vec<f64> = values.iter().copied().filter(|ns| *ns < INFINITE).collect();
-    let figure = Figure::range(&ended);
-    if ended.len() == values.len() {
-        return figure;
-    }
-    let mut all = values.to_vec();
-    all.sort_by(f64::total_cmp);
-    let (below, above) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
-    Some(Figure {
-        median: if above < INFINITE {
-            f64::midpoint(below, above)
-        } else {
-            INFINITE
-        },
-        low: all[0],
-        high: INFINITE,
-        spread: "range",
-        blocks: all.len(),
-    })
-}
+use crate::words::listed;
 
 impl CellFigures {
     /// Whether its subject did not keep up with the schedule in any block.
@@ -198,24 +127,5 @@ pub fn origin(plan: &Plan) -> &'static str {
     match plan.workloads.iter().any(|w| w.arrival.is_open()) {
         true => " (in an open loop: from when it was to start; ∞: it failed or was never answered)",
         false => "",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_latency_that_never_ended_is_no_part_of_a_mean() {
-        let figure = latencies(&[1e6, INFINITE]).expect("a figure");
-        assert_eq!(
-            (figure.low, figure.median, figure.high),
-            (1e6, INFINITE, INFINITE)
-        );
-        assert_eq!(numbers::time(figure.median), "∞");
-        let figure = latencies(&[1e6, 3e6, INFINITE]).expect("a figure");
-        assert_eq!((figure.median, figure.high), (3e6, INFINITE));
-        let json = serde_json::to_value(figure).expect("JSON");
-        assert_eq!(json["high"].as_f64(), Some(INFINITE));
     }
 }

@@ -1,0 +1,111 @@
+//! A figure over the blocks of a cell: its median, and how far the blocks lie apart.
+//!
+//! Not for: which figures there are.
+
+use prony_record::{NEVER, Trial};
+use prony_stats::{Quantity, SpreadKind, Summary, median, sorted, summarise};
+use serde::Serialize;
+
+/// A latency that never ended, as figures hold it.
+pub const INFINITE: f64 = NEVER as f64;
+
+/// A figure over the blocks of a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Figure {
+    /// Median over the blocks.
+    pub median: f64,
+    /// Lower end of range or interval.
+    pub low: f64,
+    /// Higher end.
+    pub high: f64,
+    /// `range` or `interval`.
+    pub spread: &'static str,
+    /// Blocks that it rests on.
+    pub blocks: usize,
+}
+
+impl Figure {
+    /// Median, and range or interval as the number of blocks allows.
+    pub fn of<U: Quantity>(values: &[f64]) -> Option<Figure> {
+        let summary: Summary<U> = summarise(values)?;
+        Some(Figure {
+            median: summary.median.value(),
+            low: summary.spread.low.value(),
+            high: summary.spread.high.value(),
+            spread: kind_name(summary.spread.kind),
+            blocks: summary.blocks,
+        })
+    }
+
+    /// With the range for its spread, whatever the number of blocks: only rates claim more.
+    pub fn range(values: &[f64]) -> Option<Figure> {
+        let kept = sorted(values);
+        Some(Figure {
+            median: median(&kept)?,
+            low: *kept.first()?,
+            high: *kept.last()?,
+            spread: kind_name(SpreadKind::Range),
+            blocks: kept.len(),
+        })
+    }
+
+    /// The [range](Figure::range) of what trials have.
+    pub fn over(trials: &[&Trial], of: impl Fn(&Trial) -> Option<f64>) -> Option<Figure> {
+        let values: Vec<f64> = trials.iter().filter_map(|trial| of(trial)).collect();
+        Figure::range(&values)
+    }
+
+    /// Whether low and high are a confidence interval.
+    pub fn is_interval(&self) -> bool {
+        self.spread == kind_name(SpreadKind::Interval)
+    }
+}
+
+fn kind_name(kind: SpreadKind) -> &'static str {
+    match kind {
+        SpreadKind::Range => "range",
+        SpreadKind::Interval => "interval",
+    }
+}
+
+/// A latency over the blocks. One that never ended makes the middle of two infinite, too.
+pub fn latencies(values: &[f64]) -> Option<Figure> {
+    let ended: Vec<f64> = values.iter().copied().filter(|ns| *ns < INFINITE).collect();
+    let figure = Figure::range(&ended);
+    if ended.len() == values.len() {
+        return figure;
+    }
+    let mut all = values.to_vec();
+    all.sort_by(f64::total_cmp);
+    let (below, above) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
+    Some(Figure {
+        median: if above < INFINITE {
+            f64::midpoint(below, above)
+        } else {
+            INFINITE
+        },
+        low: all[0],
+        high: INFINITE,
+        spread: "range",
+        blocks: all.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_that_never_ended_is_no_part_of_a_mean() {
+        let figure = latencies(&[1e6, INFINITE]).expect("a figure");
+        assert_eq!(
+            (figure.low, figure.median, figure.high),
+            (1e6, INFINITE, INFINITE)
+        );
+        assert_eq!(crate::numbers::time(figure.median), "∞");
+        let figure = latencies(&[1e6, 3e6, INFINITE]).expect("a figure");
+        assert_eq!((figure.median, figure.high), (3e6, INFINITE));
+        let json = serde_json::to_value(figure).expect("JSON");
+        assert_eq!(json["high"].as_f64(), Some(INFINITE));
+    }
+}

@@ -1,0 +1,55 @@
+//! CPU time a request.
+
+use prony_findings::measure;
+use prony_record::Role;
+
+use super::metric::Metric;
+use crate::numbers;
+use crate::table::ON_CPU;
+
+/// CPU time of the subject a request.
+pub const SUBJECT: Metric = Metric {
+    key: "cpu_subject",
+    path: "cpu_subject_ns.median",
+    column: "cpu_subject_ns_per_request",
+    unit: "ns/request",
+    bench: "cpu-ns/req",
+    better: "lower",
+    claimed: true,
+    // It is what was used, whoever was the limit.
+    bound_below: None,
+    measured: true,
+    values: |_, case| {
+        let each = case.measured();
+        each.filter_map(|t| Some((t.block, measure::cpu_per_request(t, Role::Subject)?.0)))
+            .collect()
+    },
+    value: |cell| Some(cell.cpu_subject_ns()?.median),
+    title: "CPU subject",
+    below: "µs/req",
+    details: false,
+    show: numbers::micros,
+    rests_on_episodes: false,
+    marks: ON_CPU,
+};
+
+/// CPU time of the generator a request.
+pub const GENERATOR: Metric = Metric {
+    key: "cpu_generator",
+    path: "cpu_generator_ns.median",
+    column: "cpu_generator_ns_per_request",
+    claimed: false,
+    values: |_, case| {
+        let each = case.measured();
+        each.filter_map(|t| {
+            let ns = measure::generator_cpu_per_request(t.load.as_ref()?)?.0;
+            Some((t.block, ns))
+        })
+        .collect()
+    },
+    value: |cell| Some(cell.cpu_generator_ns()?.median),
+    title: "CPU generator",
+    details: true,
+    marks: &[],
+    ..SUBJECT
+};

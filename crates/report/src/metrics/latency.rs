@@ -1,0 +1,124 @@
+//! Latency: percentiles over the blocks, and the largest of all.
+
+use prony_findings::Case;
+use prony_record::{Histogram, LoadReport, NEVER, Trial};
+use prony_stats::quantile;
+
+use super::metric::Metric;
+use crate::Run;
+use crate::numbers;
+
+/// Median latency.
+pub const P50: Metric = Metric {
+    key: "p50",
+    path: "latency_ns.p50.median",
+    column: "p50_ns",
+    unit: "ns",
+    bench: "p50-ns",
+    better: "lower",
+    claimed: true,
+    bound_below: Some(false),
+    measured: false,
+    values: |run, case| values(run, case, "p50", 0.5),
+    value: |cell| Some(cell.latency_ns.get("p50")?.median),
+    title: "p50",
+    below: "",
+    details: false,
+    show: numbers::time,
+    rests_on_episodes: false,
+    marks: &[],
+};
+
+/// The latency that one request in ten exceeds.
+pub const P90: Metric = Metric {
+    key: "p90",
+    path: "latency_ns.p90.median",
+    column: "p90_ns",
+    bench: "p90-ns",
+    claimed: false,
+    values: |run, case| values(run, case, "p90", 0.9),
+    value: |cell| Some(cell.latency_ns.get("p90")?.median),
+    title: "p90",
+    details: true,
+    ..P50
+};
+
+/// The latency that one request in a hundred exceeds.
+pub const P99: Metric = Metric {
+    key: "p99",
+    path: "latency_ns.p99.median",
+    column: "p99_ns",
+    bench: "p99-ns",
+    values: |run, case| values(run, case, "p99", 0.99),
+    value: |cell| Some(cell.latency_ns.get("p99")?.median),
+    title: "p99",
+    ..P50
+};
+
+/// The latency that one request in a thousand exceeds.
+pub const P99_9: Metric = Metric {
+    key: "p99_9",
+    path: "latency_ns.p99_9.median",
+    column: "p99_9_ns",
+    bench: "p99.9-ns",
+    claimed: false,
+    values: |run, case| values(run, case, "p99_9", 0.999),
+    value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
+    title: "p99.9",
+    details: true,
+    rests_on_episodes: true,
+    ..P50
+};
+
+/// The largest latency of all blocks.
+pub const MAX: Metric = Metric {
+    key: "max",
+    path: "latency_max_ns",
+    column: "max_ns",
+    bench: "max-ns",
+    claimed: false,
+    values: |_, _| Vec::new(),
+    value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
+    title: "max",
+    details: true,
+    ..P50
+};
+
+/// A percentile of each measured block, those that never ended left out. Those of the closed loop before a search are no
+/// figures of its cell.
+fn values(run: &Run, case: &Case<'_>, name: &str, q: f64) -> Vec<(u32, f64)> {
+    if case.is_search() {
+        return Vec::new();
+    }
+    let each = case.measured().filter_map(|trial| {
+        let ns = latency_of(run, trial, name, q).filter(|ns| *ns < NEVER)?;
+        Some((trial.block, ns as f64))
+    });
+    each.collect()
+}
+
+/// The histogram of a trial, where the run directory has it.
+pub fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {
+    run.histograms.get(trial.histogram.as_ref()?)
+}
+
+/// A percentile of a trial, nanoseconds; [`NEVER`]: among the requests that were never answered.
+pub fn latency_of(run: &Run, trial: &Trial, name: &str, q: f64) -> Option<u64> {
+    let load = trial.load.as_ref()?;
+    // A histogram has only latencies that ended.
+    match stored(run, trial).filter(|_| load.latency_ns.infinite == 0) {
+        Some(histogram) => quantile(histogram, q).map(|ns| ns.0),
+        None => (load.latency_ns.count > 0).then(|| reported(load, name)),
+    }
+}
+
+fn reported(load: &LoadReport, quantile: &str) -> u64 {
+    let latency = &load.latency_ns;
+    match quantile {
+        "p50" => latency.p50,
+        "p90" => latency.p90,
+        "p99" => latency.p99,
+        "p99_9" => latency.p99_9,
+        _ => latency.p99_99,
+    }
+}

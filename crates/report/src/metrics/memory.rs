@@ -1,0 +1,34 @@
+//! Memory.
+
+use prony_findings::measure;
+use prony_record::Role;
+
+use super::metric::Metric;
+use crate::numbers;
+
+/// Peak resident memory of the subject's largest process, in the window or a program's whole run.
+pub const PEAK: Metric = Metric {
+    key: "memory_peak",
+    path: "memory_peak_bytes.median",
+    column: "memory_peak_bytes",
+    unit: "B",
+    bench: "peak-B",
+    better: "lower",
+    claimed: false,
+    bound_below: None,
+    measured: true,
+    values: |_, case| {
+        let trials = case.measured();
+        let of_server =
+            trials.filter_map(|t| Some((t.block, measure::memory_peak(t, Role::Subject)?.0)));
+        let of_program = case.runs().map(|(t, run)| (t.block, run.peak_bytes as f64));
+        of_server.chain(of_program).collect()
+    },
+    value: |cell| Some(cell.memory_peak_bytes()?.median),
+    title: "memory peak",
+    below: "",
+    details: true,
+    show: numbers::bytes,
+    rests_on_episodes: false,
+    marks: &[],
+};

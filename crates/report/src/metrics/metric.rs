@@ -1,0 +1,80 @@
+//! What a metric is: names, unit, direction, values, format, marks.
+
+use prony_findings::{Case, Code};
+
+use crate::Run;
+use crate::figures::CellFigures;
+use crate::ratio::RatioFigure;
+use crate::table::{Column, Entry};
+
+/// The key of the metric whose ratio has a place of its own in a cell.
+pub const RATE: &str = "rate";
+
+/// What is measured of a cell.
+#[derive(Clone, Copy)]
+pub struct Metric {
+    /// Its key among ratios and in exports: `p50`.
+    pub key: &'static str,
+    /// Where it is in a cell of `summary.json`: `latency_ns.p50.median`.
+    pub path: &'static str,
+    /// Its column in `summary.csv`, which ends in its unit; empty: it has columns of its own there.
+    pub column: &'static str,
+    /// Its unit in exports; what a request is, is a count of a program.
+    pub unit: &'static str,
+    /// Its unit with its name in it, as benchstat wants it.
+    pub bench: &'static str,
+    /// Which way is better: `higher` or `lower`.
+    pub better: &'static str,
+    /// Whether it is compared with a baseline and exported trial by trial.
+    pub claimed: bool,
+    /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
+    pub bound_below: Option<bool>,
+    /// Whether the cell has it in [`Measured`], by the range of its values, rather than in a place of its own.
+    pub measured: bool,
+    /// Its value in each measured block of a cell, in [`Metric::unit`]; empty where there is only one of all blocks.
+    pub values: fn(&Run, &Case<'_>) -> Vec<(u32, f64)>,
+    /// Its value of all blocks together.
+    pub value: fn(&CellFigures) -> Option<f64>,
+    /// What a table calls it.
+    pub title: &'static str,
+    /// The unit below that; empty: the figures say it.
+    pub below: &'static str,
+    /// Whether it stands in the appendix only.
+    pub details: bool,
+    /// How a table shows it.
+    pub show: fn(f64) -> String,
+    /// Whether a table marks it where too few separate slow episodes stand behind it.
+    pub rests_on_episodes: bool,
+    /// Findings that are footnotes on it.
+    pub marks: &'static [Code],
+}
+
+impl Metric {
+    /// Its ratio to the baseline.
+    pub fn ratio(self, cell: &CellFigures) -> Option<&RatioFigure> {
+        match self.key == RATE {
+            true => cell.ratio.as_ref(),
+            false => cell.ratios.get(self.key),
+        }
+    }
+
+    /// The head of its column in a table.
+    pub fn head(self) -> Column {
+        Column {
+            title: self.title.to_owned(),
+            below: self.below.into(),
+            numeric: true,
+            markdown_only: false,
+            details: self.details,
+        }
+    }
+
+    /// Its figure in a table.
+    pub fn entry(self, cell: &CellFigures) -> Entry {
+        let entry = Entry::figure(self.path, (self.value)(cell), self.show);
+        Entry {
+            few: self.rests_on_episodes && entry.value.is_some() && !cell.p99_9_supported,
+            ..entry
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The registry of metrics: what is measured of a cell, each with its name, unit, direction, values, format and marks.
+//!
+//! A metric is a constant in one of the files here and a line in [`Metric::ALL`]. From there `summary.json`,
+//! `summary.csv`, the exports, the tables of servers, `compare` and the claims take it; none of them names it again.
+//! Not for: what only one kind of work has (counts, checksums, processes), which is in that kind's `figures`.
+
+mod cpu;
+mod latency;
+mod memory;
+mod metric;
+mod rate;
+
+use prony_findings::Case;
+
+use crate::Run;
+use crate::figures::{Figure, Measured};
+
+pub use latency::{latency_of, stored};
+pub use metric::Metric;
+
+impl Metric {
+    /// Requests, or what a program counts, a second.
+    pub const RATE: Metric = rate::RATE;
+    /// Median latency.
+    pub const P50: Metric = latency::P50;
+    /// The latency that one request in ten exceeds.
+    pub const P90: Metric = latency::P90;
+    /// The latency that one request in a hundred exceeds.
+    pub const P99: Metric = latency::P99;
+    /// The latency that one request in a thousand exceeds.
+    pub const P99_9: Metric = latency::P99_9;
+    /// The largest latency of all blocks.
+    pub const MAX: Metric = latency::MAX;
+    /// CPU time of the subject a request.
+    pub const CPU: Metric = cpu::SUBJECT;
+    /// Peak resident memory of the subject.
+    pub const MEMORY: Metric = memory::PEAK;
+
+    /// All of them, in the order of tables and columns.
+    pub const ALL: [Metric; 9] = [
+        rate::RATE,
+        latency::P50,
+        latency::P90,
+        latency::P99,
+        latency::P99_9,
+        latency::MAX,
+        cpu::SUBJECT,
+        cpu::GENERATOR,
+        memory::PEAK,
+    ];
+
+    /// Those that are compared with a baseline and exported trial by trial.
+    pub fn claimed() -> impl Iterator<Item = Metric> {
+        Metric::ALL.into_iter().filter(|metric| metric.claimed)
+    }
+
+    /// Those of them that a server has beside its rate.
+    pub fn beside_rate() -> impl Iterator<Item = Metric> {
+        Metric::claimed().filter(|metric| metric.key != Metric::RATE.key)
+    }
+
+    /// Those that the cell has in [`Measured`], each with its figure.
+    pub fn measured(run: &Run, case: &Case<'_>) -> Measured {
+        let own = Metric::ALL.into_iter().filter(|metric| metric.measured);
+        let figure = |metric: Metric| {
+            let values = (metric.values)(run, case).into_iter();
+            let values: Vec<f64> = values.map(|(_, value)| value).collect();
+            let name = metric.path.trim_end_matches(".median");
+            (name, Figure::range(&values))
+        };
+        Measured::of(own.map(figure).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_metric_has_names_of_its_own() {
+        let names = |of: fn(&Metric) -> &'static str| -> BTreeSet<&'static str> {
+            Metric::ALL.iter().map(of).collect()
+        };
+        for of in [|m: &Metric| m.key, |m| m.path, |m| m.title] as [fn(&Metric) -> &'static str; 3]
+        {
+            assert_eq!(names(of).len(), Metric::ALL.len());
+            assert!(!names(of).contains(""));
+        }
+        // Only what has a value in each block can be claimed, and only that has a direction.
+        for metric in Metric::claimed() {
+            assert!(
+                ["higher", "lower"].contains(&metric.better),
+                "{}",
+                metric.key
+            );
+            assert!(
+                !metric.unit.is_empty() && !metric.bench.is_empty(),
+                "{}",
+                metric.key
+            );
+        }
+    }
+}

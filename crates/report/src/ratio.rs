@@ -1,0 +1,147 @@
+//! A ratio of paired figures: what one is against its baseline's, block by block, with its interval.
+//!
+//! Not for: what may be said of all ratios of a document together, which is in `claims`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prony_findings::Case;
+use prony_record::Trial;
+use prony_stats::{Comparison, Conclusion, SpreadKind, compare, compare_at};
+use serde::Serialize;
+
+/// A figure over that of its baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RatioFigure {
+    /// The baseline's cell.
+    pub reference_cell: String,
+    /// Geometric mean of the blocks' ratios.
+    pub ratio: f64,
+    /// Lower end of range or interval.
+    pub low: f64,
+    /// Higher end.
+    pub high: f64,
+    /// `range` or `interval`.
+    pub spread: &'static str,
+    /// Blocks in which both were measured.
+    pub blocks: usize,
+    /// `not-claimed`, `no-difference-shown`, `higher` or `lower`.
+    pub conclusion: &'static str,
+    /// `at-least` or `at-most`: how the ratio is to be read where one of the two figures is a bound; else empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub bound: &'static str,
+    /// Why nothing is claimed although there is an interval; else empty.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub unclaimed: &'static str,
+    /// What it was made from: `(value, baseline)` by block.
+    #[serde(skip)]
+    pub pairs: Vec<(f64, f64)>,
+}
+
+/// Why nothing is claimed: a figure is a bound, which does not settle it.
+pub const BY_BOUND: &str = "a figure is a bound";
+
+/// Why nothing is claimed: a copy of the baseline differs from it.
+pub const BY_COPY: &str = "a copy of the baseline differs from it";
+
+impl RatioFigure {
+    /// The ratio of pairs `(value, baseline)`, with an interval of its own until it is [settled](crate::claims::settle).
+    pub fn of(reference_cell: &str, pairs: Vec<(f64, f64)>) -> Option<RatioFigure> {
+        let compared = compare(&pairs)?;
+        let mut figure = RatioFigure {
+            reference_cell: reference_cell.to_owned(),
+            ratio: compared.ratio.0,
+            low: 0.0,
+            high: 0.0,
+            spread: "",
+            blocks: compared.blocks,
+            conclusion: "",
+            bound: "",
+            unclaimed: "",
+            pairs,
+        };
+        figure.take(&compared);
+        Some(figure)
+    }
+
+    fn take(&mut self, compared: &Comparison) {
+        (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
+        self.spread = match compared.spread.kind {
+            SpreadKind::Range => "range",
+            SpreadKind::Interval => "interval",
+        };
+        self.conclusion = match compared.conclusion {
+            Conclusion::NotClaimed => "not-claimed",
+            Conclusion::NoDifferenceShown => "no-difference-shown",
+            Conclusion::Higher => "higher",
+            Conclusion::Lower => "lower",
+        };
+    }
+
+    /// Its interval and conclusion at another confidence.
+    pub fn at(&mut self, confidence: f64) {
+        if let Some(compared) = compare_at(&self.pairs, confidence) {
+            self.take(&compared);
+        }
+    }
+
+    /// Whether it has an interval.
+    pub fn is_interval(&self) -> bool {
+        self.spread == "interval"
+    }
+
+    /// Takes back what is claimed, and says why.
+    pub fn unclaim(&mut self, why: &'static str) {
+        if self.is_interval() {
+            (self.conclusion, self.unclaimed) = ("not-claimed", why);
+        }
+    }
+
+    /// Where the value (`own`) or its baseline is a bound from below or from above, only one direction can be said.
+    pub fn bind(&mut self, own: bool, baseline: bool, below: bool) {
+        // The value at least so high, or the baseline at most: the ratio is at least this.
+        let at_least = if below { own } else { baseline };
+        let at_most = if below { baseline } else { own };
+        match (at_least, at_most, self.conclusion) {
+            (false, false, _) => {}
+            (true, false, "higher") => self.bound = "at-least",
+            (false, true, "lower") => self.bound = "at-most",
+            _ => self.unclaim(BY_BOUND),
+        }
+    }
+}
+
+/// The ratio of `case` to `baseline` by a value of their trials, block by block.
+pub fn paired(
+    baseline: &Case<'_>,
+    own: impl IntoIterator<Item = (u32, f64)>,
+    theirs: impl IntoIterator<Item = (u32, f64)>,
+) -> Option<RatioFigure> {
+    let theirs: BTreeMap<u32, f64> = theirs.into_iter().collect();
+    let pair = |(block, value): (u32, f64)| Some((value, *theirs.get(&block)?));
+    RatioFigure::of(
+        &baseline.cell.id,
+        own.into_iter().filter_map(pair).collect(),
+    )
+}
+
+/// The rate of `case` over that of `baseline`.
+pub fn rates(baseline: &Case<'_>, case: &Case<'_>) -> Option<RatioFigure> {
+    let apart = measured_apart(baseline, case);
+    let own = case.rates().into_iter();
+    paired(
+        baseline,
+        own.filter(|(block, _)| !apart.contains(block)),
+        baseline.rates(),
+    )
+}
+
+/// The blocks in which one was visited in turns and the other was not: a ratio of theirs would hold the difference of
+/// the methods. A run that was resumed may have one such.
+pub fn measured_apart(baseline: &Case<'_>, case: &Case<'_>) -> BTreeSet<u32> {
+    let method = |trial: &Trial| (trial.block, trial.visits.is_empty());
+    let theirs: BTreeSet<(u32, bool)> = baseline.measured().map(method).collect();
+    let own = case.measured().map(method);
+    own.filter(|(block, alone)| theirs.contains(&(*block, !alone)))
+        .map(|(block, _)| block)
+        .collect()
+}

@@ -1,0 +1,79 @@
+//! Sentences and lists that all kinds of work share.
+
+use prony_stats::BLOCKS_INTERVAL_MIN;
+use serde::Serialize;
+
+use crate::Run;
+
+/// One point of the short answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// What it is about.
+    pub head: String,
+    /// What is to be said.
+    pub text: String,
+}
+
+/// Names in a sentence before it says how many more there are.
+const NAMES_MAX: usize = 20;
+
+/// Figures that are all named in a sentence; of more, the outermost and the baseline's.
+pub const RANKED_MAX: usize = 5;
+
+/// One of several whose figures are named together.
+pub struct Ranked {
+    /// What they are sorted by, the highest first.
+    pub figure: f64,
+    /// Its name and its figure as they are shown.
+    pub shown: String,
+    /// Whether the others are compared with it.
+    pub is_baseline: bool,
+}
+
+/// `a 9, b 7 and c 5 requests/s`; of more than [`RANKED_MAX`] the three highest, the baseline and the lowest: the others
+/// stand in a table, in which they are found faster than in a sentence. `None`: of none.
+pub fn ranked(mut all: Vec<Ranked>, unit: &str) -> Option<String> {
+    all.sort_by(|a, b| b.figure.total_cmp(&a.figure));
+    let shown = |of: &[Ranked]| of.iter().map(|r| r.shown.clone()).collect::<Vec<_>>();
+    if all.len() <= RANKED_MAX {
+        return (!all.is_empty()).then(|| format!("{}{unit}", listed(&shown(&all))));
+    }
+    let (highest, rest) = all.split_at(3);
+    let (lowest, between) = rest.split_last()?;
+    let mut said = format!(
+        "the highest of {} are {}{unit}",
+        all.len(),
+        listed(&shown(highest))
+    );
+    if let Some(baseline) = between.iter().find(|r| r.is_baseline) {
+        said.push_str(&format!("; the baseline, {}", baseline.shown));
+    }
+    said.push_str(&format!("; the lowest, {}", lowest.shown));
+    Some(said)
+}
+
+/// `a, b and c`, or `a, b and 7 more`.
+pub fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        _ if names.len() > NAMES_MAX => {
+            let shown = names[..NAMES_MAX].join(", ");
+            format!("{shown} and {} more", names.len() - NAMES_MAX)
+        }
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// What may be said of figures of so many blocks.
+pub fn what_follows(run: &Run, blocks: usize) -> String {
+    if blocks >= BLOCKS_INTERVAL_MIN {
+        return "what is said below to differ does so with 95 % confidence, all comparisons of one kind taken together."
+            .to_owned();
+    }
+    let quick = if run.plan.quick { " (a quick run)" } else { "" };
+    format!(
+        "one look{quick}, which shows orders of magnitude and faults. No comparison is claimed and nobody is ranked: \
+         that takes {BLOCKS_INTERVAL_MIN} blocks or more."
+    )
+}
