@@ -94,12 +94,14 @@ fn plot(picture: Picture) -> Plot {
 pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
     let stored = store::read(dir)?;
     let histograms = histograms(&stored)?;
+    let profiles = profiles(&stored)?;
     let verdict = verdict(&findings(&Records::new(&stored.plan, &stored.trials)));
     let run = Run {
         plan: stored.plan,
         environment: stored.environment,
         trials: stored.trials,
         histograms,
+        profiles,
     };
     Ok((run, verdict))
 }
@@ -129,6 +131,17 @@ fn histograms(stored: &Stored) -> anyhow::Result<BTreeMap<String, Histogram>> {
         }
         Ok(all)
     })
+}
+
+/// The folded stacks of all profiles by their names.
+fn profiles(stored: &Stored) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut all = BTreeMap::new();
+    for trial in &stored.trials {
+        if let Some((name, folded)) = stored.folded(trial)? {
+            all.insert(name, folded);
+        }
+    }
+    Ok(all)
 }
 
 /// Which Prony renders.

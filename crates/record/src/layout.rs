@@ -8,6 +8,8 @@ pub const ENVIRONMENT: &str = "environment.json";
 pub const TRIALS: &str = "trials.jsonl";
 /// Folder of latency histograms, one JSON file a measured trial.
 pub const HISTOGRAMS: &str = "histograms";
+/// Folder of folded stacks, a text file for each profile trial.
+pub const PROFILES: &str = "profiles";
 /// Folder of what the processes of each trial printed.
 pub const LOGS: &str = "logs";
 /// Folder of the pilot that chose blocks and windows, a run directory of its own.

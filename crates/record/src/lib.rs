@@ -5,6 +5,7 @@
 //! environment.json   [`Environment`]: the machine that it was done on
 //! trials.jsonl       one [`Trial`] a line, appended and synced as each one ends
 //! histograms/        one [`Histogram`] a measured trial, named in its trial
+//! profiles/          folded stacks of a profile trial, named in its trial
 //! logs/              what each process of a trial printed
 //! document.md, index.html   rendered from the files above, never read back
 //! ```
@@ -23,6 +24,7 @@ pub mod layout;
 mod load;
 mod pace;
 mod plan;
+mod profile;
 mod program;
 mod search;
 mod service;
@@ -44,6 +46,9 @@ pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
     PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source,
     StopRule, Work,
+};
+pub use profile::{
+    PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, is_profile,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use search::{FindMax, HighestRate, RateSearch, RateSpread, RateStep, StepOutcome};

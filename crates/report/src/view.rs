@@ -22,6 +22,7 @@ use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::table::{self, Column, Entry, Row, Table};
+use crate::why::{self, Why};
 
 /// Everything that a document says.
 #[derive(Clone, Debug, Serialize)]
@@ -38,6 +39,8 @@ pub struct View {
     pub groups: Vec<Group>,
     /// Sections on programs, tables with rows, and sections on clients.
     pub parts: Vec<Part>,
+    /// What profiles say.
+    pub why: Option<Why>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
     /// The machine.
@@ -91,6 +94,8 @@ pub struct Reckoned {
 
 /// Computes everything from the records.
 pub fn reckon(run: &Run) -> Reckoned {
+    let why = why::why(run);
+    let run = &*why::measured(run);
     let records = Records::new(&run.plan, &run.trials);
     let findings = findings(&records);
     let mut cells = figures::cells(run, &records, &findings);
@@ -109,6 +114,7 @@ pub fn reckon(run: &Run) -> Reckoned {
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
         parts: parts(run, &cells, across.as_ref(), told, &notes),
+        why,
         cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
         environment: sections::environment(run),
         method: sections::method(run),

@@ -55,11 +55,14 @@ use prony_record::{
 
 use crate::cap;
 use crate::experiment::{Connections, Counter, Experiment, Parts, Setting, THREADS, Workload};
+use crate::profile;
 use crate::subject::{self, Subject};
 
 pub(crate) use around::{names_in, why_not_set};
 use cells::{Stage, applies, candidates, is_listed};
-pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
+pub use estimate::{
+    Beside, Trials, estimate, estimate_line, is_cross_checked, is_profiled, trials,
+};
 pub use facts::{Facts, KernelSetting, on_path};
 pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use order::order;
@@ -82,6 +85,8 @@ pub struct Options {
     pub duration: Option<Nanos>,
     /// `--visits`.
     pub visits: Option<Nanos>,
+    /// `--profile`.
+    pub profile: bool,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -191,6 +196,7 @@ pub fn plan(
             .visits
             .or(experiment.run.visits)
             .map(visits::planned),
+        profile: (options.profile || experiment.run.profile).then(profile::planned),
         reference: experiment
             .run
             .reference

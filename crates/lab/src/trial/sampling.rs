@@ -80,6 +80,9 @@ fn look(stage: &Stage, watched: &Watched) {
             sampler.note_memory();
         }
         watched.in_window.set(Some(looks + 1));
+        if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
+            profiler.drain();
+        }
     }
     for log in watched.logs.borrow().iter() {
         if let Some(log) = &mut *log.borrow_mut() {
