@@ -127,7 +127,7 @@ pub struct RunWords {
     #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
         "resume", "dry_run"])]
     pub precision: Option<f64>,
-    /// Profile each server once more after all blocks: CPU samples as a flame graph, system calls, switches; in no figure
+    /// Profile each subject once more after all blocks: CPU samples as a flame graph, system calls, switches; in no figure
     #[arg(long)]
     pub profile: bool,
     /// Seed of everything random in the run, instead of the experiment's

@@ -38,7 +38,7 @@ pub struct Plan {
     /// Servers of one workload are measured in turns, all of a block alive together; `None`: each trial by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<PlannedVisits>,
-    /// Servers are profiled in trials of their own after all blocks; `None`: nothing is.
+    /// Subjects are profiled in trials of their own after all blocks; `None`: nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<PlannedProfile>,
     /// Subject that ratios refer to (its `id`).

@@ -127,7 +127,7 @@ pub struct Run {
     pub copy: bool,
     /// What decides on blocks and windows, after a pilot, in place of these here.
     pub aim: Option<Aim>,
-    /// Whether servers are profiled, in trials of their own after all blocks.
+    /// Whether subjects are profiled, in trials of their own after all blocks.
     pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,

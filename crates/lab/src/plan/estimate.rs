@@ -25,14 +25,16 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
 }
 
-/// Whether a cell is profiled, where the plan says that anything is: those of servers that Prony starts are. A program
-/// and a client run for as long as they take, and are not looked into; nor is a server that somebody else started.
+/// Whether a cell is profiled, where the plan says that anything is: all are but those of servers that somebody else started.
 pub fn is_profiled(plan: &Plan, cell: &Cell) -> bool {
-    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
-    plan.profile.is_some()
-        && workload.is_none_or(|w| w.work() == Work::Server)
-        && !subject.is_some_and(|s| matches!(s.source, Source::Url { .. }))
+    plan.profile.is_some() && !subject.is_some_and(|s| matches!(s.source, Source::Url { .. }))
+}
+
+/// Whether a cell is of a server, which is there before its load and after it.
+pub fn is_server(plan: &Plan, cell: &Cell) -> bool {
+    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+    workload.is_none_or(|w| w.work() == Work::Server)
 }
 
 /// What is done beside the trials that are measured.
@@ -40,7 +42,7 @@ pub fn is_profiled(plan: &Plan, cell: &Cell) -> bool {
 pub struct Beside {
     /// Whether wrk is there for cross-checks.
     pub wrk: bool,
-    /// Trials that it takes to profile a cell ([`crate::profile::Means::passes`]).
+    /// Trials that it takes to profile a cell of a server ([`crate::profile::Means::passes`]); of another it is one.
     pub passes: u64,
 }
 
@@ -59,11 +61,15 @@ pub struct Trials {
 pub fn trials(plan: &Plan, beside: Beside) -> Trials {
     let checks = plan.cells.iter().filter(|c| is_cross_checked(plan, c));
     let checks = if beside.wrk { checks.count() } else { 0 };
-    let profiled = plan.cells.iter().filter(|c| is_profiled(plan, c)).count();
+    let profiled = plan.cells.iter().filter(|c| is_profiled(plan, c));
+    let passes = |cell| match is_server(plan, cell) {
+        true => beside.passes,
+        false => beside.passes.min(1),
+    };
     Trials {
         measured: plan.cells.len() as u64 * u64::from(plan.blocks),
         by_wrk: checks as u64,
-        profiled: profiled as u64 * beside.passes,
+        profiled: profiled.map(passes).sum(),
     }
 }
 

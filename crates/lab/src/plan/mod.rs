@@ -61,7 +61,7 @@ use crate::subject::{self, Subject};
 pub(crate) use around::{names_in, why_not_set};
 use cells::{Stage, applies, candidates, is_listed};
 pub use estimate::{
-    Beside, Trials, estimate, estimate_line, is_cross_checked, is_profiled, trials,
+    Beside, Trials, estimate, estimate_line, is_cross_checked, is_profiled, is_server, trials,
 };
 pub use facts::{Facts, KernelSetting, on_path};
 pub(crate) use find_max::{length as search_length, longest as longest_search};

@@ -1,4 +1,4 @@
-//! Profiles of servers: where their CPU time goes, how often they call the kernel, who waits. In trials of their own
+//! Profiles of subjects: where their CPU time goes, how often they call the kernel, who waits. In trials of their own
 //! after all measured ones, since looking costs time.
 //!
 //! ```text
@@ -35,6 +35,8 @@ pub use strace::{arguments as strace_arguments, counts as strace_counts};
 const WINDOW: Nanos = Nanos::from_secs(3);
 /// Samples a second: a prime, so that what a program does every millisecond is not always seen at the same point of it.
 const RATE_PER_S: u32 = 997;
+/// What is said where system calls cannot be counted.
+const UNCOUNTED: &str = "the tracepoint raw_syscalls:sys_enter cannot be had";
 /// The setting that says who may take samples.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
@@ -104,16 +106,10 @@ impl Means {
         }
     }
 
-    /// The trials that it takes to profile a cell, in their order: system calls that perf may not count are counted by
+    /// The trials that it takes to profile a server, in their order: system calls that perf may not count are counted by
     /// strace, which slows a server down so much that nothing else is looked at meanwhile.
     pub fn passes(&self) -> Vec<Pass> {
-        let first = Pass {
-            rate_per_s: RATE_PER_S,
-            samples: self.samples.clone().ok(),
-            tracepoint: self.tracepoint.clone().ok(),
-            strace: None,
-            refused: self.refused(),
-        };
+        let first = self.only_pass();
         let second = self.strace.as_ref().filter(|_| self.tracepoint.is_err());
         let second = second.map(|strace| Pass {
             samples: None,
@@ -122,6 +118,17 @@ impl Means {
             ..first.clone()
         });
         [first].into_iter().chain(second).collect()
+    }
+
+    /// The one trial that profiles a program or a client: strace could not be there before its first system call.
+    pub fn only_pass(&self) -> Pass {
+        Pass {
+            rate_per_s: RATE_PER_S,
+            samples: self.samples.clone().ok(),
+            tracepoint: self.tracepoint.clone().ok(),
+            strace: None,
+            refused: self.refused(),
+        }
     }
 
     /// What cannot be had here, why, and what would change it, a sentence each.
@@ -143,18 +150,16 @@ impl Means {
             )),
             Ok(Reach::Kernel) => {}
         }
-        if let Err(why) = &self.tracepoint {
-            all.push(match &self.strace {
-                Some(_) => format!(
-                    "system calls are counted by strace, in a trial of its own that is many times slower: the tracepoint \
-                     raw_syscalls:sys_enter cannot be had: {why}"
-                ),
-                None => format!(
-                    "system calls are not counted: the tracepoint raw_syscalls:sys_enter cannot be had ({why}), and strace is \
-                     not on the path (`apt-get install strace`)"
-                ),
-            });
-        }
+        let counts = &self.tracepoint;
+        all.extend(counts.as_ref().err().map(|why| match &self.strace {
+            Some(_) => format!(
+                "system calls of servers are counted by strace, in trials of their own that are many times slower, and those of \
+                 programs and clients not at all: {UNCOUNTED}: {why}"
+            ),
+            None => format!(
+                "system calls are not counted: {UNCOUNTED} ({why}), and strace is not on the path (`apt-get install strace`)"
+            ),
+        }));
         all
     }
 }

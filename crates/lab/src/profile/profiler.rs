@@ -66,9 +66,6 @@ impl Profiler {
     /// Opens what is permitted for `threads` (process and thread), which run on `cores`. Those that they start later are
     /// looked at with them.
     pub fn open(&mut self, threads: &[(u32, u32)], cores: &[u32]) {
-        for &(pid, _) in threads {
-            self.symbols.remember(pid);
-        }
         if let Some(reach) = self.pass.samples {
             self.open_rings(threads, cores, reach);
         }
@@ -83,6 +80,7 @@ impl Profiler {
             self.refused
                 .extend(failed.sentence("system calls are not counted"));
         }
+        self.remember(&processes(threads));
     }
 
     fn open_rings(&mut self, threads: &[(u32, u32)], cores: &[u32], reach: Reach) {
@@ -153,6 +151,14 @@ impl Profiler {
         }
     }
 
+    /// Keeps where the living have their code: more of it comes as a program loads it.
+    pub fn remember(&mut self, pids: &[u32]) {
+        for &pid in pids {
+            self.symbols.remember(pid);
+            self.symbols.remember_made(pid);
+        }
+    }
+
     /// Ends the window, and keeps where the living have their code. `threads`: those that are there now.
     pub fn end(&mut self, threads: &[(u32, u32)]) {
         let mut failed = Failed::default();
@@ -171,12 +177,7 @@ impl Profiler {
         self.drain();
         self.rings.clear();
         self.calls.clear();
-        let mut pids: Vec<u32> = threads.iter().map(|&(pid, _)| pid).collect();
-        pids.dedup();
-        for pid in pids {
-            self.symbols.remember(pid);
-            self.symbols.remember_made(pid);
-        }
+        self.remember(&processes(threads));
     }
 
     /// What it saw in a window of `length_ns`, and the folded stacks. `threads`: what each did by its own clocks.
@@ -214,6 +215,13 @@ impl Profiler {
         };
         (report, folded)
     }
+}
+
+/// The processes that threads are of, each once.
+fn processes(threads: &[(u32, u32)]) -> Vec<u32> {
+    let mut pids: Vec<u32> = threads.iter().map(|&(pid, _)| pid).collect();
+    pids.dedup();
+    pids
 }
 
 /// Refusals of one kind: how many, and the first reason.

@@ -200,14 +200,45 @@ fn demangled(name: &str) -> String {
     }
     // The version that a library gives it.
     let bare = name.split_once('@').map_or(name, |(bare, _)| bare);
-    let options = cpp_demangle::DemangleOptions::new()
-        .no_params()
-        .no_return_type();
-    let cpp = cpp_demangle::Symbol::new(bare)
-        .ok()
-        .filter(|_| bare.starts_with("_Z"));
-    let cpp = cpp.and_then(|symbol| symbol.demangle_with_options(&options).ok());
-    cpp.unwrap_or_else(|| bare.to_owned())
+    scopes(bare).unwrap_or_else(|| bare.to_owned())
+}
+
+/// The scopes and the name of a function of C++, without arguments and without what templates were made for, which is mostly
+/// longer than all else: `boost::beast::http::parser<…>::put`. A whole demangler is 400 KB, and what it says would be cut.
+fn scopes(mangled: &str) -> Option<String> {
+    let rest = mangled.strip_prefix("_Z")?;
+    let rest = rest.strip_prefix('L').unwrap_or(rest);
+    let (mut rest, is_nested) = match rest.strip_prefix('N') {
+        // `const`, `volatile` and references of a method's object.
+        Some(nested) => (nested.trim_start_matches(['K', 'V', 'r', 'R', 'O']), true),
+        None => (rest, false),
+    };
+    let mut names: Vec<String> = Vec::new();
+    loop {
+        if let Some(after) = rest.strip_prefix("St") {
+            names.push("std".to_owned());
+            rest = after;
+            continue;
+        }
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        if digits == 0 {
+            break;
+        }
+        let length: usize = rest[..digits].parse().ok()?;
+        names.push(rest.get(digits..digits.checked_add(length)?)?.to_owned());
+        rest = &rest[digits + length..];
+        if !is_nested {
+            break;
+        }
+    }
+    // What follows is a template's arguments, a constructor or an operator, or the end.
+    let name = names.join("::");
+    let is_whole = !is_nested || rest.starts_with('E');
+    match names.is_empty() {
+        true => None,
+        false if is_whole => Some(name),
+        false => Some(format!("{name}<…>")),
+    }
 }
 
 impl Names for Symbols {
@@ -286,7 +317,15 @@ mod tests {
     fn names_read_as_their_authors_wrote_them() {
         let names = [
             "_ZN4core3ptr13drop_in_place17h0123456789abcdefE",
-            "_ZN5boost5beast4http5parse17hello_world_there",
+            "_ZN5boost5beast4http6parserILb1ENS1_10empty_bodyEE3putEv",
+            "_ZNK3app7Handler4nameEv",
+            "_ZNSt6vectorIiSaIiEE9push_backERKi",
+            "_Z5serveiPPc",
+            "_ZL6helperv",
+            "_ZN99999999999999999999999x",
+            "_ZN4",
+            "_ZTV3app",
+            "_Z",
             "_ZN5boost5beast4http5parseEv",
             "ngx_http_write_filter",
             "main.(*server).serve",

@@ -354,11 +354,12 @@ fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
 
 /// The profile trials of each cell that has any, in a block of their own.
 fn profiles<'a>(plan: &'a Plan, means: &Means) -> Vec<Task<'a>> {
-    let cells = plan
-        .cells
-        .iter()
-        .filter(|cell| plan::is_profiled(plan, cell));
-    let each = cells.flat_map(|cell| means.passes().into_iter().map(move |pass| (cell, pass)));
+    let passes = |cell: &Cell| match plan::is_server(plan, cell) {
+        true => means.passes(),
+        false => vec![means.only_pass()],
+    };
+    let cells = plan.cells.iter().filter(|c| plan::is_profiled(plan, c));
+    let each = cells.flat_map(|cell| passes(cell).into_iter().map(move |pass| (cell, pass)));
     let task = |(position, (cell, pass))| Task {
         cell,
         block: plan.blocks,

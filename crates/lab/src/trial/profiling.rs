@@ -1,15 +1,17 @@
 //! What a profile trial does beside one that is measured: the subject's threads are sampled and counted in the window, or
-//! strace is attached to it from before the load until after it.
+//! strace is attached to it from before the load until after it; a program and a client are looked into from their start to
+//! their end.
 //!
 //! Not for: how samples are taken ([`crate::profile`]).
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use prony_base::{Nanos, clock};
-use prony_record::{Role, Trial, layout};
+use prony_base::{Instant, Nanos, clock};
+use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
 use rustix::process::Signal;
 
 use super::Halt;
@@ -17,13 +19,16 @@ use super::children::{Child, Farewell};
 use super::scene::Scene;
 use super::stage::Stage;
 use crate::profile::Profiler;
-use crate::sample::Sampler;
+use crate::sample::{Sampler, numbered, parse};
+use crate::supervise::{Generator, TrialOrder};
 use crate::{launch, profile};
 
 /// How long strace has to attach itself to all threads.
 const ATTACH: Nanos = Nanos::from_secs(5);
 /// Pause between two looks whether it has.
 const PAUSE: Nanos = Nanos::from_millis(5);
+/// How long a process has to stop while it is begun to be looked into.
+const STOPPED: Nanos = Nanos::from_millis(200);
 /// How strace is asked to let go of the subject and to write its table.
 const FAREWELL: Farewell = Farewell {
     signal: Signal::INT,
@@ -144,13 +149,127 @@ fn online() -> Vec<u32> {
     crate::sample::machine::core_times().into_keys().collect()
 }
 
-/// Puts what was seen into the record, and the folded stacks into the run directory.
+/// A process that is profiled from its start to its end: a program, a client.
+pub struct WholeRun {
+    profiler: Profiler,
+    pid: u32,
+    start: Instant,
+    /// When it was looked at for the last time.
+    last: Instant,
+    /// What each thread has done by then, from nothing.
+    threads: BTreeMap<u32, ProfiledThread>,
+}
+
+impl WholeRun {
+    /// Begins to look into a process that has just begun; `None`: this trial is not for that. `cores`: where it runs.
+    pub fn begin(order: &TrialOrder, pid: u32, cores: &[u32]) -> Option<WholeRun> {
+        let Generator::Profile { pass } = &order.generator else {
+            return None;
+        };
+        let mut profiler = Profiler::new(pass.clone());
+        // A thread that began between listing and opening would be followed by nobody.
+        launch::signal(pid, Signal::STOP);
+        wait_until_stopped(pid);
+        let mut pids = vec![pid];
+        pids.extend(launch::descendants(pid));
+        let of = |pid: u32| {
+            let threads = numbered(&format!("/proc/{pid}/task")).into_iter();
+            threads.map(move |tid| (pid, tid))
+        };
+        let threads: Vec<(u32, u32)> = pids.into_iter().flat_map(of).collect();
+        let cores = match cores {
+            [] => online(),
+            own => own.to_vec(),
+        };
+        profiler.open(&threads, &cores);
+        profiler.begin();
+        let start = clock::monotonic();
+        launch::signal(pid, Signal::CONT);
+        Some(WholeRun {
+            profiler,
+            pid,
+            start,
+            last: start,
+            threads: BTreeMap::new(),
+        })
+    }
+
+    /// Reads what waits, and the clocks of its threads; several times a second.
+    pub fn look(&mut self) {
+        let mut pids = vec![self.pid];
+        pids.extend(launch::descendants(self.pid));
+        for &pid in &pids {
+            for tid in numbered(&format!("/proc/{pid}/task")) {
+                if let Some(thread) = thread(pid, tid) {
+                    self.threads.insert(tid, thread);
+                    self.last = clock::monotonic();
+                }
+            }
+        }
+        self.profiler.remember(&pids);
+        self.profiler.drain();
+    }
+
+    /// It has ended: puts what was seen into the record.
+    pub fn keep(mut self, order: &TrialOrder, trial: &mut Trial) {
+        self.profiler.end(&[]);
+        let length = self.last.since(self.start).0;
+        let threads = self.threads.into_values().collect();
+        keep_report(self.profiler.report(threads, length), order, trial);
+    }
+}
+
+/// Waits until a process that was told to stop has: no thread of it begins meanwhile.
+fn wait_until_stopped(pid: u32) {
+    let deadline = clock::monotonic() + STOPPED;
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+        let state = stat
+            .and_then(|text| parse::stat(&text))
+            .map(|stat| stat.state);
+        state.is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
+    };
+    while runs() && clock::monotonic() < deadline {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
+/// What a thread has done since it began.
+fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+    let (cpu_ns, delay_ns) = parse::schedstat(&read("schedstat")?)?;
+    let status = parse::status(&read("status")?);
+    Some(ProfiledThread {
+        pid,
+        tid,
+        name: read("comm")?.trim_end().to_owned(),
+        cpu_ns,
+        delay_ns,
+        switches_voluntary: status.voluntary,
+        switches_involuntary: status.involuntary,
+        ..ProfiledThread::default()
+    })
+}
+
+/// Puts what was seen of a server into the record.
 pub fn keep(profiler: Profiler, sampler: &Sampler, stage: &Stage, trial: &mut Trial) {
     let threads = sampler.profiled(Role::Subject);
-    let (mut report, folded) = profiler.report(threads, trial.sampled_ns);
+    keep_report(
+        profiler.report(threads, trial.sampled_ns),
+        &stage.order,
+        trial,
+    );
+}
+
+/// Puts a profile into the record, and its folded stacks into the run directory.
+fn keep_report(
+    (mut report, folded): (ProfileReport, String),
+    order: &TrialOrder,
+    trial: &mut Trial,
+) {
     if !folded.is_empty() {
-        let name = format!("{}/{}.folded", layout::PROFILES, stage.order.file_stem);
-        match write(&stage.order.run_dir, &name, &folded) {
+        let name = format!("{}/{}.folded", layout::PROFILES, order.file_stem);
+        match write(&order.run_dir, &name, &folded) {
             Ok(()) => report.folded = Some(name),
             Err(error) => report
                 .refused

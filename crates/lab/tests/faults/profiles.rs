@@ -5,11 +5,12 @@ use prony_lab::store::Stored;
 use prony_record::{Outcome, PROFILE, PROFILE_STRACE, Plan, ProfileReport, Trial};
 
 use crate::stage::{Isolation, Stage, good, plan};
+use crate::{clients, programs};
 
 /// A test and its name.
 type Named = (&'static str, fn(Isolation));
 
-pub const TESTS: [Named; 2] = [
+pub const TESTS: [Named; 3] = [
     (
         "a_busy_server_is_profiled_after_all_blocks",
         a_busy_server_is_profiled_after_all_blocks,
@@ -17,6 +18,10 @@ pub const TESTS: [Named; 2] = [
     (
         "where_nothing_is_permitted_a_profile_says_so_and_has_the_threads",
         where_nothing_is_permitted_a_profile_says_so_and_has_the_threads,
+    ),
+    (
+        "programs_and_clients_are_profiled_from_start_to_end",
+        programs_and_clients_are_profiled_from_start_to_end,
     ),
 ];
 
@@ -111,6 +116,34 @@ fn where_nothing_is_permitted_a_profile_says_so_and_has_the_threads(isolation: I
         profile.refused[1].starts_with("system calls are not counted"),
         "{profile:?}"
     );
+}
+
+/// A program that is busy until it has been looked at, however slow this machine is: it reads its own clock.
+const BUSY: &str = "import time\nwhile time.process_time() < 0.5: pass\nprint('{\"measure\":\"work\",\"threads\":1,\"count\":10,\"elapsed_ns\":1000,\"checksum\":\"\"}')";
+
+fn programs_and_clients_are_profiled_from_start_to_end(isolation: Isolation) {
+    let program = programs::program("busy", &["/usr/bin/env", "python3", "-c", BUSY]);
+    let mut of_program = programs::plan(vec![program], 1, 20_000);
+    of_program.profile = Some(profile::planned());
+    let mut of_client = clients::plan(
+        vec![clients::client("sound", "sound")],
+        clients::peer(&[]),
+        1,
+    );
+    of_client.profile = Some(profile::planned());
+    for (plan, least_ns) in [(of_program, 1), (of_client, 0)] {
+        let stage = Stage::new(isolation);
+        let run = stage.run(&plan, &["profile"]);
+        // strace has nothing to do with either.
+        assert_eq!(run.trials.len(), 2);
+        let (trial, profile) = seen(&run, PROFILE);
+        assert!(trial.program.is_some(), "{trial:?}");
+        let used: u64 = profile.threads.iter().map(|thread| thread.cpu_ns).sum();
+        assert!(used >= least_ns, "{profile:?}");
+        let folded = run.folded(trial).expect("readable");
+        assert_eq!(folded.is_some(), profile.samples > 0);
+        assert_eq!(profile.refused, passes()[0].refused);
+    }
 }
 
 /// strace counts at least a system call for each request, in a trial of its own.

@@ -1,4 +1,4 @@
-//! The section "Why": what profiles say of where the servers' time went.
+//! The section "Why": what profiles say of where the subjects' time went.
 //!
 //! A profile comes from a trial of its own, in which looking slowed the server down: no figure, claim or finding knows it
 //! ([`measured`] takes these trials away before anything is computed). Not for: taking profiles.
@@ -10,12 +10,11 @@ mod words;
 
 use std::borrow::Cow;
 
-use prony_base::Nanos;
 use prony_record::{Outcome, PROFILE, ProfileReport, Trial, is_profile, layout};
 use serde::Serialize;
 
-use crate::Run;
 use crate::part::Captioned;
+use crate::{Run, numbers};
 
 /// Flame graphs that the document itself shows; of more it has links.
 const SHOWN_MAX: usize = 4;
@@ -159,9 +158,10 @@ impl Seen<'_> {
 fn before(run: &Run) -> Vec<String> {
     let planned = run.plan.profile.clone().unwrap_or_default();
     let mut lines = vec![format!(
-        "After all measured trials each server was profiled in a trial of its own, of {}: looking makes it slower, and nothing \
-         of these trials is in any figure. Shares are of samples of the CPU clock, {} in each second that a core ran the server.",
-        Nanos(planned.window_ns),
+        "After all measured trials each subject was profiled in a trial of its own, a server for {}, others from start to end: looking \
+         makes it slower, and nothing of these trials is in any figure. Shares are of samples of the CPU clock, {} in each second \
+         that a core ran the subject.",
+        numbers::duration(planned.window_ns),
         planned.rate_per_s
     )];
     lines.push(

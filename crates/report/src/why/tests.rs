@@ -97,6 +97,22 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
             ..by_perf()
         },
     );
+    let mut program = profiled(
+        PROFILE,
+        ProfileReport {
+            syscalls_by: Some("perf".to_owned()),
+            ..by_perf()
+        },
+    );
+    program.load = None;
+    program.program = Some(prony_record::ProgramReport {
+        lines: vec![prony_record::ProgramLine {
+            measure: "coroutines".to_owned(),
+            count: 20_000,
+            ..prony_record::ProgramLine::default()
+        }],
+        ..prony_record::ProgramReport::default()
+    });
     let nothing = profiled(PROFILE, ProfileReport::default());
     let lines = [
         said(Some(&whole), None, FOLDED),
@@ -105,6 +121,7 @@ fn one_sentence_says_where_the_time_went_in_each_way_of_looking() {
         said(None, Some(&strace), ""),
         said(Some(&refused), None, ""),
         said(Some(&whole), None, "HttpCon;serve;parse 99\n"),
+        said(Some(&program), None, FOLDED),
         said(Some(&nothing), None, ""),
     ];
     insta::assert_snapshot!(lines.join("\n"));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use prony_record::ProfiledThread;
 
 use super::Seen;
-use super::words::{is_busy, per_request, requests};
+use super::words::{Work, is_busy, per_request};
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, column, detail};
 use crate::table::{Entry, Row, Table};
@@ -20,18 +20,18 @@ pub(super) fn table(all: &[Seen<'_>]) -> Option<Captioned> {
         return None;
     }
     let columns = vec![
-        column("server", "", false),
+        column("subject", "", false),
         column("thread", "as top -H names it", false),
         column("busy", "of a core", true),
         column("waited for a core", "of the time", true),
-        column("off CPU, µs/request", "waiting and asleep", true),
-        column("system calls/request", "", true),
-        column("switches/request", "", true),
+        column("off CPU, µs each", "waiting and asleep", true),
+        column("system calls", "each", true),
+        column("switches", "each", true),
         detail(column("of them involuntary", "", true)),
         detail(column("samples", "", true)),
     ];
     Some(Captioned {
-        caption: "Threads, by name: several of one name are added, and those that had less than 0.5 % of a core left out"
+        caption: "Threads, by name: several of one name are added, and those that had less than 0.5 % of a core left out; each: for a request, or for what a program counts"
             .to_owned(),
         table: Table { columns, rows },
     })
@@ -75,7 +75,7 @@ fn rows(seen: &Seen<'_>) -> Vec<Row> {
     }
     let mut all: Vec<(&str, Together)> = by_name.into_iter().collect();
     all.sort_by(|a, b| b.1.sum.cpu_ns.cmp(&a.1.sum.cpu_ns).then(a.0.cmp(b.0)));
-    let requests = requests(trial, profile);
+    let requests = Work::of(trial, profile).map(|work| work.count);
     let each = |number: f64| requests.map_or(NOTHING.to_owned(), |r| per_request(number / r));
     let row = |(name, of): &(&str, Together)| {
         let sum = &of.sum;

@@ -1,6 +1,6 @@
-//! One sentence about where a server's time went.
+//! One sentence about where a subject's time went.
 
-use prony_record::{ProfileReport, ProfiledThread, Trial};
+use prony_record::{ProfileReport, ProfiledThread, REQUESTS, Trial};
 
 use super::{Seen, shares};
 use crate::numbers;
@@ -65,22 +65,36 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// How often it called the kernel for a request.
+/// How often it called the kernel for each piece of its work.
 fn system_calls(seen: &Seen<'_>) -> Option<String> {
     let by_perf = seen.main.and_then(|(trial, profile)| {
         let calls = total_calls(profile)?;
-        Some((calls, requests(trial, profile)?, ""))
+        Some(each(calls, "system calls", &Work::of(trial, profile)?))
     });
-    let by_strace = || {
+    by_perf.or_else(|| {
         let (trial, profile) = seen.strace?;
         let calls: u64 = profile.syscalls.values().sum();
         // It counted from before the load until after it.
         let sent = trial.load.as_ref()?.counts.sent;
-        (calls > 0 && sent > 0).then_some((calls, sent as f64, " (by strace)"))
-    };
-    let (calls, requests, how) = by_perf.or_else(by_strace)?;
-    let each = per_request(calls as f64 / requests);
-    Some(format!("{each} system calls a request{how}"))
+        let work = Work {
+            count: sent as f64,
+            measure: REQUESTS.to_owned(),
+        };
+        (calls > 0 && sent > 0)
+            .then(|| format!("{} (by strace)", each(calls, "system calls", &work)))
+    })
+}
+
+/// `1.90 system calls a request`, `0.31 system calls for each of 20,000 coroutines`.
+fn each(number: u64, of_what: &str, work: &Work) -> String {
+    let each = per_request(number as f64 / work.count);
+    match work.measure.as_str() {
+        REQUESTS => format!("{each} {of_what} a request"),
+        measure => format!(
+            "{each} {of_what} for each of {} {measure}",
+            numbers::count(work.count as u64)
+        ),
+    }
 }
 
 /// System calls of all threads, where each was counted.
@@ -89,20 +103,37 @@ fn total_calls(profile: &ProfileReport) -> Option<u64> {
     (profile.syscalls_by.as_deref() == Some("perf")).then(|| counted.sum())
 }
 
-/// Requests that were answered while it was looked at: those of the window, less where the clocks were read late.
-pub(super) fn requests(trial: &Trial, profile: &ProfileReport) -> Option<f64> {
-    let load = trial.load.as_ref()?;
-    let share = profile.length_ns as f64 / load.window_ns as f64;
-    let requests = load.completed as f64 * share;
-    (requests.is_finite() && requests > 0.0).then_some(requests)
+/// What was done while it was looked at.
+pub(super) struct Work {
+    /// How much of it.
+    pub(super) count: f64,
+    /// What was counted, in the plural.
+    measure: String,
+}
+
+impl Work {
+    /// Of a server the requests of the window, less where the clocks were read late; of a client and a program what they
+    /// counted themselves.
+    pub(super) fn of(trial: &Trial, profile: &ProfileReport) -> Option<Work> {
+        let line = trial.program.as_ref().and_then(|p| p.lines.first());
+        let (count, measure) = match (&trial.load, line) {
+            (Some(load), _) => {
+                let share = profile.length_ns as f64 / load.window_ns as f64;
+                (load.completed as f64 * share, REQUESTS.to_owned())
+            }
+            (None, Some(line)) => (line.count as f64, line.measure.clone()),
+            (None, None) => return None,
+        };
+        let is_any = count.is_finite() && count > 0.0;
+        is_any.then_some(Work { count, measure })
+    }
 }
 
 fn switches(trial: &Trial, profile: &ProfileReport) -> Option<String> {
-    let requests = requests(trial, profile)?;
+    let work = Work::of(trial, profile)?;
     let of = |thread: &ProfiledThread| thread.switches_voluntary + thread.switches_involuntary;
     let switches: u64 = profile.threads.iter().map(of).sum();
-    let each = per_request(switches as f64 / requests);
-    Some(format!("{each} context switches a request"))
+    Some(each(switches, "context switches", &work))
 }
 
 /// Whether a thread did anything worth a word: servers have many that only wait for the day that they are needed.
