@@ -153,7 +153,7 @@ impl Means {
         let counts = &self.tracepoint;
         all.extend(counts.as_ref().err().map(|why| match &self.strace {
             Some(_) => format!(
-                "system calls of servers are counted by strace, in trials of their own that are many times slower, and those of \
+                "system calls of servers are counted by strace, in trials of their own that are slower still, and those of \
                  programs and clients not at all: {UNCOUNTED}: {why}"
             ),
             None => format!(
