@@ -83,7 +83,11 @@ fn profiled() -> Run {
 
 /// The section "Why", and the text without it.
 fn apart(document: &str) -> (String, String) {
-    let (before, rest) = document.split_once("## Why\n").expect("the section");
+    apart_at(document, "## Why\n")
+}
+
+fn apart_at(document: &str, heading: &str) -> (String, String) {
+    let (before, rest) = document.split_once(heading).expect("the section");
     let (section, after) = rest.split_once("\n## ").expect("another section");
     (section.to_owned(), format!("{before}## {after}"))
 }
@@ -95,6 +99,8 @@ fn figures_claims_and_findings_are_the_same_with_profiles_and_without() {
     assert_eq!(with.summary_csv, without.summary_csv);
     assert_eq!(with.answer_txt, without.answer_txt);
     assert_eq!(apart(&with.document_md).1, without.document_md);
+    let (_, appendix) = apart_at(&with.appendix_md, "## Threads of the profiles\n");
+    assert_eq!(appendix, without.appendix_md);
     for export in [
         prony_report::Export::Long,
         prony_report::Export::Benchstat,
