@@ -265,6 +265,7 @@ impl Bench<'_> {
             wanted: self.offer.wanted,
             driver: crate::driver::chosen()?,
             wrk: None,
+            profile: None,
             interrupt: Interrupt::by_flag(Arc::clone(self.interrupted)),
         };
         let environment = Environment {

@@ -135,12 +135,14 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
         stored.plan.published = claims;
     }
     let histograms = histograms(&stored)?;
+    let profiles = profiles(&stored)?;
     let verdict = verdict(&findings(&Records::new(&stored.plan, &stored.trials)));
     let run = Run {
         plan: stored.plan,
         environment: stored.environment,
         trials: stored.trials,
         histograms,
+        profiles,
     };
     Ok((run, verdict))
 }
@@ -170,6 +172,17 @@ fn histograms(stored: &Stored) -> anyhow::Result<BTreeMap<String, Histogram>> {
         }
         Ok(all)
     })
+}
+
+/// The folded stacks of all profiles by their names.
+fn profiles(stored: &Stored) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut all = BTreeMap::new();
+    for trial in &stored.trials {
+        if let Some((name, folded)) = stored.folded(trial)? {
+            all.insert(name, folded);
+        }
+    }
+    Ok(all)
 }
 
 /// Which Prony renders.

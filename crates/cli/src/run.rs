@@ -27,7 +27,8 @@ use prony_lab::environment::{self, Given};
 use prony_lab::experiment::Experiment;
 use prony_lab::launch::{self, Wanted};
 use prony_lab::network;
-use prony_lab::plan::{self, Facts, PlanError};
+use prony_lab::plan::{self, Beside, Facts, PlanError};
+use prony_lab::profile::Means;
 use prony_lab::run::{Options, Wrk};
 use prony_lab::store;
 use prony_lab::subject::{self, Subject};
@@ -109,6 +110,10 @@ fn measured(
         Err(wrong) => return without_plan(&wrong, streams),
     };
     let aim = pilot::aim(words, experiment.run.aim);
+    if let Course::Pilot = course {
+        // It is to say how figures vary, and a profile is in none.
+        planned.profile = None;
+    }
     if words.dry_run {
         planned.notes.extend(aim.map(pilot::decides));
         return dry(words, &planned, subjects, streams);
@@ -158,12 +163,22 @@ fn measured(
     if measured {
         return Ok(rendering.ending());
     }
+    say_interrupted(words, course, &dir, streams)?;
+    Ok(Ending::Interrupted)
+}
+
+/// What is to be done with a run that the user ended.
+fn say_interrupted(
+    words: &RunWords,
+    course: &Course,
+    dir: &Path,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<()> {
     let hint = match course {
         Course::Pilot => "in the pilot: there is no result".to_owned(),
-        _ => format!("to go on with it:\n  {}", again::resuming(words, &dir)),
+        _ => format!("to go on with it:\n  {}", again::resuming(words, dir)),
     };
-    writeln!(streams.err, "prony: interrupted; {hint}")?;
-    Ok(Ending::Interrupted)
+    Ok(writeln!(streams.err, "prony: interrupted; {hint}")?)
 }
 
 /// After the machine has refused something in the middle of a run.
@@ -276,6 +291,7 @@ fn plan(
         duration: words.duration,
         visits: words.visits,
         aims: pilot::aim(words, experiment.run.aim).is_some(),
+        profile: words.profile,
         seed: words.seed,
         command: words.command(),
     };
@@ -290,10 +306,12 @@ fn plan(
 fn said_before(plan: &Plan) -> Vec<String> {
     let mut lines = vec![
         plan.title.clone(),
-        format!("  {}", plan::estimate_line(plan, PER_TRIAL, wrk_is_there())),
+        format!("  {}", plan::estimate_line(plan, PER_TRIAL, beside(plan))),
     ];
     let visits = plan::lines_on_visits(plan).into_iter();
     lines.extend(visits.map(|line| format!("  {line}")));
+    let refused = means(plan).map_or_else(Vec::new, |means| means.refused());
+    lines.extend(refused.iter().map(|why| format!("  profile: {why}")));
     lines.extend(plan.notes.iter().map(|note| format!("  note: {note}")));
     lines.extend(not_run(plan));
     lines
@@ -302,6 +320,20 @@ fn said_before(plan: &Plan) -> Vec<String> {
 /// Whether the cells of the reference will be measured by wrk, too.
 fn wrk_is_there() -> bool {
     env::var("PATH").is_ok_and(|path| plan::on_path("wrk", &path))
+}
+
+/// What this machine does beside the trials that are measured.
+fn beside(plan: &Plan) -> Beside {
+    Beside {
+        wrk: wrk_is_there(),
+        passes: means(plan).map_or(0, |means| means.passes().len() as u64),
+    }
+}
+
+/// What this machine permits to profile with, where the plan says that servers are.
+fn means(plan: &Plan) -> Option<Means> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    plan.profile.as_ref().map(|_| Means::find(&path))
 }
 
 /// `--dry-run`: the plan, and nothing else.
@@ -320,12 +352,13 @@ fn dry(
         .map(|subject| subject.id.as_str())
         .collect();
     if words.json {
-        let (trials, by_wrk) = plan::trials(plan, wrk_is_there());
+        let trials = plan::trials(plan, beside(plan));
         let value = json!({
             "schema": DRY_SCHEMA,
-            "trials": trials,
-            "trials_by_wrk": by_wrk,
-            "estimate_ns": plan::estimate(plan, PER_TRIAL, wrk_is_there()).0,
+            "trials": trials.measured,
+            "trials_by_wrk": trials.by_wrk,
+            "trials_to_profile": trials.profiled,
+            "estimate_ns": plan::estimate(plan, PER_TRIAL, beside(plan)).0,
             "built_first": built,
             "plan": plan,
         });
@@ -447,6 +480,7 @@ fn measure(
         wanted: offer.wanted,
         driver: crate::driver::chosen()?,
         wrk: env::var_os("PATH").and_then(|path| Wrk::find(&path)),
+        profile: means(plan),
         interrupt: Interrupt::by_flag(Arc::clone(interrupted)),
     };
     let mut bar = Bar::new(plan, streams.err)?;

@@ -152,6 +152,9 @@ pub struct RunWords {
     #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
         "resume", "dry_run"])]
     pub precision: Option<f64>,
+    /// Profile each subject once more after all blocks: CPU samples as a flame graph, system calls, switches; in no figure
+    #[arg(long)]
+    pub profile: bool,
     /// Seed of everything random in the run, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -243,6 +246,7 @@ impl RunWords {
             visits: None,
             budget: None,
             precision: None,
+            profile: false,
             seed: None,
             out: None,
             resume: None,
@@ -268,6 +272,7 @@ impl RunWords {
         if let Some(length) = self.visits {
             words.extend(["--visits".to_owned(), visits_typed(length)]);
         }
+        words.extend(self.profile.then(|| "--profile".to_owned()));
         if let Some(seed) = self.seed {
             words.extend(["--seed".to_owned(), seed.to_string()]);
         }

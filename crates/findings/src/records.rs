@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use crate::measure;
 use prony_record::{
     Cell, CounterReport, Ended, Outcome, Plan, PlannedClient, PlannedCounter, PlannedRow,
-    PlannedSubject, PlannedWorkload, ProgramReport, Trial, Work,
+    PlannedSubject, PlannedWorkload, ProgramReport, Trial, Work, is_profile,
 };
 
-/// A plan and its trials by Prony's own generator, and apart from these the ones by another.
+/// A plan and its trials by Prony's own generator, and apart from these the ones by another. Trials that profile are in
+/// neither.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     /// What was to be done.
@@ -30,7 +31,10 @@ impl<'a> Records<'a> {
             by_cell.entry(cell).or_default().push(trial);
         }
         let mut by_others: BTreeMap<&str, Vec<&Trial>> = BTreeMap::new();
-        for trial in trials.iter().filter(|t| t.generator != "prony") {
+        for trial in trials
+            .iter()
+            .filter(|t| t.generator != "prony" && !is_profile(&t.generator))
+        {
             by_others.entry(&trial.cell).or_default().push(trial);
         }
         Records {

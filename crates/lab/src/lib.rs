@@ -19,6 +19,7 @@ pub mod environment;
 pub mod launch;
 pub mod network;
 pub mod passed;
+pub mod profile;
 pub mod request;
 pub mod run;
 pub mod sample;

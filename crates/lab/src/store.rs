@@ -143,16 +143,34 @@ impl Stored {
         let Some(name) = &trial.histogram else {
             return Ok(None);
         };
+        read_json(&self.within(name, "a histogram")?).map(Some)
+    }
+
+    /// The folded stacks of a trial that profiled its subject, and their name; `None` where it recorded none.
+    pub fn folded(&self, trial: &Trial) -> Result<Option<(String, String)>, StoreError> {
+        let profile = trial.profile.as_ref();
+        let Some(name) = profile.and_then(|profile| profile.folded.as_ref()) else {
+            return Ok(None);
+        };
+        let bytes = read_bytes(&self.within(name, "a profile")?)?;
+        Ok(Some((
+            name.clone(),
+            String::from_utf8_lossy(&bytes).into_owned(),
+        )))
+    }
+
+    /// The path of a file that a record names: never one outside of the run directory.
+    fn within(&self, name: &str, what: &str) -> Result<PathBuf, StoreError> {
         let path = self.dir.join(name);
         let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-        if !Path::new(name).components().all(plain) {
-            return Err(StoreError::Damaged {
+        match Path::new(name).components().all(plain) {
+            true => Ok(path),
+            false => Err(StoreError::Damaged {
                 path,
                 line: None,
-                reason: "a histogram is to lie in the run directory".to_owned(),
-            });
+                reason: format!("{what} is to lie in the run directory"),
+            }),
         }
-        read_json(&path).map(Some)
     }
 }
 

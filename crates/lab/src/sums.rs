@@ -41,22 +41,29 @@ pub fn seal(dir: &Path) -> Result<(), StoreError> {
         layout::ENVIRONMENT.to_owned(),
         layout::TRIALS.to_owned(),
     ];
-    let folder = dir.join(layout::HISTOGRAMS);
-    let listed = fs::read_dir(&folder).map_err(unread(&folder))?;
-    let mut histograms: Vec<String> = listed
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .filter(|name| name.ends_with(".json"))
-        .map(|name| format!("{}/{name}", layout::HISTOGRAMS))
-        .collect();
-    histograms.sort();
-    names.extend(histograms);
+    names.extend(listed(dir, layout::HISTOGRAMS, ".json")?);
+    if dir.join(layout::PROFILES).exists() {
+        names.extend(listed(dir, layout::PROFILES, ".folded")?);
+    }
     write(
         dir,
         layout::RECORDS_SUMS,
         "the records when the run ended",
         &names,
     )
+}
+
+/// The files of a folder with this ending, sorted.
+fn listed(dir: &Path, folder: &str, ending: &str) -> Result<Vec<String>, StoreError> {
+    let path = dir.join(folder);
+    let entries = fs::read_dir(&path).map_err(unread(&path))?.flatten();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(ending))
+        .map(|name| format!("{folder}/{name}"))
+        .collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Takes the digests of the records away, as a run goes on.

@@ -10,6 +10,8 @@ pub const TRIALS: &str = "trials.jsonl";
 pub const PUBLISHED: &str = "published.json";
 /// Folder of latency histograms, one JSON file a measured trial.
 pub const HISTOGRAMS: &str = "histograms";
+/// Folder of folded stacks, a text file for each profile trial.
+pub const PROFILES: &str = "profiles";
 /// Folder of what the processes of each trial printed.
 pub const LOGS: &str = "logs";
 /// Folder of the pilot that chose blocks and windows, a run directory of its own.

@@ -5,6 +5,7 @@
 //! environment.json   [`Environment`]: the machine that it was done on
 //! trials.jsonl       one [`Trial`] a line, appended and synced as each one ends
 //! histograms/        one [`Histogram`] a measured trial, named in its trial
+//! profiles/          folded stacks of a profile trial, named in its trial
 //! logs/              what each process of a trial printed
 //! published.json     [`PublishedClaims`] that took the place of the plan's after the run; rarely there
 //! document.md, index.html   rendered from the files above, never read back
@@ -25,6 +26,7 @@ mod load;
 mod machine;
 mod pace;
 mod plan;
+mod profile;
 mod program;
 mod published;
 mod search;
@@ -48,6 +50,9 @@ pub use plan::{
     Arrival, Cell, ConnectionCap, Cores, NotRun, NotVisited, Plan, PlannedProgram, PlannedSetting,
     PlannedSubject, PlannedVisits, PlannedWorkload, ReadySign, Repository, RequestTemplate, Source,
     StopRule, Work,
+};
+pub use profile::{
+    PROFILE, PROFILE_STRACE, PlannedProfile, ProfileReport, ProfiledThread, is_profile,
 };
 pub use program::{Durations, Missed, ProgramLine, ProgramReport};
 pub use published::{

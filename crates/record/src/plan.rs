@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter, PlannedNetwork, PlannedRow,
-    PublishedClaim, StagePoint,
+    Around, CountsSign, FindMax, Output, PlannedClient, PlannedCounter, PlannedNetwork,
+    PlannedProfile, PlannedRow, PublishedClaim, StagePoint,
 };
 
 /// The resolved experiment.
@@ -38,6 +38,9 @@ pub struct Plan {
     /// Servers of one workload are measured in turns, all of a block alive together; `None`: each trial by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<PlannedVisits>,
+    /// Subjects are profiled in trials of their own after all blocks; `None`: nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<PlannedProfile>,
     /// Subject that ratios refer to (its `id`).
     pub reference: Option<String>,
     /// Which cores each side has.

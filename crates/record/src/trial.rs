@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientReport, CounterReport, LoadReport, ProgramReport, RateSearch};
+use crate::{ClientReport, CounterReport, LoadReport, ProfileReport, ProgramReport, RateSearch};
 
 /// One line of `trials.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,8 @@ pub struct Trial {
     pub position: u32,
     /// Seed of this trial.
     pub seed: u64,
-    /// Load generator: `prony`, or `wrk` for a cross-check, which no summary includes.
+    /// Load generator: `prony`; or, in trials that no summary includes, `wrk` for a cross-check, and `profile` or
+    /// `profile-strace` for Prony's own while the subject is looked into.
     pub generator: String,
     /// Wall clock at the start, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
@@ -77,6 +78,9 @@ pub struct Trial {
     /// What it found after its window, where its workload looks for a highest rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<RateSearch>,
+    /// What was seen of the subject, in a trial that profiles it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileReport>,
 }
 
 /// One visit: a server had its turn while its neighbours were stopped.

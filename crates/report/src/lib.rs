@@ -14,6 +14,7 @@
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
+//! What profiles say of where time went is in `why`; nothing else knows of their trials.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! Claims of published documents, and what came of them, are in `published`.
 //! The log of an experiment, over its runs, is in [`log`].
@@ -56,6 +57,7 @@ mod servers;
 mod settings;
 mod table;
 mod view;
+mod why;
 mod words;
 
 use std::collections::BTreeMap;
@@ -79,6 +81,8 @@ pub struct Run {
     pub trials: Vec<Trial>,
     /// The histograms by the names that the trials give them ([`Trial::histogram`]).
     pub histograms: BTreeMap<String, Histogram>,
+    /// Folded stacks of profiles by the names that the trials give them ([`prony_record::ProfileReport::folded`]).
+    pub profiles: BTreeMap<String, String>,
 }
 
 /// What a run renders to.

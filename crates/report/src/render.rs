@@ -13,6 +13,7 @@ use crate::plots::{Picture, Plot, picture};
 use crate::programs::{self, across::Across};
 use crate::table::Table;
 use crate::view::{self, Reckoned, View};
+use crate::why::{Profile, Why};
 use crate::{Rendered, Run, clients, csv, escape, markdown, rows, search};
 
 /// Places that a note in Markdown lists; the page has them all.
@@ -155,6 +156,8 @@ fn page(view: &View) -> String {
     };
     let drawn: Vec<Vec<Value>> = view.groups.iter().map(|g| pictures(&g.pictures)).collect();
     let parts_drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
+    let flames = view.why.as_ref().map_or_else(Vec::new, Why::addresses);
+    let flames: Vec<Value> = flames.into_iter().map(safe).collect();
     let series = match view.parts.len() {
         0 => "",
         _ => include_str!("templates/series.css"),
@@ -167,7 +170,7 @@ fn page(view: &View) -> String {
     fill(
         &environment,
         "page.html",
-        context! { v => Value::from(Serde(&view)), drawn, parts_drawn, style },
+        context! { v => Value::from(Serde(&view)), drawn, parts_drawn, flames, style },
     )
 }
 
@@ -196,6 +199,8 @@ fn document(view: &View) -> String {
         tables => view.groups.iter().map(brief).collect::<Vec<_>>(),
         pictures => view.groups.iter().map(shown).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
+        flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
+        threads => threads_of(view).map(|t| captioned(t, &t.table.brief())),
         not_run => safe(not_run(view)),
         of_run => view.notes.iter().filter(|note| is_of_run(note)).map(|note| safe(in_a_line(note))).collect::<Vec<_>>(),
         requests => view.groups.iter().map(|g| safe(escape::markdown_code(&g.request))).collect::<Vec<_>>(),
@@ -236,6 +241,7 @@ fn appendix(view: &View) -> String {
         tables => view.groups.iter().map(whole).collect::<Vec<_>>(),
         pictures => view.groups.iter().map(rest).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
+        threads => threads_of(view).map(|t| captioned(t, &t.table)),
         cross_check => cross_check.map(|table| safe(markdown::table(table))),
         environment => safe(markdown::words(&["", ""], &facts(&view.environment))),
         subjects => safe(subjects(view)),
@@ -262,6 +268,23 @@ fn links<'a>(pictures: impl Iterator<Item = &'a Picture>, heading: &str) -> Vec<
     pictures.map(link).collect()
 }
 
+/// The flame graph of each profile: shown, as a link, or nothing where there is none.
+fn flame_links(why: &Why) -> Vec<Value> {
+    let link = |profile: &Profile| {
+        let alt = escape::markdown(&format!("Flame graph: {}", profile.cell));
+        safe(match (profile.file.as_str(), profile.shown) {
+            ("", _) => String::new(),
+            (file, true) => format!("![{alt}]({file})"),
+            (file, false) => format!("[Flame graph]({file})."),
+        })
+    };
+    why.profiles.iter().map(link).collect()
+}
+
+fn threads_of(view: &View) -> Option<&Captioned> {
+    view.why.as_ref()?.threads.as_ref()
+}
+
 fn file_of(picture: &Picture) -> String {
     format!("{}/{}.svg", layout::PICTURES, picture.id)
 }
@@ -282,7 +305,8 @@ fn pictures(view: &View) -> Vec<(String, String)> {
         .parts
         .iter()
         .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    of_groups.chain(of_parts).map(file).collect()
+    let flames = view.why.iter().flat_map(Why::pictures);
+    of_groups.chain(of_parts).map(file).chain(flames).collect()
 }
 
 fn subjects(view: &View) -> String {

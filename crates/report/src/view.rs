@@ -25,6 +25,7 @@ use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::servers;
 use crate::table::{Column, Entry, Row, Table};
+use crate::why::{self, Why};
 
 /// Everything that a document says.
 #[derive(Clone, Debug, Serialize)]
@@ -41,6 +42,8 @@ pub struct View {
     pub groups: Vec<Group>,
     /// Sections on programs, tables with rows, sections on clients, and published claims.
     pub parts: Vec<Part>,
+    /// What profiles say.
+    pub why: Option<Why>,
     /// wrk beside Prony's generator.
     pub cross_check: Option<Table>,
     /// The machine.
@@ -96,6 +99,8 @@ pub struct Reckoned {
 
 /// Computes everything from the records.
 pub fn reckon(run: &Run) -> Reckoned {
+    let why = why::why(run);
+    let run = &*why::measured(run);
     let records = Records::new(&run.plan, &run.trials);
     let findings = findings(&records);
     let mut cells = cells::cells(run, &records, &findings);
@@ -118,6 +123,7 @@ pub fn reckon(run: &Run) -> Reckoned {
             .into_iter()
             .chain(published::part(&published))
             .collect(),
+        why,
         cross_check: (!cross_checks.is_empty()).then(|| cross_table(&cross_checks)),
         environment: sections::environment(run),
         method: sections::method(run),

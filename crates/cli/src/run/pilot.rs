@@ -17,7 +17,7 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
-use super::{Course, folder, wrk_is_there};
+use super::{Course, beside, folder};
 use crate::report;
 use crate::words::RunWords;
 use crate::{Ending, Streams};
@@ -196,8 +196,11 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
     match aim {
         Aim::Budget(time) => {
             // What wrk measures once beside, in windows of two seconds.
-            let (_, checks) = plan::trials(planned, wrk_is_there());
-            let beside = pilot.spent_s + checks as f64 * (pilot.trial_s + 1.0);
+            let trials = plan::trials(planned, beside(planned));
+            let checks = trials.by_wrk as f64 * (pilot.trial_s + 1.0);
+            let window_s = planned.profile.as_ref().map_or(0.0, |p| p.window_ns as f64 / 1e9);
+            let profiles = trials.profiled as f64 * (pilot.trial_s + window_s);
+            let beside = pilot.spent_s + checks + profiles;
             design.spend(time.as_secs_f64() - beside).ok_or_else(|| {
                 let least = Nanos::from_secs((design.least() + beside).ceil() as u64);
                 format!(

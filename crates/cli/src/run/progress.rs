@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::Nanos;
 use prony_lab::run::Event;
-use prony_record::{Outcome, Phase, Plan, Trial};
+use prony_record::{Outcome, Phase, Plan, Trial, is_profile};
 
 /// Shows the events of a run.
 pub struct Bar<'a> {
@@ -143,12 +143,11 @@ fn speed(trial: &Trial) -> String {
 }
 
 fn title(cell: &str, block: u32, generator: &str) -> String {
-    let generator = if generator == "prony" {
-        String::new()
-    } else {
-        format!(" ({generator})")
-    };
-    format!("block {} {cell}{generator}", block + 1)
+    match generator {
+        "prony" => format!("block {} {cell}", block + 1),
+        own if is_profile(own) => format!("{own} {cell}"),
+        other => format!("block {} {cell} ({other})", block + 1),
+    }
 }
 
 fn verb(phase: Phase) -> &'static str {

@@ -6,7 +6,7 @@ use std::path::Path;
 use prony_base::counted;
 use prony_lab::store::{self, Stored};
 use prony_lab::sums::{self, State};
-use prony_record::{Trial, layout};
+use prony_record::{Trial, is_profile, layout};
 use prony_report::Run;
 
 use super::Seen;
@@ -131,7 +131,10 @@ fn trials(dir: &Path, stored: &Stored, seen: &mut Seen) -> usize {
 }
 
 fn account(trial: &Trial) -> Option<String> {
-    let load = trial.load.as_ref().filter(|_| trial.generator == OWN)?;
+    let load = trial
+        .load
+        .as_ref()
+        .filter(|_| trial.generator == OWN || is_profile(&trial.generator))?;
     load.unbalanced()
 }
 

@@ -132,6 +132,8 @@ pub struct Run {
     pub copy: bool,
     /// What decides on blocks and windows, after a pilot, in place of these here.
     pub aim: Option<Aim>,
+    /// Whether subjects are profiled, in trials of their own after all blocks.
+    pub profile: bool,
     /// Cores of a server; threads of a program where no setting says them.
     pub threads: Option<u32>,
     /// Where the length of the window is said, which means nothing to programs.
@@ -151,6 +153,7 @@ impl Default for Run {
             reference: None,
             copy: true,
             aim: None,
+            profile: false,
             threads: None,
             duration_at: None,
             warmup_at: None,

@@ -176,6 +176,7 @@ fn read_run(mut table: Fields<'_, '_>, p: &mut Problems) -> (Run, Quick) {
         reference: table.text("reference", p),
         copy: table.truth("copy", p).unwrap_or(usual.copy),
         aim: read_aim(&mut table, p),
+        profile: table.truth("profile", p).unwrap_or(usual.profile),
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         duration_at: said(&table, "duration"),
         warmup_at: said(&table, "warmup"),

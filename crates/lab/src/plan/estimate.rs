@@ -3,7 +3,7 @@
 //! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
 
 use prony_base::{Nanos, counted};
-use prony_record::{Arrival, Cell, Plan, Work};
+use prony_record::{Arrival, Cell, Plan, Source, Work};
 
 use super::{client, search_length, visits};
 
@@ -25,17 +25,57 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
 }
 
-/// Trials of a run: one of each cell in each block, and those by wrk where it is there.
-pub fn trials(plan: &Plan, wrk: bool) -> (u64, u64) {
+/// Whether a cell is profiled, where the plan says that anything is: all are but those of servers that somebody else started.
+pub fn is_profiled(plan: &Plan, cell: &Cell) -> bool {
+    let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
+    plan.profile.is_some() && !subject.is_some_and(|s| matches!(s.source, Source::Url { .. }))
+}
+
+/// Whether a cell is of a server, which is there before its load and after it.
+pub fn is_server(plan: &Plan, cell: &Cell) -> bool {
+    let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
+    workload.is_none_or(|w| w.work() == Work::Server)
+}
+
+/// What is done beside the trials that are measured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Beside {
+    /// Whether wrk is there for cross-checks.
+    pub wrk: bool,
+    /// Trials that it takes to profile a cell of a server ([`crate::profile::Means::passes`]); of another it is one.
+    pub passes: u64,
+}
+
+/// How many trials a run has.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Trials {
+    /// Those that are measured: one of each cell in each block.
+    pub measured: u64,
+    /// Those by wrk.
+    pub by_wrk: u64,
+    /// Those that profile.
+    pub profiled: u64,
+}
+
+/// Trials of a run.
+pub fn trials(plan: &Plan, beside: Beside) -> Trials {
     let checks = plan.cells.iter().filter(|c| is_cross_checked(plan, c));
-    let checks = if wrk { checks.count() } else { 0 };
-    let cells = plan.cells.len() as u64;
-    (cells * u64::from(plan.blocks), checks as u64)
+    let checks = if beside.wrk { checks.count() } else { 0 };
+    let profiled = plan.cells.iter().filter(|c| is_profiled(plan, c));
+    let passes = |cell| match is_server(plan, cell) {
+        true => beside.passes,
+        false => beside.passes.min(1),
+    };
+    Trials {
+        measured: plan.cells.len() as u64 * u64::from(plan.blocks),
+        by_wrk: checks as u64,
+        profiled: profiled.map(passes).sum(),
+    }
 }
 
 /// How long the run takes, if a trial costs `per_trial` beside warm-up and window, and a
-/// program a second. Builds are not in it; `wrk`: whether that is there.
-pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
+/// program a second. Builds are not in it.
+pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
     let window = Nanos(plan.warmup_ns) + Nanos(plan.duration_ns);
     let in_turns = |cell: &Cell| match &plan.visits {
         Some(visits) if visits::is_visited(plan, cell) => {
@@ -65,31 +105,39 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, wrk: bool) -> Nanos {
         .cells
         .iter()
         .fold(Nanos::ZERO, |sum, cell| sum + of(cell) + beside(cell));
-    let (_, checks) = trials(plan, wrk);
-    block * u64::from(plan.blocks) + (window + per_trial) * checks
+    let trials = trials(plan, all);
+    let profile = plan.profile.as_ref().map_or(0, |p| p.window_ns);
+    let profile = Nanos(plan.warmup_ns) + Nanos(profile) + per_trial;
+    block * u64::from(plan.blocks)
+        + (window + per_trial) * trials.by_wrk
+        + profile * trials.profiled
 }
 
 /// The estimate as a line for people: `22 cells in 6 blocks: 132 trials and 2 by wrk, about 29 min`.
-pub fn estimate_line(plan: &Plan, per_trial: Nanos, wrk: bool) -> String {
-    let seconds = estimate(plan, per_trial, wrk).0.div_ceil(1_000_000_000);
+pub fn estimate_line(plan: &Plan, per_trial: Nanos, all: Beside) -> String {
+    let seconds = estimate(plan, per_trial, all).0.div_ceil(1_000_000_000);
     let about = match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
     };
-    let (own, checks) = trials(plan, wrk);
-    let checks = match checks {
+    let trials = trials(plan, all);
+    let checks = match trials.by_wrk {
         0 => String::new(),
         checks => format!(" and {checks} by wrk"),
+    };
+    let profiles = match trials.profiled {
+        0 => String::new(),
+        profiles => format!(" and {profiles} to profile"),
     };
     let guess = match plan.cells.iter().any(|cell| cell.count.is_some()) {
         true => " if a program runs for a second",
         false => "",
     };
     format!(
-        "{} in {}: {}{checks}, about {about}{guess}",
+        "{} in {}: {}{checks}{profiles}, about {about}{guess}",
         counted(plan.cells.len(), "cell"),
         counted(plan.blocks, "block"),
-        counted(own, "trial")
+        counted(trials.measured, "trial")
     )
 }

@@ -56,11 +56,14 @@ use prony_record::{
 
 use crate::cap;
 use crate::experiment::{Connections, Counter, Experiment, Parts, Setting, THREADS, Workload};
+use crate::profile;
 use crate::subject::{self, Subject};
 
 pub(crate) use around::{names_in, why_not_set};
 use cells::{Stage, applies, candidates, is_listed};
-pub use estimate::{estimate, estimate_line, is_cross_checked, trials};
+pub use estimate::{
+    Beside, Trials, estimate, estimate_line, is_cross_checked, is_profiled, is_server, trials,
+};
 pub use facts::{Facts, KernelSetting, on_path};
 pub(crate) use find_max::{length as search_length, longest as longest_search};
 pub use order::order;
@@ -87,6 +90,8 @@ pub struct Options {
     /// Whether the narrowest intervals are asked for (`--budget`, `--precision`): what can be visited is visited, unless
     /// something else is said.
     pub aims: bool,
+    /// `--profile`.
+    pub profile: bool,
     /// `--seed`.
     pub seed: Option<u64>,
     /// The words after `prony`.
@@ -193,6 +198,7 @@ pub fn plan(
         duration_ns: run.duration.0,
         warmup_ns: run.warmup.0,
         visits: visits::chosen(options, &experiment.run),
+        profile: (options.profile || experiment.run.profile).then(profile::planned),
         reference: experiment
             .run
             .reference

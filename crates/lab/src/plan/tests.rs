@@ -83,7 +83,7 @@ fn outline(plan: &Plan) -> String {
             "cap {} by {}",
             plan.connection_cap.connections_max, plan.connection_cap.limited_by
         ),
-        estimate_line(plan, Nanos::from_secs(1), false),
+        estimate_line(plan, Nanos::from_secs(1), Beside::default()),
     ];
     lines.extend(plan.cells.iter().map(|cell| format!("  {}", cell.id)));
     lines.extend(
@@ -112,7 +112,7 @@ fn the_full_ping_plan() {
 fn the_quick_ping_plan_ends_within_two_minutes() {
     let (experiment, subjects) = shipped("ping.toml");
     let plan = plan(&experiment, &subjects, &machine(&subjects), &quick()).unwrap();
-    assert!(estimate(&plan, Nanos::from_secs(1), false) < Nanos::from_secs(110));
+    assert!(estimate(&plan, Nanos::from_secs(1), Beside::default()) < Nanos::from_secs(110));
     insta::assert_snapshot!(outline(&plan));
 }
 
@@ -472,9 +472,9 @@ fn a_search_has_steps_that_a_quick_run_shortens_and_the_estimate_knows() {
     let without = {
         let mut without = whole.clone();
         without.workloads[0].find_max = None;
-        estimate(&without, Nanos::from_secs(1), false)
+        estimate(&without, Nanos::from_secs(1), Beside::default())
     };
-    let longer = estimate(&whole, Nanos::from_secs(1), false) - without;
+    let longer = estimate(&whole, Nanos::from_secs(1), Beside::default()) - without;
     assert_eq!(longer, prony_load::usual_length(Nanos::from_secs(3)));
     assert!(longer > Nanos::from_secs(60), "{longer}");
     // wrk looks for no rate.
@@ -490,7 +490,7 @@ fn an_estimate_is_trials_times_their_length() {
         cells: vec![Cell::default(); 36],
         ..Plan::default()
     };
-    let line = |plan: &Plan| estimate_line(plan, Nanos::from_secs(1), false);
+    let line = |plan: &Plan| estimate_line(plan, Nanos::from_secs(1), Beside::default());
     assert_eq!(
         line(&plan),
         "36 cells in 6 blocks: 216 trials, about 26 min"
@@ -499,8 +499,26 @@ fn an_estimate_is_trials_times_their_length() {
     assert_eq!(line(&plan), "1 cell in 6 blocks: 6 trials, about 42 s");
     plan.blocks = 1;
     assert_eq!(line(&plan), "1 cell in 1 block: 1 trial, about 7 s");
+    // Two looks of 3 s each, after the same warm-up of 1 s.
+    plan.profile = Some(profile::planned());
+    let profiled = Beside {
+        wrk: false,
+        passes: 2,
+    };
+    assert_eq!(
+        estimate_line(&plan, Nanos::from_secs(1), profiled),
+        "1 cell in 1 block: 1 trial and 2 to profile, about 17 s"
+    );
+    plan.profile = None;
     plan.reference = Some(String::new());
-    let with_wrk = estimate_line(&plan, Nanos::from_secs(1), true);
+    let with_wrk = estimate_line(
+        &plan,
+        Nanos::from_secs(1),
+        Beside {
+            wrk: true,
+            passes: 1,
+        },
+    );
     assert_eq!(
         with_wrk,
         "1 cell in 1 block: 1 trial and 1 by wrk, about 14 s"
@@ -641,4 +659,31 @@ fn the_plan_of_a_closed_loop_has_nothing_of_rates() {
     let json = serde_json::to_string(&plan).unwrap();
     assert!(json.contains(r#""arrival":{"kind":"closed"}"#));
     assert!(!json.contains("rate_per_s"), "{json}");
+}
+
+#[test]
+fn a_profile_is_planned_where_the_file_or_the_command_line_asks_for_it() {
+    let profiled = |run: &str, profile: bool| {
+        let text = format!(
+            "{run}\n[[subject]]\ncmd = 'x --port {{port}}'\n[[workload]]\nrequest = {{ path = '/' }}\nconnections = [1]"
+        );
+        let (experiment, subjects) = own(&text);
+        let options = Options {
+            profile,
+            ..Options::default()
+        };
+        let plan = plan(&experiment, &subjects, &machine(&subjects), &options).unwrap();
+        let is_any = plan.cells.iter().any(|cell| is_profiled(&plan, cell));
+        assert_eq!(is_any, plan.profile.is_some());
+        plan.profile
+    };
+    assert_eq!(profiled("", false), None);
+    assert_eq!(profiled("[run]\nprofile = false", false), None);
+    for planned in [profiled("", true), profiled("[run]\nprofile = true", false)] {
+        let planned = planned.expect("a profile");
+        assert_eq!(
+            (planned.window_ns, planned.rate_per_s),
+            (3_000_000_000, 997)
+        );
+    }
 }

@@ -17,6 +17,7 @@
 //!     prony,
 //!     driver: "auto".to_owned(),
 //!     wrk: None,
+//!     profile: None,
 //!     interrupt: Interrupt::default(),
 //! };
 //! let outcome = run(&plan, environment, &options, &mut |event: Event<'_>| {
@@ -47,6 +48,7 @@ use thiserror::Error;
 
 use crate::launch::Wanted;
 use crate::plan;
+use crate::profile::Means;
 use crate::store::{self, Journal, StoreError};
 use crate::sums;
 use crate::supervise::{Generator, Interrupt, Order, Supervisor, SupervisorError, TrialOrder};
@@ -79,6 +81,8 @@ pub struct Options {
     pub driver: String,
     /// wrk, for one cross-check of the reference's cells.
     pub wrk: Option<Wrk>,
+    /// What servers are profiled with, where the plan says that they are.
+    pub profile: Option<Means>,
     /// Raised when the user wants to end.
     pub interrupt: Interrupt,
 }
@@ -171,7 +175,7 @@ pub enum Event<'a> {
         cell: &'a Cell,
         /// Its block, from 0.
         block: u32,
-        /// `prony` or `wrk`.
+        /// `prony`, `wrk`, `profile` or `profile-strace`.
         generator: &'a str,
     },
     /// A phase of it begins.
@@ -221,16 +225,9 @@ struct Task<'a> {
     generator: Generator,
 }
 
-fn name_of(generator: &Generator) -> &'static str {
-    match generator {
-        Generator::Prony => "prony",
-        Generator::Wrk { .. } => "wrk",
-    }
-}
-
 impl Task<'_> {
     fn generator_name(&self) -> &'static str {
-        name_of(&self.generator)
+        self.generator.name()
     }
 
     /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
@@ -250,10 +247,9 @@ impl Task<'_> {
             .map(plain)
             .take(NAME_CHARS_MAX)
             .collect();
-        let by = if self.generator == Generator::Prony {
-            ""
-        } else {
-            "-wrk"
+        let by = match &self.generator {
+            Generator::Prony => String::new(),
+            other => format!("-{}", other.name()),
         };
         format!("b{:02}-p{:02}-{name}{by}", self.block, self.position)
     }
@@ -289,7 +285,7 @@ fn run_or_check(
     check_only: bool,
     progress: &mut dyn Progress,
 ) -> Result<RunOutcome, RunError> {
-    let tasks = tasks(plan, options.wrk.as_ref())?;
+    let tasks = tasks(plan, options.wrk.as_ref(), options.profile.as_ref())?;
     let journal = if options.resume {
         Journal::resume(&options.dir, plan, &environment)?
     } else {
@@ -323,8 +319,12 @@ fn run_or_check(
     Ok(runner.outcome)
 }
 
-/// Every trial of a plan in its order; the cross-checks follow the first block.
-fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunError> {
+/// Every trial of a plan in its order; the cross-checks follow the first block, profiles the last.
+fn tasks<'a>(
+    plan: &'a Plan,
+    wrk: Option<&Wrk>,
+    profile: Option<&Means>,
+) -> Result<Vec<Task<'a>>, RunError> {
     let mut tasks = Vec::new();
     for (block, order) in (0..).zip(&plan.order) {
         for (position, &index) in (0..).zip(order) {
@@ -343,6 +343,7 @@ fn tasks<'a>(plan: &'a Plan, wrk: Option<&Wrk>) -> Result<Vec<Task<'a>>, RunErro
             tasks.extend(cross_checks(plan, wrk, order.len()));
         }
     }
+    tasks.extend(profile.map_or_else(Vec::new, |means| profiles(plan, means)));
     for task in &tasks {
         subject_of(plan, task.cell)?;
         let workload = workload_of(plan, task.cell)?;
@@ -370,6 +371,23 @@ fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
         .zip(plan.cells.iter().filter(of_reference))
         .map(task)
         .collect()
+}
+
+/// The profile trials of each cell that has any, in a block of their own.
+fn profiles<'a>(plan: &'a Plan, means: &Means) -> Vec<Task<'a>> {
+    let passes = |cell: &Cell| match plan::is_server(plan, cell) {
+        true => means.passes(),
+        false => vec![means.only_pass()],
+    };
+    let cells = plan.cells.iter().filter(|c| plan::is_profiled(plan, c));
+    let each = cells.flat_map(|cell| passes(cell).into_iter().map(move |pass| (cell, pass)));
+    let task = |(position, (cell, pass))| Task {
+        cell,
+        block: plan.blocks,
+        position,
+        generator: Generator::Profile { pass },
+    };
+    (0..).zip(each).map(task).collect()
 }
 
 fn subject_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedSubject, RunError> {
@@ -713,6 +731,17 @@ impl Runner<'_> {
         let workload = workload_of(self.plan, task.cell)?;
         let (backings, front) = services_of(self.plan, task.cell)?;
         let mut asked = workload.clone();
+        let (mut warmup_ns, mut duration_ns) = (self.plan.warmup_ns, self.plan.duration_ns);
+        if let Generator::Profile { pass } = &task.generator {
+            asked.find_max = None;
+            duration_ns = self
+                .plan
+                .profile
+                .as_ref()
+                .map_or(duration_ns, |p| p.window_ns);
+            // strace counts from before the load until after it: all requests are to be in the window.
+            warmup_ns *= u64::from(pass.strace.is_none());
+        }
         // Only Prony's own generator says what was acknowledged.
         asked.counter = asked.counter.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
@@ -731,8 +760,8 @@ impl Runner<'_> {
                 .cloned()
                 .collect(),
             cores: self.plan.cores.clone(),
-            warmup_ns: self.plan.warmup_ns,
-            duration_ns: self.plan.duration_ns,
+            warmup_ns,
+            duration_ns,
             block: task.block,
             position: task.position,
             seed: Random::of(self.plan.seed, &purpose).next_u64(),
@@ -760,7 +789,7 @@ pub(crate) fn unfinished(order: &TrialOrder) -> Trial {
         block: order.block,
         position: order.position,
         seed: order.seed,
-        generator: name_of(&order.generator).to_owned(),
+        generator: order.generator.name().to_owned(),
         started_unix_ms: clock::unix_nanos() / 1_000_000,
         ..Trial::default()
     }
@@ -822,7 +851,7 @@ mod tests {
     #[test]
     fn the_cross_check_follows_the_first_block_and_is_of_the_reference() {
         let plan = plan();
-        let stems: Vec<String> = tasks(&plan, Some(&wrk()))
+        let stems: Vec<String> = tasks(&plan, Some(&wrk()), None)
             .unwrap()
             .iter()
             .map(Task::stem)
@@ -837,17 +866,46 @@ mod tests {
                 "b01-p01-b_ping_c_1"
             ]
         );
-        assert_eq!(tasks(&plan, None).unwrap().len(), 4);
+        assert_eq!(tasks(&plan, None, None).unwrap().len(), 4);
+    }
+
+    #[test]
+    fn profiles_follow_all_blocks_and_are_as_many_as_the_machine_needs() {
+        let denied = || std::io::Error::from_raw_os_error(13);
+        let mut plan = plan();
+        plan.blocks = 2;
+        let may = Means::of(&|_| Ok(()), &|| Ok(7), None);
+        // Only where the plan says so.
+        assert_eq!(tasks(&plan, None, Some(&may)).unwrap().len(), 4);
+        plan.profile = Some(crate::profile::planned());
+        let stems = |means: &Means| -> Vec<String> {
+            let all = tasks(&plan, None, Some(means)).unwrap();
+            all.iter().skip(4).map(Task::stem).collect()
+        };
+        assert_eq!(
+            stems(&may),
+            ["b02-p00-a_ping_c_1-profile", "b02-p01-b_ping_c_1-profile"]
+        );
+        let by_strace = Means::of(&|_| Ok(()), &|| Err(denied()), Some("/bin/strace".into()));
+        assert_eq!(
+            stems(&by_strace),
+            [
+                "b02-p00-a_ping_c_1-profile",
+                "b02-p01-a_ping_c_1-profile-strace",
+                "b02-p02-b_ping_c_1-profile",
+                "b02-p03-b_ping_c_1-profile-strace"
+            ]
+        );
     }
 
     #[test]
     fn a_plan_that_names_what_it_does_not_hold_is_refused() {
         let mut broken = plan();
         broken.order[0][0] = 7;
-        assert!(tasks(&broken, None).is_err());
+        assert!(tasks(&broken, None, None).is_err());
         let mut broken = plan();
         broken.cells[0].workload = "other".to_owned();
-        let error = tasks(&broken, None).unwrap_err().to_string();
+        let error = tasks(&broken, None, None).unwrap_err().to_string();
         assert!(
             error.contains("`a ping c=1` names workload `other`"),
             "{error}"
@@ -886,10 +944,10 @@ mod tests {
             (backings[0].id.as_str(), front.unwrap().id.as_str()),
             ("redis", "nginx")
         );
-        assert_eq!(tasks(&plan, Some(&wrk())).unwrap().len(), 4);
+        assert_eq!(tasks(&plan, Some(&wrk()), None).unwrap().len(), 4);
         let mut broken = plan;
         broken.fronts.clear();
-        let error = tasks(&broken, None).unwrap_err().to_string();
+        let error = tasks(&broken, None, None).unwrap_err().to_string();
         assert!(error.contains("names front `nginx`"), "{error}");
     }
 

@@ -19,7 +19,7 @@ mod process;
 
 use std::collections::BTreeMap;
 
-use prony_record::{Exit, MemoryMarks, ProcessRecord, Role};
+use prony_record::{Exit, MemoryMarks, ProcessRecord, ProfiledThread, Role};
 
 use crate::launch::{self, Ended};
 use process::Watched;
@@ -190,6 +190,19 @@ impl Sampler {
         let all = self.past.iter().chain(self.watched.values());
         let own = all.filter(|watched| watched.role() == role);
         own.map(Watched::cpu_in_windows_ns).sum()
+    }
+
+    /// The living threads of a role: process and thread.
+    pub fn threads_of(&self, role: Role) -> Vec<(u32, u32)> {
+        let own = self.watched.values().filter(|one| one.role() == role);
+        own.flat_map(Watched::living_threads).collect()
+    }
+
+    /// What each thread of a role did in the window, by its own clocks.
+    pub fn profiled(&self, role: Role) -> Vec<ProfiledThread> {
+        let all = self.past.iter().chain(self.watched.values());
+        let own = all.filter(|one| one.role() == role);
+        own.flat_map(Watched::profiled).collect()
     }
 
     /// Marks the end of the window, likewise. What came since the last

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use prony_record::{Exit, MemoryMarks, ProcessRecord, Role, ThreadRecord};
+use prony_record::{Exit, MemoryMarks, ProcessRecord, ProfiledThread, Role, ThreadRecord};
 
 use super::parse;
 use crate::launch;
@@ -169,6 +169,29 @@ impl Watched {
 
     pub fn thread_count(&self) -> usize {
         self.threads.len()
+    }
+
+    /// Its threads, unless it is gone: process and thread.
+    pub fn living_threads(&self) -> impl Iterator<Item = (u32, u32)> {
+        let living = self
+            .threads
+            .iter()
+            .filter(|(_, one)| one.alive && !self.gone);
+        living.map(|(&tid, _)| (self.pid, tid))
+    }
+
+    /// What each of its threads did in the window.
+    pub fn profiled(&self) -> impl Iterator<Item = ProfiledThread> {
+        self.threads.iter().map(|(&tid, thread)| ProfiledThread {
+            pid: self.pid,
+            tid,
+            name: thread.name.clone(),
+            cpu_ns: thread.cpu.rise(),
+            delay_ns: thread.delay.rise(),
+            switches_voluntary: thread.voluntary.rise(),
+            switches_involuntary: thread.involuntary.rise(),
+            ..ProfiledThread::default()
+        })
     }
 
     /// Whether this is the process that began at `started_ticks`.

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use prony_record::{
-    Cell, Cores, Exit, Fact, Histogram, Isolation, Phase, PlannedNetwork, PlannedSetting,
-    PlannedSubject, PlannedWorkload, Trial, Turned,
+    Cell, Cores, Exit, Fact, Histogram, Isolation, PROFILE, PROFILE_STRACE, Phase, PlannedNetwork,
+    PlannedSetting, PlannedSubject, PlannedWorkload, Trial, Turned,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Entered, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
+use crate::profile::Pass;
 
 /// Longest line of an order or a report: a histogram is the largest thing in one.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
@@ -157,6 +158,28 @@ pub enum Generator {
         /// Name and version: `wrk 4.1.0`.
         version: String,
     },
+    /// `prony __generate`, while the subject is looked into.
+    Profile {
+        /// What is looked at.
+        pass: Pass,
+    },
+}
+
+impl Generator {
+    /// Its name in records ([`Trial::generator`]).
+    pub fn name(&self) -> &'static str {
+        match self {
+            Generator::Prony => "prony",
+            Generator::Wrk { .. } => "wrk",
+            Generator::Profile { pass } if pass.strace.is_some() => PROFILE_STRACE,
+            Generator::Profile { .. } => PROFILE,
+        }
+    }
+
+    /// Whether it is Prony's own.
+    pub fn is_own(&self) -> bool {
+        !matches!(self, Generator::Wrk { .. })
+    }
 }
 
 /// One command, run to its end.

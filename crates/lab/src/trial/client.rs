@@ -31,6 +31,7 @@ use super::asking::{self, Page};
 use super::children::Farewell;
 use super::place::Place;
 use super::process::Part;
+use super::profiling::WholeRun;
 use super::runner::Runner;
 use super::scene::{self, STUCK, Scene};
 use super::stage::Stage;
@@ -314,6 +315,11 @@ impl<'a> Running<'a> {
         let client = Definition::shared("client", runner.clone())
             .stop_timeout(Nanos(rule.timeout_ns) + STUCK);
         self.scene.up(self.scene.after_last(client)).await?;
+        if let Some(pid) = runner.pid() {
+            let order = &self.stage.order;
+            let whole = WholeRun::begin(order, pid, &order.cores.subject);
+            *self.scene.watched.whole.borrow_mut() = whole;
+        }
         self.scene.watched.in_window.set(Some(0));
         let timeout = self.timeout();
         let late = || runner.with_last_line(format!("it had not ended after {timeout}"));
@@ -401,6 +407,9 @@ impl<'a> Running<'a> {
             report.lines.extend(self.line.take());
         }
         trial.client = Some(self.report);
+        if let Some(whole) = self.scene.watched.whole.take() {
+            whole.keep(&self.stage.order, &mut trial);
+        }
         let (before, after) = self.peer_counters;
         let theirs = machine::kernel_counters(true, before, after);
         trial.kernel.before.extend(theirs.before);

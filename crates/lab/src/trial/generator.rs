@@ -109,7 +109,7 @@ impl Load {
     async fn begin(&self) -> Result<(), Halt> {
         let io = Halt::io("the generator cannot be started");
         let mut driver = match &self.stage.order.generator {
-            Generator::Prony => {
+            Generator::Prony | Generator::Profile { .. } => {
                 Driver::prony(&self.stage.order, &self.spec, self.log()?).map_err(io)?
             }
             Generator::Wrk { .. } => {

@@ -21,6 +21,7 @@ mod output;
 mod pause;
 mod place;
 mod process;
+mod profiling;
 mod program;
 mod ready;
 mod runner;

@@ -20,6 +20,7 @@ use prony_record::{
 use rustix::process::Signal;
 
 use super::log::Log;
+use super::profiling::WholeRun;
 use super::start::{self, Resolved};
 use super::{Halt, in_words};
 use crate::canary;
@@ -186,6 +187,7 @@ struct Running<'a> {
     /// Whether it was asked to end.
     stopped: bool,
     ran: Option<Ran>,
+    profile: Option<WholeRun>,
     canary_before: Option<Canary>,
 }
 
@@ -219,7 +221,7 @@ impl<'a> Running<'a> {
                 block: order.block,
                 position: order.position,
                 seed: order.seed,
-                generator: "prony".to_owned(),
+                generator: order.generator.name().to_owned(),
                 started_unix_ms: clock::unix_nanos() / 1_000_000,
                 isolation,
                 ..Trial::default()
@@ -231,6 +233,7 @@ impl<'a> Running<'a> {
             pid: None,
             stopped: false,
             ran: None,
+            profile: None,
             canary_before: None,
         }
     }
@@ -316,6 +319,7 @@ impl<'a> Running<'a> {
             match self.next()? {
                 Some(Report::Began { pid }) => {
                     self.pid = Some(pid);
+                    self.profile = WholeRun::begin(self.order, pid, &self.cores.subject);
                     return Ok(());
                 }
                 Some(Report::Exited { error, .. }) => {
@@ -353,6 +357,9 @@ impl<'a> Running<'a> {
         let timeout = Nanos(self.order.workload.timeout_ns);
         let deadline = clock::monotonic() + timeout;
         while !self.hear()? {
+            if let Some(profile) = &mut self.profile {
+                profile.look();
+            }
             if let Some(log) = &mut self.log {
                 log.bound();
             }
@@ -517,6 +524,9 @@ impl<'a> Running<'a> {
             },
         };
         self.trial.log_tail = self.tail();
+        if let Some(profile) = self.profile.take() {
+            profile.keep(self.order, &mut self.trial);
+        }
         if let Some(ran) = self.ran.take() {
             let command = self.resolved.command.clone();
             let record = ran.record(command, self.pid, self.stopped);

@@ -69,6 +69,11 @@ impl Runner {
         })
     }
 
+    /// Its process; `None`: it was not started.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid.get()
+    }
+
     /// The file with what it printed.
     pub fn output(&self) -> &Path {
         &self.output

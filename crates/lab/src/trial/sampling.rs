@@ -12,6 +12,7 @@ use prony_runtime::services::{Context, Failure, Service};
 
 use super::children::Children;
 use super::log::Log;
+use super::profiling::WholeRun;
 use super::stage::Stage;
 
 /// How often the processes are looked at.
@@ -27,6 +28,8 @@ pub struct Watched {
     pub logs: RefCell<Vec<Rc<RefCell<Option<Log>>>>>,
     /// Looks since the start of the window; `None` outside of it.
     pub in_window: Cell<Option<u32>>,
+    /// A client that is looked into.
+    pub whole: RefCell<Option<WholeRun>>,
 }
 
 /// Looks at the processes.
@@ -80,6 +83,12 @@ fn look(stage: &Stage, watched: &Watched) {
             sampler.note_memory();
         }
         watched.in_window.set(Some(looks + 1));
+        if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
+            profiler.drain();
+        }
+        if let Some(whole) = &mut *watched.whole.borrow_mut() {
+            whole.look();
+        }
     }
     for log in watched.logs.borrow().iter() {
         if let Some(log) = &mut *log.borrow_mut() {

@@ -37,7 +37,7 @@ use super::place::{Place, Places};
 use super::sampling::Sampling;
 use super::scene::{self, STUCK, Scene};
 use super::stage::Stage;
-use super::{Halt, asking};
+use super::{Halt, asking, profiling};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
@@ -120,6 +120,7 @@ impl<'a> Running<'a> {
         if self.stage.order.in_turns {
             return self.in_turns(&places).await;
         }
+        let strace = profiling::attach(&self.scene).await?;
         let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
@@ -132,6 +133,9 @@ impl<'a> Running<'a> {
             None => Phase::Drain,
         });
         let drained = self.drain(&load).await;
+        if let Some(strace) = strace {
+            profiling::detach(&self.scene, strace).await;
+        }
         if let Err(failed) = lived {
             // What was measured until then is kept; the failure is that of the window.
             self.stage.leave();
@@ -176,7 +180,7 @@ impl<'a> Running<'a> {
             return Err(Halt::Failed("there is nothing to ask".to_owned()));
         };
         let spec = drive::spec(&self.stage.order, entry, further);
-        if self.stage.order.generator != Generator::Prony && !further.is_empty() {
+        if !self.stage.order.generator.is_own() && !further.is_empty() {
             let sentence = "wrk asks one address: the load went to the first instance only";
             self.stage.note(sentence.to_owned());
         }
@@ -206,6 +210,7 @@ impl<'a> Running<'a> {
         let living = self.cast.while_alive("the window", sleeping);
         self.stage.unless_interrupted(living).await??;
         self.stage.sampler.borrow_mut().reset_peaks();
+        self.stage.open_profile();
         Ok(())
     }
 
@@ -216,6 +221,7 @@ impl<'a> Running<'a> {
         let start = clock::monotonic();
         let own = clock::process_cpu();
         self.stage.sampler.borrow_mut().begin();
+        self.stage.begin_profile();
         let cores = machine::core_times();
         self.scene.watched.in_window.set(Some(0));
         let shortly = Instant(window.end.0.saturating_sub(SHORTLY.0));
@@ -228,6 +234,7 @@ impl<'a> Running<'a> {
         }
         let end = clock::monotonic();
         self.stage.sampler.borrow_mut().end();
+        self.stage.end_profile();
         self.scene.children.collect();
         let lived = self.cast.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
@@ -265,12 +272,13 @@ impl<'a> Running<'a> {
         let driven = self.stage.unless_interrupted(load.result()).await?;
         let (report, histogram, search) = driven?;
         let mut trial = self.stage.trial.borrow_mut();
-        if trial.generator == "prony" {
+        if self.stage.order.generator.is_own() {
             trial.window_ns = report.window_ns;
         }
         trial.load = Some(report);
         trial.search = search;
-        self.histogram = histogram;
+        // The latencies of a profile are nobody's business.
+        self.histogram = histogram.filter(|_| self.stage.order.generator == Generator::Prony);
         Ok(())
     }
 
@@ -385,6 +393,9 @@ impl<'a> Running<'a> {
         if sampler.is_full() {
             let full = "not all processes and threads were followed: there were too many";
             trial.notes.push(full.to_owned());
+        }
+        if let Some(profiler) = self.stage.profiler.take() {
+            profiling::keep(profiler, &sampler, &self.stage, &mut trial);
         }
         trial.processes = sampler.records();
         (trial, self.histogram)

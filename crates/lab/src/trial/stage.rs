@@ -16,6 +16,7 @@ use prony_runtime::coroutines::ManualEvent;
 
 use super::log::Log;
 use super::{Halt, POLL_MAX};
+use crate::profile::Profiler;
 use crate::sample::Sampler;
 use crate::supervise::{Generator, Interrupt, TrialOrder};
 
@@ -29,6 +30,8 @@ pub struct Stage {
     pub trial: RefCell<Trial>,
     /// What follows the processes.
     pub sampler: RefCell<Sampler>,
+    /// What looks into the subject, of a trial that profiles it.
+    pub profiler: RefCell<Option<Profiler>>,
     /// Set but while the processes are stopped: then nobody looks at them.
     pub awake: ManualEvent,
     interrupt: Interrupt,
@@ -47,9 +50,9 @@ impl Stage {
         handle: Handle,
     ) -> Rc<Stage> {
         let now = clock::monotonic();
-        let generator = match order.generator {
-            Generator::Prony => "prony",
-            Generator::Wrk { .. } => "wrk",
+        let profiler = match &order.generator {
+            Generator::Profile { pass } => Some(Profiler::new(pass.clone())),
+            _ => None,
         };
         let trial = Trial {
             schema: prony_record::SCHEMA,
@@ -57,7 +60,7 @@ impl Stage {
             block: order.block,
             position: order.position,
             seed: order.seed,
-            generator: generator.to_owned(),
+            generator: order.generator.name().to_owned(),
             started_unix_ms: clock::unix_nanos() / 1_000_000,
             isolation,
             ..Trial::default()
@@ -69,6 +72,7 @@ impl Stage {
             awake,
             handle,
             trial: RefCell::new(trial),
+            profiler: RefCell::new(profiler),
             sampler: RefCell::new(Sampler::new(isolation.process_namespace)),
             interrupt: interrupt.clone(),
             stopping: ManualEvent::new(),

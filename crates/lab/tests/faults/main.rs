@@ -10,6 +10,7 @@ mod clients;
 mod killed;
 mod networks;
 mod play;
+mod profiles;
 mod programs;
 mod services;
 mod stage;

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use prony_base::Instant;
 use prony_lab::launch::Wanted;
+use prony_lab::profile::Means;
 use prony_lab::run::{self, Event, Options, Wrk};
 use prony_lab::supervise::Interrupt;
 use prony_load::Observer;
@@ -74,7 +75,22 @@ pub fn allocate(words: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// `__run DIR PLAN [resume] [processes] [network] [wrk]`: one run; prints a line as each
+/// What a run profiles with: `profile` is what this machine permits, `no-perf` the same where perf is refused, and
+/// `no-strace` where strace is not there either.
+fn profile(has: &dyn Fn(&str) -> bool) -> Option<Means> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let refused = || std::io::Error::from_raw_os_error(13);
+    let strace = std::env::split_paths(&path)
+        .map(|folder| folder.join("strace"))
+        .find(|file| file.is_file() && !has("no-strace"));
+    match (has("profile"), has("no-perf")) {
+        (false, _) => None,
+        (true, false) => Some(Means::find(&path)),
+        (true, true) => Some(Means::of(&|_| Err(refused()), &|| Err(refused()), strace)),
+    }
+}
+
+/// `__run DIR PLAN [resume] [processes] [network] [wrk] [profile] [no-perf] [no-strace]`: one run; prints a line as each
 /// trial begins and ends. SIGINT ends it in good order.
 pub fn run(words: &[String]) -> ExitCode {
     let has = |word: &str| words.iter().any(|given| given == word);
@@ -94,6 +110,7 @@ pub fn run(words: &[String]) -> ExitCode {
         wrk: std::env::var_os("PATH")
             .filter(|_| has("wrk"))
             .and_then(|path| Wrk::find(&path)),
+        profile: profile(&has),
         interrupt: Interrupt::by_flag(flag),
     };
     let environment = Environment {

@@ -79,7 +79,7 @@ pub fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-fn program(name: &str, command: &[&str]) -> PlannedSubject {
+pub fn program(name: &str, command: &[&str]) -> PlannedSubject {
     PlannedSubject {
         id: name.to_owned(),
         source: Source::Command {
@@ -105,7 +105,7 @@ fn script(name: &str, text: &str) -> PlannedSubject {
 }
 
 /// One cell a subject; each run may take `timeout_ms`.
-fn plan(subjects: Vec<PlannedSubject>, blocks: u32, timeout_ms: u64) -> Plan {
+pub fn plan(subjects: Vec<PlannedSubject>, blocks: u32, timeout_ms: u64) -> Plan {
     let cell = |subject: &PlannedSubject| Cell {
         id: format!("{} work n=10", subject.id),
         subject: subject.id.clone(),

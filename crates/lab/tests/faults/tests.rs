@@ -14,7 +14,7 @@ use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
 use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
-use crate::{clients, killed, networks, programs, services, visits};
+use crate::{clients, killed, networks, profiles, programs, services, visits};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -70,12 +70,16 @@ pub fn all() -> ExitCode {
             killed::any_process,
         );
         add("cpu_of_every_process_is_seen", cpu_of_every_process_is_seen);
-        let others = programs::TESTS.into_iter().chain(clients::TESTS);
+        let others = programs::TESTS
+            .into_iter()
+            .chain(clients::TESTS)
+            .chain(profiles::TESTS);
         for (name, test) in others.chain(services::TESTS).chain(visits::TESTS) {
             add(name, test);
         }
     }
     add_networks(&mut tests);
+    add_profiles(&mut tests);
     let wrk = (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
     tests.push(unless(
         wrk,
@@ -113,6 +117,23 @@ fn add_networks(tests: &mut Vec<Test>) {
     let name = "fallback::a_network_without_namespaces_is_refused";
     tests.push(unless(missing(FALLBACK), name, || {
         networks::a_network_without_namespaces_is_refused(FALLBACK);
+    }));
+}
+
+/// Of profiles, those that need strace, and an ordinary user's.
+fn add_profiles(tests: &mut Vec<Test>) {
+    let strace =
+        (!works(&["sh", "-c", "command -v strace"])).then(|| "strace is not on PATH".to_owned());
+    for (kind, isolation) in [("namespaces", NAMESPACES), ("fallback", FALLBACK)] {
+        let without = missing(isolation).or_else(|| strace.clone());
+        let name = format!("{kind}::where_perf_is_refused_strace_counts");
+        tests.push(unless(without, &name, move || {
+            profiles::where_perf_is_refused_strace_counts(isolation);
+        }));
+    }
+    let name = "an_ordinary_user_can_profile";
+    tests.push(unless(missing_user(), name, || {
+        profiles::an_ordinary_user_can_profile(&stage_of_user());
     }));
 }
 

@@ -121,7 +121,7 @@ fn clients_peers_and_networks_are_planned() {
     assert_eq!(plan.subjects[0].client_translate, ["python3", "{dir}/t.py"]);
     // Three of two cells of 4 s and one of 5 s, each in two builds where there are two.
     assert_eq!(
-        estimate(&plan, Nanos::ZERO, false),
+        estimate(&plan, Nanos::ZERO, Beside::default()),
         Nanos::from_secs(3 * (4 * 8 + 5 * 2))
     );
 }

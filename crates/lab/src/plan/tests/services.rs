@@ -366,7 +366,7 @@ fn a_counter_that_is_kept_takes_a_start_longer() {
     let text = |kept: &str| TABLE.replace("kept = 'stop'", &format!("kept = '{kept}'"));
     let length = |kept: &str| {
         let plan = planned(&text(kept), |_| {}, &Options::default());
-        estimate(&plan, Nanos::from_secs(1), false)
+        estimate(&plan, Nanos::from_secs(1), Beside::default())
     };
     // 13 cells in 3 blocks.
     assert_eq!(length("kill"), length("no") + Nanos::from_secs(39));

@@ -31,7 +31,8 @@ fn closed_loops_of_servers_alone_are_visited_and_others_are_named_with_the_reaso
     assert_eq!(without.visits, None);
     assert_eq!(lines_on_visits(&without), Vec::<String>::new());
     // Fifteen lead-ins and as many times stopping and going on, for four cells in six blocks.
-    let more = estimate(&visited, Nanos::ZERO, false) - estimate(&without, Nanos::ZERO, false);
+    let more = estimate(&visited, Nanos::ZERO, Beside::default())
+        - estimate(&without, Nanos::ZERO, Beside::default());
     assert_eq!(more, Nanos::from_millis(30) * 15 * 4 * 6);
 }
 

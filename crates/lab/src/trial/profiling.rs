@@ -1,0 +1,287 @@
+//! What a profile trial does beside one that is measured: the subject's threads are sampled and counted in the window, or
+//! strace is attached to it from before the load until after it; a program and a client are looked into from their start to
+//! their end.
+//!
+//! Not for: how samples are taken ([`crate::profile`]).
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
+use rustix::process::Signal;
+
+use super::Halt;
+use super::children::{Child, Farewell};
+use super::scene::Scene;
+use super::stage::Stage;
+use crate::profile::Profiler;
+use crate::sample::{Sampler, numbered, parse};
+use crate::supervise::{Generator, TrialOrder};
+use crate::{launch, profile};
+
+/// How long strace has to attach itself to all threads.
+const ATTACH: Nanos = Nanos::from_secs(5);
+/// Pause between two looks whether it has.
+const PAUSE: Nanos = Nanos::from_millis(5);
+/// How long a process has to stop while it is begun to be looked into.
+const STOPPED: Nanos = Nanos::from_millis(200);
+/// How strace is asked to let go of the subject and to write its table.
+const FAREWELL: Farewell = Farewell {
+    signal: Signal::INT,
+    timeout: Nanos::from_secs(5),
+};
+
+/// strace at work.
+pub struct Strace {
+    child: Rc<Child>,
+    table: PathBuf,
+}
+
+impl Stage {
+    /// Opens what is looked at, shortly before the window.
+    pub fn open_profile(&self) {
+        if let Some(profiler) = &mut *self.profiler.borrow_mut() {
+            let mut cores = self.order.cores.subject.clone();
+            if cores.is_empty() {
+                cores = online();
+            }
+            profiler.open(&self.subjects_threads(), &cores);
+        }
+    }
+
+    /// The window begins.
+    pub fn begin_profile(&self) {
+        if let Some(profiler) = &mut *self.profiler.borrow_mut() {
+            profiler.begin();
+        }
+    }
+
+    /// The window is over.
+    pub fn end_profile(&self) {
+        if let Some(profiler) = &mut *self.profiler.borrow_mut() {
+            profiler.end(&self.subjects_threads());
+        }
+    }
+
+    fn subjects_threads(&self) -> Vec<(u32, u32)> {
+        self.sampler.borrow().threads_of(Role::Subject)
+    }
+
+    fn refuse_profile(&self, sentence: String) {
+        if let Some(profiler) = &mut *self.profiler.borrow_mut() {
+            profiler.refuse(sentence);
+        }
+    }
+}
+
+/// Attaches strace, where that is what this trial is for; without it the trial goes on, and says so.
+pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
+    let stage = &scene.stage;
+    let strace = {
+        let profiler = stage.profiler.borrow();
+        profiler.as_ref().and_then(|own| own.pass().strace.clone())
+    };
+    let Some(strace) = strace else {
+        return Ok(None);
+    };
+    let threads = stage.subjects_threads();
+    let (mut pids, tids): (Vec<u32>, Vec<u32>) = threads.into_iter().unzip();
+    pids.dedup();
+    let table = stage.order.work_dir.join("strace");
+    let log = stage.log(".strace")?;
+    let mut command = Command::new(strace);
+    command
+        .args(profile::strace_arguments(&pids, &table))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.writer().map_err(Halt::io("a log cannot be written"))?);
+    let child = match launch::start(&mut command) {
+        Ok(child) => scene.children.follow(child.id(), Role::Generator, FAREWELL),
+        Err(error) => {
+            stage.refuse_profile(format!("strace cannot be started: {error}"));
+            return Ok(None);
+        }
+    };
+    let deadline = clock::monotonic() + ATTACH;
+    while !tids.iter().all(|&tid| is_traced(tid)) {
+        scene.children.collect();
+        if child.exit().is_some() || clock::monotonic() > deadline {
+            scene.children.end(&child).await;
+            let why = log.tail().pop().unwrap_or_default();
+            stage.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
+            return Ok(None);
+        }
+        stage.unless_interrupted(stage.handle.sleep(PAUSE)).await?;
+    }
+    Ok(Some(Strace { child, table }))
+}
+
+/// Lets it go, and reads what it counted.
+pub async fn detach(scene: &Scene<'_>, strace: Strace) {
+    scene.children.end(&strace.child).await;
+    let text = std::fs::read(&strace.table).unwrap_or_default();
+    let counts = profile::strace_counts(&String::from_utf8_lossy(&text));
+    if let Some(profiler) = &mut *scene.stage.profiler.borrow_mut() {
+        if counts.is_empty() {
+            profiler.refuse("strace wrote no table".to_owned());
+        }
+        profiler.counted_by_strace(counts);
+    }
+}
+
+/// Whether somebody follows this thread, or it is gone.
+fn is_traced(tid: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else {
+        return true;
+    };
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}
+
+/// The cores that are there.
+fn online() -> Vec<u32> {
+    crate::sample::machine::core_times().into_keys().collect()
+}
+
+/// A process that is profiled from its start to its end: a program, a client.
+pub struct WholeRun {
+    profiler: Profiler,
+    pid: u32,
+    start: Instant,
+    /// When it was looked at for the last time.
+    last: Instant,
+    /// What each thread has done by then, from nothing.
+    threads: BTreeMap<u32, ProfiledThread>,
+}
+
+impl WholeRun {
+    /// Begins to look into a process that has just begun; `None`: this trial is not for that. `cores`: where it runs.
+    pub fn begin(order: &TrialOrder, pid: u32, cores: &[u32]) -> Option<WholeRun> {
+        let Generator::Profile { pass } = &order.generator else {
+            return None;
+        };
+        let mut profiler = Profiler::new(pass.clone());
+        // A thread that began between listing and opening would be followed by nobody.
+        launch::signal(pid, Signal::STOP);
+        wait_until_stopped(pid);
+        let mut pids = vec![pid];
+        pids.extend(launch::descendants(pid));
+        let of = |pid: u32| {
+            let threads = numbered(&format!("/proc/{pid}/task")).into_iter();
+            threads.map(move |tid| (pid, tid))
+        };
+        let threads: Vec<(u32, u32)> = pids.into_iter().flat_map(of).collect();
+        let cores = match cores {
+            [] => online(),
+            own => own.to_vec(),
+        };
+        profiler.open(&threads, &cores);
+        profiler.begin();
+        let start = clock::monotonic();
+        launch::signal(pid, Signal::CONT);
+        Some(WholeRun {
+            profiler,
+            pid,
+            start,
+            last: start,
+            threads: BTreeMap::new(),
+        })
+    }
+
+    /// Reads what waits, and the clocks of its threads; several times a second.
+    pub fn look(&mut self) {
+        let mut pids = vec![self.pid];
+        pids.extend(launch::descendants(self.pid));
+        for &pid in &pids {
+            for tid in numbered(&format!("/proc/{pid}/task")) {
+                if let Some(thread) = thread(pid, tid) {
+                    self.threads.insert(tid, thread);
+                    self.last = clock::monotonic();
+                }
+            }
+        }
+        self.profiler.remember(&pids);
+        self.profiler.drain();
+    }
+
+    /// It has ended: puts what was seen into the record.
+    pub fn keep(mut self, order: &TrialOrder, trial: &mut Trial) {
+        self.profiler.end(&[]);
+        let length = self.last.since(self.start).0;
+        let threads = self.threads.into_values().collect();
+        keep_report(self.profiler.report(threads, length), order, trial);
+    }
+}
+
+/// Waits until a process that was told to stop has: no thread of it begins meanwhile.
+fn wait_until_stopped(pid: u32) {
+    let deadline = clock::monotonic() + STOPPED;
+    let runs = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+        let state = stat
+            .and_then(|text| parse::stat(&text))
+            .map(|stat| stat.state);
+        state.is_some_and(|state| !matches!(state, 'T' | 't' | 'Z' | 'X'))
+    };
+    while runs() && clock::monotonic() < deadline {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+}
+
+/// What a thread has done since it began.
+fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+    let (cpu_ns, delay_ns) = parse::schedstat(&read("schedstat")?)?;
+    let status = parse::status(&read("status")?);
+    Some(ProfiledThread {
+        pid,
+        tid,
+        name: read("comm")?.trim_end().to_owned(),
+        cpu_ns,
+        delay_ns,
+        switches_voluntary: status.voluntary,
+        switches_involuntary: status.involuntary,
+        ..ProfiledThread::default()
+    })
+}
+
+/// Puts what was seen of a server into the record.
+pub fn keep(profiler: Profiler, sampler: &Sampler, stage: &Stage, trial: &mut Trial) {
+    let threads = sampler.profiled(Role::Subject);
+    keep_report(
+        profiler.report(threads, trial.sampled_ns),
+        &stage.order,
+        trial,
+    );
+}
+
+/// Puts a profile into the record, and its folded stacks into the run directory.
+fn keep_report(
+    (mut report, folded): (ProfileReport, String),
+    order: &TrialOrder,
+    trial: &mut Trial,
+) {
+    if !folded.is_empty() {
+        let name = format!("{}/{}.folded", layout::PROFILES, order.file_stem);
+        match write(&order.run_dir, &name, &folded) {
+            Ok(()) => report.folded = Some(name),
+            Err(error) => report
+                .refused
+                .push(format!("{name} cannot be written: {error}")),
+        }
+    }
+    trial.profile = Some(report);
+}
+
+fn write(dir: &Path, name: &str, text: &str) -> std::io::Result<()> {
+    std::fs::create_dir_all(dir.join(layout::PROFILES))?;
+    let mut file = std::fs::File::create(dir.join(name))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_data()
+}

@@ -1,0 +1,202 @@
+//! The section "Why": what profiles say of where the subjects' time went.
+//!
+//! A profile comes from a trial of its own, in which looking slowed the server down: no figure, claim or finding knows it
+//! ([`measured`] takes these trials away before anything is computed). Not for: taking profiles.
+
+mod flame;
+mod shares;
+mod threads;
+mod words;
+
+use std::borrow::Cow;
+
+use prony_record::{Outcome, PROFILE, ProfileReport, Trial, is_profile, layout};
+use serde::Serialize;
+
+use crate::part::Captioned;
+use crate::{Run, numbers};
+
+/// Flame graphs that the document itself shows; of more it has links.
+const SHOWN_MAX: usize = 4;
+
+/// The section.
+#[derive(Clone, Debug, Serialize)]
+pub struct Why {
+    /// How the profiles came about, and what they cannot say.
+    pub before: Vec<String>,
+    /// One for each cell that was profiled.
+    pub profiles: Vec<Profile>,
+    /// By thread.
+    pub threads: Option<Captioned>,
+    /// What could not be had, and profile trials that failed.
+    pub after: Vec<String>,
+}
+
+/// What is said of one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Profile {
+    /// The cell.
+    pub cell: String,
+    /// Where its time went.
+    pub sentence: String,
+    /// The picture, in the run directory; empty where there is none.
+    pub file: String,
+    /// Whether the document shows the picture, and not only a link to it.
+    pub shown: bool,
+    /// The picture itself.
+    #[serde(skip)]
+    pub svg: String,
+}
+
+impl Why {
+    /// Every picture: its path in the run directory, and its text.
+    pub fn pictures(&self) -> impl Iterator<Item = (String, String)> {
+        let drawn = self
+            .profiles
+            .iter()
+            .filter(|profile| !profile.svg.is_empty());
+        drawn.map(|profile| (profile.file.clone(), profile.svg.clone()))
+    }
+
+    /// Every picture as an address that holds it, one a profile; empty where a profile has none.
+    pub fn addresses(&self) -> Vec<String> {
+        let address = |profile: &Profile| match profile.svg.as_str() {
+            "" => String::new(),
+            svg => flame::address(svg),
+        };
+        self.profiles.iter().map(address).collect()
+    }
+}
+
+/// All trials of a cell that profile it: what one did not see, another did.
+pub(crate) struct Seen<'a> {
+    /// The cell.
+    pub(crate) cell: &'a str,
+    /// The trial with samples and clocks.
+    pub(crate) main: Option<(&'a Trial, &'a ProfileReport)>,
+    /// The trial by strace.
+    pub(crate) strace: Option<(&'a Trial, &'a ProfileReport)>,
+}
+
+/// `run` without the trials that profile.
+pub fn measured(run: &Run) -> Cow<'_, Run> {
+    if !run.trials.iter().any(|trial| is_profile(&trial.generator)) {
+        return Cow::Borrowed(run);
+    }
+    let mut own = run.clone();
+    own.trials.retain(|trial| !is_profile(&trial.generator));
+    own.profiles.clear();
+    Cow::Owned(own)
+}
+
+/// The section; `None` where nothing was profiled.
+pub fn why(run: &Run) -> Option<Why> {
+    let trials: Vec<&Trial> = run
+        .trials
+        .iter()
+        .filter(|t| is_profile(&t.generator))
+        .collect();
+    if trials.is_empty() {
+        return None;
+    }
+    let seen: Vec<Seen<'_>> = run
+        .plan
+        .cells
+        .iter()
+        .filter_map(|c| seen(&c.id, &trials))
+        .collect();
+    let graphs = seen
+        .iter()
+        .filter(|seen| seen.folded(run).is_some())
+        .count();
+    let profiles = seen.iter().enumerate().map(|(at, seen)| {
+        let folded = seen.folded(run);
+        let svg = folded.map_or_else(String::new, |folded| flame::svg(seen.cell, folded));
+        let file = match svg.is_empty() {
+            true => String::new(),
+            false => format!("{}/flame-{}.svg", layout::PICTURES, at + 1),
+        };
+        Profile {
+            cell: seen.cell.to_owned(),
+            sentence: words::sentence(seen, folded.unwrap_or_default()),
+            shown: graphs <= SHOWN_MAX,
+            file,
+            svg,
+        }
+    });
+    Some(Why {
+        profiles: profiles.collect(),
+        before: before(run),
+        threads: threads::table(&seen),
+        after: after(&trials),
+    })
+}
+
+fn seen<'a>(cell: &'a str, trials: &[&'a Trial]) -> Option<Seen<'a>> {
+    let own = |is_main: bool| {
+        // Of one that was done again after an interruption the last record counts.
+        let mut own = trials.iter().rev().filter(|trial| {
+            trial.cell == cell
+                && trial.outcome == Outcome::Measured
+                && (trial.generator == PROFILE) == is_main
+        });
+        own.find_map(|trial| Some((*trial, trial.profile.as_ref()?)))
+    };
+    let (main, strace) = (own(true), own(false));
+    (main.is_some() || strace.is_some()).then_some(Seen { cell, main, strace })
+}
+
+impl Seen<'_> {
+    /// The folded stacks, where there are any.
+    fn folded<'r>(&self, run: &'r Run) -> Option<&'r str> {
+        let name = self.main?.1.folded.as_ref()?;
+        let text = run.profiles.get(name)?;
+        (shares::total(text) > 0).then_some(text)
+    }
+}
+
+fn before(run: &Run) -> Vec<String> {
+    let planned = run.plan.profile.clone().unwrap_or_default();
+    let mut lines = vec![format!(
+        "After all measured trials each subject was profiled in a trial of its own, a server for {}, others from start to end: looking \
+         makes it slower, and nothing of these trials is in any figure. Shares are of samples of the CPU clock, {} in each second \
+         that a core ran the subject.",
+        numbers::duration(planned.window_ns),
+        planned.rate_per_s
+    )];
+    lines.push(
+        "Samples in the kernel are named by where they leave the general part of a system call, those in user mode by the \
+         innermost function. In the flame graphs callers stand below; those in user mode are followed by frame pointers, so that \
+         the callers of programs and libraries without them are cut short."
+            .to_owned(),
+    );
+    lines
+}
+
+/// Refusals, each once, and trials that failed.
+fn after(trials: &[&Trial]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for trial in trials {
+        let refused = trial.profile.iter().flat_map(|profile| &profile.refused);
+        for sentence in refused {
+            let line = sentence_of(sentence);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        if let Outcome::Failed { reason, .. } = &trial.outcome {
+            lines.push(format!("{} has no profile: {reason}.", trial.cell));
+        }
+    }
+    lines
+}
+
+/// With a capital letter and a full stop.
+fn sentence_of(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
