@@ -49,8 +49,8 @@ use std::fmt;
 
 use prony_base::{Nanos, counted};
 use prony_record::{
-    Cell, ConnectionCap, Cores, NotRun, Plan, PlannedCounter, PlannedSetting, PlannedSubject,
-    PlannedWorkload, SCHEMA,
+    Cell, ConnectionCap, Cores, METHOD, NotRun, Plan, PlannedCounter, PlannedSetting,
+    PlannedSubject, PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
@@ -177,6 +177,7 @@ pub fn plan(
     } = frame;
     let mut plan = Plan {
         schema: SCHEMA,
+        method: METHOD,
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         experiment: experiment.origin.path.clone(),
