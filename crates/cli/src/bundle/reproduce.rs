@@ -87,12 +87,23 @@ pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<
             err: &mut *streams.err,
         },
     )?;
+    tell(words, &original, &out, ending, streams)
+}
+
+/// What became of the claims, once the run in `out` has ended so.
+fn tell(
+    words: &ReproduceWords,
+    original: &prony_report::Run,
+    out: &Path,
+    ending: Ending,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
     let dir = out.join(RUN);
     if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
         return Ok(ending);
     }
     let (again, _) = report::read(&dir)?;
-    let came_of_it = reproduced(&original, &again);
+    let came_of_it = reproduced(original, &again);
     if words.json {
         writeln!(
             streams.out,
