@@ -55,4 +55,37 @@ mod tests {
             assert!(head.contains("Measured by a newer method"), "{head}");
         }
     }
+
+    #[test]
+    fn nothing_is_claimed_between_runs_of_different_methods() {
+        use crate::compare::{Compared, Comparison};
+        let figure = Compared {
+            place: "hello".to_owned(),
+            metric: "rate",
+            baseline: Some(1.0),
+            other: Some(2.0),
+            ratio: 2.0,
+            interval: Some((1.9, 2.1)),
+            conclusion: "higher",
+            bound: "",
+        };
+        let compared = Comparison {
+            schema: 1,
+            baseline: "a".to_owned(),
+            other: "b".to_owned(),
+            figures: vec![figure],
+            left_out: Vec::new(),
+            detectable: Some(0.1),
+            basis: "sessions".to_owned(),
+        };
+        assert_eq!(compared.clone().of_methods(1, 1), compared);
+        let apart = compared.of_methods(0, 1);
+        assert_eq!(apart.figures[0].interval, None);
+        assert_eq!(apart.figures[0].conclusion, "not-claimed");
+        assert!(
+            apart.footing().contains("different methods (0 and 1)"),
+            "{}",
+            apart.footing()
+        );
+    }
 }
