@@ -119,11 +119,11 @@ fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             continue;
         }
         seen.wrong.push(format!(
-            "{}:{}: is not what {} renders to; `prony report {} --out DIR` renders it",
+            "{}:{}: is not what {} renders to; `prony report {}` renders it again",
             path.display(),
             differs_at(&there, text.as_bytes()),
             bundle::BESIDE,
-            folder.join(bundle::BESIDE).display()
+            folder.display()
         ));
     }
     if same == 0 && seen.wrong.is_empty() {
