@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_base::typed::duration;
+use prony_lab::store;
 use prony_lab::subject::FILE;
 use prony_record::layout;
 use prony_report::compare::{Comparison, Gate, apart, baseline_in, interleaved};
@@ -308,7 +309,7 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
     let Some(last) = words.dirs.last() else {
         bail!("name one or two run directories");
     };
-    let other = entry(last)?;
+    let (other, method) = (entry(last)?, method_of(last)?);
     let folder = match &words.runs {
         Some(folder) => folder.clone(),
         None => folder_of(last)?,
@@ -317,7 +318,11 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
     let mut history = Vec::new();
     let experiment = crate::log::experiment_of(last)?;
     for dir in dirs_in(&folder)? {
-        if named(&dir) || crate::log::experiment_of(&dir).ok().as_ref() != Some(&experiment) {
+        let is_other = || method_of(&dir).is_ok_and(|of| of != method);
+        if named(&dir)
+            || crate::log::experiment_of(&dir).ok().as_ref() != Some(&experiment)
+            || is_other()
+        {
             continue;
         }
         match entry(&dir) {
@@ -325,8 +330,12 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
             Err(error) => writeln!(streams.err, "prony: left out: {error:#}")?,
         }
     }
+    let mut before_it = method;
     let baseline = match &words.dirs[..] {
-        [baseline, _] => entry(baseline)?,
+        [baseline, _] => {
+            before_it = method_of(baseline)?;
+            entry(baseline)?
+        }
         _ => {
             let before = history.iter().enumerate();
             let before = before.filter(|(_, e)| e.started_unix_ms < other.started_unix_ms);
@@ -351,7 +360,12 @@ fn of_dirs(words: &CompareWords, streams: &mut Streams<'_>) -> anyhow::Result<Co
         counted(history.len(), "further run"),
         folder.display()
     )?;
-    Ok(apart(&baseline, &other, &history))
+    Ok(apart(&baseline, &other, &history).of_methods(before_it, method))
+}
+
+/// By which method the run in `dir` was measured.
+fn method_of(dir: &Path) -> anyhow::Result<u32> {
+    Ok(store::read(dir)?.plan.method)
 }
 
 fn same(one: &Path, other: &Path) -> bool {

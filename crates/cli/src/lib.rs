@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bundle;
 mod cause;
 mod check;
 mod clean;
@@ -109,6 +110,8 @@ fn dispatch(command: Command, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         Command::Compare(words) => compare::run(&words, streams),
         Command::Log(words) => log::run(&words, streams),
         Command::Verify(words) => verify::run(&words, streams),
+        Command::Bundle(words) => bundle::run(&words, streams),
+        Command::Reproduce(words) => bundle::reproduce::run(&words, streams),
         Command::Stats(words) => stats::run(&words, streams),
         Command::Explain(words) => explain::run(&words, streams),
         Command::Doctor(words) => doctor::run(&words, streams),

@@ -7,7 +7,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use prony_findings::{Records, Verdict, findings, verdict};
 use prony_lab::experiment::Experiment;
 use prony_lab::store::{self, StoreError, Stored};
@@ -15,6 +15,7 @@ use prony_lab::{subject, sums};
 use prony_record::{Histogram, Trial, layout};
 use prony_report::{Export, Plot, Run};
 
+use crate::bundle;
 use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::run::colour;
@@ -52,15 +53,97 @@ impl Rendering {
 
 /// Runs `prony report`.
 pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let packed = words.dir.join(bundle::BESIDE);
+    if packed.is_file() && !words.dir.join(layout::PLAN).exists() {
+        return beside(&packed, words, streams);
+    }
+    match (bundle::is_bundle(&words.dir), &words.out) {
+        (false, None) => of_dir(words, &words.dir, streams),
+        (false, Some(_)) => bail!(
+            "{}: is no bundle: --out is for bundles, and the documents of a run directory are rendered into it",
+            words.dir.display()
+        ),
+        (true, None) if words.plot.is_none() && words.export.is_none() => bail!(
+            "{}: say where its documents are to be rendered: --out DIR",
+            words.dir.display()
+        ),
+        (true, None) => {
+            let unpacked = bundle::for_a_while(&words.dir)?;
+            of_dir(words, &unpacked.dir, streams)
+        }
+        (true, Some(out)) => {
+            let (_, files, _) = bundle::read(&words.dir)?;
+            bundle::unpack(&files, bundle::RUN, out)?;
+            of_dir(words, out, streams)
+        }
+    }
+}
+
+/// Renders the documents again that lie in a folder beside their records, and no others.
+fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let unpacked = bundle::for_a_while(packed)?;
+    if words.json || words.plot.is_some() || words.export.is_some() {
+        return of_dir(words, &unpacked.dir, streams);
+    }
+    if words.out.is_some() {
+        bail!(
+            "{}: its documents are rendered where they lie, without --out",
+            words.dir.display()
+        );
+    }
+    let (run, verdict) = read(&unpacked.dir)?;
+    let rendered = prony_report::render(&run);
+    let files = files(&rendered);
+    let folder = words.dir.join(layout::PICTURES);
+    // A picture that is not rendered any more would be of nothing.
+    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let name = format!(
+            "{}/{}",
+            layout::PICTURES,
+            entry.file_name().to_string_lossy()
+        );
+        if name.ends_with(".svg") && !files.iter().any(|(own, _)| *own == name) {
+            fs::remove_file(entry.path()).with_context(CannotWrite::at(&entry.path()))?;
+        }
+    }
+    let mut sums = format!("# {}\n", renderer());
+    for (name, text) in &files {
+        sums.push_str(&format!(
+            "{}  {name}\n",
+            bundle::pack::digest(text.as_bytes())
+        ));
+        let path = words.dir.join(name);
+        let is_picture = name.starts_with(layout::PICTURES) && folder.is_dir();
+        if is_picture || path.exists() {
+            fs::write(&path, text).with_context(CannotWrite::at(&path))?;
+        }
+    }
+    let path = words.dir.join(layout::DOCUMENTS_SUMS);
+    if path.exists() {
+        fs::write(&path, sums).with_context(CannotWrite::at(&path))?;
+    }
+    writeln!(
+        streams.out,
+        "{}\n{}",
+        rendered.answer_txt,
+        words.dir.display()
+    )?;
+    Ok(match verdict {
+        Verdict::Invalid => Ending::Invalid,
+        _ => Ending::Done,
+    })
+}
+
+fn of_dir(words: &ReportWords, dir: &Path, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     if let Some(picture) = words.plot {
-        let (run, _) = read(&words.dir)?;
+        let (run, _) = read(dir)?;
         streams
             .out
             .write_all(prony_report::plot_svg(&run, plot(picture)).as_bytes())?;
         return Ok(Ending::Done);
     }
     if let Some(format) = words.export {
-        let (run, verdict) = read(&words.dir)?;
+        let (run, verdict) = read(dir)?;
         let text = prony_report::export(&run, export(format));
         streams.out.write_all(text.as_bytes())?;
         return Ok(match verdict {
@@ -69,15 +152,15 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
         });
     }
     if let Some(file) = &words.experiment
-        && !republish(&words.dir, file, streams)?
+        && !republish(dir, file, streams)?
     {
         return Ok(Ending::Usage);
     }
-    let rendering = render_into(&words.dir)?;
+    let rendering = render_into(dir)?;
     if words.json {
         streams.out.write_all(rendering.summary_json.as_bytes())?;
     } else {
-        rendering.say(&words.dir, streams)?;
+        rendering.say(dir, streams)?;
     }
     Ok(rendering.ending())
 }

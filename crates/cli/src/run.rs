@@ -6,8 +6,9 @@
 
 mod again;
 pub mod builds;
-mod code;
+pub mod code;
 mod folder;
+mod kept;
 mod pilot;
 mod progress;
 
@@ -69,7 +70,8 @@ pub fn run(words: &RunWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
 }
 
 fn whole(words: &RunWords, course: &Course, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let home = Home::find()?;
+    kept::check(words)?;
+    let home = words.home.clone().map_or_else(Home::find, Ok)?;
     let interrupted = interruption()?;
     // Git needs no namespace of its own: what can be isolated here is asked for when something is measured.
     let launcher = SupervisedLauncher::new(home.prony.clone(), Wanted::default());

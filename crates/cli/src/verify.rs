@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail};
 use prony_base::counted;
 use prony_record::layout;
 
-use crate::{Ending, Streams};
+use crate::{Ending, Streams, bundle};
 use prose::Sources;
 use words::VerifyWords;
 
@@ -47,6 +47,8 @@ pub fn run(words: &VerifyWords, streams: &mut Streams<'_>) -> anyhow::Result<End
                 prose::verify(&text, Some(path), words.fix, &mut sources, &mut seen)?;
             }
             folder = Some(path.clone());
+        } else if bundle::is_bundle(path) {
+            directory::verify_bundle(path, None, &mut seen)?;
         } else {
             prose::verify(path, folder.as_deref(), words.fix, &mut sources, &mut seen)?;
         }
@@ -63,14 +65,22 @@ fn verify_folder(path: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     if path.join(layout::PLAN).exists() {
         return directory::verify_run(path, seen);
     }
+    let beside = path.join(bundle::BESIDE);
+    if beside.exists() {
+        directory::verify_bundle(&beside, Some(path), seen)?;
+    }
     if path.join(layout::SUMMARY).exists() {
         return directory::verify_documents(path, seen);
     }
+    if beside.exists() {
+        return Ok(());
+    }
     bail!(
-        "{}: neither a run directory nor one of its documents: it holds no {} and no {}",
+        "{}: neither a run directory nor one of its documents: it holds no {}, no {} and no {}",
         path.display(),
         layout::PLAN,
-        layout::SUMMARY
+        layout::SUMMARY,
+        bundle::BESIDE
     )
 }
 

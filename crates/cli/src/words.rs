@@ -8,12 +8,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use prony_base::Nanos;
 use prony_bench::{Payload, Work};
 
+use crate::bundle::words::{BundleWords, ReproduceWords};
 use crate::check::CheckWords;
 use crate::clean::CleanWords;
 use crate::compare::words::CompareWords;
 use crate::completions::{CompletionsWords, ManWords};
 use crate::doctor::DoctorWords;
 use crate::fetch::words::FetchWords;
+use crate::home::Home;
 use crate::host::HostWords;
 use crate::list::ListWords;
 use crate::load::words::LoadWords;
@@ -53,6 +55,10 @@ pub enum Command {
     Log(LogWords),
     /// Check that a run is whole, and that figures in prose are what it says
     Verify(VerifyWords),
+    /// Pack a run into one file that can be handed on: records, experiment, sources
+    Bundle(BundleWords),
+    /// Run the experiment of a bundle here, and tell which of its claims held
+    Reproduce(ReproduceWords),
     /// Sum up logs of per-second counts: mean and deviation over seconds
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length
@@ -173,6 +179,9 @@ pub struct RunWords {
     /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
+    /// Where subjects and builds are; `None`: where Prony's own are.
+    #[arg(skip)]
+    pub home: Option<Home>,
 }
 
 /// As many blocks as an experiment's file may ask for.
@@ -253,6 +262,7 @@ impl RunWords {
             dry_run: false,
             json: false,
             yes_i_own_this_host: false,
+            home: None,
         }
     }
 
@@ -284,11 +294,14 @@ impl RunWords {
 /// `prony report`
 #[derive(Debug, Args)]
 pub struct ReportWords {
-    /// The run directory
+    /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again
     pub dir: PathBuf,
     /// Take the claims ([[published]]) of this experiment in place of the run's; they are kept in DIR/published.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "export"])]
     pub experiment: Option<PathBuf>,
+    /// Of a bundle: the run directory to make of it, which is to be new or empty
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "export"])]
+    pub out: Option<PathBuf>,
     /// Print the figures as JSON instead of the paths of the documents
     #[arg(long)]
     pub json: bool,

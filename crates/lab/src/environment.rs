@@ -50,6 +50,7 @@ pub fn collect(given: Given) -> Environment {
     facts.extend(given.facts);
     Environment {
         schema: prony_record::SCHEMA,
+        method: prony_record::METHOD,
         started_unix_ms: clock::unix_nanos() / 1_000_000,
         prony_version: given.prony_version,
         prony_commit: given.prony_commit,

@@ -9,6 +9,9 @@ use crate::MachineCheck;
 pub struct Environment {
     /// Schema version ([`crate::SCHEMA`]).
     pub schema: u32,
+    /// Version of how figures are measured ([`crate::METHOD`]).
+    #[serde(default)]
+    pub method: u32,
     /// Start of the run, milliseconds since the Unix epoch.
     pub started_unix_ms: u64,
     /// Version of Prony.

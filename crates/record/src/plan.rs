@@ -15,6 +15,9 @@ use crate::{
 pub struct Plan {
     /// Schema version ([`crate::SCHEMA`]).
     pub schema: u32,
+    /// Version of how figures are measured ([`crate::METHOD`]).
+    #[serde(default)]
+    pub method: u32,
     /// Title of the document.
     pub title: String,
     /// The question that the document answers.

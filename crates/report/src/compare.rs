@@ -372,6 +372,23 @@ impl Compared {
 }
 
 impl Comparison {
+    /// Takes back what would be claimed where the two runs were measured by different methods: their figures are not
+    /// of the same quantity.
+    pub fn of_methods(mut self, baseline: u32, other: u32) -> Comparison {
+        if baseline == other {
+            return self;
+        }
+        for figure in &mut self.figures {
+            (figure.interval, figure.conclusion, figure.bound) = (None, "not-claimed", "");
+        }
+        self.detectable = None;
+        self.basis = format!(
+            "the two runs were measured by different methods ({baseline} and {other}), so that their figures are not of the same \
+             quantity and nothing is claimed"
+        );
+        self
+    }
+
     /// The answer, in a sentence or two.
     pub fn sentence(&self) -> String {
         let mut claimed: Vec<&Compared> = self.figures.iter().filter(|f| f.is_claimed()).collect();

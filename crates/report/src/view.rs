@@ -13,6 +13,7 @@ use crate::clients::{
 };
 use crate::figures::{CellFigures, CrossCheck};
 use crate::kinds::Kinds;
+use crate::method;
 use crate::notes::{Note, Notes};
 use crate::numbers;
 use crate::part::Part;
@@ -113,10 +114,12 @@ pub fn reckon(run: &Run) -> Reckoned {
     let told = steps.as_deref().unwrap_or_default();
     let published = published::judged(run, &records, &cells, across.as_ref());
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
+    let mut answer = answer::answer(run, &cells, across.as_ref(), told);
+    answer.before = method::marked(answer.before, &run.plan);
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),
-        answer: answer::answer(run, &cells, across.as_ref(), told),
+        answer,
         verdict: verdict(&findings),
         groups: groups(run, &cells, &notes),
         parts: parts(run, &cells, across.as_ref(), told, &notes)

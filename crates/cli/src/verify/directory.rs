@@ -10,7 +10,7 @@ use prony_record::{Trial, is_profile, layout};
 use prony_report::Run;
 
 use super::Seen;
-use crate::report;
+use crate::{bundle, report};
 
 /// Generator whose records have all that Prony's own keeps.
 const OWN: &str = "prony";
@@ -46,6 +46,129 @@ pub fn verify_run(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
             counted(histograms, "histogram"),
             counted(documents, "document"),
         ));
+    }
+    Ok(())
+}
+
+/// Looks at a bundle, and where it lies beside its documents, at whether it renders to them.
+pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> anyhow::Result<()> {
+    let unpacked = match bundle::for_a_while(path) {
+        Ok(unpacked) => unpacked,
+        Err(error) => {
+            seen.wrong.push(format!("{error:#}"));
+            return Ok(());
+        }
+    };
+    let dir = unpacked.dir.as_path();
+    let mut own = Seen::default();
+    records(dir, &mut own)?;
+    if own.wrong.is_empty() {
+        match documents {
+            Some(folder) => beside(dir, folder, &mut own)?,
+            None => digests(dir, &mut own)?,
+        }
+    }
+    // The folder for a while is gone when somebody reads of it.
+    let told = |line: String| line.replace(&dir.display().to_string(), &path.display().to_string());
+    if own.wrong.is_empty() {
+        own.holds.push(format!(
+            "{}: every content is what its digest says",
+            path.display()
+        ));
+    }
+    seen.wrong.extend(own.wrong.into_iter().map(told));
+    seen.notes.extend(own.notes.into_iter().map(told));
+    seen.holds.extend(own.holds.into_iter().map(told));
+    Ok(())
+}
+
+/// What of a bundle is looked at as of a run directory.
+fn records(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    sealed(dir, seen)?;
+    let stored = match store::read(dir) {
+        Ok(stored) => stored,
+        Err(error) => {
+            seen.wrong.push(error.to_string());
+            return Ok(());
+        }
+    };
+    cut_off(dir, seen);
+    let histograms = trials(dir, &stored, seen);
+    if seen.wrong.is_empty() {
+        seen.holds.push(format!(
+            "{}: whole: {}, {}",
+            dir.display(),
+            counted(stored.trials.len(), "trial"),
+            counted(histograms, "histogram")
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the documents in `folder` are what the records in `dir` render to.
+fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    let (run, _) = report::read(dir)?;
+    let rendered = prony_report::render(&run);
+    let mut same = 0;
+    for (name, text) in report::files(&rendered) {
+        let path = folder.join(name);
+        // A page or a table that nobody reads there need not be kept.
+        let Ok(there) = fs::read(&path) else { continue };
+        if there == text.as_bytes() {
+            same += 1;
+            continue;
+        }
+        seen.wrong.push(format!(
+            "{}:{}: is not what {} renders to; `prony report {}` renders it again",
+            path.display(),
+            differs_at(&there, text.as_bytes()),
+            bundle::BESIDE,
+            folder.display()
+        ));
+    }
+    if same == 0 && seen.wrong.is_empty() {
+        seen.wrong.push(format!(
+            "{}: holds none of the documents of its {}",
+            folder.display(),
+            bundle::BESIDE
+        ));
+    }
+    if seen.wrong.is_empty() {
+        let documents = counted(same, "document");
+        seen.holds
+            .push(format!("{}: {documents} as rendered", folder.display()));
+    }
+    Ok(())
+}
+
+/// Whether the records in `dir` render to what they rendered to when they were packed.
+fn digests(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
+    let (run, _) = report::read(dir)?;
+    let rendered = prony_report::render(&run);
+    let Some(sums) = sums::read(dir, layout::DOCUMENTS_SUMS)? else {
+        return Ok(());
+    };
+    let mut others = 0;
+    let files = report::files(&rendered);
+    for (name, text) in &files {
+        let listed = sums.files.iter().find(|(_, own)| own == name);
+        if listed.is_none_or(|(digest, _)| *digest != bundle::pack::digest(text.as_bytes())) {
+            others += 1;
+        }
+    }
+    let documents = counted(files.len(), "document");
+    match others {
+        0 => seen.holds.push(format!("{}: {documents} rendered as before", dir.display())),
+        _ if sums.head == report::renderer() => seen.wrong.push(format!(
+            "{}: the records render to something else than when they were packed, in {} of {documents}",
+            dir.display(),
+            others
+        )),
+        _ => seen.notes.push(format!(
+            "{}: {}, and this Prony renders {others} of {documents} otherwise",
+            dir.display(),
+            sums.head
+        )),
     }
     Ok(())
 }

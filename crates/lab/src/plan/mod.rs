@@ -50,8 +50,8 @@ use std::fmt;
 
 use prony_base::{Nanos, counted};
 use prony_record::{
-    Cell, ConnectionCap, Cores, NotRun, Plan, PlannedCounter, PlannedSetting, PlannedSubject,
-    PlannedWorkload, SCHEMA,
+    Cell, ConnectionCap, Cores, METHOD, NotRun, Plan, PlannedCounter, PlannedSetting,
+    PlannedSubject, PlannedWorkload, SCHEMA,
 };
 
 use crate::cap;
@@ -187,6 +187,7 @@ pub fn plan(
     } = frame;
     let mut plan = Plan {
         schema: SCHEMA,
+        method: METHOD,
         title: experiment.title.clone(),
         question: experiment.question.clone(),
         experiment: experiment.origin.path.clone(),

@@ -386,6 +386,11 @@ fn place(e: &Environment) -> String {
         .facts
         .iter()
         .find(|fact| fact.name == "trials are held apart by");
+    // Another method measures something else; the first one is that of entries without a number.
+    let method = match e.method {
+        0 => String::new(),
+        method => format!("; method {method}"),
+    };
     [
         e.machine.as_str(),
         &e.cpu_model,
@@ -400,6 +405,7 @@ fn place(e: &Environment) -> String {
         held.map_or("", |fact| &fact.value),
     ]
     .join("; ")
+        + &method
 }
 
 fn sections(run: &Run, records: &Records<'_>, reckoned: &Reckoned) -> Vec<Section> {

@@ -1,0 +1,256 @@
+//! `prony reproduce`: a bundle's experiment, from its own sources, on this machine.
+//!
+//! ```text
+//! bundle ──> folder of its own ──> commands listed, allowed? ──> run ──> claims of both
+//! ```
+//!
+//! A bundle may be anybody's, and its commands can do whatever the user can: nothing of it is run before the user says so,
+//! and what it builds goes to a cache of its own, as a build that somebody else's files made must not be taken for one of ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+use prony_lab::experiment::Experiment;
+use prony_lab::subject::{self, Subject};
+use prony_record::{Plan, Source, layout};
+use prony_report::reproduced::{CameTo, reproduced};
+
+use super::pack::Manifest;
+use super::words::ReproduceWords;
+use super::{RUN, SOURCE};
+use crate::cause::CannotWrite;
+use crate::home::Home;
+use crate::run as experiment_run;
+use crate::words::{Command, RunWords, Words};
+use crate::{Ending, Streams, report};
+
+/// Folder of the bundle's records.
+const ORIGINAL: &str = "original";
+/// Folder of its builds.
+const CACHE: &str = "cache";
+
+/// Runs `prony reproduce`.
+pub fn run(words: &ReproduceWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
+    let (manifest, files, digest) = super::read(&words.bundle)?;
+    writeln!(
+        streams.err,
+        "{}: {}, sha256:{digest}",
+        words.bundle.display(),
+        manifest.title
+    )?;
+    if manifest.experiment.is_empty() || manifest.sources == "not packed" {
+        bail!(
+            "{}: holds records alone, which `prony verify` and `prony report` read; to be reproduced it needs experiment and sources",
+            words.bundle.display()
+        );
+    }
+    if !words.run_foreign_commands {
+        let folder = tempfile::TempDir::with_prefix("prony-bundle-")
+            .context("no temporary folder can be made")?;
+        let source = folder.path().join(SOURCE);
+        super::unpack(&files, SOURCE, &source)?;
+        let (_, subjects) = read(&manifest, &source)?;
+        return refused(words, &subjects, streams);
+    }
+    let out = match &words.out {
+        Some(out) => out.clone(),
+        None => {
+            let name = words
+                .bundle
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy();
+            experiment_run::next_free(Path::new("runs"), &format!("reproduced-{name}"))?
+        }
+    };
+    let source = out.join(SOURCE);
+    super::unpack(&files, RUN, &out.join(ORIGINAL))?;
+    super::unpack(&files, SOURCE, &source)?;
+    let (original, _) = report::read(&out.join(ORIGINAL))?;
+    let source = fs::canonicalize(&source).with_context(CannotWrite::at(&source))?;
+    read(&manifest, &source)?;
+    writeln!(
+        streams.err,
+        "  unpacked to {}; sources: {}",
+        out.display(),
+        manifest.sources
+    )?;
+    let run_words = run_words(words, &manifest, &original.plan, &source, &out)?;
+    // What is asked for is what became of the claims; the documents lie in the run directory.
+    let mut unused = std::io::sink();
+    let ending = experiment_run::run(
+        &run_words,
+        &mut Streams {
+            out: &mut unused,
+            err: &mut *streams.err,
+        },
+    )?;
+    tell(words, &original, &out, ending, streams)
+}
+
+/// What became of the claims, once the run in `out` has ended so.
+fn tell(
+    words: &ReproduceWords,
+    original: &prony_report::Run,
+    out: &Path,
+    ending: Ending,
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    let dir = out.join(RUN);
+    if !matches!(ending, Ending::Done | Ending::Invalid) || !dir.join(layout::PLAN).exists() {
+        return Ok(ending);
+    }
+    let (again, _) = report::read(&dir)?;
+    let came_of_it = reproduced(original, &again);
+    if words.json {
+        writeln!(
+            streams.out,
+            "{}",
+            serde_json::to_string_pretty(&came_of_it)?
+        )?;
+    } else {
+        let (sentence, tables) = (came_of_it.sentence(), came_of_it.tables());
+        let document = dir.join(layout::DOCUMENT);
+        writeln!(
+            streams.out,
+            "{sentence}\n\n{tables}\n\n{}",
+            document.display()
+        )?;
+    }
+    Ok(match came_of_it.count(CameTo::Contradicted) {
+        0 => ending,
+        _ => Ending::Failed,
+    })
+}
+
+/// The experiment and the subjects, all of which lie in the unpacked folder.
+fn read(manifest: &Manifest, source: &Path) -> anyhow::Result<(Experiment, Vec<Subject>)> {
+    let path = experiment(manifest, source)?;
+    let experiment =
+        Experiment::load(&path).map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
+    let subjects = subject::load_all(&experiment, &source.join("subjects")).map_err(|wrong| {
+        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
+        anyhow::anyhow!("{}", wrong.join("\n"))
+    })?;
+    let whole = fs::canonicalize(source)?;
+    for subject in &subjects {
+        let folder = subject.folder().map(fs::canonicalize).transpose()?;
+        if folder.is_some_and(|folder| !folder.starts_with(&whole)) {
+            bail!(
+                "the bundle's subject `{}` lies outside of the bundle, by a path that leads there",
+                subject.id
+            );
+        }
+    }
+    Ok((experiment, subjects))
+}
+
+fn experiment(manifest: &Manifest, source: &Path) -> anyhow::Result<PathBuf> {
+    let name = manifest
+        .experiment
+        .strip_prefix(SOURCE)
+        .and_then(|rest| rest.strip_prefix('/'));
+    let name = name.context("the bundle's experiment does not lie among its sources")?;
+    Ok(source.join(name))
+}
+
+/// Says what would be run, and that it is not.
+fn refused(
+    words: &ReproduceWords,
+    subjects: &[Subject],
+    streams: &mut Streams<'_>,
+) -> anyhow::Result<Ending> {
+    writeln!(streams.out, "commands that the bundle brings:")?;
+    for subject in subjects {
+        writeln!(streams.out, "  {}", subject.id)?;
+        for (what, command) in commands(subject) {
+            // A stranger's text must not write over the lines that a user decides by.
+            let shown: String = command.chars().flat_map(char::escape_debug).collect();
+            writeln!(streams.out, "    {what}: {shown}")?;
+        }
+    }
+    writeln!(
+        streams.err,
+        "prony: nothing was run: they can do whatever you can; if you trust them: prony reproduce {} --run-foreign-commands",
+        words.bundle.display()
+    )?;
+    Ok(Ending::Usage)
+}
+
+/// The commands of a subject, each with what it is for.
+fn commands(subject: &Subject) -> Vec<(&'static str, String)> {
+    let joined = |argv: &[String]| argv.join(" ");
+    let mut all = vec![
+        (
+            "build",
+            subject
+                .build
+                .as_ref()
+                .map_or_else(String::new, |build| build.cmd.clone()),
+        ),
+        ("version", subject.version.clone()),
+        ("start", joined(&subject.start)),
+        (
+            "program",
+            subject
+                .program
+                .as_ref()
+                .map_or_else(String::new, |program| joined(&program.cmd)),
+        ),
+    ];
+    if let Some(client) = &subject.client {
+        all.extend([
+            ("client", joined(&client.cmd)),
+            ("translate", joined(&client.translate)),
+        ]);
+    }
+    if let Source::Url { url } = &subject.source {
+        all.push(("load goes to", url.clone()));
+    }
+    for repository in &subject.repositories {
+        all.push((
+            "fetched",
+            format!("{} at {}", repository.git, repository.revision),
+        ));
+    }
+    all.retain(|(_, command)| !command.is_empty());
+    all
+}
+
+/// The words of the bundle's run, with its experiment as it was unpacked, and what is asked for here.
+fn run_words(
+    words: &ReproduceWords,
+    manifest: &Manifest,
+    plan: &Plan,
+    source: &Path,
+    out: &Path,
+) -> anyhow::Result<RunWords> {
+    let typed = std::iter::once("prony").chain(plan.command.iter().map(String::as_str));
+    let parsed = Words::try_parse_from(typed).map(|words| words.command);
+    let Ok(Command::Run(was)) = parsed else {
+        bail!(
+            "the bundle's plan was not made by words of `prony run` that this Prony knows: {:?}",
+            plan.command
+        );
+    };
+    let own = Home::find()?;
+    let quick = was.quick || words.quick;
+    Ok(RunWords {
+        experiment: experiment(manifest, source)?,
+        quick,
+        blocks: words.blocks.or(was.blocks),
+        duration: words.duration.or(was.duration),
+        only: was.only,
+        visits: was.visits,
+        seed: was.seed,
+        out: Some(out.join(RUN)),
+        home: Some(Home {
+            subjects: source.join("subjects"),
+            cache: out.join(CACHE),
+            prony: own.prony,
+        }),
+        ..RunWords::of(PathBuf::new())
+    })
+}

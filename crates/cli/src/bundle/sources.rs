@@ -1,0 +1,311 @@
+//! What a bundle has beside records: the experiment's file, and the files of its subjects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use prony_lab::experiment::{Experiment, Origin};
+use prony_lab::subject::{self, Subject};
+use prony_record::{Environment, Plan, Source};
+
+use super::SOURCE;
+use super::pack::{File, digest};
+use super::words::BundleWords;
+use crate::home::Home;
+use crate::run::code;
+
+/// Files that all subjects together may have.
+const FILES_MAX: usize = 20_000;
+/// Revisions of an experiment that are looked at for the one that was run.
+const REVISIONS_MAX: &str = "200";
+/// Folders that hold what others made.
+const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
+
+/// What was found.
+#[derive(Default)]
+pub struct Sources {
+    /// Experiment and sources.
+    pub files: Vec<File>,
+    /// Path of the experiment in the bundle; empty: it was not found.
+    pub experiment: String,
+    /// Whether the sources are those that were measured.
+    pub state: String,
+    /// What a user is to know.
+    pub notes: Vec<String>,
+}
+
+/// Experiment and sources of a run.
+pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow::Result<Sources> {
+    let home = Home::find()?;
+    let root = home.subjects.parent().unwrap_or(&home.subjects).to_owned();
+    let root = fs::canonicalize(&root).unwrap_or(root);
+    let mut found = Sources::default();
+    let Some((path, text)) = experiment(words, plan, &root)? else {
+        found.state = "not packed".to_owned();
+        found.notes.push(format!(
+            "{} is not the file of this run any more (its digest was {}), and no revision of it is: the bundle can be verified and rendered, and not \
+             reproduced; --experiment names the file",
+            plan.experiment, plan.experiment_sha256
+        ));
+        return Ok(found);
+    };
+    let folder = path
+        .parent()
+        .map_or_else(|| root.clone(), Path::to_path_buf);
+    let places = Places {
+        root: &root,
+        folder: &folder,
+    };
+    found.experiment = places
+        .of(&path)
+        .context("the experiment's file has no name")?;
+    found.files.push(File {
+        path: found.experiment.clone(),
+        bytes: text.clone().into_bytes(),
+        executable: false,
+    });
+    if words.records {
+        found.state = "not packed".to_owned();
+        return Ok(found);
+    }
+    let origin = Origin::new(path.display().to_string(), &folder);
+    let experiment = Experiment::parse(&text, &origin)
+        .map_err(|wrong| anyhow::anyhow!("{}", wrong.render(false)))?;
+    let subjects = subject::load_all(&experiment, &home.subjects).map_err(|wrong| {
+        let wrong: Vec<String> = wrong.iter().map(|wrong| wrong.render(false)).collect();
+        anyhow::anyhow!(
+            "its subjects cannot be packed (--records leaves them out):\n{}",
+            wrong.join("\n")
+        )
+    })?;
+    let mut files: BTreeMap<String, File> = BTreeMap::new();
+    for subject in &subjects {
+        for path in files_of(subject)? {
+            let Some(place) = places.of(&path) else {
+                bail!(
+                    "{}: {} lies neither below {} nor beside the experiment, so that it cannot be packed; --records leaves sources out",
+                    subject.id,
+                    path.display(),
+                    root.display()
+                );
+            };
+            if files.len() >= FILES_MAX {
+                bail!(
+                    "the subjects have more than {FILES_MAX} files; --records leaves sources out"
+                );
+            }
+            files.entry(place.clone()).or_insert(read(&path, place)?);
+        }
+    }
+    files.remove(&found.experiment);
+    found.files.extend(files.into_values());
+    found.state = state(environment, &path);
+    Ok(found)
+}
+
+fn read(path: &Path, place: String) -> anyhow::Result<File> {
+    let at = || path.display().to_string();
+    let mode = fs::metadata(path).with_context(at)?.permissions().mode();
+    Ok(File {
+        path: place,
+        bytes: fs::read(path).with_context(at)?,
+        executable: mode & 0o100 != 0,
+    })
+}
+
+/// Where files go in the bundle.
+struct Places<'a> {
+    /// Folder of `subjects/`.
+    root: &'a Path,
+    /// Folder of the experiment.
+    folder: &'a Path,
+}
+
+impl Places<'_> {
+    /// The place of a file: as it lies in Prony's folder, or beside the experiment.
+    fn of(&self, path: &Path) -> Option<String> {
+        let under = |root: &Path, name: &str| {
+            let rest = path.strip_prefix(root).ok()?.to_str()?;
+            (!rest.is_empty()).then(|| format!("{name}/{rest}"))
+        };
+        under(self.root, SOURCE).or_else(|| under(self.folder, &format!("{SOURCE}/experiment")))
+    }
+}
+
+/// The file of the run, told by its digest: as it lies there, or a revision of it.
+fn experiment(
+    words: &BundleWords,
+    plan: &Plan,
+    root: &Path,
+) -> anyhow::Result<Option<(PathBuf, String)>> {
+    let is_it = |bytes: &[u8]| digest(bytes) == plan.experiment_sha256;
+    if let Some(path) = &words.experiment {
+        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        if !is_it(&bytes) {
+            bail!(
+                "{}: is not the file of this run: its digest is another one",
+                path.display()
+            );
+        }
+        return Ok(Some((fs::canonicalize(path)?, String::from_utf8(bytes)?)));
+    }
+    let places = [PathBuf::from(&plan.experiment), root.join(&plan.experiment)];
+    for path in &places {
+        if let (Ok(whole), Ok(bytes)) = (fs::canonicalize(path), fs::read(path))
+            && is_it(&bytes)
+        {
+            return Ok(Some((whole, String::from_utf8(bytes)?)));
+        }
+    }
+    for path in &places {
+        if let Ok(whole) = fs::canonicalize(path)
+            && let Some(bytes) = revision(&whole, is_it)
+        {
+            return Ok(Some((whole, String::from_utf8(bytes)?)));
+        }
+    }
+    Ok(None)
+}
+
+/// The content of a file at the newest revision of its repository that is the right one.
+fn revision(path: &Path, is_it: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    let (folder, name) = (path.parent()?, path.file_name()?.to_str()?);
+    let commits = git(
+        folder,
+        &["log", "--format=%H", "-n", REVISIONS_MAX, "--", name],
+    )?;
+    let commits = String::from_utf8(commits).ok()?;
+    let mut all = commits
+        .lines()
+        .filter_map(|commit| git(folder, &["show", &format!("{commit}:./{name}")]));
+    all.find(|bytes| is_it(bytes))
+}
+
+fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(words)
+        // Looking must not take the lock that somebody's own git may need.
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+/// The files of a subject: its folder and inputs, or what a command names in its folder.
+fn files_of(subject: &Subject) -> anyhow::Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    match &subject.source {
+        Source::Folder { dir } => {
+            let dir = fs::canonicalize(dir).with_context(|| dir.clone())?;
+            let inputs = subject.build.iter().flat_map(|build| &build.inputs);
+            for place in std::iter::once(dir.clone()).chain(inputs.map(|input| dir.join(input))) {
+                walk(&plain(&place), &mut files)?;
+            }
+        }
+        Source::Command { dir } => {
+            let dir = fs::canonicalize(dir).with_context(|| dir.clone())?;
+            let program = subject.program.iter().flat_map(|program| &program.cmd);
+            let client = subject
+                .client
+                .iter()
+                .flat_map(|client| client.cmd.iter().chain(&client.translate));
+            for word in subject.start.iter().chain(program).chain(client) {
+                let path = plain(&dir.join(word));
+                // Programs of the machine are told by the environment, and are not handed on.
+                if path.starts_with(&dir) && path.is_file() {
+                    files.insert(path);
+                }
+            }
+        }
+        Source::Url { .. } | Source::Unknown => {}
+    }
+    Ok(files)
+}
+
+/// A path without `..`, by its words alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The files below `place`: of a git repository those that it does not ignore. Links are not followed.
+fn walk(place: &Path, files: &mut BTreeSet<PathBuf>) -> anyhow::Result<()> {
+    let Ok(meta) = fs::symlink_metadata(place) else {
+        return Ok(());
+    };
+    if meta.is_file() {
+        files.insert(place.to_owned());
+    }
+    if !meta.is_dir() {
+        return Ok(());
+    }
+    // What git ignores was made there, or is not meant for others.
+    let listed = git(
+        place,
+        &[
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ],
+    );
+    if let Some(listed) = listed {
+        for name in listed
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+        {
+            let path = place.join(std::str::from_utf8(name)?);
+            if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file()) {
+                files.insert(path);
+            }
+        }
+        return Ok(());
+    }
+    for entry in fs::read_dir(place).with_context(|| place.display().to_string())? {
+        let entry = entry?;
+        if files.len() > FILES_MAX {
+            bail!("{}: more than {FILES_MAX} files", place.display());
+        }
+        if !SKIPPED.iter().any(|name| entry.file_name() == *name) {
+            walk(&entry.path(), files)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what lies there now is what was measured, as far as git tells.
+fn state(environment: &Environment, experiment: &Path) -> String {
+    match (&environment.code, code::around(experiment)) {
+        (Some(then), Some(now))
+            if then.source_commit == now.source_commit
+                && then.changes_sha256 == now.changes_sha256 =>
+        {
+            "as measured".to_owned()
+        }
+        (Some(then), _) => format!(
+            "as they lay there when it was packed, and not as measured, which was at commit {}",
+            then.commit
+        ),
+        (None, _) => {
+            "as they lay there when it was packed; no git says whether they are what was measured"
+                .to_owned()
+        }
+    }
+}

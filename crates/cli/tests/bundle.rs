@@ -1,0 +1,217 @@
+//! `prony bundle` and `prony reproduce`: a run that is packed, checked, rendered and run again; a stranger's that is refused.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{PRONY, prony};
+
+const TINY: &str = r#"
+title = "A tiny run"
+
+[run]
+blocks = 1
+duration = "200ms"
+warmup = "20ms"
+
+[[subject]]
+cmd = "./serve.sh {port}"
+name = "serve"
+
+[[subject]]
+cmd = "PRONY serve --port {port}"
+name = "other"
+
+[[workload]]
+name = "hello"
+request = { path = "/hello" }
+connections = [1]
+"#;
+
+/// How `prony` ended, and what it printed.
+fn done(folder: &Path, words: &[&str]) -> (Option<i32>, String, String) {
+    let output = prony(folder, words);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (
+        output.status.code(),
+        text(&output.stdout),
+        text(&output.stderr),
+    )
+}
+
+/// A folder with a run called `run`, of a command that lies beside its experiment.
+fn with_run(name: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = common::folder(name);
+    fs::write(folder.join("tiny.toml"), TINY.replace("PRONY", PRONY)).expect("an experiment");
+    let script = folder.join("serve.sh");
+    fs::write(
+        &script,
+        format!("#!/bin/sh\nexec {PRONY} serve --port $1\n"),
+    )
+    .expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("executable");
+    let (code, _, told) = done(&folder, &["run", "tiny.toml", "--out", "run"]);
+    // A busy machine may leave the generator no time: the records are whole all the same.
+    assert!(matches!(code, Some(0 | 3)), "{told}");
+    folder
+}
+
+#[test]
+fn a_run_is_packed_verified_rendered_and_run_again() {
+    let folder = with_run("bundle");
+    let (code, out, err) = done(&folder, &["bundle", "run"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("cite: \"A tiny run\", a run of "), "{out}");
+    assert_eq!(
+        done(&folder, &["bundle", "run", "--out", "again.prony"]).0,
+        Some(0)
+    );
+    let bytes = |name: &str| fs::read(folder.join(name)).expect("a file");
+    assert_eq!(
+        bytes("run.prony"),
+        bytes("again.prony"),
+        "the same input, the same bytes"
+    );
+
+    let (code, out, err) = done(&folder, &["verify", "run.prony"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("run.prony: whole: 2 trials"), "{out}");
+    assert!(out.contains("rendered as before"), "{out}");
+
+    let (code, _, err) = done(&folder, &["report", "run.prony"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (code, _, err) = done(&folder, &["report", "run.prony", "--out", "rendered"]);
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    for name in ["document.md", "summary.json", "index.html", "plan.json"] {
+        assert_eq!(
+            bytes(&format!("run/{name}")),
+            bytes(&format!("rendered/{name}")),
+            "{name}"
+        );
+    }
+    let (code, _, err) = done(&folder, &["report", "run.prony", "--out", "rendered"]);
+    assert_eq!(
+        code,
+        Some(2),
+        "a folder that holds something is left alone: {err}"
+    );
+
+    let (code, out, err) = done(&folder, &["reproduce", "run.prony", "--out", "twice"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(out.contains("start: ./serve.sh {port}"), "{out}");
+    assert!(err.contains("--run-foreign-commands"), "{err}");
+    assert!(
+        !folder.join("twice").exists(),
+        "nothing is unpacked before it is allowed"
+    );
+
+    let allowed = [
+        "reproduce",
+        "run.prony",
+        "--out",
+        "twice",
+        "--run-foreign-commands",
+    ];
+    let (code, out, err) = done(&folder, &allowed);
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    assert!(out.contains("claims no difference"), "{out}");
+    assert!(folder.join("twice/source/experiment/serve.sh").exists());
+    assert_eq!(
+        bytes("run/trials.jsonl"),
+        bytes("twice/original/trials.jsonl")
+    );
+    let plan = fs::read_to_string(folder.join("twice/run/plan.json")).expect("a plan");
+    assert!(plan.contains("twice/source/experiment/tiny.toml"), "{plan}");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn what_does_not_hold_is_refused() {
+    let folder = with_run("bundle-bad");
+    assert_eq!(done(&folder, &["bundle", "run", "--records"]).0, Some(0));
+    let (code, _, err) = done(
+        &folder,
+        &["reproduce", "run.prony", "--run-foreign-commands"],
+    );
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("holds records alone"), "{err}");
+    let good = fs::read(folder.join("run.prony")).expect("a bundle");
+    let mut bad = good.clone();
+    let middle = bad.len() / 2;
+    bad[middle] ^= 1;
+    fs::write(folder.join("run.prony"), &bad).expect("written");
+    assert_eq!(done(&folder, &["verify", "run.prony"]).0, Some(1));
+    assert_eq!(
+        done(&folder, &["report", "run.prony", "--out", "x"]).0,
+        Some(2)
+    );
+    assert!(!folder.join("x").exists(), "nothing of it is unpacked");
+    fs::write(folder.join("run.prony"), &good[..good.len() - 9]).expect("written");
+    let (code, out, _) = done(&folder, &["verify", "run.prony"]);
+    assert_eq!(code, Some(1));
+    assert!(out.contains("cut off"), "{out}");
+    for words in [
+        ["reproduce", "tiny.toml"],
+        ["reproduce", "nowhere"],
+        ["bundle", "nowhere"],
+    ] {
+        let (code, _, err) = done(&folder, &words);
+        assert_eq!(code, Some(2), "{words:?}: {err}");
+    }
+    // Records that were changed are not handed on.
+    let trials = folder.join("run/trials.jsonl");
+    let text = fs::read_to_string(&trials).expect("text");
+    fs::write(&trials, text.replacen("\"block\":0", "\"block\": 0", 1)).expect("written");
+    let (code, _, err) = done(&folder, &["bundle", "run"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(
+        err.contains("is not what it was when the run ended"),
+        "{err}"
+    );
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_quick_run_is_no_document_of_the_repository() {
+    let folder = common::folder("bundle-kept");
+    fs::write(folder.join("tiny.toml"), TINY.replace("PRONY", PRONY)).expect("an experiment");
+    for out in ["docs/documents/x", "docs/y/../documents/x"] {
+        let (code, _, err) = done(&folder, &["run", "tiny.toml", "--quick", "--out", out]);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains("docs/documents holds full runs"), "{err}");
+    }
+    let (code, _, err) = done(&folder, &["run", "tiny.toml", "--out", "docs/documents/x"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("committed code"), "{err}");
+    assert!(!folder.join("docs").exists(), "nothing is made");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// Where it fails because documents are rendered otherwise now, they are to be rendered again:
+/// `for d in docs/documents/*/run.prony; do ./prony report "${d%/*}"; done`
+#[test]
+fn documents_are_what_their_records_render_to() {
+    let documents = prony_testkit::root().join("docs/documents");
+    let mut bundles = 0;
+    for entry in fs::read_dir(&documents).expect("documents").flatten() {
+        let folder = entry.path();
+        let bundle = folder.join("run.prony");
+        if !bundle.is_file() {
+            continue;
+        }
+        bundles += 1;
+        let bytes = fs::metadata(&bundle).expect("a file").len();
+        assert!(bytes <= 2_000_000, "{}: {bytes} bytes", bundle.display());
+        let there = bundle.display().to_string();
+        // Digests of the bundle itself, and what it renders to; prose is for the tests of README.
+        let (code, out, err) = done(&documents, &["verify", &folder.display().to_string()]);
+        assert_eq!(code, Some(0), "{there}: {out}{err}");
+        assert!(
+            out.contains("as rendered") || folder.ends_with("nibiru"),
+            "{out}"
+        );
+    }
+    assert!(bundles >= 1, "records lie beside documents");
+}

@@ -1,0 +1,91 @@
+//! The mark on a document whose figures were measured by another method than this program measures by.
+
+use prony_record::{METHOD, Plan};
+
+/// The sentences that a document begins its answer with.
+pub fn marked(mut before: Vec<String>, plan: &Plan) -> Vec<String> {
+    if let Some(mark) = mark(plan.method, METHOD) {
+        before.insert(0, mark);
+    }
+    before
+}
+
+fn mark(made: u32, now: u32) -> Option<String> {
+    let how = match made.cmp(&now) {
+        std::cmp::Ordering::Equal => return None,
+        std::cmp::Ordering::Less => "an older method",
+        std::cmp::Ordering::Greater => "a newer method",
+    };
+    Some(format!(
+        "Measured by {how} ({made}) than the Prony that wrote this document measures by ({now}): its figures are not to be compared with those of the other."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_of_another_method_is_marked_on_its_face() {
+        assert_eq!(mark(3, 3), None);
+        assert!(mark(0, 1).expect("marked").contains("an older method (0)"));
+        assert!(mark(2, 1).expect("marked").contains("a newer method (2)"));
+        let own = Plan {
+            method: METHOD,
+            ..Plan::default()
+        };
+        assert_eq!(marked(vec!["x".to_owned()], &own), ["x"]);
+        let newer = Plan {
+            method: METHOD + 1,
+            title: "T".to_owned(),
+            ..Plan::default()
+        };
+        let run = crate::Run {
+            plan: newer,
+            ..crate::Run::default()
+        };
+        let rendered = crate::render(&run);
+        for face in [
+            rendered.document_md,
+            rendered.index_html,
+            rendered.answer_txt,
+            rendered.summary_json,
+        ] {
+            let head: String = face.chars().take(30_000).collect();
+            assert!(head.contains("Measured by a newer method"), "{head}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_claimed_between_runs_of_different_methods() {
+        use crate::compare::{Compared, Comparison};
+        let figure = Compared {
+            place: "hello".to_owned(),
+            metric: "rate",
+            baseline: Some(1.0),
+            other: Some(2.0),
+            ratio: 2.0,
+            interval: Some((1.9, 2.1)),
+            conclusion: "higher",
+            bound: "",
+        };
+        let compared = Comparison {
+            schema: 1,
+            baseline: "a".to_owned(),
+            other: "b".to_owned(),
+            figures: vec![figure],
+            left_out: Vec::new(),
+            detectable: Some(0.1),
+            basis: "sessions".to_owned(),
+        };
+        assert_eq!(compared.clone().of_methods(1, 1), compared);
+        let apart = compared.of_methods(0, 1);
+        assert_eq!(apart.figures[0].interval, None);
+        assert_eq!(apart.figures[0].conclusion, "not-claimed");
+        assert!(
+            apart.footing().contains("different methods (0 and 1)"),
+            "{}",
+            apart.footing()
+        );
+    }
+}

@@ -1,0 +1,386 @@
+//! A run that was done again: how its machine differs, and what became of each claim of the first one.
+//!
+//! A claim is whatever the first run says to be higher or lower. The intervals of both runs decide:
+//!
+//! - **held**: the second run claims the same direction, and its interval reaches the first one's or lies beyond it;
+//! - **held, smaller**: the same direction, and all of its interval is nearer to no difference than the first one's;
+//! - **contradicted**: its interval excludes all that the first one's holds, and does not keep the direction;
+//! - **not told**: anything else, and where the second run has no interval.
+//!
+//! Not for: measuring, or reading files.
+
+use std::collections::BTreeMap;
+
+use prony_record::Environment;
+use serde::Serialize;
+
+use crate::Run;
+use crate::markdown;
+use crate::metrics::Metric;
+use crate::numbers;
+use crate::ratio::RatioFigure;
+use crate::view;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CameTo {
+    /// The opposite, or surely not so large and perhaps nothing.
+    Contradicted,
+    /// The second run cannot tell.
+    NotTold,
+    /// The same direction, surely smaller.
+    HeldSmaller,
+    /// The same direction, and no smaller as far as can be told.
+    Held,
+}
+
+impl CameTo {
+    /// As a reader is told.
+    pub fn words(self) -> &'static str {
+        match self {
+            CameTo::Contradicted => "contradicted",
+            CameTo::NotTold => "not told",
+            CameTo::HeldSmaller => "held, smaller",
+            CameTo::Held => "held",
+        }
+    }
+}
+
+/// A claim of the first run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Claim {
+    /// What it is about: a cell beside its baseline, a setting, a number of threads.
+    pub what: String,
+    /// `rate`, `p50`, `p99`, `cpu_subject` or `cpu_client`.
+    pub metric: &'static str,
+    /// The first run's ratio and interval.
+    pub original: [f64; 3],
+    /// The second run's; `None`: it has none.
+    pub here: Option<[f64; 3]>,
+    /// What became of it.
+    pub came_to: CameTo,
+    #[serde(skip)]
+    words: [String; 2],
+}
+
+/// A first run and one that did it again.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reproduction {
+    /// Version of these figures.
+    pub schema: u32,
+    /// How the machines differ: what, there, here.
+    pub differences: Vec<(String, String, String)>,
+    /// The claims, contradicted ones first.
+    pub claims: Vec<Claim>,
+}
+
+/// Holds `again` against `original`.
+pub fn reproduced(original: &Run, again: &Run) -> Reproduction {
+    let here = ratios(again);
+    let mut claims = Vec::new();
+    for ((what, metric), was) in ratios(original) {
+        if !matches!(was.conclusion, "higher" | "lower") {
+            continue;
+        }
+        let now = here.get(&(what.clone(), metric));
+        let ends = |of: &RatioFigure| [of.ratio, of.low, of.high];
+        claims.push(Claim {
+            came_to: came_to(&was, now),
+            original: ends(&was),
+            here: now.map(ends),
+            words: [
+                numbers::change_of(&was),
+                now.map_or_else(|| numbers::NOTHING.to_owned(), numbers::change_of),
+            ],
+            what,
+            metric,
+        });
+    }
+    claims.sort_by_key(|claim| claim.came_to);
+    Reproduction {
+        schema: 1,
+        differences: differences(&original.environment, &again.environment),
+        claims,
+    }
+}
+
+/// All ratios of a run by what they are about. Copies of a baseline claim nothing.
+fn ratios(run: &Run) -> BTreeMap<(String, &'static str), RatioFigure> {
+    let reckoned = view::reckon(run);
+    let mut all = BTreeMap::new();
+    let mut add = |what: String, metric: &'static str, ratio: &RatioFigure| {
+        all.insert((what, metric), ratio.clone());
+    };
+    for cell in reckoned.cells.iter().filter(|cell| !cell.is_copy) {
+        let what = |ratio: &RatioFigure| format!("{} against {}", cell.cell, ratio.reference_cell);
+        if let Some(ratio) = &cell.ratio {
+            add(what(ratio), Metric::RATE.key, ratio);
+        }
+        for metric in Metric::beside_rate() {
+            if let Some(ratio) = cell.ratios.get(metric.key) {
+                add(what(ratio), metric.key, ratio);
+            }
+        }
+        if let Some(ratio) = cell
+            .client
+            .as_ref()
+            .and_then(|client| client.cpu_ratio.as_ref())
+        {
+            add(what(ratio), "cpu_client", ratio);
+        }
+    }
+    if let Some(across) = &reckoned.programs {
+        for effect in &across.effects {
+            let (name, value, base) = (&effect.setting, &effect.value, &effect.base);
+            let place = effect
+                .workload
+                .as_ref()
+                .map_or_else(|| "all works".to_owned(), Clone::clone);
+            add(
+                format!(
+                    "{} on {place}: {name}={value} against {name}={base}",
+                    effect.subject
+                ),
+                Metric::RATE.key,
+                &effect.ratio,
+            );
+        }
+        for of in &across.efficiencies {
+            add(
+                format!("{} by thread against {}", of.cell, of.ratio.reference_cell),
+                Metric::RATE.key,
+                &of.ratio,
+            );
+        }
+    }
+    for step in reckoned.steps.iter().flatten() {
+        add(
+            format!(
+                "{} against {}: more {}",
+                step.cell, step.ratio.reference_cell, step.what
+            ),
+            Metric::RATE.key,
+            &step.ratio,
+        );
+    }
+    all
+}
+
+/// What became of `was`, which is claimed.
+fn came_to(was: &RatioFigure, now: Option<&RatioFigure>) -> CameTo {
+    let Some(now) = now.filter(|now| now.is_interval() && now.unclaimed.is_empty()) else {
+        return CameTo::NotTold;
+    };
+    let is_up = was.conclusion == "higher";
+    // As if all were claimed to be higher: the end that is nearer to no difference comes first.
+    let ends = |of: &RatioFigure| match is_up {
+        true => (of.low, of.high),
+        false => (1.0 / of.high, 1.0 / of.low),
+    };
+    let same_bound = if is_up { "at-least" } else { "at-most" };
+    let (nearest, _) = ends(was);
+    let (low, high) = ends(now);
+    // What is at least so much more may be any more.
+    let high = if now.bound == same_bound {
+        f64::INFINITY
+    } else {
+        high
+    };
+    match (low > 1.0, high < nearest) {
+        (true, false) => CameTo::Held,
+        (true, true) => CameTo::HeldSmaller,
+        (false, true) => CameTo::Contradicted,
+        (false, false) => CameTo::NotTold,
+    }
+}
+
+/// What of two machines differs: what, there, here.
+pub fn differences(there: &Environment, here: &Environment) -> Vec<(String, String, String)> {
+    let named = |e: &Environment| -> Vec<(String, String)> {
+        let mut all: Vec<(String, String)> = [
+            ("prony", format!("{} {}", e.prony_version, e.prony_commit)),
+            ("method", e.method.to_string()),
+            ("driver", e.driver.clone()),
+            ("processor", e.cpu_model.clone()),
+            ("processors", e.cpus.to_string()),
+            ("threads a core", e.threads_per_core.to_string()),
+            ("memory", numbers::bytes(e.memory_bytes as f64)),
+            ("kernel", e.kernel.clone()),
+            ("distribution", e.distribution.clone()),
+            ("virtualisation", e.virtualisation.clone()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into();
+        all.extend(
+            e.facts
+                .iter()
+                .map(|fact| (fact.name.clone(), fact.value.clone())),
+        );
+        all.extend(
+            e.software
+                .iter()
+                .map(|tool| (tool.name.clone(), tool.version.clone())),
+        );
+        all
+    };
+    let (there, here) = (named(there), named(here));
+    let value = |all: &[(String, String)], name: &str| {
+        let found = all.iter().find(|(own, _)| own == name);
+        found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
+    };
+    let mut names: Vec<&String> = Vec::new();
+    for (name, _) in there.iter().chain(&here) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let both = names
+        .into_iter()
+        .map(|name| (name.clone(), value(&there, name), value(&here, name)));
+    both.filter(|(_, there, here)| there != here).collect()
+}
+
+/// The day of a moment, in UTC: `2026-03-01`.
+pub fn day(unix_ms: u64) -> String {
+    numbers::moment(unix_ms).chars().take(10).collect()
+}
+
+impl Reproduction {
+    /// How many claims came to `what`.
+    pub fn count(&self, what: CameTo) -> usize {
+        self.claims
+            .iter()
+            .filter(|claim| claim.came_to == what)
+            .count()
+    }
+
+    /// The answer, in a sentence.
+    pub fn sentence(&self) -> String {
+        if self.claims.is_empty() {
+            return "The run in the bundle claims no difference, so that there is nothing to hold."
+                .to_owned();
+        }
+        let all = [
+            CameTo::Held,
+            CameTo::HeldSmaller,
+            CameTo::NotTold,
+            CameTo::Contradicted,
+        ];
+        let parts = all.map(|what| format!("{} {}", self.count(what), what.words()));
+        let claims = numbers::counted(self.claims.len() as u64, "claim");
+        format!("Of {claims} of the bundle: {}.", parts.join("; "))
+    }
+
+    /// How the machines differ, and the claims, as tables in Markdown.
+    pub fn tables(&self) -> String {
+        let shown = |text: &str| match text {
+            "" => numbers::NOTHING.to_owned(),
+            text => crate::escape::markdown(text),
+        };
+        let differ: Vec<Vec<String>> = self
+            .differences
+            .iter()
+            .map(|(what, there, here)| vec![shown(what), shown(there), shown(here)])
+            .collect();
+        let claims: Vec<Vec<String>> = self
+            .claims
+            .iter()
+            .map(|claim| {
+                let [there, here] = &claim.words;
+                vec![
+                    shown(&claim.what),
+                    shown(claim.metric),
+                    there.clone(),
+                    here.clone(),
+                    claim.came_to.words().to_owned(),
+                ]
+            })
+            .collect();
+        let differ = match differ.is_empty() {
+            true => "The machine is the same, as far as is recorded.".to_owned(),
+            false => markdown::words(&["what differs", "bundle", "here"], &differ),
+        };
+        match claims.is_empty() {
+            true => differ,
+            false => format!(
+                "{differ}\n\n{}",
+                markdown::words(&["claim", "figure", "bundle", "here", "it"], &claims)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prony_record::Fact;
+
+    use super::*;
+
+    /// Six blocks whose logarithms lie `apart` around that of `ratio`.
+    fn around(ratio: f64, apart: f64) -> RatioFigure {
+        let steps = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5];
+        let pairs = steps.map(|step: f64| (ratio * libm::exp(step * apart), 1.0));
+        RatioFigure::of("baseline", pairs.to_vec()).expect("pairs")
+    }
+
+    #[test]
+    fn the_intervals_of_both_decide() {
+        for (was, now, right) in [
+            (around(1.5, 0.01), around(1.5, 0.01), CameTo::Held),
+            (around(1.5, 0.01), around(1.9, 0.01), CameTo::Held),
+            (around(1.5, 0.01), around(1.2, 0.01), CameTo::HeldSmaller),
+            (around(1.5, 0.01), around(1.0, 0.01), CameTo::Contradicted),
+            (around(1.5, 0.01), around(0.8, 0.01), CameTo::Contradicted),
+            (around(1.5, 0.01), around(1.2, 0.2), CameTo::NotTold),
+            (around(0.5, 0.01), around(0.5, 0.01), CameTo::Held),
+            (around(0.5, 0.01), around(0.3, 0.01), CameTo::Held),
+            (around(0.5, 0.01), around(0.9, 0.01), CameTo::HeldSmaller),
+            (around(0.5, 0.01), around(1.0, 0.01), CameTo::Contradicted),
+            (around(0.5, 0.01), around(1.5, 0.01), CameTo::Contradicted),
+            (around(0.5, 0.01), around(0.8, 0.3), CameTo::NotTold),
+        ] {
+            assert_eq!(
+                came_to(&was, Some(&now)),
+                right,
+                "{} then {}",
+                was.ratio,
+                now.ratio
+            );
+        }
+        let was = around(1.5, 0.01);
+        assert_eq!(came_to(&was, None), CameTo::NotTold);
+        // Five blocks have no interval.
+        let few = RatioFigure::of("baseline", vec![(1.5, 1.0); 5]).expect("pairs");
+        assert_eq!(came_to(&was, Some(&few)), CameTo::NotTold);
+        let mut bound = around(1.2, 0.01);
+        bound.bound = "at-least";
+        assert_eq!(came_to(&was, Some(&bound)), CameTo::Held);
+        let mut unclaimed = around(0.5, 0.01);
+        unclaimed.unclaimed = crate::claims::BY_COPY;
+        assert_eq!(came_to(&was, Some(&unclaimed)), CameTo::NotTold);
+    }
+
+    #[test]
+    fn only_what_differs_of_two_machines_is_named() {
+        let fact = |value: &str| Fact {
+            name: "smt".to_owned(),
+            value: value.to_owned(),
+        };
+        let there = Environment {
+            cpus: 2,
+            kernel: "Linux 6".to_owned(),
+            facts: vec![fact("on")],
+            ..Environment::default()
+        };
+        assert_eq!(differences(&there, &there), []);
+        let mut here = there.clone();
+        (here.cpus, here.facts) = (4, Vec::new());
+        let told = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
+        assert_eq!(
+            differences(&there, &here),
+            [told("processors", "2", "4"), told("smt", "on", "")]
+        );
+        assert_eq!(day(1_795_457_888_083), "2026-11-23");
+    }
+}
