@@ -357,7 +357,7 @@ mod tests {
         bound.bound = "at-least";
         assert_eq!(came_to(&was, Some(&bound)), CameTo::Held);
         let mut unclaimed = around(0.5, 0.01);
-        unclaimed.unclaimed = crate::claims::BY_COPY;
+        unclaimed.unclaimed = crate::ratio::BY_COPY;
         assert_eq!(came_to(&was, Some(&unclaimed)), CameTo::NotTold);
     }
 

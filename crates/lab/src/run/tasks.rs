@@ -1,0 +1,194 @@
+//! The trials of a plan, each with what it takes from the plan. Pure.
+
+use prony_record::{Cell, Plan, PlannedNetwork, PlannedSubject, PlannedWorkload};
+
+use super::{RunError, Wrk};
+use crate::plan;
+use crate::profile::Means;
+use crate::supervise::Generator;
+
+/// One trial that is to be done.
+#[derive(Clone, Debug)]
+pub(super) struct Task<'a> {
+    pub cell: &'a Cell,
+    pub block: u32,
+    pub position: u32,
+    pub generator: Generator,
+}
+
+impl Task<'_> {
+    pub fn generator_name(&self) -> &'static str {
+        self.generator.name()
+    }
+
+    /// Name of its files: `b00-p03-rust_axum_ping_c_400`.
+    pub fn stem(&self) -> String {
+        const NAME_CHARS_MAX: usize = 100;
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '-') {
+                c
+            } else {
+                '_'
+            }
+        };
+        let name: String = self
+            .cell
+            .id
+            .chars()
+            .map(plain)
+            .take(NAME_CHARS_MAX)
+            .collect();
+        let by = match &self.generator {
+            Generator::Prony => String::new(),
+            other => format!("-{}", other.name()),
+        };
+        format!("b{:02}-p{:02}-{name}{by}", self.block, self.position)
+    }
+}
+
+/// Every trial of a plan in its order; the cross-checks follow the first block, profiles the last.
+pub(super) fn tasks<'a>(
+    plan: &'a Plan,
+    wrk: Option<&Wrk>,
+    profile: Option<&Means>,
+) -> Result<Vec<Task<'a>>, RunError> {
+    let mut tasks = Vec::new();
+    for (block, order) in (0..).zip(&plan.order) {
+        for (position, &index) in (0..).zip(order) {
+            let broken = || RunError::Plan {
+                cell: index.to_string(),
+                what: "a place in the list of cells".to_owned(),
+            };
+            tasks.push(Task {
+                cell: plan.cells.get(index as usize).ok_or_else(broken)?,
+                block,
+                position,
+                generator: Generator::Prony,
+            });
+        }
+        if let (0, Some(wrk)) = (block, wrk) {
+            tasks.extend(cross_checks(plan, wrk, order.len()));
+        }
+    }
+    tasks.extend(profile.map_or_else(Vec::new, |means| profiles(plan, means)));
+    for task in &tasks {
+        subject_of(plan, task.cell)?;
+        let workload = workload_of(plan, task.cell)?;
+        peer_of(plan, task.cell, workload)?;
+        network_of(plan, task.cell, workload)?;
+        services_of(plan, task.cell)?;
+    }
+    Ok(tasks)
+}
+
+/// One trial by wrk for each cell of the reference.
+fn cross_checks<'a>(plan: &'a Plan, wrk: &Wrk, from: usize) -> Vec<Task<'a>> {
+    let of_reference = |cell: &&Cell| plan::is_cross_checked(plan, cell);
+    let task = |(position, cell)| Task {
+        cell,
+        block: 0,
+        position,
+        generator: Generator::Wrk {
+            path: wrk.path.clone(),
+            version: wrk.version.clone(),
+        },
+    };
+    let from = u32::try_from(from).unwrap_or(u32::MAX);
+    (from..)
+        .zip(plan.cells.iter().filter(of_reference))
+        .map(task)
+        .collect()
+}
+
+/// The profile trials of each cell that has any, in a block of their own.
+fn profiles<'a>(plan: &'a Plan, means: &Means) -> Vec<Task<'a>> {
+    let passes = |cell: &Cell| match plan::is_server(plan, cell) {
+        true => means.passes(),
+        false => vec![means.only_pass()],
+    };
+    let cells = plan.cells.iter().filter(|c| plan::is_profiled(plan, c));
+    let each = cells.flat_map(|cell| passes(cell).into_iter().map(move |pass| (cell, pass)));
+    let task = |(position, (cell, pass))| Task {
+        cell,
+        block: plan.blocks,
+        position,
+        generator: Generator::Profile { pass },
+    };
+    (0..).zip(each).map(task).collect()
+}
+
+pub(super) fn subject_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<&'a PlannedSubject, RunError> {
+    let found = plan
+        .subjects
+        .iter()
+        .find(|subject| subject.id == cell.subject);
+    found.ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("subject `{}`", cell.subject),
+    })
+}
+
+pub(super) fn workload_of<'a>(
+    plan: &'a Plan,
+    cell: &Cell,
+) -> Result<&'a PlannedWorkload, RunError> {
+    let found = plan
+        .workloads
+        .iter()
+        .find(|workload| workload.name == cell.workload);
+    found.ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("workload `{}`", cell.workload),
+    })
+}
+
+/// The peer of a workload of clients.
+pub(super) fn peer_of<'a>(
+    plan: &'a Plan,
+    cell: &Cell,
+    workload: &PlannedWorkload,
+) -> Result<Option<&'a PlannedSubject>, RunError> {
+    let Some(client) = &workload.client else {
+        return Ok(None);
+    };
+    let found = plan.peers.iter().find(|peer| peer.id == client.peer);
+    found.map(Some).ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("peer `{}`", client.peer),
+    })
+}
+
+/// The network of a workload of clients; `None`: loopback.
+pub(super) fn network_of<'a>(
+    plan: &'a Plan,
+    cell: &Cell,
+    workload: &PlannedWorkload,
+) -> Result<Option<&'a PlannedNetwork>, RunError> {
+    let name = workload.client.as_ref().map(|client| &client.network);
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let found = plan.networks.iter().find(|network| network.name == *name);
+    found.map(Some).ok_or_else(|| RunError::Plan {
+        cell: cell.id.clone(),
+        what: format!("network `{name}`"),
+    })
+}
+
+/// What stands around the subject of a cell: backing services in their order, the front.
+pub(super) type Services<'a> = (Vec<&'a PlannedSubject>, Option<&'a PlannedSubject>);
+
+pub(super) fn services_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<Services<'a>, RunError> {
+    let find = |all: &'a [PlannedSubject], kind: &str, id: &String| {
+        let found = all.iter().find(|service| service.id == *id);
+        found.ok_or_else(|| RunError::Plan {
+            cell: cell.id.clone(),
+            what: format!("{kind} `{id}`"),
+        })
+    };
+    let backings = cell.around.backings.iter();
+    let backings = backings.map(|id| find(&plan.backings, "backing service", id));
+    let front = cell.around.front.as_ref();
+    let front = front.map(|id| find(&plan.fronts, "front", id));
+    Ok((backings.collect::<Result<_, _>>()?, front.transpose()?))
+}
