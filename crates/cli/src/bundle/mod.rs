@@ -122,17 +122,16 @@ fn records(dir: &Path) -> anyhow::Result<Vec<File>> {
     let mut names: Vec<String> = [layout::PLAN, layout::ENVIRONMENT, layout::TRIALS]
         .map(str::to_owned)
         .into();
-    for name in [layout::RECORDS_SUMS, layout::DOCUMENTS_SUMS] {
+    for name in [
+        layout::PUBLISHED,
+        layout::RECORDS_SUMS,
+        layout::DOCUMENTS_SUMS,
+    ] {
         names.extend(dir.join(name).is_file().then(|| name.to_owned()));
     }
-    let folder = dir.join(layout::HISTOGRAMS);
-    let listed =
-        fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in listed {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if name.ends_with(".json") {
-            names.push(format!("{}/{name}", layout::HISTOGRAMS));
-        }
+    names.extend(listed(dir, layout::HISTOGRAMS, ".json")?);
+    if dir.join(layout::PROFILES).is_dir() {
+        names.extend(listed(dir, layout::PROFILES, ".folded")?);
     }
     let read = |name: String| {
         let path = dir.join(&name);
@@ -143,6 +142,20 @@ fn records(dir: &Path) -> anyhow::Result<Vec<File>> {
         })
     };
     names.into_iter().map(read).collect()
+}
+
+/// The files of a folder of a run directory that end so.
+fn listed(dir: &Path, folder: &str, end: &str) -> anyhow::Result<Vec<String>> {
+    let path = dir.join(folder);
+    let listed = fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut names = Vec::new();
+    for entry in listed {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(end) {
+            names.push(format!("{folder}/{name}"));
+        }
+    }
+    Ok(names)
 }
 
 /// Whether a path is a file that begins as a bundle does.

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use prony_lab::experiment::{Experiment, Origin};
+use prony_lab::experiment::{Experiment, Origin, sha256};
 use prony_lab::subject::{self, Subject};
 use prony_record::{Environment, Plan, Source};
 
@@ -141,7 +141,12 @@ fn experiment(
     plan: &Plan,
     root: &Path,
 ) -> anyhow::Result<Option<(PathBuf, String)>> {
-    let is_it = |bytes: &[u8]| digest(bytes) == plan.experiment_sha256;
+    // That of all bytes is of runs from before claims were left out of it.
+    let is_it = |bytes: &[u8]| {
+        let text = str::from_utf8(bytes).ok();
+        digest(bytes) == plan.experiment_sha256
+            || text.is_some_and(|text| sha256(text) == plan.experiment_sha256)
+    };
     if let Some(path) = &words.experiment {
         let bytes = fs::read(path).with_context(|| path.display().to_string())?;
         if !is_it(&bytes) {

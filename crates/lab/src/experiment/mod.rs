@@ -33,7 +33,7 @@ pub use client::{ClientWork, Network};
 pub use find_max::Search;
 pub use names::{check_names, check_peers, check_settings};
 pub use published::{Published, Wanted};
-pub use read::{BLOCKS, BUDGET, DURATION, VISITS};
+pub use read::{BLOCKS, BUDGET, DURATION, VISITS, sha256};
 pub(crate) use read::{HexOf, command, document};
 pub use rows::{Baseline, Row};
 pub use service::{AroundOf, Counter, GENERATORS, INSTANCES};

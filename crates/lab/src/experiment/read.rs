@@ -119,6 +119,12 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     }
 }
 
+/// The digest by which plans name the experiment of this text: of what is measured, its claims left out.
+pub fn sha256(text: &str) -> String {
+    let (table, _) = DeTable::parse_recoverable(text);
+    digest(published::measured(text, table.get_ref()))
+}
+
 /// SHA-256 in hexadecimal.
 fn digest(text: &str) -> String {
     format!("{:x}", HexOf(&Sha256::digest(text)))
