@@ -180,7 +180,8 @@ const SHOWN_MAX: usize = 2;
 fn document(view: &View) -> String {
     let brief = |group: &view::Group| safe(markdown::table(&group.table.brief()));
     let part = |part: &Part| {
-        let tables = part.tables.iter().filter(|t| t.table.fits());
+        let tables = part.tables.iter();
+        let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
         let tables = tables.map(|t| captioned(t, &t.table.brief()));
         let has_more = part.tables.iter().any(|t| t.table.has_more());
         let wider = match has_more {

@@ -60,6 +60,11 @@ impl Table {
         self.columns.iter().filter(|c| !c.details).count() <= COLUMNS_MAX
     }
 
+    /// Whether all of it is for the appendix.
+    pub fn is_details(&self) -> bool {
+        self.columns.iter().all(|c| c.details)
+    }
+
     /// Whether there is more of it than the document shows.
     pub fn has_more(&self) -> bool {
         !self.fits() || self.columns.iter().any(|c| c.details)

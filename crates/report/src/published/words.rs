@@ -1,12 +1,12 @@
-//! Published claims as a section: a sentence that counts them, and one table.
+//! Published claims as a section: a sentence that counts them, a table of those that the run could decide, and one of the others.
 
 use prony_record::{CellMetric, Dimension, Stated};
 
 use super::figure::{Absence, Answer};
 use super::{Judged, Outcome};
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column};
-use crate::table::{Entry, Row, Table};
+use crate::part::{Captioned, Part, column, detail};
+use crate::table::{Column, Entry, Row, Table};
 
 const HOW: &str = "What published documents state, beside what the same comes out as here, of the subjects that are named: original/… is \
      the original itself, any other a tool as it is or a program that stands for what the document measured, as the list of subjects says. \
@@ -27,21 +27,30 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
         column("outcome", "", false),
         column("because", "", false),
     ];
-    // What is settled first; claims of one outcome in the order of the experiment.
+    // What this run could decide in the document, the rest in the appendix; each by outcome, then in the order of the experiment.
     let mut order: Vec<(usize, &Judged)> = judged.iter().enumerate().collect();
     order.sort_by_key(|(_, claim)| claim.outcome);
-    let rows = order.into_iter().map(|(at, claim)| row(at, claim));
+    let (decidable, rest): (Vec<_>, Vec<_>) = order
+        .into_iter()
+        .partition(|(_, claim)| claim.outcome <= Outcome::Undecided);
+    let table = |caption: &str, columns: Vec<Column>, of: Vec<(usize, &Judged)>| {
+        let rows = of.into_iter().map(|(at, claim)| row(at, claim));
+        let rows: Vec<Row> = rows.collect();
+        (!rows.is_empty()).then(|| Captioned {
+            caption: caption.to_owned(),
+            table: Table { columns, rows },
+        })
+    };
+    let details = columns.iter().cloned().map(detail).collect();
+    let tables = [
+        table("", columns, decidable),
+        table("Claims that this run decides nothing about", details, rest),
+    ];
     Some(Part {
         id: "published".to_owned(),
         title: "What was published, and what came out".to_owned(),
         before: vec![HOW.to_owned(), counts(judged)],
-        tables: vec![Captioned {
-            caption: String::new(),
-            table: Table {
-                columns,
-                rows: rows.collect(),
-            },
-        }],
+        tables: tables.into_iter().flatten().collect(),
         ..Part::default()
     })
 }
