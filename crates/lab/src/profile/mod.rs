@@ -28,7 +28,7 @@ use prony_base::Nanos;
 use prony_record::PlannedProfile;
 use serde::{Deserialize, Serialize};
 
-pub use profiler::Profiler;
+pub use profiler::{Profiler, TOO_BRIEF};
 pub use strace::{arguments as strace_arguments, counts as strace_counts};
 
 /// Window of a profile trial: some thousand samples of a busy core.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use prony_record::{ProfileReport, ProfiledThread};
+use rustix::io::Errno;
 
 use super::fold::{self, Stack};
 use super::perf::{Found, Ring, SystemCalls};
@@ -14,6 +15,8 @@ use super::{Pass, Reach};
 const STACKS_MAX: usize = 200_000;
 /// Rings at the most: each is a descriptor, and usual limits are 1024 of them.
 const RINGS_MAX: usize = 768;
+/// What is said where nothing was left to be looked into.
+pub const TOO_BRIEF: &str = "it had ended before it could be looked into";
 
 /// Takes the samples and counts of one profile trial: [`open`](Profiler::open) shortly before the window,
 /// [`begin`](Profiler::begin) at its start, [`drain`](Profiler::drain) several times a second, [`end`](Profiler::end) at its
@@ -65,9 +68,12 @@ impl Profiler {
 
     /// Opens what is permitted for `threads` (process and thread), which run on `cores`. Those that they start later are
     /// looked at with them.
+    ///
+    /// One that has ended since it was listed has nothing left to be seen, and is no failure.
     pub fn open(&mut self, threads: &[(u32, u32)], cores: &[u32]) {
+        let mut ended = 0;
         if let Some(reach) = self.pass.samples {
-            self.open_rings(threads, cores, reach);
+            ended = self.open_rings(threads, cores, reach);
         }
         if let Some(tracepoint) = self.pass.tracepoint {
             let mut failed = Failed::default();
@@ -77,13 +83,18 @@ impl Profiler {
                     Err(error) => failed.note(error),
                 }
             }
+            ended = ended.max(failed.ended);
             self.refused
                 .extend(failed.sentence("system calls are not counted"));
+        }
+        if ended > 0 && ended == threads.len() {
+            self.refuse(TOO_BRIEF.to_owned());
         }
         self.remember(&processes(threads));
     }
 
-    fn open_rings(&mut self, threads: &[(u32, u32)], cores: &[u32], reach: Reach) {
+    /// Returns how many threads had ended.
+    fn open_rings(&mut self, threads: &[(u32, u32)], cores: &[u32], reach: Reach) -> usize {
         let mut failed = Failed::default();
         let wanted = threads.len() * cores.len();
         for &(_, tid) in threads {
@@ -106,7 +117,9 @@ impl Profiler {
                 self.rings.extend(opened);
             }
         }
+        let ended = failed.ended;
         self.refused.extend(failed.sentence("no samples are taken"));
+        ended
     }
 
     /// Starts the window.
@@ -229,10 +242,16 @@ fn processes(threads: &[(u32, u32)]) -> Vec<u32> {
 struct Failed {
     count: usize,
     first: Option<io::Error>,
+    /// Threads that were there no more, which is none.
+    ended: usize,
 }
 
 impl Failed {
     fn note(&mut self, error: io::Error) {
+        if Errno::from_io_error(&error) == Some(Errno::SRCH) {
+            self.ended += 1;
+            return;
+        }
         self.count += 1;
         self.first.get_or_insert(error);
     }
@@ -241,5 +260,48 @@ impl Failed {
         let (count, first) = (self.count, self.first?);
         let threads = prony_base::counted(count, "thread");
         Some(format!("of {threads} {what}: {first}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Means;
+    use super::*;
+
+    #[test]
+    fn a_thread_that_has_ended_is_no_refusal_and_any_other_reason_is() {
+        let mut failed = Failed::default();
+        failed.note(io::Error::from_raw_os_error(Errno::SRCH.raw_os_error()));
+        assert_eq!(failed.ended, 1);
+        assert_eq!(
+            Failed {
+                ended: 1,
+                ..Failed::default()
+            }
+            .sentence("x"),
+            None
+        );
+        failed.note(io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()));
+        let said = failed.sentence("no samples are taken").expect("a refusal");
+        assert!(
+            said.starts_with("of 1 thread no samples are taken: "),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn where_all_have_ended_that_alone_is_said() {
+        // The kernel gives no process this number.
+        let gone = [(i32::MAX.cast_unsigned(), i32::MAX.cast_unsigned())];
+        let means = Means::find(&std::env::var_os("PATH").unwrap_or_default());
+        for pass in means.passes() {
+            let looks = pass.samples.is_some() || pass.tracepoint.is_some();
+            let refused = pass.refused.clone();
+            let mut profiler = Profiler::new(pass);
+            profiler.open(&gone, &[0]);
+            let said = looks.then(|| TOO_BRIEF.to_owned());
+            let wanted: Vec<String> = refused.into_iter().chain(said).collect();
+            assert_eq!(profiler.refused, wanted);
+        }
     }
 }
