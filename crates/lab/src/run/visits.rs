@@ -6,9 +6,9 @@
 //! ```
 //!
 //! One supervisor has its turn at a time and is waited for; the processes of all others are stopped meanwhile. A subject
-//! that fails leaves the turns with the record of its failure, the others go on. Where one does not bear the pause, all
-//! that it is compared with are measured by themselves, in this block and in all later ones: what is compared is
-//! measured alike.
+//! that fails leaves the turns with the record of its failure, the others go on. Where one does not bear the pause, or dies
+//! before that is known, all that it is compared with are measured by themselves, in this block and in all later ones: what
+//! is compared is measured alike.
 //!
 //! Not for: what happens in a turn ([`crate::trial`]).
 
@@ -115,6 +115,8 @@ struct Group<'t, 'a> {
     members: Vec<Member<'t, 'a>>,
     /// Those that are measured by themselves after the others.
     unfit: Vec<&'t Task<'a>>,
+    /// Why all are to be, once that is known.
+    why: Option<String>,
     later: &'t [Task<'a>],
     began: Instant,
 }
@@ -140,12 +142,14 @@ impl<'p> Runner<'p> {
             visits,
             members: Vec::new(),
             unfit,
+            why: None,
             later,
             began: clock::monotonic(),
         };
         self.bring_up(&mut group, &fit, progress)?;
         self.warm_up(&mut group, progress)?;
         self.check(&mut group, progress)?;
+        self.give_up_where_one_is_unfit(&mut group);
         self.visit_all(&mut group, progress)?;
         self.finish(&mut group, progress)?;
         for task in group.unfit {
@@ -234,7 +238,6 @@ impl<'p> Runner<'p> {
             std::thread::sleep(POLL.min(left));
         }
         let turn = TurnOrder::WarmUp { length_ns: CHECK.0 };
-        let mut unfit = None;
         for at in 0..group.members.len() {
             let mut turned = self.one_turn(group, at, turn, progress)?;
             for _ in 0..CHECKS_MAX {
@@ -249,10 +252,15 @@ impl<'p> Runner<'p> {
             let cell = &group.members[at].task.cell.id;
             self.checked.insert(cell.clone());
             let why = why_unfit(&turned, pause).map(|why| format!("{cell}: {why}"));
-            unfit = unfit.or(why);
+            group.why = group.why.take().or(why);
         }
-        let Some(why) = unfit else {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Ends all members where one was found unfit: they are measured by themselves.
+    fn give_up_where_one_is_unfit(&mut self, group: &mut Group<'_, '_>) {
+        let Some(why) = group.why.take() else {
+            return;
         };
         for member in group.members.drain(..).filter(|m| !m.is_recorded) {
             let Member {
@@ -263,7 +271,6 @@ impl<'p> Runner<'p> {
             self.unfit.insert(task.cell.id.clone(), why.clone());
             group.unfit.push(task);
         }
-        Ok(())
     }
 
     /// Every subject once a round.
@@ -335,10 +342,19 @@ impl<'p> Runner<'p> {
     ) -> Result<Option<Turned>, RunError> {
         let is_interrupted = self.is_interrupted();
         let member = &mut group.members[at];
-        if member.is_recorded || is_interrupted {
+        if member.is_recorded || is_interrupted || group.why.is_some() {
             return Ok(None);
         }
         let turned = member.turn(turn, progress);
+        // One that dies before it was checked may have died of being stopped. If it was something else, it dies by itself, too.
+        if let Some((record, _)) = &member.ended
+            && let Outcome::Failed { reason, .. } = &record.outcome
+            && !self.checked.contains(&member.task.cell.id)
+        {
+            group.why = Some(format!("{}: {reason}", member.task.cell.id));
+            member.ended = None;
+            return Ok(None);
+        }
         self.record_ended(group, progress)?;
         Ok(turned)
     }

@@ -11,7 +11,7 @@ use crate::programs::Named;
 use crate::stage::{Isolation, Stage, good, of, plan, subject, wait_line};
 
 /// The tests of this module.
-pub const TESTS: [Named; 6] = [
+pub const TESTS: [Named; 7] = [
     (
         "neighbours_stand_still_while_one_is_visited_and_no_latency_holds_that",
         neighbours_stand_still,
@@ -19,6 +19,10 @@ pub const TESTS: [Named; 6] = [
     (
         "one_that_does_not_bear_the_pause_is_measured_by_itself_with_what_it_is_compared_with",
         one_that_does_not_bear_the_pause,
+    ),
+    (
+        "one_that_dies_of_the_pause_is_measured_by_itself_with_what_it_is_compared_with",
+        one_that_dies_of_the_pause,
     ),
     (
         "one_that_dies_in_its_turn_leaves_the_others_theirs",
@@ -130,6 +134,22 @@ fn one_that_does_not_bear_the_pause(isolation: Isolation) {
         let mut notes = trial.notes.iter();
         let why = "measured by itself, not in turns: test/drowsy ping c=4: after a pause of";
         let said = notes.any(|note| note.starts_with(why));
+        assert!(said, "{:?}", trial.notes);
+    }
+}
+
+/// A wait for the ring that is interrupted, say, and taken for an error. By itself it is never stopped.
+fn one_that_dies_of_the_pause(isolation: Isolation) {
+    let stage = Stage::new(isolation);
+    let dies = subject("dies", &[("GOES_ON", "1")]);
+    let plan = in_turns(vec![good(), dies], 2, 2);
+    let run = stage.run(&plan, &[]);
+    assert_eq!(run.trials.len(), 4);
+    for trial in &run.trials {
+        assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+        assert!(trial.visits.is_empty(), "{:?}", trial.visits);
+        let why = "measured by itself, not in turns: test/dies ping c=4: the subject was ended by signal 9";
+        let said = trial.notes.iter().any(|note| note.starts_with(why));
         assert!(said, "{:?}", trial.notes);
     }
 }
