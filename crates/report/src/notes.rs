@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use prony_findings::{Code, Evidence, Finding, Severity, Unit, Value};
 use serde::Serialize;
 
+use crate::figures::CellFigures;
 use crate::numbers;
+use crate::table::Entry;
 
 /// All notes of a document.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +83,14 @@ impl Notes {
         let mut marks: Vec<usize> = codes.iter().filter_map(of).flatten().collect();
         marks.sort_unstable();
         marks
+    }
+
+    /// An entry of a table with the notes on `cell` with one of `codes`.
+    pub fn on(&self, cell: &CellFigures, codes: &[Code], entry: Entry) -> Entry {
+        Entry {
+            marks: self.marks(&cell.cell, codes),
+            ..entry
+        }
     }
 
     fn place(&mut self, finding: &Finding) -> usize {

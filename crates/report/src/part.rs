@@ -11,10 +11,9 @@ use serde::Serialize;
 
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
-use crate::numbers::NOTHING;
 use crate::plots::Picture;
 use crate::ratio::RatioFigure;
-use crate::table::{self, Column, Entry, Table};
+use crate::table::{Column, Entry, Table};
 
 /// A section of the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -98,8 +97,7 @@ pub fn column(
         title: title.into(),
         below: below.into(),
         numeric,
-        markdown_only: false,
-        details: false,
+        ..Column::default()
     }
 }
 
@@ -140,9 +138,19 @@ pub fn spread_word(figures: impl Iterator<Item = (bool, usize)>) -> &'static str
     }
 }
 
+/// [`spread_word`] of figures.
+pub fn figures_word(figures: impl Iterator<Item = Figure>) -> &'static str {
+    spread_word(figures.map(|of| (of.is_interval(), of.blocks)))
+}
+
 /// [`spread_word`] of ratios.
 pub fn ratios_word<'a>(ratios: impl Iterator<Item = &'a RatioFigure>) -> &'static str {
-    spread_word(ratios.map(|r| (r.spread == "interval", r.blocks)))
+    spread_word(ratios.map(|of| (of.is_interval(), of.blocks)))
+}
+
+/// [`spread_word`] of the ratios of cells.
+pub fn ratio_word(cells: &[&CellFigures]) -> &'static str {
+    ratios_word(cells.iter().filter_map(|cell| cell.ratio.as_ref()))
 }
 
 /// The median of a figure.
@@ -157,15 +165,4 @@ pub fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) ->
         entry.below = show(of.low, of.high);
     }
     entry
-}
-
-/// A row without figures.
-pub fn unmeasured(cell: &CellFigures, head: Vec<Entry>, width: usize, verdict: bool) -> Vec<Entry> {
-    let mut entries = head;
-    entries.push(Entry::text(table::absence(cell)));
-    entries.resize(width, Entry::text(NOTHING));
-    if verdict && let Some(last) = entries.last_mut() {
-        *last = Entry::text(table::verdict_text(cell));
-    }
-    entries
 }

@@ -20,7 +20,7 @@ pub struct Table {
 }
 
 /// The head of a column.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Column {
     /// What it holds.
     pub title: String,

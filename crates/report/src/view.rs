@@ -12,11 +12,12 @@ use crate::clients::{
     steps::{Step, steps},
 };
 use crate::figures::{CellFigures, CrossCheck};
+use crate::grid::Grid;
 use crate::kinds::Kinds;
 use crate::method;
 use crate::notes::{Note, Notes};
 use crate::numbers;
-use crate::part::Part;
+use crate::part::{Part, column};
 use crate::plots::{Picture, Plot, picture};
 use crate::programs::across::{Across, across};
 use crate::programs::{self, context::Context};
@@ -25,7 +26,7 @@ use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::servers;
-use crate::table::{Column, Entry, Row, Table};
+use crate::table::{Entry, Table};
 use crate::why::{self, Why};
 
 /// Everything that a document says.
@@ -212,35 +213,26 @@ fn request(run: &Run, workload: &str) -> String {
 }
 
 fn cross_table(checks: &[CrossCheck]) -> Table {
-    let column = |title: &str, numeric| Column {
-        title: title.to_owned(),
-        below: "".into(),
-        numeric,
-        markdown_only: false,
-        details: false,
-    };
-    let row = |check: &CrossCheck| Row {
-        cell: check.cell.clone(),
-        class: String::new(),
-        badge: "",
-        entries: vec![
-            Entry::text(&*check.cell),
-            Entry::text(check.block.to_string()),
-            Entry::text(numbers::rate(check.prony_per_s)),
-            Entry::text(numbers::rate(check.wrk_per_s)),
-            Entry::text(numbers::ratio(check.ratio)),
-        ],
-    };
-    Table {
-        columns: vec![
-            column("cell", false),
-            column("block", true),
-            column("prony, requests/s", true),
-            column("wrk, requests/s", true),
-            column("prony / wrk", true),
-        ],
-        rows: checks.iter().map(row).collect(),
+    let head = |title: &str| column(title, "", true);
+    let mut table = Grid::new()
+        .head(column("cell", "", false), |check: &CrossCheck| {
+            Entry::text(&*check.cell)
+        })
+        .head(head("block"), |check| Entry::text(check.block.to_string()))
+        .head(head("prony, requests/s"), |check| {
+            Entry::text(numbers::rate(check.prony_per_s))
+        })
+        .head(head("wrk, requests/s"), |check| {
+            Entry::text(numbers::rate(check.wrk_per_s))
+        })
+        .head(head("prony / wrk"), |check| {
+            Entry::text(numbers::ratio(check.ratio))
+        })
+        .rows(checks);
+    for (row, check) in table.rows.iter_mut().zip(checks) {
+        row.cell.clone_from(&check.cell);
     }
+    table
 }
 
 /// The word for a severity.

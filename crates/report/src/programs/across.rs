@@ -133,12 +133,15 @@ pub fn distinct<'a, T: PartialEq>(
     of: impl Fn(&'a CellFigures) -> T,
 ) -> Vec<T> {
     let mut seen = Vec::new();
-    for value in cells.iter().map(|cell| of(cell)) {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
+    cells.iter().for_each(|cell| push_new(&mut seen, of(cell)));
     seen
+}
+
+/// Puts a value behind the others, unless it is one of them.
+pub fn push_new<T: PartialEq>(seen: &mut Vec<T>, value: T) {
+    if !seen.contains(&value) {
+        seen.push(value);
+    }
 }
 
 fn has_durations(cell: &CellFigures) -> bool {

@@ -6,15 +6,16 @@
 
 use prony_findings::Code;
 
-use super::across::distinct;
+use super::across::{distinct, push_new};
 use super::context::{Context, not_run, threads_word, with_settings};
-use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, column, median, row_start};
+use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, of_row};
 use super::works::{self, Family, Kind, Rows, all_threads};
 use super::{Captioned, Part};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
+use crate::part::{column, median};
 use crate::settings::Settings;
-use crate::table::{self, Entry, Row, Table};
+use crate::table::{self, Entry, Table};
 
 /// A column: a workload, its size, and settings that only it has.
 type ColumnKey<'a> = (&'a str, u64, Settings);
@@ -97,39 +98,32 @@ impl<'a> Context<'a> {
             (workload, count, rows.rest(&c.settings))
         };
         let mut columns: Vec<ColumnKey<'a>> = Vec::new();
-        for column in cells.iter().map(of_column) {
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
+        for cell in cells {
+            push_new(&mut columns, of_column(cell));
         }
-        let line = |key: &works::RowKey<'a>| {
-            let mut entries = row_start(key, &varying);
-            entries.extend(columns.iter().map(|wanted| {
+        let mut grid = of_row(&varying, |key: &works::RowKey<'a>| key);
+        for wanted in &columns {
+            let (workload, count, rest) = wanted;
+            let title = with_settings(works::title(&self.run.plan, workload), rest);
+            let below = format!("n = {}", numbers::count(*count));
+            let (rows, of_column) = (&rows, &of_column);
+            grid = grid.head(column(title, below, true), move |key| {
                 let fits = |of: &&OfColumn<'a>| {
                     rows.key(&of.1.subject, &of.1.settings) == *key && of_column(of) == *wanted
                 };
                 match cells.iter().find(fits) {
                     Some((_, cell)) => self.overview_entry(cell),
-                    None => self.absence(key.0, wanted.0, wanted.1),
+                    None => self.absence(key.0, workload, *count),
                 }
-            }));
-            let is_reference = self.run.plan.reference.as_deref() == Some(key.0);
-            Row {
-                class: if is_reference { "reference" } else { "" }.to_owned(),
-                entries,
-                ..Row::default()
-            }
-        };
-        let mut heads = vec![column("subject", "", false)];
-        heads.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
-        heads.extend(columns.iter().map(|(workload, count, rest)| {
-            let title = with_settings(works::title(&self.run.plan, workload), rest);
-            column(title, format!("n = {}", numbers::count(*count)), true)
-        }));
-        Table {
-            rows: keys.iter().map(line).collect(),
-            columns: heads,
+            });
         }
+        let mut table = grid.rows(&keys);
+        for (row, key) in table.rows.iter_mut().zip(&keys) {
+            if self.run.plan.reference.as_deref() == Some(key.0) {
+                "reference".clone_into(&mut row.class);
+            }
+        }
+        table
     }
 
     fn overview_entry(&self, cell: &CellFigures) -> Entry {
@@ -140,8 +134,7 @@ impl<'a> Context<'a> {
         let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
         entry.below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
         let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
-        entry.marks = self.notes.marks(&cell.cell, &codes);
-        entry
+        self.notes.on(cell, &codes, entry)
     }
 
     fn absence(&self, subject: &str, workload: &str, count: u64) -> Entry {
