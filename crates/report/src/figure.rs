@@ -61,7 +61,8 @@ impl Figure {
     }
 }
 
-fn kind_name(kind: SpreadKind) -> &'static str {
+/// `range` or `interval`.
+pub fn kind_name(kind: SpreadKind) -> &'static str {
     match kind {
         SpreadKind::Range => "range",
         SpreadKind::Interval => "interval",

@@ -1,17 +1,55 @@
-//! The table of servers: a row for each cell of one workload and size.
+//! The section of servers on each workload and size: pictures, and a table with a row for each cell.
 
 use prony_findings::Verdict;
 
+use crate::Run;
 use crate::figures::CellFigures;
 use crate::grid::{Grid, verdict};
+use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::open;
-use crate::part::{column, detail, verdict_column, with_ends};
+use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
+use crate::plots::{Plot, picture};
+use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
+
+/// The parts of the document: one for each group, the leader of its cells first.
+pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let part = |(at, group): (usize, Group)| {
+        let mut own = group.cells(cells);
+        own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
+        let id = format!("g{}", at + 1);
+        let pictures = Plot::ALL.map(|plot| picture(plot, &id, &own));
+        let title = programs::title(&run.plan, &group.workload);
+        Part {
+            title: format!("{title}, {}", group.size()),
+            is_group: true,
+            request: request(run, &group.workload),
+            pictures: pictures.into(),
+            tables: vec![plain(of_cells(&own, run.plan.reference.as_deref(), notes))],
+            id,
+            ..Part::default()
+        }
+    };
+    groups(cells).into_iter().enumerate().map(part).collect()
+}
+
+/// `POST /ping` with its body.
+fn request(run: &Run, workload: &str) -> String {
+    let planned = run.plan.workloads.iter().find(|w| w.name == workload);
+    planned.map_or_else(String::new, |workload| {
+        let of = &workload.request;
+        let line = format!("{} {}", of.method, of.path);
+        match of.body.as_str() {
+            "" => line,
+            body => format!("{line} {body}"),
+        }
+    })
+}
 
 /// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
 /// was drawn stands beside what was completed, and there is no ratio of rates that the schedule gives.

@@ -6,7 +6,7 @@
 
 use prony_findings::Code;
 
-use super::context::Context;
+use super::Context;
 use super::figures::{ClientFigures, SpreadFigure};
 use super::sections::Section;
 use super::words;

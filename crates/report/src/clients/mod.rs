@@ -11,7 +11,6 @@
 
 pub mod answer;
 pub mod complete;
-pub mod context;
 mod downloads;
 pub mod figures;
 mod pictures;
@@ -21,18 +20,22 @@ pub mod steps;
 mod tables;
 pub mod words;
 
-use self::context::Context;
+use self::steps::Step;
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::part::{Part, named};
+use crate::part::{self, Part, named};
 use crate::plots::{Picture, Plot};
+use sections::Section;
 pub use sections::sections;
+
+/// What the sections are made from; its own is what more connections and threads bring.
+type Context<'a> = part::Context<'a, &'a [Step]>;
 
 /// A picture of the row with the most figures, the first of equals; there is none of latencies.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
     let notes = Notes::default();
-    let context = Context::new(run, cells, &[], &notes);
+    let context = Context::of(run, cells, &notes, &[][..]);
     let sections = sections(run, cells);
     let mut best: Option<(usize, Picture)> = None;
     for section in &sections {
@@ -57,16 +60,12 @@ pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The parts of the document, in order.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            parts.extend(match section.is_downloads() {
-                true => self.downloads(&section),
-                false => self.requests(&section),
-            });
-        }
-        named(parts, 'c')
-    }
+/// The parts of the document, in order.
+pub fn parts(run: &Run, cells: &[CellFigures], steps: &[Step], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, steps);
+    let part = |section: &Section<'_>| match section.is_downloads() {
+        true => context.downloads(section),
+        false => context.requests(section),
+    };
+    named(sections(run, cells).iter().flat_map(part).collect(), 'c')
 }

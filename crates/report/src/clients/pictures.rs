@@ -1,7 +1,7 @@
 //! Pictures of clients: bars in the order of the plan, one picture of rates and one of CPU time for each
 //! row of a section on requests, and for a section on downloads.
 
-use super::context::Context;
+use super::Context;
 use super::figures::ClientFigures;
 use super::sections::Section;
 use crate::escape::shortened;

@@ -4,7 +4,7 @@
 use prony_findings::{Code, Verdict};
 use prony_record::DOWNLOADS;
 
-use super::context::Context;
+use super::Context;
 use super::figures::Counts;
 use super::sections::Section;
 use super::words::more;
@@ -14,8 +14,8 @@ use crate::grid::{Grid, verdict};
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, Part, column, detail, figures_word, median, plain, ratio_word, ratios_word,
-    with_ends,
+    Captioned, Part, column, detail, figures_word, limit_entry, median, plain, ratio_word,
+    ratios_word, with_ends,
 };
 use crate::ratio::RatioFigure;
 use crate::table::{self, Entry, Table};
@@ -112,7 +112,7 @@ impl<'a> Context<'a> {
             below: words::rest(&section.rows[*from], what),
             ..Entry::default()
         });
-        let word = ratios_word(self.steps.iter().map(|step| &step.ratio));
+        let word = ratios_word(self.own.iter().map(|step| &step.ratio));
         for client in &section.columns {
             let head = column(section.label(self.run, client), word, true);
             grid = grid.head(head, move |(_, to, (what, ..))| {
@@ -120,7 +120,7 @@ impl<'a> Context<'a> {
                 let own = |step: &(usize, &steps::Step)| {
                     cell.is_some_and(|cell| cell.cell == step.1.cell) && step.1.what == *what
                 };
-                let found = self.steps.iter().enumerate().find(own);
+                let found = self.own.iter().enumerate().find(own);
                 found.map_or_else(
                     || Entry::text(NOTHING),
                     |(at, of)| ratio_entry(format!("/clients/steps/{at}/ratio/ratio"), &of.ratio),
@@ -182,25 +182,14 @@ impl<'a> Context<'a> {
         let Some(client) = &cell.client else {
             return Entry::text(NOTHING);
         };
-        let blocks: u32 = client.limits.values().sum();
-        let most = client.limits.get(client.limit).copied().unwrap_or(0);
         let name = match client.limit {
             // A download has no trips to go round.
             "round trips" if client.work == DOWNLOADS => "neither",
             name => name,
         };
-        let text = match name {
-            "" => "not known".to_owned(),
-            name if most < blocks => format!("{name} in {most} of {blocks} blocks"),
-            name => name.to_owned(),
-        };
-        let share = |figure| median(figure).map_or(NOTHING.to_owned(), numbers::percent);
-        Entry {
-            text,
-            below: format!("{}, {}", share(client.busy_client), share(client.busy_peer)),
-            marks: self.notes.marks(&cell.cell, ON_LIMIT),
-            ..Entry::default()
-        }
+        let busy = [client.busy_client, client.busy_peer];
+        let limit = limit_entry(name, (client.limit, &client.limits), busy);
+        self.notes.on(cell, ON_LIMIT, limit)
     }
 
     fn latencies(&self, section: &Section<'a>) -> Part {

@@ -3,13 +3,13 @@
 use prony_findings::Code;
 use prony_record::NotRun;
 
-use super::context::Context;
+use super::Context;
 use super::sections::{RowKey, Section, row_of};
 use super::words;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::numbers::{self, NOTHING};
-use crate::part::column;
+use crate::part::{column, concerned};
 use crate::table::{self, Column, Entry, Table};
 
 impl<'a> Context<'a> {
@@ -83,7 +83,7 @@ impl<'a> Context<'a> {
 
     fn absence(&self, subject: &str, row: &RowKey<'_>) -> Entry {
         let mut not_run = self.run.plan.not_run.iter();
-        let found = not_run.any(|not| concerned(not, subject, row.workload, row.connections));
+        let found = not_run.any(|not| concerns(not, subject, row));
         Entry::text(if found { "not run" } else { NOTHING })
     }
 
@@ -104,9 +104,7 @@ impl<'a> Context<'a> {
             });
             let subject = known.next().unwrap_or(&not.what);
             let rows = section.rows.iter();
-            let concerned =
-                |row: &&RowKey<'_>| concerned(not, subject, row.workload, row.connections);
-            let rows: Vec<&RowKey<'_>> = rows.filter(concerned).collect();
+            let rows: Vec<&RowKey<'_>> = rows.filter(|row| concerns(not, subject, row)).collect();
             if rows.is_empty() {
                 continue;
             }
@@ -184,22 +182,8 @@ fn named(section: &Section<'_>) -> bool {
     numbers.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Whether something was not run that concerns a client in a workload with a number of
-/// connections: the client as a whole, its workload, or a cell.
-fn concerned(not: &NotRun, subject: &str, workload: &str, connections: u32) -> bool {
-    if not.what == subject {
-        return true;
-    }
-    let rest = not
-        .what
-        .strip_prefix(subject)
-        .and_then(|r| r.strip_prefix(' '));
-    let Some(rest) = rest.and_then(|rest| rest.strip_prefix(workload)) else {
-        return false;
-    };
-    let own = format!("c={connections}");
-    let mut sizes = rest
-        .split_whitespace()
-        .filter(|word| word.starts_with("c="));
-    (rest.is_empty() || rest.starts_with(' ')) && sizes.all(|size| size == own)
+/// Whether something was not run that concerns a client in a row.
+fn concerns(not: &NotRun, subject: &str, row: &RowKey<'_>) -> bool {
+    let size = format!("c={}", row.connections);
+    concerned(not, subject, row.workload, &size).is_some()
 }

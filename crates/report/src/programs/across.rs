@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::{Records, Verdict, measure};
 use prony_record::{Cell, Plan};
-use prony_stats::{Growth, SpreadKind, scaling};
+use prony_stats::{Growth, scaling};
 use serde::Serialize;
 
 use crate::Run;
+use crate::figure::kind_name;
 use crate::figures::CellFigures;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
@@ -364,10 +365,7 @@ fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<S
             exponent: seen.exponent.0,
             low: seen.spread.low.0,
             high: seen.spread.high.0,
-            spread: match seen.spread.kind {
-                SpreadKind::Range => "range",
-                SpreadKind::Interval => "interval",
-            },
+            spread: kind_name(seen.spread.kind),
             small_end: seen.small_end.0,
             large_end: seen.large_end.0,
             growth: growth_name(seen.growth),

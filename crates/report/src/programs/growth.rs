@@ -21,10 +21,10 @@ impl<'a> Context<'a> {
     /// The section of a family of sweeps.
     pub(super) fn sweep(&self, family: &Family<'a>) -> Part {
         let workloads = family.workloads();
-        let own = self.cells.iter().copied();
+        let own = self.own.cells.iter().copied();
         let own = own.filter(|c| workloads.contains(&c.workload.as_str()));
         let cells: Vec<&'a CellFigures> = own.collect();
-        let all = self.across.scaling.iter().enumerate();
+        let all = self.own.across.scaling.iter().enumerate();
         let figures: Vec<(usize, &'a ScalingFigure)> = all
             .filter(|(_, f)| workloads.contains(&f.workload.as_str()))
             .collect();

@@ -64,21 +64,22 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The sections, in order.
-    pub fn parts(&self) -> Vec<Part> {
-        let families = works::families(&self.run.plan, &self.cells);
-        let mut parts: Vec<Part> = self.overview(&families).into_iter().collect();
-        parts.extend(families.iter().map(|family| match family.kind {
-            Kind::Timed => self.times(family),
-            Kind::Lengths => self.lengths(family),
-            Kind::Sweep => self.sweep(family),
-        }));
-        parts.extend(self.effects());
-        parts.extend(self.efficiency());
-        named(parts, 'p')
-    }
+/// The parts of the document, in order.
+pub fn parts(run: &Run, cells: &[CellFigures], across: &Across, notes: &Notes) -> Vec<Part> {
+    let context = Context::new(run, cells, across, notes);
+    let families = works::families(&run.plan, &context.own.cells);
+    let mut parts: Vec<Part> = context.overview(&families).into_iter().collect();
+    parts.extend(families.iter().map(|family| match family.kind {
+        Kind::Timed => context.times(family),
+        Kind::Lengths => context.lengths(family),
+        Kind::Sweep => context.sweep(family),
+    }));
+    parts.extend(context.effects());
+    parts.extend(context.efficiency());
+    named(parts, 'p')
+}
 
+impl<'a> Context<'a> {
     /// How long a work took, a table for each workload.
     fn times(&self, family: &Family<'a>) -> Part {
         let mut part = Part::default();

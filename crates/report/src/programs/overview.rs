@@ -138,12 +138,10 @@ impl<'a> Context<'a> {
     }
 
     fn absence(&self, subject: &str, workload: &str, count: u64) -> Entry {
-        Entry::text(
-            match not_run(&self.run.plan, subject, workload, Some(count)) {
-                Some(not) if not.remedy.is_empty() => "not applicable",
-                Some(_) => "not run",
-                None => NOTHING,
-            },
-        )
+        Entry::text(match not_run(&self.run.plan, subject, workload, count) {
+            Some(not) if not.remedy.is_empty() => "not applicable",
+            Some(_) => "not run",
+            None => NOTHING,
+        })
     }
 }

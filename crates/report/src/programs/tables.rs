@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
 
     /// What the settings do.
     pub(super) fn effects(&self) -> Option<Part> {
-        let effects = &self.across.effects;
+        let effects = &self.own.across.effects;
         effects.first()?;
         let mut columns: Vec<Option<&str>> = Vec::new();
         let mut keys: Vec<(&str, &str, &str, &str)> = Vec::new();
@@ -133,7 +133,7 @@ impl<'a> Context<'a> {
     /// What more threads do.
     pub(super) fn efficiency(&self) -> Option<Part> {
         let timed = self.timed();
-        let all = self.across.efficiencies.iter().enumerate();
+        let all = self.own.across.efficiencies.iter().enumerate();
         let shown: Vec<(usize, &Efficiency)> = all
             .filter(|(_, e)| timed.contains(&(e.workload.as_str(), Some(e.count))))
             .collect();

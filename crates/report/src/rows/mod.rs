@@ -14,18 +14,21 @@ pub mod sections;
 mod tables;
 pub mod words;
 
-use self::sections::{Context, Rows, connections, sections};
+use self::sections::{Rows, connections, sections};
 use crate::Run;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
-use crate::part::Part;
+use crate::part::{self, Part};
 use crate::plots::{Picture, Plot, picture};
 pub use tables::more_columns;
+
+/// What the sections are made from.
+type Context<'a> = part::Context<'a, ()>;
 
 /// The rates of the table with the most figures, the first of equals.
 pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let notes = Notes::default();
-    let context = Context::new(run, cells, &notes);
+    let context = Context::of(run, cells, &notes, ());
     let tables = sections(run, cells).into_iter().flat_map(|s| s.tables);
     let measured = |rows: &Rows<'_>| {
         rows.cells()
@@ -42,35 +45,34 @@ pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The parts of the document: one for each table.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            for (at, rows) in section.tables.iter().enumerate() {
-                // What holds for all its tables is said once.
-                let before = match at {
-                    0 => words::before(self.run, &section),
-                    _ => Vec::new(),
-                };
-                let id = format!("r{}", parts.len() + 1);
-                parts.push(Part {
-                    title: match section.tables.len() {
-                        1 => format!("{}, {}", rows.title, connections(rows.connections)),
-                        _ => rows.title.clone(),
-                    },
-                    before,
-                    tables: self.tables(&section, rows),
-                    pictures: vec![
-                        self.rates_picture(&format!("{id}-1"), rows),
-                        picture(Plot::Latency, &id, &rows.cells()),
-                    ],
-                    pictures_last: false,
-                    after: words::after(self.run, rows),
-                    id,
-                });
-            }
+/// The parts of the document: one for each table.
+pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, ());
+    let mut parts = Vec::new();
+    for section in sections(run, cells) {
+        for (at, rows) in section.tables.iter().enumerate() {
+            // What holds for all its tables is said once.
+            let before = match at {
+                0 => words::before(run, &section),
+                _ => Vec::new(),
+            };
+            let id = format!("r{}", parts.len() + 1);
+            parts.push(Part {
+                title: match section.tables.len() {
+                    1 => format!("{}, {}", rows.title, connections(rows.connections)),
+                    _ => rows.title.clone(),
+                },
+                before,
+                tables: context.tables(&section, rows),
+                pictures: vec![
+                    context.rates_picture(&format!("{id}-1"), rows),
+                    picture(Plot::Latency, &id, &rows.cells()),
+                ],
+                after: words::after(run, rows),
+                id,
+                ..Part::default()
+            });
         }
-        parts
     }
+    parts
 }

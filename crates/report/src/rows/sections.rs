@@ -1,12 +1,10 @@
-//! Workloads with rows, and what all their tables are made from.
+//! Workloads with rows.
 
 use prony_record::{PlannedRow, PlannedWorkload, Work};
 
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::notes::Notes;
 use crate::numbers;
-use crate::part::Places;
 
 /// A workload with rows, and its table for each number of connections.
 #[derive(Clone, Debug)]
@@ -93,27 +91,6 @@ fn rows<'a>(
             false => workload.heading().to_owned(),
         },
         rows: workload.rows.iter().map(|row| (row, found(row))).collect(),
-    }
-}
-
-/// What all sections are made from.
-pub struct Context<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Footnotes.
-    pub notes: &'a Notes,
-    /// Places of the cells in `summary.json`.
-    pub places: Places<'a>,
-}
-
-impl<'a> Context<'a> {
-    /// Of all the cells of a run.
-    pub fn new(run: &'a Run, cells: &'a [CellFigures], notes: &'a Notes) -> Context<'a> {
-        Context {
-            run,
-            notes,
-            places: Places::of(cells),
-        }
     }
 }
 

@@ -4,8 +4,9 @@
 use prony_findings::Code;
 use prony_record::PlannedRow;
 
+use super::Context;
 use super::figures::{CounterFigures, ROLES};
-use super::sections::{Context, Rows, Section, quoted, share};
+use super::sections::{Rows, Section, quoted, share};
 use super::words;
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
@@ -14,7 +15,8 @@ use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, column, detail, figures_word, median, plain, ratio_word, verdicts_differ, with_ends,
+    Captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
+    verdicts_differ, with_ends,
 };
 use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
 
@@ -224,29 +226,14 @@ fn cpu_entry(cell: &CellFigures, role: &str) -> Entry {
 }
 
 fn limit(cell: &CellFigures) -> Entry {
-    let Some(service) = &cell.service else {
-        return Entry::text(NOTHING);
-    };
-    let blocks = service
-        .limits
-        .values()
-        .fold(0_u32, |sum, n| sum.saturating_add(*n));
-    let most = service.limits.get(service.limit).copied().unwrap_or(0);
-    let text = match words::limit(service.limit) {
-        None => "not known".to_owned(),
-        Some(name) if most < blocks => format!("{name} in {most} of {blocks} blocks"),
-        Some(name) => name.to_owned(),
-    };
-    let busy = |figure| median(figure).map_or_else(|| NOTHING.to_owned(), numbers::percent);
-    Entry {
-        text,
-        below: format!(
-            "{}, {}",
-            busy(service.busy_subject),
-            busy(service.busy_generator)
-        ),
-        ..Entry::default()
-    }
+    cell.service.as_ref().map_or_else(
+        || Entry::text(NOTHING),
+        |of| {
+            let name = words::limit(of.limit).unwrap_or_default();
+            let busy = [of.busy_subject, of.busy_generator];
+            limit_entry(name, (of.limit, &of.limits), busy)
+        },
+    )
 }
 
 fn acknowledged(counter: &CounterFigures) -> Entry {
