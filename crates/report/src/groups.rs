@@ -1,6 +1,7 @@
 //! Groups of servers' cells, each of which makes a table.
 
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 
 /// What the cells of one table have in common.
@@ -46,11 +47,5 @@ impl Group {
 
 /// The groups of servers' cells, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for group in cells.iter().filter(|c| c.is_combined()).map(Group::of) {
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
+    distinct(cells.iter().filter(|c| c.is_combined()).map(Group::of))
 }

@@ -35,6 +35,7 @@ mod figures;
 mod grid;
 mod groups;
 mod kinds;
+mod lists;
 pub mod log;
 mod machine;
 mod markdown;

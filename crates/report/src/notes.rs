@@ -6,6 +6,7 @@ use prony_findings::{Code, Evidence, Finding, Severity, Unit, Value};
 use serde::Serialize;
 
 use crate::figures::CellFigures;
+use crate::lists::push_new;
 use crate::numbers;
 use crate::table::Entry;
 
@@ -70,9 +71,7 @@ impl Notes {
                 .marks
                 .entry((finding.cell.clone(), finding.code))
                 .or_default();
-            if !marks.contains(&number) {
-                marks.push(number);
-            }
+            push_new(marks, number);
         }
         notes
     }

@@ -6,7 +6,9 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use prony_record::layout;
 use serde::Serialize;
 
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::groups::groups;
+use crate::lists::most;
 use crate::notes::{Note, Seen};
 use crate::part::{Captioned, Part};
 use crate::plots::{Picture, Plot, picture};
@@ -64,19 +66,9 @@ fn answer_lines(view: &View) -> Vec<String> {
 /// [`Plot::Rate`], and of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
-    let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
-    for group in crate::groups::groups(&cells) {
-        let own = group.cells(&cells);
-        let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
-        if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {
-            best = Some((
-                measured,
-                own,
-                format!("{}, {}", group.workload, group.size()),
-            ));
-        }
-    }
-    let Some((_, own, group)) = best else {
+    let groups = groups(&cells).into_iter();
+    let groups = groups.map(|group| (group.cells(&cells), group));
+    let Some((own, group)) = most(groups, |(own, _)| measured(own)) else {
         let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
         let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
         let rates = rates.or_else(of_rows);
@@ -85,7 +77,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
         return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };
     let mut picture = picture(plot, "alone", &own);
-    picture.title = format!("{}: {group}", picture.title);
+    picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
     svg(&templates(), &picture, true)
 }
 

@@ -10,6 +10,7 @@ use crate::Run;
 use crate::clients;
 use crate::figures::CellFigures;
 use crate::kinds::Kinds;
+use crate::lists::push_under;
 use crate::numbers;
 use crate::open;
 use crate::programs;
@@ -125,10 +126,7 @@ fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
     let mut each: Vec<(&str, Vec<&str>)> = Vec::new();
     for fact in facts {
         let name = fact.name.strip_suffix(IN_TRIALS).unwrap_or(&fact.name);
-        match each.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push(&fact.value),
-            None => each.push((name, vec![&fact.value])),
-        }
+        push_under(&mut each, name, &*fact.value);
     }
     let told = |(name, values): (&str, Vec<&str>)| {
         let (first, last) = (values[0], values[values.len() - 1]);

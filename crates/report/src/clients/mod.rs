@@ -22,7 +22,8 @@ pub mod words;
 
 use self::steps::Step;
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::{self, Part, named};
 use crate::plots::{Picture, Plot};
@@ -37,25 +38,20 @@ pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
     let notes = Notes::default();
     let context = Context::of(run, cells, &notes, &[][..]);
     let sections = sections(run, cells);
-    let mut best: Option<(usize, Picture)> = None;
-    for section in &sections {
-        for (title, own) in section.pictured() {
-            let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
-            let [rate, cpu] = match section.is_downloads() {
-                true => context.pictures_of_downloads(section, &own),
-                false => context.pictures_of_requests(section, &title, &own),
-            };
-            let picture = match plot {
-                Plot::Rate => rate,
-                Plot::Cpu => cpu,
-                Plot::Latency => return None,
-            };
-            if best.as_ref().is_none_or(|(most, _)| measured > *most) {
-                best = Some((measured, picture));
-            }
-        }
-    }
-    let (_, mut picture) = best?;
+    let rows = sections.iter().flat_map(|section| {
+        let rows = section.pictured().into_iter();
+        rows.map(move |(title, own)| (section, title, own))
+    });
+    let (section, title, own) = most(rows, |(_, _, own)| measured(own))?;
+    let [rate, cpu] = match section.is_downloads() {
+        true => context.pictures_of_downloads(section, &own),
+        false => context.pictures_of_requests(section, &title, &own),
+    };
+    let mut picture = match plot {
+        Plot::Rate => rate,
+        Plot::Cpu => cpu,
+        Plot::Latency => return None,
+    };
     picture.id = "clients-alone".to_owned();
     Some(picture)
 }

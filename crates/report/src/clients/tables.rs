@@ -8,6 +8,7 @@ use super::sections::{RowKey, Section, row_of};
 use super::words;
 use crate::figures::CellFigures;
 use crate::grid::Grid;
+use crate::lists::push_under;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, concerned};
 use crate::table::{self, Column, Entry, Table};
@@ -89,7 +90,7 @@ impl<'a> Context<'a> {
 
     /// Who is not in the tables of a section, and why.
     pub(super) fn absent(&self, section: &Section<'_>) -> Vec<String> {
-        let mut reasons: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        let mut reasons: Vec<((&str, &str), Vec<Vec<String>>)> = Vec::new();
         let subjects = &self.run.plan.subjects;
         let other = |not: &&NotRun| {
             let subject = subjects.iter().find(|s| s.id == not.what);
@@ -113,20 +114,16 @@ impl<'a> Context<'a> {
                 true => Vec::new(),
                 false => rows.iter().map(|row| row.short()).collect(),
             };
-            let same =
-                |known: &&mut (&str, &str, Vec<String>)| (known.0, known.1) == (subject, reason);
-            match reasons.iter_mut().find(same) {
-                Some(known) => known.2.extend(words),
-                None => reasons.push((subject, reason, words)),
-            }
+            push_under(&mut reasons, (subject, reason), words);
         }
         if reasons.is_empty() {
             return Vec::new();
         }
-        let sentence = |(subject, reason, rows): (&str, &str, Vec<String>)| match rows.is_empty() {
-            true => format!("{subject}: {reason}."),
-            false => format!("{subject} at {}: {reason}.", rows.join("; ")),
-        };
+        let sentence =
+            |((subject, reason), rows): ((&str, &str), Vec<Vec<String>>)| match rows.concat() {
+                rows if rows.is_empty() => format!("{subject}: {reason}."),
+                rows => format!("{subject} at {}: {reason}.", rows.join("; ")),
+            };
         let said: Vec<String> = reasons.into_iter().map(sentence).collect();
         vec![format!(
             "Not run (connections / client threads / server threads): {}",

@@ -5,6 +5,7 @@
 use super::entry::{CellEntry, Latency, Section};
 use crate::escape::{html, markdown, markdown_block};
 use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::markdown::table;
 use crate::numbers::{self, NOTHING};
 use crate::part::column;
@@ -258,13 +259,9 @@ fn errors(section: &Section) -> String {
 
 /// Where the latencies of each subject lie, folded away.
 fn distributions(section: &Section) -> String {
-    let mut labels: Vec<&str> = Vec::new();
     let with_bars = |cell: &&CellEntry| cell.latency.as_ref().is_some_and(|l| l.bars.is_some());
-    for cell in section.cells.iter().filter(with_bars) {
-        if !labels.contains(&cell.label.as_str()) {
-            labels.push(&cell.label);
-        }
-    }
+    let drawn = section.cells.iter().filter(with_bars);
+    let labels = distinct(drawn.map(|cell| cell.label.as_str()));
     let mut out = String::new();
     for label in labels {
         let own = section

@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::Run;
 use crate::figure::kind_name;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
 
@@ -128,23 +129,6 @@ pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
     most.map(|(count, _)| *count)
 }
 
-/// The distinct values of `of`, in the order of the cells.
-pub fn distinct<'a, T: PartialEq>(
-    cells: &[&'a CellFigures],
-    of: impl Fn(&'a CellFigures) -> T,
-) -> Vec<T> {
-    let mut seen = Vec::new();
-    cells.iter().for_each(|cell| push_new(&mut seen, of(cell)));
-    seen
-}
-
-/// Puts a value behind the others, unless it is one of them.
-pub fn push_new<T: PartialEq>(seen: &mut Vec<T>, value: T) {
-    if !seen.contains(&value) {
-        seen.push(value);
-    }
-}
-
 fn has_durations(cell: &CellFigures) -> bool {
     let program = cell.program.as_ref();
     program.is_some_and(|program| program.durations.is_some())
@@ -199,7 +183,7 @@ fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Ef
             continue;
         };
         for value in setting.values.iter().skip(1) {
-            for subject in distinct(&cells, |c| c.subject.as_str()) {
+            for subject in distinct(cells.iter().map(|c| c.subject.as_str())) {
                 let change = Change {
                     subject,
                     setting: &setting.name,
@@ -225,7 +209,7 @@ impl Change<'_> {
     /// One effect a workload, and all together where there are several.
     fn effects(&self, plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
         let (mut found, mut all, mut pairs_of_all) = (Vec::new(), Vec::new(), 0);
-        for workload in distinct(cells, |c| c.workload.as_str()) {
+        for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
             let count = main_count(cells, workload);
             let own = cells
                 .iter()
@@ -340,7 +324,7 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
 fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
     let family = |c: &CellFigures| (c.workload.clone(), c.subject.clone(), c.settings.clone());
     let mut found = Vec::new();
-    for (workload, subject, settings) in distinct(cells, family) {
+    for (workload, subject, settings) in distinct(cells.iter().map(|c| family(c))) {
         let own: Vec<&CellFigures> = cells
             .iter()
             .copied()

@@ -3,10 +3,11 @@
 use prony_base::plural;
 use prony_record::{NotRun, Plan};
 
-use super::across::{Across, distinct, main_count};
+use super::across::{Across, main_count};
 use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
 use crate::figures::CellFigures;
+use crate::lists::{distinct, push_new};
 use crate::notes::Notes;
 use crate::numbers;
 use crate::part::{self, concerned};
@@ -44,7 +45,7 @@ impl<'a> Context<'a> {
             .copied()
             .filter(|c| is_timed(c))
             .collect();
-        let workloads = distinct(&timed, |c| c.workload.as_str());
+        let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
         workloads
             .into_iter()
             .map(|w| (w, main_count(&timed, w)))
@@ -61,9 +62,12 @@ impl<'a> Context<'a> {
 
     /// The workloads and sizes, in the plan's order.
     pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        distinct(&self.own.cells, |c| {
-            (c.workload.as_str(), c.program.as_ref().map(|p| p.count))
-        })
+        distinct(
+            self.own
+                .cells
+                .iter()
+                .map(|c| (c.workload.as_str(), c.program.as_ref().map(|p| p.count))),
+        )
     }
 
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
@@ -139,9 +143,7 @@ impl<'a> Context<'a> {
             };
             let sentence = format!("{name}{rest}: {reason}.");
             // The same of several sizes is said once.
-            if !said.contains(&sentence) {
-                said.push(sentence);
-            }
+            push_new(&mut said, sentence);
         }
         if !said.is_empty() {
             let list = said.join(" ");
@@ -156,7 +158,7 @@ impl<'a> Context<'a> {
         let names = self.run.plan.settings.iter().map(|s| s.name.as_str());
         let differs = |name: &&str| match *name {
             THREADS => works::all_threads(&self.run.plan, cells).len() > 1,
-            name => distinct(cells, |c| c.settings.get(name)).len() > 1,
+            name => distinct(cells.iter().map(|c| c.settings.get(name))).len() > 1,
         };
         let mut varying: Vec<&str> = names.filter(differs).collect();
         varying.sort_by_key(|name| *name != THREADS);

@@ -24,7 +24,8 @@ use prony_record::Plan;
 
 use self::context::{Context, heading};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
 pub use crate::part::{Captioned, Part};
 use crate::part::{named, plain};
@@ -45,15 +46,7 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let context = Context::new(run, cells, &across, &notes);
     let keys = context.keys().into_iter();
     let groups = keys.map(|key| (key, context.group(key.0, key.1)));
-    let measured = |cells: &[&CellFigures]| cells.iter().filter(|c| c.rate_per_s.is_some()).count();
-    let best = groups.reduce(|best, other| {
-        if measured(&other.1) > measured(&best.1) {
-            other
-        } else {
-            best
-        }
-    });
-    let ((workload, count), own) = best?;
+    let ((workload, count), own) = most(groups, |(_, own)| measured(own))?;
     let mut picture = context.rates_picture(&own);
     picture.id = "rate-alone".to_owned();
     picture.title = format!(

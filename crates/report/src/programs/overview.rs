@@ -6,12 +6,12 @@
 
 use prony_findings::Code;
 
-use super::across::{distinct, push_new};
 use super::context::{Context, not_run, threads_word, with_settings};
 use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, of_row};
 use super::works::{self, Family, Kind, Rows, all_threads};
 use super::{Captioned, Part};
 use crate::figures::CellFigures;
+use crate::lists::{distinct, push_under};
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, median};
 use crate::settings::Settings;
@@ -22,16 +22,13 @@ type ColumnKey<'a> = (&'a str, u64, Settings);
 /// A cell and the workload in whose column it stands.
 type OfColumn<'a> = (&'a str, &'a CellFigures);
 /// Workloads of the same work and size, which share a column.
-type Members<'a> = (Vec<&'a str>, u64);
+type Members<'a> = (u64, Vec<&'a str>);
 
 /// The members of a family of the size that it is shown with, or those of each other size.
 fn by_size<'a>(family: &Family<'a>, first: bool) -> Vec<Members<'a>> {
     let mut sizes: Vec<Members<'a>> = Vec::new();
     for (workload, count) in &family.members {
-        match sizes.iter_mut().find(|(_, size)| size == count) {
-            Some((workloads, _)) => workloads.push(workload),
-            None => sizes.push((vec![workload], *count)),
-        }
+        push_under(&mut sizes, *count, *workload);
     }
     let rest = sizes.split_off(sizes.len().min(1));
     if first { sizes } else { rest }
@@ -73,12 +70,10 @@ impl<'a> Context<'a> {
 
     /// The cells of a work and size, each with the workload whose column it stands in. Who was
     /// measured in several of the workloads stands there once, as in the first of them.
-    fn of_size(&self, (workloads, count): &Members<'a>) -> Vec<OfColumn<'a>> {
+    fn of_size(&self, (count, workloads): &Members<'a>) -> Vec<OfColumn<'a>> {
         let mut cells: Vec<OfColumn<'a>> = Vec::new();
         for workload in workloads {
-            let told = distinct(&cells.iter().map(|(_, c)| *c).collect::<Vec<_>>(), |c| {
-                c.subject.as_str()
-            });
+            let told = distinct(cells.iter().map(|(_, c)| c.subject.as_str()));
             let own = self.group(workload, Some(*count)).into_iter();
             let new = own.filter(|c| !told.contains(&c.subject.as_str()));
             cells.extend(new.map(|cell| (workloads[0], cell)));
@@ -97,10 +92,7 @@ impl<'a> Context<'a> {
             let count = c.program.as_ref().map_or(0, |p| p.count);
             (workload, count, rows.rest(&c.settings))
         };
-        let mut columns: Vec<ColumnKey<'a>> = Vec::new();
-        for cell in cells {
-            push_new(&mut columns, of_column(cell));
-        }
+        let columns = distinct(cells.iter().map(of_column));
         let mut grid = of_row(&varying, |key: &works::RowKey<'a>| key);
         for wanted in &columns {
             let (workload, count, rest) = wanted;

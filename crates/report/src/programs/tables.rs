@@ -2,13 +2,14 @@
 
 use prony_findings::Code;
 
-use super::across::{Effect, Efficiency, push_new};
+use super::across::{Effect, Efficiency};
 use super::context::{Context, with_settings};
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Part, plain};
 use crate::figures::CellFigures;
 use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, detail, figures_word, median, ratio_word, ratios_word, with_ends};
@@ -91,12 +92,8 @@ impl<'a> Context<'a> {
     pub(super) fn effects(&self) -> Option<Part> {
         let effects = &self.own.across.effects;
         effects.first()?;
-        let mut columns: Vec<Option<&str>> = Vec::new();
-        let mut keys: Vec<(&str, &str, &str, &str)> = Vec::new();
-        for effect in effects {
-            push_new(&mut columns, effect.workload.as_deref());
-            push_new(&mut keys, change_of(effect));
-        }
+        let mut columns = distinct(effects.iter().map(|e| e.workload.as_deref()));
+        let keys = distinct(effects.iter().map(change_of));
         // What sums the others up stands last.
         columns.sort_by_key(Option::is_none);
         let mut grid = Grid::new()
@@ -144,12 +141,11 @@ impl<'a> Context<'a> {
         let rows = Rows::new(&self.run.plan, &of_rows.collect::<Vec<_>>());
         let key_of = |e: &'a Efficiency| rows.key(&e.subject, &e.settings);
         let (keys, varying) = rows.arranged(shown.iter().map(|(_, e)| key_of(e)).collect());
-        let (mut numbers_of_threads, mut columns) = (Vec::new(), Vec::new());
-        for (_, e) in &shown {
-            let column: (&str, Settings) = (&e.workload, rows.rest(&e.settings));
-            push_new(&mut columns, column);
-            push_new(&mut numbers_of_threads, (e.threads, e.most));
-        }
+        let columns = shown
+            .iter()
+            .map(|(_, e)| (&*e.workload, rows.rest(&e.settings)));
+        let columns: Vec<(&str, Settings)> = distinct(columns);
+        let numbers_of_threads = distinct(shown.iter().map(|(_, e)| (e.threads, e.most)));
         let is_of =
             |e: &'a Efficiency, line: &Line<'_>| e.threads == line.1 && key_of(e) == *line.0;
         let lines = numbers_of_threads.into_iter().flat_map(|(threads, most)| {

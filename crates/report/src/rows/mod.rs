@@ -14,9 +14,10 @@ pub mod sections;
 mod tables;
 pub mod words;
 
-use self::sections::{Rows, connections, sections};
+use self::sections::{connections, sections};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::{self, Part};
 use crate::plots::{Picture, Plot, picture};
@@ -30,16 +31,7 @@ pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let notes = Notes::default();
     let context = Context::of(run, cells, &notes, ());
     let tables = sections(run, cells).into_iter().flat_map(|s| s.tables);
-    let measured = |rows: &Rows<'_>| {
-        rows.cells()
-            .iter()
-            .filter(|c| c.rate_per_s.is_some())
-            .count()
-    };
-    let best = tables.fold(None, |best: Option<Rows<'_>>, rows| match best {
-        Some(best) if measured(&best) >= measured(&rows) => Some(best),
-        _ => Some(rows),
-    })?;
+    let best = most(tables, |rows| measured(&rows.cells()))?;
     let mut picture = context.rates_picture("rows-alone", &best);
     picture.title = format!("{}: {}", picture.title, best.title);
     Some(picture)

@@ -4,6 +4,7 @@ use prony_record::{PlannedRow, PlannedWorkload, Work};
 
 use crate::Run;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 
 /// A workload with rows, and its table for each number of connections.
@@ -43,18 +44,11 @@ impl<'a> Rows<'a> {
 pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
     let with_rows = |w: &&PlannedWorkload| !w.rows.is_empty() && w.work() == Work::Server;
     let section = |workload: &'a PlannedWorkload| {
-        let mut sizes: Vec<u32> = Vec::new();
         let own = cells
             .iter()
             .filter(|c| c.workload == workload.name && c.row().is_some());
-        for connections in own
-            .map(|c| c.connections)
-            .chain(workload.connections.clone())
-        {
-            if !sizes.contains(&connections) {
-                sizes.push(connections);
-            }
-        }
+        let sizes = own.map(|c| c.connections);
+        let sizes = distinct(sizes.chain(workload.connections.clone()));
         let several = sizes.len() > 1;
         Section {
             workload,

@@ -11,6 +11,7 @@ use super::words;
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
 use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
@@ -155,18 +156,9 @@ fn counter(cell: &CellFigures) -> Option<&CounterFigures> {
 }
 
 /// Titles of the rows that others stand beside, in the order of the table.
-fn baselines(rows: &Rows<'_>) -> Vec<String> {
-    let mut titles: Vec<String> = Vec::new();
-    for (row, _) in &rows.rows {
-        if let Some(title) = row
-            .baseline
-            .as_ref()
-            .filter(|title| !titles.contains(title))
-        {
-            titles.push(title.clone());
-        }
-    }
-    titles
+fn baselines<'a>(rows: &Rows<'a>) -> Vec<&'a String> {
+    let all = rows.rows.iter();
+    distinct(all.filter_map(|(row, _)| row.baseline.as_ref()))
 }
 
 fn deviation(cell: &CellFigures) -> Entry {

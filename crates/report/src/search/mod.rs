@@ -11,8 +11,9 @@ pub mod words;
 
 use self::sections::{Section, sections};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
 use crate::groups::Group;
+use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::{Part, plain};
 use crate::plots::{Picture, Plot, picture};
@@ -99,18 +100,13 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
 
 /// The picture of a kind of the search with the most figures, the first of equals; `None` where there is no search.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
-    let found = |section: &Section<'_>| {
-        let cells = section.cells.iter();
-        cells.filter(|cell| cell.rate_per_s.is_some()).count()
-    };
-    let sections = sections(run, cells);
-    let best = sections.iter().rev().max_by_key(|section| found(section))?;
+    let best = most(sections(run, cells), |section| measured(&section.cells))?;
     let at = match plot {
         Plot::Latency => 0,
         Plot::Rate => 1,
         Plot::Cpu => 2,
     };
-    let mut picture = drawn("alone", best).swap_remove(at);
+    let mut picture = drawn("alone", &best).swap_remove(at);
     let group = &best.group;
     picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
     Some(picture)
