@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use serde::Serialize;
 
 use crate::Run;
@@ -114,13 +114,12 @@ fn cells_word(count: usize) -> String {
 }
 
 fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
-    let place = format!("On {} with {}", group.workload, group.size());
+    let place = format!("On {}", group.place());
     if cells.iter().any(|cell| cell.open.is_some()) {
         return open::sentence(&place, cells);
     }
-    let is_invalid = |c: &&CellFigures| c.verdict == Some(Verdict::Invalid);
-    let (invalid, usable): (Vec<&CellFigures>, Vec<&CellFigures>) =
-        cells.iter().copied().partition(is_invalid);
+    let cells = cells.iter().copied();
+    let (invalid, usable): (Vec<_>, Vec<_>) = cells.partition(|c: &&CellFigures| c.is_invalid());
     let left_out = left_out(&invalid);
     if usable.is_empty() {
         return Some(format!("{place}, no figure can be used.{left_out}"));
@@ -237,7 +236,7 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     // Of servers their own sentences say it.
     let others = cells.iter().filter(|c| !c.is_server());
     let mut invalid: BTreeMap<&[Code], Vec<String>> = BTreeMap::new();
-    for cell in others.filter(|c| c.verdict == Some(Verdict::Invalid)) {
+    for cell in others.filter(|c| c.is_invalid()) {
         let alike = invalid.entry(&cell.invalid_by).or_default();
         alike.push(cell.cell.clone());
     }

@@ -187,6 +187,16 @@ impl CellFigures {
         }
     }
 
+    /// Whether it cannot be used.
+    pub fn is_invalid(&self) -> bool {
+        self.verdict == Some(Verdict::Invalid)
+    }
+
+    /// Whether any of its trials was measured.
+    pub fn is_measured(&self) -> bool {
+        !self.trials.measured.is_empty()
+    }
+
     /// Whether its subject is a server that the generator drives.
     pub fn is_server(&self) -> bool {
         self.program.is_none() && self.client.is_none()

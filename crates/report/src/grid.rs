@@ -116,7 +116,7 @@ impl<'a, 'f> Grid<'f, &'a CellFigures> {
 
     /// The row of a cell.
     pub fn row(&self, cell: &'a CellFigures) -> Row {
-        self.row_if(!cell.trials.measured.is_empty(), cell)
+        self.row_if(cell.is_measured(), cell)
     }
 
     /// The row of a cell, which has figures or has none.

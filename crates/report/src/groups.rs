@@ -35,6 +35,11 @@ impl Group {
         cells.iter().filter(|cell| self.has(cell)).collect()
     }
 
+    /// Where it is in words: `hello with 100 connections`.
+    pub fn place(&self) -> String {
+        format!("{} with {}", self.workload, self.size())
+    }
+
     /// Its size in words: `100 connections`, `100 connections at 1.00 k requests/s`.
     pub fn size(&self) -> String {
         let connections = numbers::counted(u64::from(self.connections), "connection");

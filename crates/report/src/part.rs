@@ -120,10 +120,13 @@ pub struct Captioned {
 
 /// A table whose heading says what it shows.
 pub fn plain(table: Table) -> Captioned {
-    Captioned {
-        caption: String::new(),
-        table,
-    }
+    captioned("", table)
+}
+
+/// A table with what it shows.
+pub fn captioned(caption: impl Into<String>, table: Table) -> Captioned {
+    let caption = caption.into();
+    Captioned { caption, table }
 }
 
 /// The head of a column.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::DOWNLOADS;
 
 use super::downloads::mib;
@@ -23,8 +23,8 @@ use crate::words::{self, Point, Ranked, by_conclusion, listed, ranked, with_inte
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
     let clients: Vec<&CellFigures> = cells.iter().filter(|c| c.client.is_some()).collect();
-    let done = |c: &&CellFigures| !c.trials.measured.is_empty();
-    let measured: Vec<&CellFigures> = clients.iter().copied().filter(done).collect();
+    let measured = clients.iter().copied().filter(|c| c.is_measured());
+    let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
         return None;
     }
@@ -97,8 +97,7 @@ fn outermost(count: usize) -> Vec<usize> {
 
 /// The cells whose figures stand.
 fn sound<'a>(cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
-    let stands =
-        |c: &&CellFigures| c.verdict != Some(Verdict::Invalid) && !c.trials.measured.is_empty();
+    let stands = |c: &&CellFigures| !c.is_invalid() && c.is_measured();
     cells.iter().copied().filter(stands).collect()
 }
 

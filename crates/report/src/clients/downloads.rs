@@ -13,7 +13,7 @@ use super::words;
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, detail, median, ratio_word, with_ends};
+use crate::part::{Part, captioned, column, detail, median, ratio_word, with_ends};
 use crate::table::{Column, Entry, Table};
 
 /// Codes of the findings that are footnotes on the time of a download.
@@ -32,17 +32,13 @@ type Of<'a> = &'a dyn Fn(&CellFigures, &ClientFigures) -> Entry;
 impl<'a> Context<'a> {
     /// The parts of a section on downloads.
     pub(super) fn downloads(&self, section: &Section<'a>) -> Vec<Part> {
-        let captioned = |caption: &str, table| Captioned {
-            caption: caption.to_owned(),
-            table,
-        };
         let mut tables = vec![captioned(
             "Each connection, and the whole run",
             self.times(section),
         )];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
             let caption = words::ratio_caption(self.run);
-            tables.push(captioned(&caption, self.together(section)));
+            tables.push(captioned(caption, self.together(section)));
         }
         tables.push(captioned("What it cost", self.costs_of_downloads(section)));
         let mut part = Part {

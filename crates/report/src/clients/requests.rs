@@ -1,7 +1,7 @@
 //! Tables of clients that ask again and again: rates by row and client, what more of something brings,
 //! who was the limit, CPU time, latency, and what both sides counted.
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::DOWNLOADS;
 
 use super::Context;
@@ -14,7 +14,7 @@ use crate::grid::{Grid, verdict};
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, Part, column, detail, figures_word, limit_entry, median, plain, ratio_word,
+    Part, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     ratios_word, with_ends,
 };
 use crate::ratio::RatioFigure;
@@ -59,22 +59,18 @@ impl<'a> Context<'a> {
 
     fn rates(&self, section: &Section<'a>) -> Part {
         let word = figures_word(section.cells.iter().filter_map(|c| c.rate_per_s));
-        let mut tables = vec![Captioned {
-            caption: "Requests a second".to_owned(),
-            table: self.matrix(section, word, |cell| self.rate(cell)),
-        }];
+        let rates = self.matrix(section, word, |cell| self.rate(cell));
+        let mut tables = vec![captioned("Requests a second", rates)];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
             let word = ratio_word(&section.cells);
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
-            tables.push(Captioned {
-                caption: format!("Ratio of the rate to that of {reference}"),
-                table: self.matrix(section, word, |cell| self.ratio(cell)),
-            });
+            let caption = format!("Ratio of the rate to that of {reference}");
+            let ratios = self.matrix(section, word, |cell| self.ratio(cell));
+            tables.push(captioned(caption, ratios));
         }
-        tables.extend(self.steps_table(section).map(|table| Captioned {
-            caption: "What more of one thing brings: ratio of rates, all else equal".to_owned(),
-            table,
-        }));
+        let caption = "What more of one thing brings: ratio of rates, all else equal";
+        let steps = self.steps_table(section);
+        tables.extend(steps.map(|table| captioned(caption, table)));
         Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
@@ -88,7 +84,7 @@ impl<'a> Context<'a> {
     fn rate(&self, cell: &CellFigures) -> Entry {
         let entry = self.places.entry(cell, Metric::RATE);
         let mut entry = with_ends(entry, cell.rate_per_s, numbers::rates);
-        if cell.verdict == Some(Verdict::Invalid) {
+        if cell.is_invalid() {
             entry.remark = "invalid";
         }
         self.notes.on(cell, ON_RATE, entry)
@@ -131,27 +127,23 @@ impl<'a> Context<'a> {
     }
 
     fn costs(&self, section: &Section<'a>) -> Part {
-        let caption = |caption: &str, table| Captioned {
-            caption: caption.to_owned(),
-            table,
-        };
         Part {
             title: format!("{}: CPU time, memory and who was the limit", section.title),
             before: vec![words::COSTS.to_owned()],
             tables: vec![
-                caption(
+                captioned(
                     "CPU time of the client a request, µs",
                     self.matrix(section, "user + system", |cell| self.cpu_client(cell)),
                 ),
-                caption(
+                captioned(
                     "CPU time of the peer a request, µs",
                     self.matrix(section, "", |cell| self.cpu_peer(cell)),
                 ),
-                caption(
+                captioned(
                     "Who was the limit",
                     self.matrix(section, "busy: client, peer", |cell| self.limit(cell)),
                 ),
-                caption(
+                captioned(
                     "Peak memory of the client",
                     self.matrix(section, "", |cell| self.places.entry(cell, Metric::MEMORY)),
                 ),

@@ -26,7 +26,7 @@ impl<'a> Context<'a> {
         for client in &section.columns {
             let head = column(section.label(self.run, client), below, true);
             grid = grid.head(head, move |row| match section.cell(row, client) {
-                Some(cell) if cell.trials.measured.is_empty() => self.unmeasured(cell),
+                Some(cell) if !cell.is_measured() => self.unmeasured(cell),
                 Some(cell) => entry(cell),
                 None => self.absence(client.0, row),
             });
@@ -69,8 +69,7 @@ impl<'a> Context<'a> {
     /// The table of a [list](Context::list) of a section.
     pub(super) fn listed(&self, section: &Section<'a>, grid: Grid<'_, &'a CellFigures>) -> Table {
         let row = |cell: &'a CellFigures| {
-            let absent = cell.trials.measured.is_empty();
-            let absent = absent.then(|| self.unmeasured(cell));
+            let absent = (!cell.is_measured()).then(|| self.unmeasured(cell));
             table::row_of(cell, grid.entries(cell, absent))
         };
         let rows = section.by_row().into_iter().map(row).collect();

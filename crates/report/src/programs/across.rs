@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_findings::{Records, Verdict, measure};
+use prony_findings::{Records, measure};
 use prony_record::{Cell, Plan};
 use prony_stats::{Growth, scaling};
 use serde::Serialize;
@@ -106,7 +106,7 @@ pub struct ScalingFigure {
 /// Computes them from the records.
 pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across {
     // What is invalid is compared with nothing.
-    let sound = |c: &&CellFigures| c.program.is_some() && c.verdict != Some(Verdict::Invalid);
+    let sound = |c: &&CellFigures| c.program.is_some() && !c.is_invalid();
     let programs: Vec<&CellFigures> = cells.iter().filter(sound).collect();
     Across {
         effects: effects(&run.plan, records, &programs),
@@ -121,7 +121,7 @@ pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
     let mut measured: BTreeMap<u64, usize> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.workload == workload) {
         let count = cell.program.as_ref()?.count;
-        *measured.entry(count).or_default() += usize::from(!cell.trials.measured.is_empty());
+        *measured.entry(count).or_default() += usize::from(cell.is_measured());
     }
     let most = measured
         .iter()

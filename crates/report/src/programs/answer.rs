@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_stats::BLOCKS_INTERVAL_MIN;
 
 use super::across::{Across, Effect, ScalingFigure, decimals};
-use super::context::{heading, threads_word, with_settings};
+use super::context::{heading, threads_word};
 use super::figures::DurationFigures;
 use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
@@ -17,19 +17,19 @@ use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::numbers;
 use crate::ratio::RatioFigure;
-use crate::settings::{THREADS, first_value, is_usual};
+use crate::settings::{THREADS, first_value, is_usual, with_settings};
 use crate::words::{self, Point, by_conclusion, listed, with_interval};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(String, Vec<Point>)> {
-    let done = |c: &&CellFigures| !c.trials.measured.is_empty();
-    let measured: Vec<&CellFigures> = cells.iter().copied().filter(done).collect();
+    let measured = cells.iter().copied().filter(|c| c.is_measured());
+    let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
         return None;
     }
     let families = works::families(&run.plan, cells);
     // What did other work is compared with nothing.
-    let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && c.verdict != Some(Verdict::Invalid);
+    let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && !c.is_invalid();
     let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     let singles = families.iter().filter(|f| f.kind == Kind::Timed);
     let mut works: Vec<(usize, Point)> = singles

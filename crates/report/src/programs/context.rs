@@ -11,7 +11,7 @@ use crate::lists::{distinct, push_new};
 use crate::notes::Notes;
 use crate::numbers;
 use crate::part::{self, concerned};
-use crate::settings::{Settings, THREADS};
+use crate::settings::{Settings, THREADS, with_settings};
 
 /// What the sections are made from.
 pub type Context<'a> = part::Context<'a, Programs<'a>>;
@@ -224,15 +224,6 @@ pub fn threads_word(value: &str) -> String {
         }
         other => format!("threads: {other}"),
     }
-}
-
-/// `prony, allocator=mimalloc`.
-pub fn with_settings(name: &str, settings: &Settings) -> String {
-    let mut label = name.to_owned();
-    for (setting, value) in settings {
-        label.push_str(&format!(", {setting}={value}"));
-    }
-    label
 }
 
 /// Why a subject has no cell of a workload and size, if the plan says so.

@@ -1,12 +1,10 @@
 //! Jobs that are run again and again: how long the runs were, and which missed their deadline.
 
-use prony_findings::Verdict;
-
 use super::context::{Context, heading};
 use super::figures::{DurationFigures, MissedRun};
 use super::tables::ON_ELAPSED;
 use super::works::Family;
-use super::{Captioned, Part, pictures, plain, works};
+use super::{Captioned, Part, captioned, pictures, plain, works};
 use crate::figures::CellFigures;
 use crate::grid::Grid;
 use crate::numbers;
@@ -167,11 +165,7 @@ impl<'a> Context<'a> {
         } else {
             "Missed deadlines"
         };
-        let table = Captioned {
-            caption: caption.to_owned(),
-            table: missed_rows(&lines),
-        };
-        (Some(table), said)
+        (Some(captioned(caption, missed_rows(&lines))), said)
     }
 }
 
@@ -183,11 +177,7 @@ fn durations(cell: &CellFigures) -> Option<&DurationFigures> {
 /// after all others.
 fn least_late(cell: &CellFigures) -> (bool, u64, u64) {
     match durations(cell) {
-        Some(of) => (
-            cell.verdict == Some(Verdict::Invalid),
-            of.missed_count,
-            of.max_ns,
-        ),
+        Some(of) => (cell.is_invalid(), of.missed_count, of.max_ns),
         None => (true, u64::MAX, u64::MAX),
     }
 }

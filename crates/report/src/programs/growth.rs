@@ -5,7 +5,7 @@ use super::across::{ScalingFigure, decimals};
 use super::context::Context;
 use super::tables::of_row;
 use super::works::{Family, RowKey, Rows};
-use super::{Captioned, Part, pictures};
+use super::{Part, captioned, pictures};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, detail, spread_word};
@@ -28,10 +28,7 @@ impl<'a> Context<'a> {
         let figures: Vec<(usize, &'a ScalingFigure)> = all
             .filter(|(_, f)| workloads.contains(&f.workload.as_str()))
             .collect();
-        let times = Captioned {
-            caption: "Times".to_owned(),
-            table: self.times_table(&cells, true),
-        };
+        let times = captioned("Times", self.times_table(&cells, true));
         let mut part = Part {
             title: format!(
                 "How the time of {} grows with N",
@@ -43,10 +40,8 @@ impl<'a> Context<'a> {
         if !figures.is_empty() {
             part.before.push(SCALING.to_owned());
             part.pictures = vec![pictures::growth(self, &figures)];
-            part.tables.push(Captioned {
-                caption: "Exponents".to_owned(),
-                table: self.scaling_table(&figures),
-            });
+            let table = self.scaling_table(&figures);
+            part.tables.push(captioned("Exponents", table));
         }
         part.tables.push(times);
         if figures.iter().any(|(_, f)| f.start_up) {

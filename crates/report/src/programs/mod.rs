@@ -28,7 +28,7 @@ use crate::figures::{CellFigures, measured};
 use crate::lists::most;
 use crate::notes::Notes;
 pub use crate::part::{Captioned, Part};
-use crate::part::{named, plain};
+use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
 use across::Across;
 pub use works::title;
@@ -85,10 +85,8 @@ impl<'a> Context<'a> {
                 _ if title == part.title => "The same, measured again".to_owned(),
                 _ => title.clone(),
             };
-            part.tables.push(Captioned {
-                caption,
-                table: self.times_table(&cells, false),
-            });
+            let table = self.times_table(&cells, false);
+            part.tables.push(captioned(caption, table));
             if at == 0 {
                 part.title = title;
                 part.pictures.push(self.rates_picture(&cells));

@@ -6,15 +6,15 @@
 
 use prony_findings::Code;
 
-use super::context::{Context, not_run, threads_word, with_settings};
+use super::context::{Context, not_run, threads_word};
 use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, of_row};
 use super::works::{self, Family, Kind, Rows, all_threads};
-use super::{Captioned, Part};
+use super::{Part, captioned};
 use crate::figures::CellFigures;
 use crate::lists::{distinct, push_under};
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, median};
-use crate::settings::Settings;
+use crate::settings::{Settings, with_settings};
 use crate::table::{self, Entry, Table};
 
 /// A column: a workload, its size, and settings that only it has.
@@ -50,10 +50,9 @@ impl<'a> Context<'a> {
             for threads in all_threads(&self.run.plan, &all) {
                 let own = cells.iter().copied();
                 let own = own.filter(|(_, c)| works::threads(&self.run.plan, c) == threads);
-                tables.push(Captioned {
-                    caption: format!("{}{again}", threads_word(&threads)),
-                    table: self.overview_table(&own.collect::<Vec<_>>()),
-                });
+                let caption = format!("{}{again}", threads_word(&threads));
+                let table = self.overview_table(&own.collect::<Vec<_>>());
+                tables.push(captioned(caption, table));
             }
         }
         Some(Part {

@@ -3,7 +3,7 @@
 use prony_findings::Code;
 
 use super::across::{Effect, Efficiency};
-use super::context::{Context, with_settings};
+use super::context::Context;
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Part, plain};
@@ -14,7 +14,7 @@ use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{column, detail, figures_word, median, ratio_word, ratios_word, with_ends};
 use crate::ratio::RatioFigure;
-use crate::settings::{Settings, THREADS};
+use crate::settings::{Settings, THREADS, with_settings};
 use crate::table::{self, Entry, Table};
 
 /// Codes of the findings that are footnotes on a subject: other work among them.

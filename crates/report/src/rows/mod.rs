@@ -14,17 +14,14 @@ pub mod sections;
 mod tables;
 pub mod words;
 
-use self::sections::{connections, sections};
+use self::sections::{Context, connections, sections};
 use crate::Run;
 use crate::figures::{CellFigures, measured};
 use crate::lists::most;
 use crate::notes::Notes;
-use crate::part::{self, Part};
+use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
 pub use tables::more_columns;
-
-/// What the sections are made from.
-type Context<'a> = part::Context<'a, ()>;
 
 /// The rates of the table with the most figures, the first of equals.
 pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {

@@ -1,7 +1,6 @@
 //! The picture of a table with rows: a bar for each row in the order of the table, its title above it.
 
-use super::Context;
-use super::sections::Rows;
+use super::sections::{Context, Rows};
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;

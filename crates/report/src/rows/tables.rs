@@ -4,9 +4,8 @@
 use prony_findings::Code;
 use prony_record::PlannedRow;
 
-use super::Context;
 use super::figures::{CounterFigures, ROLES};
-use super::sections::{Rows, Section, quoted, share};
+use super::sections::{Context, Rows, Section, quoted, share};
 use super::words;
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
@@ -16,7 +15,7 @@ use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
+    Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     verdicts_differ, with_ends,
 };
 use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
@@ -31,16 +30,12 @@ impl<'a> Context<'a> {
     pub(super) fn tables(&self, section: &Section<'a>, rows: &Rows<'a>) -> Vec<Captioned> {
         let mut tables = vec![plain(self.rates(rows))];
         if !rows.cells().is_empty() {
-            tables.push(Captioned {
-                caption: "CPU time, memory and what was the limit".to_owned(),
-                table: self.costs(rows),
-            });
+            let caption = "CPU time, memory and what was the limit";
+            tables.push(captioned(caption, self.costs(rows)));
         }
         if section.workload.counter.is_some() {
-            tables.push(Captioned {
-                caption: "Durability: what was acknowledged, counted and kept".to_owned(),
-                table: self.durability(rows),
-            });
+            let caption = "Durability: what was acknowledged, counted and kept";
+            tables.push(captioned(caption, self.durability(rows)));
         }
         tables
     }

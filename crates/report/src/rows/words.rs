@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::CounterFigures;
@@ -269,11 +269,6 @@ pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
     compared.chain([kept]).flatten().collect()
 }
 
-/// Whether a row may be compared.
-fn is_sound(cell: &CellFigures) -> bool {
-    cell.verdict != Some(Verdict::Invalid)
-}
-
 /// What each row costs or brings against the row that it stands beside; where nothing may be claimed, its rate.
 fn compared(rows: &Rows<'_>) -> Vec<String> {
     let mut said = Vec::new();
@@ -284,7 +279,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
         let (Some(other), Some(ratio)) = (other, &cell.ratio) else {
             continue;
         };
-        if !is_sound(cell) || !is_sound(other) || ratio.conclusion == "not-claimed" {
+        if cell.is_invalid() || other.is_invalid() || ratio.conclusion == "not-claimed" {
             continue;
         }
         match groups.iter_mut().find(|(of, _)| of.cell == other.cell) {
@@ -298,8 +293,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
     if said.is_empty() {
         said.extend(extent(rows));
     }
-    let left_out = rows.cells().into_iter();
-    let left_out = left_out.filter(|cell| cell.verdict == Some(Verdict::Invalid));
+    let left_out = rows.cells().into_iter().filter(|cell| cell.is_invalid());
     let titles: Vec<String> = left_out.map(|cell| quoted(&cell.label)).collect();
     if !titles.is_empty() {
         said.push(format!(
@@ -351,7 +345,7 @@ fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<S
 
 /// The rates of the rows, the highest first, among them the row that is the first baseline of another.
 fn extent(rows: &Rows<'_>) -> Option<String> {
-    let cells = rows.cells().into_iter().filter(|cell| is_sound(cell));
+    let cells = rows.cells().into_iter().filter(|cell| !cell.is_invalid());
     let mut baselines = rows
         .rows
         .iter()

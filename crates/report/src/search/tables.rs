@@ -55,7 +55,7 @@ pub(super) fn of_section(section: &Section<'_>, reference: Option<&str>, notes: 
             Entry::text(count(curve.map(|point| point.kept).sum()))
         })
         .head(detail(verdict_column()), verdict);
-    let has_figures = |c: &CellFigures| c.search.is_some() && !c.trials.measured.is_empty();
+    let has_figures = |c: &CellFigures| c.search.is_some() && c.is_measured();
     let cells = section.cells.iter();
     let rows = cells.map(|c| grid.row_if(has_figures(c), c)).collect();
     grid.table(rows)
