@@ -139,3 +139,32 @@ impl<'a, 'f> Grid<'f, &'a CellFigures> {
 pub fn verdict(cell: &CellFigures) -> Entry {
     Entry::text(table::verdict_text(cell))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::column;
+
+    #[test]
+    fn a_row_without_figures_says_so_once_and_keeps_its_marks() {
+        let marked = |n: usize| Entry {
+            marks: vec![n],
+            ..Entry::text(n.to_string())
+        };
+        let head = || column("", "", false);
+        let grid = Grid::new()
+            .head(head(), |_| Entry::text("name"))
+            .figure(head(), marked)
+            .figure(head(), marked)
+            .head(head(), |_| Entry::text("verdict"));
+        let texts = |entries: &[Entry]| -> Vec<String> {
+            entries.iter().map(|entry| entry.text.clone()).collect()
+        };
+        assert_eq!(texts(&grid.entries(7, None)), ["name", "7", "7", "verdict"]);
+        let absent = grid.entries(7, Some(Entry::text("not measured")));
+        assert_eq!(texts(&absent), ["name", "not measured", NOTHING, "verdict"]);
+        assert!(absent[1..3].iter().all(|entry| entry.marks == [7]));
+        let missing = grid.missing("other", "not run");
+        assert_eq!(missing.entries.len(), grid.table(Vec::new()).columns.len());
+    }
+}

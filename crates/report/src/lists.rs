@@ -31,3 +31,20 @@ pub fn most<T>(all: impl IntoIterator<Item = T>, count: impl Fn(&T) -> usize) ->
         false => best,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_first_stands_first() {
+        assert_eq!(distinct([3, 1, 3, 2, 1]), [3, 1, 2]);
+        let mut groups = Vec::new();
+        for (key, value) in [("b", 1), ("a", 2), ("b", 3)] {
+            push_under(&mut groups, key, value);
+        }
+        assert_eq!(groups, [("b", vec![1, 3]), ("a", vec![2])]);
+        assert_eq!(most(["aa", "bbb", "ccc"], |of| of.len()), Some("bbb"));
+        assert_eq!(most([""; 0], |of| of.len()), None);
+    }
+}

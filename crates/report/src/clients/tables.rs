@@ -89,7 +89,7 @@ impl<'a> Context<'a> {
 
     /// Who is not in the tables of a section, and why.
     pub(super) fn absent(&self, section: &Section<'_>) -> Vec<String> {
-        let mut reasons: Vec<((&str, &str), Vec<Vec<String>>)> = Vec::new();
+        let mut reasons = Vec::new();
         let subjects = &self.run.plan.subjects;
         let other = |not: &&NotRun| {
             let subject = subjects.iter().find(|s| s.id == not.what);
@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
                 continue;
             }
             let reason = not.reason.trim_end_matches('.');
-            let words = match rows.len() == section.rows.len() {
+            let words: Vec<String> = match rows.len() == section.rows.len() {
                 true => Vec::new(),
                 false => rows.iter().map(|row| row.short()).collect(),
             };

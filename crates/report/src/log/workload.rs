@@ -97,8 +97,10 @@ fn ends(cell: &CellEntry) -> Text {
     text(ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)))
 }
 
-/// The latencies of a table: what heads call them, and what they are.
-const LATENCIES: [(&str, fn(&Latency) -> Option<f64>); 5] = [
+/// A latency of a table: what its head calls it, and what it is.
+type OfLatency = (&'static str, fn(&Latency) -> Option<f64>);
+
+const LATENCIES: [OfLatency; 5] = [
     ("mean", |l| Some(l.mean)),
     ("p50", |l| l.p50),
     ("p90", |l| l.p90),
