@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use serde::Serialize;
 
 use crate::Run;
@@ -19,7 +19,7 @@ use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::search;
 use crate::table;
-use crate::words::{Point, Ranked, listed, ranked, what_follows};
+use crate::words::{Point, claim, listed, medians};
 
 /// The short answer in the order in which it is read.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,7 +74,14 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     if measured.is_empty() {
         return Vec::new();
     }
-    let mut said = vec![claim(run, servers.len(), &measured)];
+    let how = |blocks: usize| {
+        let each = numbers::duration(run.plan.duration_ns);
+        let turns = run.plan.visits.as_ref().map_or_else(String::new, |of| {
+            format!(", visited in turns of {}", numbers::duration(of.length_ns))
+        });
+        format!("in {} of {each} each{turns}", counted(blocks, "block"))
+    };
+    let mut said = vec![claim(run, servers.len(), &measured, how)];
     for group in groups(cells) {
         let own = measured.iter().copied().filter(|c| group.has(c));
         said.extend(of_group(&group, &own.collect::<Vec<_>>()));
@@ -106,39 +113,13 @@ fn cells_word(count: usize) -> String {
     }
 }
 
-/// How much was done, and what may follow from it.
-fn claim(run: &Run, cells: usize, measured: &[&CellFigures]) -> String {
-    let blocks = measured
-        .iter()
-        .map(|c| c.trials.measured.len())
-        .max()
-        .unwrap_or(0);
-    let done = format!(
-        "{} of {} {} measured, in {} of {} each{}",
-        measured.len(),
-        counted(cells, "cell"),
-        if cells == 1 { "was" } else { "were" },
-        counted(blocks, "block"),
-        numbers::duration(run.plan.duration_ns),
-        match &run.plan.visits {
-            Some(visits) => format!(
-                ", visited in turns of {}",
-                numbers::duration(visits.length_ns)
-            ),
-            None => String::new(),
-        },
-    );
-    format!("{done}: {}", what_follows(run, blocks))
-}
-
 fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
-    let place = format!("On {} with {}", group.workload, group.size());
+    let place = format!("On {}", group.place());
     if cells.iter().any(|cell| cell.open.is_some()) {
         return open::sentence(&place, cells);
     }
-    let is_invalid = |c: &&CellFigures| c.verdict == Some(Verdict::Invalid);
-    let (invalid, usable): (Vec<&CellFigures>, Vec<&CellFigures>) =
-        cells.iter().copied().partition(is_invalid);
+    let cells = cells.iter().copied();
+    let (invalid, usable): (Vec<_>, Vec<_>) = cells.partition(|c: &&CellFigures| c.is_invalid());
     let left_out = left_out(&invalid);
     if usable.is_empty() {
         return Some(format!("{place}, no figure can be used.{left_out}"));
@@ -149,22 +130,13 @@ fn of_group(group: &Group, cells: &[&CellFigures]) -> Option<String> {
 
 /// The rates, the highest first.
 fn extent(place: &str, cells: &[&CellFigures]) -> Option<String> {
-    let rates = cells.iter().filter_map(|cell| {
-        let rate = cell.rate_per_s?.median;
-        let least = if is_bound(cell) { "at least " } else { "" };
-        Some(Ranked {
-            figure: rate,
-            shown: format!("{} {least}{}", cell.label, numbers::rate(rate)),
-            is_baseline: cell.is_reference,
-        })
-    });
-    let said = ranked(rates.collect(), " requests/s")?;
+    let said = medians(
+        cells.iter().copied(),
+        |cell| cell.rate_per_s,
+        |cell| (cell.label.clone(), cell.is_reference),
+        (Code::P001, numbers::rate, " requests/s"),
+    )?;
     Some(format!("{place}: {said}."))
-}
-
-/// Whether its rate is the generator's rather than its own.
-fn is_bound(cell: &CellFigures) -> bool {
-    cell.findings.contains(&Code::P001)
 }
 
 /// What this run could have told, and how a copy of the reference came out.
@@ -264,7 +236,7 @@ fn reservations(cells: &[CellFigures]) -> Vec<String> {
     // Of servers their own sentences say it.
     let others = cells.iter().filter(|c| !c.is_server());
     let mut invalid: BTreeMap<&[Code], Vec<String>> = BTreeMap::new();
-    for cell in others.filter(|c| c.verdict == Some(Verdict::Invalid)) {
+    for cell in others.filter(|c| c.is_invalid()) {
         let alike = invalid.entry(&cell.invalid_by).or_default();
         alike.push(cell.cell.clone());
     }

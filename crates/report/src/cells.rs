@@ -19,7 +19,7 @@ use crate::ratio;
 use crate::ratio::{RatioFigure, measured_apart, paired};
 use crate::rows::figures as services;
 use crate::search::figures as search;
-use crate::settings::settings_agree;
+use crate::settings::{settings_agree, with_settings};
 
 /// Quantiles of the latency table, with their names.
 const QUANTILES: [(&str, f64); 5] = [
@@ -122,11 +122,8 @@ fn label(case: &Case<'_>) -> String {
     if let Some(row) = case.row() {
         return row.title.clone();
     }
-    let mut label = name_of(case.records.plan, &case.cell.subject).to_owned();
-    for (setting, value) in &case.cell.settings {
-        label.push_str(&format!(", {setting}={value}"));
-    }
-    label
+    let name = name_of(case.records.plan, &case.cell.subject);
+    with_settings(name, &case.cell.settings)
 }
 
 /// Whether the subject starts the very program of the reference.

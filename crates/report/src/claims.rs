@@ -87,7 +87,7 @@ fn ratios(cell: &mut CellFigures) -> Vec<(Metric, (bool, &mut RatioFigure))> {
 fn leave_out(cells: &mut [CellFigures]) {
     let invalid: Vec<String> = cells
         .iter()
-        .filter(|cell| cell.verdict == Some(Verdict::Invalid))
+        .filter(|cell| cell.is_invalid())
         .map(|cell| cell.cell.clone())
         .collect();
     for cell in cells {

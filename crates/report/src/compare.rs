@@ -18,6 +18,7 @@ use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
 use crate::ratio::RatioFigure;
+use crate::settings::with_settings;
 use crate::view;
 use crate::words::listed;
 
@@ -145,12 +146,8 @@ fn of_cell(
     ratio: &RatioFigure,
 ) -> Compared {
     let told = ratio.is_interval() && ratio.unclaimed.is_empty();
-    let settings = cell.settings.iter();
-    let settings: String = settings
-        .map(|(name, value)| format!(", {name}={value}"))
-        .collect();
     Compared {
-        place: format!("{}{settings}", place(cell)),
+        place: with_settings(&place(cell), &cell.settings),
         metric: metric.key,
         baseline: base.and_then(metric.value),
         other: (metric.value)(cell),
@@ -165,12 +162,7 @@ fn place(cell: &CellFigures) -> String {
     match &cell.program {
         Some(program) => format!("{}, n = {}", cell.workload, numbers::count(program.count)),
         None => {
-            let group = Group {
-                workload: cell.workload.clone(),
-                connections: cell.connections,
-                asked_per_s: cell.asked_per_s,
-            };
-            let place = format!("{} with {}", group.workload, group.size());
+            let place = Group::of(cell).place();
             match &cell.search {
                 Some(search) => {
                     let objective = search.objective_words();

@@ -2,7 +2,9 @@
 //!
 //! Not for: which figures there are.
 
-use prony_record::{NEVER, Trial};
+use std::collections::BTreeMap;
+
+use prony_record::{Histogram, NEVER, Trial};
 use prony_stats::{Quantity, SpreadKind, Summary, median, sorted, summarise};
 use serde::Serialize;
 
@@ -61,11 +63,36 @@ impl Figure {
     }
 }
 
-fn kind_name(kind: SpreadKind) -> &'static str {
+/// `range` or `interval`.
+pub fn kind_name(kind: SpreadKind) -> &'static str {
     match kind {
         SpreadKind::Range => "range",
         SpreadKind::Interval => "interval",
     }
+}
+
+/// Histograms of several blocks as one.
+pub fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
+    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    for &(value, count) in histograms.flat_map(|of| &of.counts) {
+        let sum = counts.entry(value).or_default();
+        *sum = sum.saturating_add(count);
+    }
+    Histogram {
+        counts: counts.into_iter().collect(),
+        ..Histogram::default()
+    }
+}
+
+/// Blocks by a name that each has, and the name of the most of them; empty: none has one.
+pub fn by_name(
+    names: impl Iterator<Item = &'static str>,
+) -> (BTreeMap<&'static str, u32>, &'static str) {
+    let mut blocks = BTreeMap::new();
+    names.for_each(|name| *blocks.entry(name).or_default() += 1);
+    let most = blocks.iter().max_by_key(|(_, blocks)| **blocks);
+    let most = most.map_or("", |(name, _)| *name);
+    (blocks, most)
 }
 
 /// A latency over the blocks. One that never ended makes the middle of two infinite, too.

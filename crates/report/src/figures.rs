@@ -187,6 +187,16 @@ impl CellFigures {
         }
     }
 
+    /// Whether it cannot be used.
+    pub fn is_invalid(&self) -> bool {
+        self.verdict == Some(Verdict::Invalid)
+    }
+
+    /// Whether any of its trials was measured.
+    pub fn is_measured(&self) -> bool {
+        !self.trials.measured.is_empty()
+    }
+
     /// Whether its subject is a server that the generator drives.
     pub fn is_server(&self) -> bool {
         self.program.is_none() && self.client.is_none()
@@ -201,6 +211,12 @@ impl CellFigures {
     pub fn is_combined(&self) -> bool {
         self.is_server() && self.row().is_none() && self.search.is_none()
     }
+}
+
+/// How many of these have a rate.
+pub fn measured(cells: &[&CellFigures]) -> usize {
+    let cells = cells.iter();
+    cells.filter(|cell| cell.rate_per_s.is_some()).count()
 }
 
 /// The name of a subject, or its id where the name is not unique.

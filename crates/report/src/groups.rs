@@ -1,6 +1,7 @@
 //! Groups of servers' cells, each of which makes a table.
 
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 
 /// What the cells of one table have in common.
@@ -34,6 +35,11 @@ impl Group {
         cells.iter().filter(|cell| self.has(cell)).collect()
     }
 
+    /// Where it is in words: `hello with 100 connections`.
+    pub fn place(&self) -> String {
+        format!("{} with {}", self.workload, self.size())
+    }
+
     /// Its size in words: `100 connections`, `100 connections at 1.00 k requests/s`.
     pub fn size(&self) -> String {
         let connections = numbers::counted(u64::from(self.connections), "connection");
@@ -46,11 +52,5 @@ impl Group {
 
 /// The groups of servers' cells, in the order of the cells.
 pub fn groups(cells: &[CellFigures]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for group in cells.iter().filter(|c| c.is_combined()).map(Group::of) {
-        if !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
+    distinct(cells.iter().filter(|c| c.is_combined()).map(Group::of))
 }

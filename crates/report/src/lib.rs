@@ -10,7 +10,7 @@
 //! ```
 //!
 //! How it is made: `cells` computes every number once, for each cell, as `metrics` and the kinds of work say; `figures`
-//! are these numbers; `notes` merges findings into numbered footnotes; `view` puts both into tables and sentences; templates lay these out. All
+//! are these numbers; `notes` merges findings into numbered footnotes; `view` puts both into tables (`grid`) and sentences; templates lay these out. All
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
@@ -32,8 +32,10 @@ mod escape;
 mod export;
 mod figure;
 mod figures;
+mod grid;
 mod groups;
 mod kinds;
+mod lists;
 pub mod log;
 mod machine;
 mod markdown;

@@ -19,10 +19,7 @@ pub fn words(head: &[&str], rows: &[Vec<String>]) -> String {
         .iter()
         .map(|title| Column {
             title: (*title).to_owned(),
-            below: "".into(),
-            numeric: false,
-            markdown_only: false,
-            details: false,
+            ..Column::default()
         })
         .collect();
     let head: Vec<String> = head.iter().map(|title| (*title).to_owned()).collect();
@@ -103,10 +100,8 @@ mod tests {
     fn columns_stand_under_each_other_in_the_source() {
         let column = |title: &str, numeric| Column {
             title: title.to_owned(),
-            below: "".into(),
             numeric,
-            markdown_only: false,
-            details: false,
+            ..Column::default()
         };
         let row = |a: &str, b: &str| Row {
             entries: vec![Entry::text(a), Entry::text(b)],

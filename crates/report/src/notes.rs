@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use prony_findings::{Code, Evidence, Finding, Severity, Unit, Value};
 use serde::Serialize;
 
+use crate::figures::CellFigures;
+use crate::lists::push_new;
 use crate::numbers;
+use crate::table::Entry;
 
 /// All notes of a document.
 #[derive(Clone, Debug, Default)]
@@ -68,9 +71,7 @@ impl Notes {
                 .marks
                 .entry((finding.cell.clone(), finding.code))
                 .or_default();
-            if !marks.contains(&number) {
-                marks.push(number);
-            }
+            push_new(marks, number);
         }
         notes
     }
@@ -81,6 +82,14 @@ impl Notes {
         let mut marks: Vec<usize> = codes.iter().filter_map(of).flatten().collect();
         marks.sort_unstable();
         marks
+    }
+
+    /// An entry of a table with the notes on `cell` with one of `codes`.
+    pub fn on(&self, cell: &CellFigures, codes: &[Code], entry: Entry) -> Entry {
+        Entry {
+            marks: self.marks(&cell.cell, codes),
+            ..entry
+        }
     }
 
     fn place(&mut self, finding: &Finding) -> usize {

@@ -8,71 +8,22 @@ use crate::ratio::RatioFigure;
 /// A value that cannot be given.
 pub const NOTHING: &str = "–";
 
-/// A number scaled to a unit.
-struct Scale {
-    divisor: f64,
-    unit: &'static str,
-}
+/// A unit: how many make one of it, and what it is called.
+type Scale = (f64, &'static str);
 
-const COUNTS: &[Scale] = &[
-    Scale {
-        divisor: 1.0,
-        unit: "",
-    },
-    Scale {
-        divisor: 1e3,
-        unit: "k",
-    },
-    Scale {
-        divisor: 1e6,
-        unit: "M",
-    },
-    Scale {
-        divisor: 1e9,
-        unit: "G",
-    },
-];
-const TIMES: &[Scale] = &[
-    Scale {
-        divisor: 1.0,
-        unit: "ns",
-    },
-    Scale {
-        divisor: 1e3,
-        unit: "µs",
-    },
-    Scale {
-        divisor: 1e6,
-        unit: "ms",
-    },
-    Scale {
-        divisor: 1e9,
-        unit: "s",
-    },
-];
+const COUNTS: &[Scale] = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G")];
+const TIMES: &[Scale] = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
 const KIB: f64 = 1024.0;
 const SIZES: &[Scale] = &[
-    Scale {
-        divisor: 1.0,
-        unit: "B",
-    },
-    Scale {
-        divisor: KIB,
-        unit: "KiB",
-    },
-    Scale {
-        divisor: KIB * KIB,
-        unit: "MiB",
-    },
-    Scale {
-        divisor: KIB * KIB * KIB,
-        unit: "GiB",
-    },
+    (1.0, "B"),
+    (KIB, "KiB"),
+    (KIB * KIB, "MiB"),
+    (KIB * KIB * KIB, "GiB"),
 ];
 
 /// The largest unit in which `value`, rounded to three digits, is at least 1.
 fn fitting(scales: &'static [Scale], value: f64) -> &'static Scale {
-    let fits = |scale: &&Scale| value.abs() / scale.divisor >= 0.9995;
+    let fits = |scale: &&Scale| value.abs() / scale.0 >= 0.9995;
     scales.iter().rev().find(fits).unwrap_or(&scales[0])
 }
 
@@ -89,7 +40,7 @@ fn scaled(scales: &'static [Scale], value: f64) -> String {
         return NOTHING.to_owned();
     }
     let scale = fitting(scales, value);
-    joined(three(value / scale.divisor), scale.unit)
+    joined(three(value / scale.0), scale.1)
 }
 
 /// Two ends in the unit of the higher: `85.1–88.9 k`.
@@ -98,8 +49,8 @@ fn scaled_ends(scales: &'static [Scale], low: f64, high: f64) -> String {
         return NOTHING.to_owned();
     }
     let scale = fitting(scales, high);
-    let (low, high) = (three(low / scale.divisor), three(high / scale.divisor));
-    joined(format!("{low}–{high}"), scale.unit)
+    let (low, high) = (three(low / scale.0), three(high / scale.0));
+    joined(format!("{low}–{high}"), scale.1)
 }
 
 /// Three significant digits, as far as they stand behind the point: `4.59`, `67.2`, `1340`.

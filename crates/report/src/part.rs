@@ -1,20 +1,23 @@
-//! Sections of a document, the heads of their tables and what stands below figures: what programs and
-//! clients share.
+//! Sections of a document, the heads of their tables and what stands below figures: what all kinds of work share.
 //!
-//! Not for: what a section says, which is in `programs` and in `clients`.
+//! Each kind gives a list of [`Part`]s, made in a [`Context`]; `render` and the templates lay them out.
+//! Not for: what a section says, which is in `servers`, `programs`, `search`, `rows`, `clients` and `published`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use prony_findings::Verdict;
+use prony_record::NotRun;
 use serde::Serialize;
 
+use crate::Run;
 use crate::figures::{CellFigures, Figure};
 use crate::metrics::Metric;
-use crate::numbers::NOTHING;
+use crate::notes::Notes;
+use crate::numbers::{self, NOTHING};
 use crate::plots::Picture;
 use crate::ratio::RatioFigure;
-use crate::table::{self, Column, Entry, Table};
+use crate::table::{Column, Entry, Table};
 
 /// A section of the document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -23,6 +26,11 @@ pub struct Part {
     pub id: String,
     /// Its heading.
     pub title: String,
+    /// Whether it is the one table of a group of servers: its pictures are small and stand side by side, and nothing points
+    /// to the columns that the appendix has.
+    pub is_group: bool,
+    /// What was asked, as code; empty where sentences say it.
+    pub request: String,
     /// What a reader must know before the tables.
     pub before: Vec<String>,
     /// Pictures.
@@ -44,6 +52,36 @@ pub fn named(mut parts: Vec<Part>, letter: char) -> Vec<Part> {
         }
     }
     parts
+}
+
+/// What the sections of a kind are made from: what all kinds need, and `own`, which that kind needs besides.
+pub struct Context<'a, Own> {
+    /// The run.
+    pub run: &'a Run,
+    /// Footnotes.
+    pub notes: &'a Notes,
+    /// Places of the cells in `summary.json`.
+    pub places: Places<'a>,
+    /// What only this kind needs.
+    pub own: Own,
+}
+
+impl<'a, Own> Context<'a, Own> {
+    /// Of all the cells of a run.
+    pub fn of(
+        run: &'a Run,
+        cells: &'a [CellFigures],
+        notes: &'a Notes,
+        own: Own,
+    ) -> Context<'a, Own> {
+        let places = Places::of(cells);
+        Context {
+            run,
+            notes,
+            places,
+            own,
+        }
+    }
 }
 
 /// Where figures of cells are in `summary.json`.
@@ -82,10 +120,13 @@ pub struct Captioned {
 
 /// A table whose heading says what it shows.
 pub fn plain(table: Table) -> Captioned {
-    Captioned {
-        caption: String::new(),
-        table,
-    }
+    captioned("", table)
+}
+
+/// A table with what it shows.
+pub fn captioned(caption: impl Into<String>, table: Table) -> Captioned {
+    let caption = caption.into();
+    Captioned { caption, table }
 }
 
 /// The head of a column.
@@ -98,8 +139,7 @@ pub fn column(
         title: title.into(),
         below: below.into(),
         numeric,
-        markdown_only: false,
-        details: false,
+        ..Column::default()
     }
 }
 
@@ -140,9 +180,19 @@ pub fn spread_word(figures: impl Iterator<Item = (bool, usize)>) -> &'static str
     }
 }
 
+/// [`spread_word`] of figures.
+pub fn figures_word(figures: impl Iterator<Item = Figure>) -> &'static str {
+    spread_word(figures.map(|of| (of.is_interval(), of.blocks)))
+}
+
 /// [`spread_word`] of ratios.
 pub fn ratios_word<'a>(ratios: impl Iterator<Item = &'a RatioFigure>) -> &'static str {
-    spread_word(ratios.map(|r| (r.spread == "interval", r.blocks)))
+    spread_word(ratios.map(|of| (of.is_interval(), of.blocks)))
+}
+
+/// [`spread_word`] of the ratios of cells.
+pub fn ratio_word(cells: &[&CellFigures]) -> &'static str {
+    ratios_word(cells.iter().filter_map(|cell| cell.ratio.as_ref()))
 }
 
 /// The median of a figure.
@@ -159,13 +209,43 @@ pub fn with_ends(mut entry: Entry, figure: Option<Figure>, show: fn(f64, f64) ->
     entry
 }
 
-/// A row without figures.
-pub fn unmeasured(cell: &CellFigures, head: Vec<Entry>, width: usize, verdict: bool) -> Vec<Entry> {
-    let mut entries = head;
-    entries.push(Entry::text(table::absence(cell)));
-    entries.resize(width, Entry::text(NOTHING));
-    if verdict && let Some(last) = entries.last_mut() {
-        *last = Entry::text(table::verdict_text(cell));
+/// Whether something was not run that concerns a subject in a workload of a size (`c=10`, `n=1000`): the subject
+/// as a whole, its workload, or a cell, of which the settings are given.
+pub fn concerned(not: &NotRun, subject: &str, workload: &str, size: &str) -> Option<String> {
+    if not.what == subject {
+        return Some(String::new());
     }
-    entries
+    let rest = not.what.strip_prefix(subject)?.strip_prefix(' ')?;
+    let rest = rest.strip_prefix(workload)?;
+    if !rest.is_empty() && !rest.starts_with(' ') {
+        return None;
+    }
+    let kind = size.get(..2).unwrap_or_default();
+    let (sizes, settings): (Vec<&str>, Vec<&str>) = rest
+        .split_whitespace()
+        .partition(|word| word.starts_with(kind));
+    let fits = sizes.iter().all(|own| *own == size);
+    fits.then(|| settings.join(" "))
+}
+
+/// What was the limit, with how busy both sides were below it: `name` in `limits`, which has blocks by limit, and is that of
+/// the most of them; empty: not known.
+pub fn limit_entry(
+    name: &str,
+    (most, limits): (&str, &BTreeMap<&'static str, u32>),
+    busy: [Option<Figure>; 2],
+) -> Entry {
+    let blocks = limits.values().fold(0_u32, |sum, n| sum.saturating_add(*n));
+    let most = limits.get(most).copied().unwrap_or(0);
+    let text = match name {
+        "" => "not known".to_owned(),
+        name if most < blocks => format!("{name} in {most} of {blocks} blocks"),
+        name => name.to_owned(),
+    };
+    let share = |of| median(of).map_or_else(|| NOTHING.to_owned(), numbers::percent);
+    Entry {
+        text,
+        below: busy.map(share).join(", "),
+        ..Entry::default()
+    }
 }

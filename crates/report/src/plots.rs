@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::escape::shortened;
 use crate::figure::INFINITE;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, Figure};
 use crate::numbers;
 use crate::search::figures::SearchFigures;
 
@@ -103,29 +103,44 @@ pub(crate) struct Data {
     pub(crate) value: Option<f64>,
 }
 
-const WIDTH: f64 = 400.0;
-const NAMES: f64 = 122.0;
-const VALUES: f64 = 64.0;
-const ROW: f64 = 26.0;
+/// How a picture with a row for each of several things is laid out.
+pub(crate) struct Layout {
+    /// Of the whole.
+    pub(crate) width: f64,
+    /// Room on the left, for names.
+    pub(crate) names: f64,
+    /// Room on the right, for values.
+    pub(crate) values: f64,
+    /// Height of a row.
+    pub(crate) row: f64,
+    /// Characters of a name that fit.
+    pub(crate) name_chars: usize,
+}
+
+/// That of the pictures of groups.
+const GROUPS: Layout = Layout {
+    width: 400.0,
+    names: 122.0,
+    values: 64.0,
+    row: 26.0,
+    name_chars: 14,
+};
+/// Where the first row begins, below the key.
 const TOP: f64 = 30.0;
+/// Height of the axis below the last row.
 const AXIS: f64 = 30.0;
-/// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 14;
 
 /// The picture `plot` of the cells of one workload and number of connections.
 pub fn picture(plot: Plot, group: &str, cells: &[&CellFigures]) -> Picture {
-    let mut picture = Picture {
-        id: format!("{}-{group}", plot.name()),
-        width: WIDTH,
-        height: TOP + ROW * cells.len() as f64 + AXIS,
-        ..Picture::default()
+    let chart = match plot {
+        Plot::Rate => rate(cells),
+        Plot::Latency => latency(cells),
+        Plot::Cpu => cpu(cells),
     };
-    match plot {
-        Plot::Rate => rate(&mut picture, cells),
-        Plot::Latency => latency(&mut picture, cells),
-        Plot::Cpu => cpu(&mut picture, cells),
+    Picture {
+        id: format!("{}-{group}", plot.name()),
+        ..chart.done()
     }
-    picture
 }
 
 /// A coordinate with one decimal: enough, and short.
@@ -133,7 +148,7 @@ fn at(value: f64) -> String {
     format!("{value:.1}")
 }
 
-/// From a value to a place, by default between the names and the values.
+/// From a value to a place.
 pub(crate) struct Axis {
     pub(crate) low: f64,
     pub(crate) high: f64,
@@ -185,8 +200,8 @@ impl Axis {
             low: 0.0,
             high: count * step,
             logarithmic: false,
-            from: NAMES,
-            to: WIDTH - VALUES,
+            from: 0.0,
+            to: 1.0,
         };
         (axis, ticks)
     }
@@ -202,8 +217,8 @@ impl Axis {
             low: power(0),
             high: power(decades),
             logarithmic: true,
-            from: NAMES,
-            to: WIDTH - VALUES,
+            from: 0.0,
+            to: 1.0,
         };
         (axis, ticks)
     }
@@ -244,41 +259,6 @@ impl Picture {
             class,
             text,
         });
-    }
-
-    /// Grid, tick labels and the names of the rows; rows without a figure say so.
-    fn frame(
-        &mut self,
-        cells: &[&CellFigures],
-        axis: &Axis,
-        ticks: &[f64],
-        show: fn(f64) -> String,
-        absent: fn(&CellFigures) -> Option<&'static str>,
-    ) {
-        let bottom = TOP + ROW * cells.len() as f64;
-        for &tick in ticks {
-            let x = axis.x(tick);
-            self.line((x, TOP), (x, bottom), "grid");
-            self.text((x, bottom + 17.0), "middle", "tick", show(tick));
-        }
-        for (row, cell) in cells.iter().enumerate() {
-            let y = middle(row);
-            let class = if cell.is_reference {
-                "name reference"
-            } else {
-                "name"
-            };
-            self.text(
-                (NAMES - 8.0, y + 4.5),
-                "end",
-                class,
-                shortened(&cell.label, NAME_CHARS),
-            );
-            if let Some(absent) = absent(cell) {
-                let place = (NAMES + 6.0, y + 4.5);
-                self.text(place, "start", "absent", absent.to_owned());
-            }
-        }
     }
 
     /// A bar from its upper left corner, `(width, height)` large.
@@ -341,10 +321,6 @@ fn no_rate(cell: &CellFigures) -> Option<&'static str> {
     }
 }
 
-fn middle(row: usize) -> f64 {
-    TOP + ROW * (row as f64 + 0.5)
-}
-
 /// A round number of an axis without the digits that only a measured one needs.
 pub(crate) fn short(number: String) -> String {
     let (digits, unit) = match number.split_once(' ') {
@@ -360,7 +336,8 @@ pub(crate) fn short(number: String) -> String {
     )
 }
 
-fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
+/// A figure of a cell, by its path within it.
+pub(crate) fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
     Data {
         cell: cell.cell.clone(),
         figure: figure.into(),
@@ -368,56 +345,182 @@ fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
     }
 }
 
-fn rate(picture: &mut Picture, cells: &[&CellFigures]) {
-    let highest = cells
-        .iter()
-        .filter_map(|c| Some(c.rate_per_s?.high))
-        .fold(0.0, f64::max);
-    let (axis, ticks) = Axis::linear(highest);
-    let interval = cells
-        .iter()
-        .filter_map(|c| c.rate_per_s)
-        .any(|rate| rate.is_interval());
-    picture.title = "Requests a second".to_owned();
-    let show = |per_second| short(numbers::rate(per_second));
-    picture.frame(cells, &axis, &ticks, show, no_rate);
-    let next = picture.key(NAMES + 5.0, ("circle", "fill"), "median");
-    let spread = if interval {
-        "95 % interval"
-    } else {
-        "range of the blocks"
-    };
-    picture.line((next - 6.0, 13.0), (next + 8.0, 13.0), "spread");
-    picture.text((next + 14.0, 17.5), "start", "key", spread.to_owned());
-    let mut words = Vec::new();
-    for (row, cell) in cells.iter().enumerate() {
-        let Some(rate) = cell.rate_per_s else {
-            continue;
+/// A picture with a row for each of several things, along one axis.
+pub(crate) struct Chart {
+    pub(crate) picture: Picture,
+    pub(crate) axis: Axis,
+    layout: &'static Layout,
+    rows: usize,
+    said: Vec<String>,
+}
+
+impl Chart {
+    /// Grid and tick labels.
+    pub(crate) fn new(
+        layout: &'static Layout,
+        (title, rows): (&str, usize),
+        (axis, ticks): (Axis, Vec<f64>),
+        show: impl Fn(f64) -> String,
+    ) -> Chart {
+        let bottom = TOP + layout.row * rows as f64;
+        let mut chart = Chart {
+            picture: Picture::new(title, layout.width, bottom + AXIS),
+            axis: axis.between(layout.names, layout.width - layout.values),
+            layout,
+            rows,
+            said: Vec::new(),
         };
-        let y = middle(row);
-        let shown = numbers::rate(rate.median);
-        let tip = format!(
-            "{}: {shown}/s ({})",
-            cell.cell,
-            numbers::rates(rate.low, rate.high)
-        );
-        if cell.is_reference {
-            let x = axis.x(rate.median);
-            picture.line((x, TOP), (x, TOP + ROW * cells.len() as f64), "mark");
+        for tick in ticks {
+            let x = chart.axis.x(tick);
+            chart.picture.line((x, TOP), (x, bottom), "grid");
+            // At the very edge half of a label would be cut off.
+            let anchor = match x < 10.0 {
+                true => "start",
+                false => "middle",
+            };
+            let text = short(show(tick));
+            chart.picture.text((x, bottom + 17.0), anchor, "tick", text);
         }
-        picture.line((axis.x(0.0), y), (axis.x(rate.low), y), "lead");
-        picture.line((axis.x(rate.low), y), (axis.x(rate.high), y), "spread");
-        let look = if cell.is_reference {
-            "fill reference"
-        } else {
-            "fill"
+        chart
+    }
+
+    /// The same of cells, with the names of all; rows without a figure say so.
+    fn of_group(
+        title: &str,
+        cells: &[&CellFigures],
+        axis: (Axis, Vec<f64>),
+        show: fn(f64) -> String,
+        absent: fn(&CellFigures) -> Option<&'static str>,
+    ) -> Chart {
+        let mut chart = Chart::new(&GROUPS, (title, cells.len()), axis, show);
+        for (row, cell) in cells.iter().enumerate() {
+            chart.name(row, &cell.label, cell.is_reference);
+            if let Some(absent) = absent(cell) {
+                chart.absent(row, absent);
+            }
+        }
+        chart
+    }
+
+    /// The upper edge of a row.
+    pub(crate) fn top(&self, row: usize) -> f64 {
+        TOP + self.layout.row * row as f64
+    }
+
+    /// The middle of a row.
+    pub(crate) fn middle(&self, row: usize) -> f64 {
+        TOP + self.layout.row * (row as f64 + 0.5)
+    }
+
+    /// Where the key begins.
+    pub(crate) fn key(&self) -> f64 {
+        self.layout.names + 5.0
+    }
+
+    /// The name of a row, on its left.
+    pub(crate) fn name(&mut self, row: usize, name: &str, is_reference: bool) {
+        let class = match is_reference {
+            true => "name reference",
+            false => "name",
+        };
+        let place = (self.layout.names - 8.0, self.middle(row) + 4.5);
+        let name = shortened(name, self.layout.name_chars);
+        self.picture.text(place, "end", class, name);
+    }
+
+    /// What stands in the place of a figure.
+    pub(crate) fn absent(&mut self, row: usize, word: &str) {
+        let place = (self.layout.names + 6.0, self.middle(row) + 4.5);
+        self.picture.text(place, "start", "absent", word.to_owned());
+    }
+
+    /// The number of a row, on its right.
+    pub(crate) fn value(&mut self, row: usize, number: &str) {
+        let place = (self.layout.width - 2.0, self.middle(row) + 4.5);
+        self.picture.text(place, "end", "value", number.to_owned());
+    }
+
+    /// A bar from zero on: its upper edge and height, and what it shows.
+    pub(crate) fn bar(
+        &mut self,
+        (value, class): (f64, &'static str),
+        (y, height): (f64, f64),
+        tip: String,
+        data: Data,
+    ) {
+        let from = self.axis.x(0.0);
+        let size = (self.axis.x(value) - from, height);
+        self.picture.bar_of((from, y), size, class, tip, data);
+    }
+
+    /// Adds to what the picture shows in words.
+    pub(crate) fn say(&mut self, words: String) {
+        self.said.push(words);
+    }
+
+    /// The picture.
+    pub(crate) fn done(self) -> Picture {
+        Picture {
+            description: self.said.join("; "),
+            ..self.picture
+        }
+    }
+
+    /// The key of rates.
+    pub(crate) fn key_of_rates(&mut self, cells: &[&CellFigures]) {
+        let mut rates = cells.iter().filter_map(|c| c.rate_per_s);
+        let spread = match rates.any(|rate| rate.is_interval()) {
+            true => "95 % interval",
+            false => "range of the blocks",
+        };
+        let next = self.picture.key(self.key(), ("circle", "fill"), "median");
+        self.picture
+            .line((next - 6.0, 13.0), (next + 8.0, 13.0), "spread");
+        let place = (next + 14.0, 17.5);
+        self.picture.text(place, "start", "key", spread.to_owned());
+    }
+
+    /// The rate of a row with its spread, where it has one.
+    pub(crate) fn rate(&mut self, row: usize, cell: &CellFigures, label: &str) {
+        let Some(rate) = cell.rate_per_s else {
+            return;
+        };
+        let (y, shown) = (self.middle(row), numbers::rate(rate.median));
+        let ends = numbers::rates(rate.low, rate.high);
+        let tip = format!("{}: {shown}/s ({ends})", cell.cell);
+        let [zero, low, middle, high] =
+            [0.0, rate.low, rate.median, rate.high].map(|value| self.axis.x(value));
+        self.picture.line((zero, y), (low, y), "lead");
+        self.picture.line((low, y), (high, y), "spread");
+        let look = match cell.is_reference {
+            true => "fill reference",
+            false => "fill",
         };
         let figure = data(cell, "rate_per_s.median", rate.median);
-        picture.dot((axis.x(rate.median), y), ("circle", look), tip, figure);
-        picture.text((WIDTH - 2.0, y + 4.5), "end", "value", shown.clone());
-        words.push(format!("{} {shown}", cell.label));
+        self.picture.dot((middle, y), ("circle", look), tip, figure);
+        self.value(row, &shown);
+        self.say(format!("{label} {shown}"));
     }
-    picture.description = words.join("; ");
+}
+
+/// The axis of the rates of cells.
+pub(crate) fn axis_of_rates(cells: &[&CellFigures]) -> (Axis, Vec<f64>) {
+    let ends = cells.iter().filter_map(|c| Some(c.rate_per_s?.high));
+    Axis::linear(ends.fold(0.0, f64::max))
+}
+
+fn rate(cells: &[&CellFigures]) -> Chart {
+    let (axis, title) = (axis_of_rates(cells), "Requests a second");
+    let mut chart = Chart::of_group(title, cells, axis, numbers::rate, no_rate);
+    chart.key_of_rates(cells);
+    for (row, cell) in cells.iter().enumerate() {
+        if let Some(rate) = cell.rate_per_s.filter(|_| cell.is_reference) {
+            let (x, bottom) = (chart.axis.x(rate.median), chart.top(chart.rows));
+            chart.picture.line((x, TOP), (x, bottom), "mark");
+        }
+        chart.rate(row, cell, &cell.label);
+    }
+    chart
 }
 
 /// Percentiles of a row, with the shapes that stand for them.
@@ -428,7 +531,7 @@ const LATENCIES: [(&str, &str, &str, &str); 4] = [
     ("p99_9", "latency_ns.p99_9.median", "triangle", "p99.9"),
 ];
 
-fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
+fn latency(cells: &[&CellFigures]) -> Chart {
     // One that is overloaded has no latency of its own: it grows with the run.
     let ranked = |c: &&CellFigures| !c.is_overloaded();
     let p50 = |c: &&CellFigures| {
@@ -448,54 +551,44 @@ fn latency(picture: &mut Picture, cells: &[&CellFigures]) {
         .filter_map(ended)
         .fold(1.0, f64::max);
     let lowest = if lowest.is_finite() { lowest } else { 1.0 };
-    let (axis, ticks) = Axis::logarithmic(lowest, highest);
-    picture.title = "Latency (logarithmic; p99 as a number)".to_owned();
-    let show = |ns| short(numbers::time(ns));
-    picture.frame(cells, &axis, &ticks, show, no_rate);
-    let mut x = NAMES + 5.0;
+    let axis = Axis::logarithmic(lowest, highest);
+    let title = "Latency (logarithmic; p99 as a number)";
+    let mut chart = Chart::of_group(title, cells, axis, numbers::time, no_rate);
+    let mut x = chart.key();
     for (_, _, shape, word) in LATENCIES {
-        x = picture.key(x, (shape, class_of(shape)), word);
+        x = chart.picture.key(x, (shape, class_of(shape)), word);
     }
-    picture.key(x, ("bar", "tail"), "max");
-    let mut words = Vec::new();
+    chart.picture.key(x, ("bar", "tail"), "max");
     for (row, cell) in cells.iter().enumerate() {
-        let y = middle(row);
+        let y = chart.middle(row);
         let (Some(from), Some(to)) = (p50(cell), max(cell)) else {
             continue;
         };
         // What never ended is drawn to the edge.
-        let end = axis.x(to.min(highest));
-        picture.line((axis.x(from), y), (end, y), "tail");
-        picture.dot(
-            (end, y),
-            ("bar", "tail"),
-            format!("{}: max {}", cell.cell, numbers::time(to)),
-            data(cell, "latency_max_ns", to),
-        );
+        let end = chart.axis.x(to.min(highest));
+        let start = chart.axis.x(from);
+        chart.picture.line((start, y), (end, y), "tail");
+        let tip = format!("{}: max {}", cell.cell, numbers::time(to));
+        let figure = data(cell, "latency_max_ns", to);
+        chart.picture.dot((end, y), ("bar", "tail"), tip, figure);
         for (name, figure, shape, word) in LATENCIES.into_iter().rev() {
             let value = cell.latency_ns.get(name).map(|f| f.median);
             let Some(value) = value.filter(|&ns| ns < INFINITE) else {
                 continue;
             };
             let tip = format!("{}: {word} {}", cell.cell, numbers::time(value));
-            picture.dot(
-                (axis.x(value), y),
-                (shape, class_of(shape)),
-                tip,
-                data(cell, figure, value),
-            );
+            let (place, figure) = ((chart.axis.x(value), y), data(cell, figure, value));
+            chart
+                .picture
+                .dot(place, (shape, class_of(shape)), tip, figure);
         }
         if let Some(p99) = cell.latency_ns.get("p99") {
-            let shown = numbers::time(p99.median);
-            picture.text((WIDTH - 2.0, y + 4.5), "end", "value", shown.clone());
-            words.push(format!(
-                "{} p50 {}, p99 {shown}",
-                cell.label,
-                numbers::time(from)
-            ));
+            let (p50, p99) = (numbers::time(from), numbers::time(p99.median));
+            chart.value(row, &p99);
+            chart.say(format!("{} p50 {p50}, p99 {p99}", cell.label));
         }
     }
-    picture.description = words.join("; ");
+    chart
 }
 
 fn class_of(shape: &str) -> &'static str {
@@ -506,56 +599,56 @@ fn class_of(shape: &str) -> &'static str {
     }
 }
 
-fn cpu(picture: &mut Picture, cells: &[&CellFigures]) {
-    let of = |c: &CellFigures| {
-        [
-            (c.cpu_subject_ns(), "cpu_subject_ns.median", "subject", -8.0),
-            (
-                c.cpu_generator_ns(),
-                "cpu_generator_ns.median",
-                "generator",
-                1.0,
-            ),
-        ]
-        .map(|(figure, name, side, up)| (figure.map(|f| f.median), name, side, up))
-    };
-    let all = cells.iter().flat_map(|c| of(c)).filter_map(|bar| bar.0);
-    let (axis, ticks) = Axis::linear(all.fold(0.0, f64::max));
-    picture.title = "CPU time a request, µs".to_owned();
-    let show = |ns| short(numbers::three(ns / 1e3));
+/// Bars of CPU time: side, its figure and where that is, and how far below the middle of a row the bar begins.
+type Side = (
+    &'static str,
+    fn(&CellFigures) -> Option<Figure>,
+    &'static str,
+    f64,
+);
+
+const SIDES: [Side; 2] = [
+    (
+        "subject",
+        CellFigures::cpu_subject_ns,
+        "cpu_subject_ns.median",
+        -8.0,
+    ),
+    (
+        "generator",
+        CellFigures::cpu_generator_ns,
+        "cpu_generator_ns.median",
+        1.0,
+    ),
+];
+
+fn cpu(cells: &[&CellFigures]) -> Chart {
+    let all = cells.iter().flat_map(|c| SIDES.map(|(_, of, ..)| of(c)));
+    let highest = all.flatten().map(|of| of.median).fold(0.0, f64::max);
     // A search that found no rate has CPU time all the same.
     let absent = |cell: &CellFigures| no_rate(cell).filter(|_| cell.cpu_subject_ns().is_none());
-    picture.frame(cells, &axis, &ticks, show, absent);
-    let next = picture.key(NAMES + 5.0, ("square", "subject"), "subject (number)");
-    picture.key(next, ("square", "generator"), "generator");
-    let mut words = Vec::new();
+    let (axis, title) = (Axis::linear(highest), "CPU time a request, µs");
+    let mut chart = Chart::of_group(title, cells, axis, numbers::micros, absent);
+    let next = chart
+        .picture
+        .key(chart.key(), ("square", "subject"), "subject (number)");
+    chart
+        .picture
+        .key(next, ("square", "generator"), "generator");
     for (row, cell) in cells.iter().enumerate() {
-        for (value, figure, side, up) in of(cell) {
-            let Some(value) = value else { continue };
+        for (side, of, figure, up) in SIDES {
+            let Some(value) = of(cell).map(|figure| figure.median) else {
+                continue;
+            };
             let shown = numbers::micros(value);
-            picture.bars.push(Bar {
-                x: at(axis.x(0.0)),
-                y: at(middle(row) + up),
-                width: at(axis.x(value) - axis.x(0.0)),
-                height: at(7.0),
-                class: if side == "subject" {
-                    "subject"
-                } else {
-                    "generator"
-                },
-                tip: format!("{}: {side} {shown} µs", cell.cell),
-                data: data(cell, figure, value),
-            });
+            let tip = format!("{}: {side} {shown} µs", cell.cell);
+            let place = (chart.middle(row) + up, 7.0);
+            chart.bar((value, side), place, tip, data(cell, figure, value));
             if side == "subject" {
-                picture.text(
-                    (WIDTH - 2.0, middle(row) + 4.5),
-                    "end",
-                    "value",
-                    shown.clone(),
-                );
+                chart.value(row, &shown);
             }
-            words.push(format!("{} {side} {shown} µs", cell.label));
+            chart.say(format!("{} {side} {shown} µs", cell.label));
         }
     }
-    picture.description = words.join("; ");
+    chart
 }

@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_findings::Case;
 use prony_record::Trial;
-use prony_stats::{Comparison, Conclusion, SpreadKind, compare, compare_at};
+use prony_stats::{Comparison, Conclusion, compare, compare_at};
 use serde::Serialize;
+
+use crate::figure::kind_name;
 
 /// A figure over that of its baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,10 +67,7 @@ impl RatioFigure {
 
     fn take(&mut self, compared: &Comparison) {
         (self.low, self.high) = (compared.spread.low.0, compared.spread.high.0);
-        self.spread = match compared.spread.kind {
-            SpreadKind::Range => "range",
-            SpreadKind::Interval => "interval",
-        };
+        self.spread = kind_name(compared.spread.kind);
         self.conclusion = match compared.conclusion {
             Conclusion::NotClaimed => "not-claimed",
             Conclusion::NoDifferenceShown => "no-difference-shown",

@@ -6,7 +6,9 @@ use minijinja::{Environment, UndefinedBehavior, context};
 use prony_record::layout;
 use serde::Serialize;
 
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::groups::groups;
+use crate::lists::most;
 use crate::notes::{Note, Seen};
 use crate::part::{Captioned, Part};
 use crate::plots::{Picture, Plot, picture};
@@ -64,19 +66,9 @@ fn answer_lines(view: &View) -> Vec<String> {
 /// [`Plot::Rate`], and of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
     let cells = view::reckon(run).cells;
-    let mut best: Option<(usize, Vec<&CellFigures>, String)> = None;
-    for group in crate::groups::groups(&cells) {
-        let own = group.cells(&cells);
-        let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
-        if best.as_ref().is_none_or(|(most, _, _)| measured > *most) {
-            best = Some((
-                measured,
-                own,
-                format!("{}, {}", group.workload, group.size()),
-            ));
-        }
-    }
-    let Some((_, own, group)) = best else {
+    let groups = groups(&cells).into_iter();
+    let groups = groups.map(|group| (group.cells(&cells), group));
+    let Some((own, group)) = most(groups, |(own, _)| measured(own)) else {
         let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
         let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
         let rates = rates.or_else(of_rows);
@@ -85,7 +77,7 @@ pub fn plot_svg(run: &Run, plot: Plot) -> String {
         return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
     };
     let mut picture = picture(plot, "alone", &own);
-    picture.title = format!("{}: {group}", picture.title);
+    picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
     svg(&templates(), &picture, true)
 }
 
@@ -154,13 +146,12 @@ fn page(view: &View) -> String {
             .map(|picture| safe(svg(&environment, picture, false)))
             .collect()
     };
-    let drawn: Vec<Vec<Value>> = view.groups.iter().map(|g| pictures(&g.pictures)).collect();
-    let parts_drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
+    let drawn: Vec<Vec<Value>> = view.parts.iter().map(|p| pictures(&p.pictures)).collect();
     let flames = view.why.as_ref().map_or_else(Vec::new, Why::addresses);
     let flames: Vec<Value> = flames.into_iter().map(safe).collect();
-    let series = match view.parts.len() {
-        0 => "",
-        _ => include_str!("templates/series.css"),
+    let series = match view.parts.iter().all(|part| part.is_group) {
+        true => "",
+        false => include_str!("templates/series.css"),
     };
     let style = safe(format!(
         "{}{}{series}",
@@ -170,7 +161,7 @@ fn page(view: &View) -> String {
     fill(
         &environment,
         "page.html",
-        context! { v => Value::from(Serde(&view)), drawn, parts_drawn, flames, style },
+        context! { v => Value::from(Serde(&view)), drawn, flames, style },
     )
 }
 
@@ -178,33 +169,29 @@ fn page(view: &View) -> String {
 const SHOWN_MAX: usize = 2;
 
 fn document(view: &View) -> String {
-    let brief = |group: &view::Group| safe(markdown::table(&group.table.brief()));
     let part = |part: &Part| {
         let tables = part.tables.iter();
         let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
         let tables = tables.map(|t| captioned(t, &t.table.brief()));
-        let has_more = part.tables.iter().any(|t| t.table.has_more());
+        let has_more = !part.is_group && part.tables.iter().any(|t| t.table.has_more());
         let wider = match has_more {
             true => format!("More columns: [{0}]({0}).", layout::APPENDIX),
             false => String::new(),
         };
         context! {
+            request => safe(escape::markdown_code(&part.request)),
             pictures => links(part.pictures.iter().take(SHOWN_MAX), &part.title),
             tables => tables.collect::<Vec<_>>(),
             wider => safe(wider),
         }
     };
-    let shown = |group: &view::Group| links(group.pictures.iter().take(SHOWN_MAX), &group.title);
     let values = context! {
         v => Value::from(Serde(view)),
-        tables => view.groups.iter().map(brief).collect::<Vec<_>>(),
-        pictures => view.groups.iter().map(shown).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
         threads => threads_of(view).map(|t| captioned(t, &t.table.brief())),
         not_run => safe(not_run(view)),
         of_run => view.notes.iter().filter(|note| is_of_run(note)).map(|note| safe(in_a_line(note))).collect::<Vec<_>>(),
-        requests => view.groups.iter().map(|g| safe(escape::markdown_code(&g.request))).collect::<Vec<_>>(),
         appendix => safe(layout::APPENDIX.to_owned()),
     };
     let mut text = fill(&templates(), "document.md", values);
@@ -233,14 +220,10 @@ fn appendix(view: &View) -> String {
             tables => tables.collect::<Vec<_>>(),
         }
     };
-    let rest = |group: &view::Group| links(group.pictures.iter().skip(SHOWN_MAX), &group.title);
-    let whole = |group: &view::Group| safe(markdown::table(&group.table));
     let cross_check = view.cross_check.as_ref();
     let values = context! {
         v => Value::from(Serde(view)),
         document => safe(layout::DOCUMENT.to_owned()),
-        tables => view.groups.iter().map(whole).collect::<Vec<_>>(),
-        pictures => view.groups.iter().map(rest).collect::<Vec<_>>(),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         threads => threads_of(view).map(|t| captioned(t, &t.table)),
         cross_check => cross_check.map(|table| safe(markdown::table(table))),
@@ -298,16 +281,12 @@ fn pictures(view: &View) -> Vec<(String, String)> {
         picture.title = format!("{}: {heading}", picture.title);
         (file_of(&picture), svg(&environment, &picture, true))
     };
-    let of_groups = view
-        .groups
-        .iter()
-        .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
     let of_parts = view
         .parts
         .iter()
         .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
     let flames = view.why.iter().flat_map(Why::pictures);
-    of_groups.chain(of_parts).map(file).chain(flames).collect()
+    of_parts.map(file).chain(flames).collect()
 }
 
 fn subjects(view: &View) -> String {

@@ -15,6 +15,7 @@ use prony_record::Environment;
 use serde::Serialize;
 
 use crate::Run;
+use crate::lists::distinct;
 use crate::markdown;
 use crate::metrics::Metric;
 use crate::numbers;
@@ -229,12 +230,7 @@ pub fn differences(there: &Environment, here: &Environment) -> Vec<(String, Stri
         let found = all.iter().find(|(own, _)| own == name);
         found.map_or_else(String::new, |(_, value)| value.trim().to_owned())
     };
-    let mut names: Vec<&String> = Vec::new();
-    for (name, _) in there.iter().chain(&here) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = distinct(there.iter().chain(&here).map(|(name, _)| name));
     let both = names
         .into_iter()
         .map(|name| (name.clone(), value(&there, name), value(&here, name)));

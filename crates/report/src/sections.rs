@@ -10,6 +10,7 @@ use crate::Run;
 use crate::clients;
 use crate::figures::CellFigures;
 use crate::kinds::Kinds;
+use crate::lists::push_under;
 use crate::numbers;
 use crate::open;
 use crate::programs;
@@ -125,10 +126,7 @@ fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
     let mut each: Vec<(&str, Vec<&str>)> = Vec::new();
     for fact in facts {
         let name = fact.name.strip_suffix(IN_TRIALS).unwrap_or(&fact.name);
-        match each.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, values)) => values.push(&fact.value),
-            None => each.push((name, vec![&fact.value])),
-        }
+        push_under(&mut each, name, &*fact.value);
     }
     let told = |(name, values): (&str, Vec<&str>)| {
         let (first, last) = (values[0], values[values.len() - 1]);
@@ -142,7 +140,8 @@ fn settings(facts: &[prony_record::Fact]) -> Vec<prony_record::Fact> {
     each.into_iter().map(told).collect()
 }
 
-fn cores(cores: &[u32]) -> String {
+/// `2, 3`, or that there are none of one's own.
+pub fn cores(cores: &[u32]) -> String {
     if cores.is_empty() {
         return "not pinned".to_owned();
     }
@@ -429,17 +428,6 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
             String::new()
         },
     };
-    let peer = |s: &prony_record::PlannedSubject| {
-        let summary = match s.summary.is_empty() {
-            true => "peer".to_owned(),
-            false => format!("peer: {}", s.summary),
-        };
-        SubjectRow {
-            summary,
-            threads: "as set".to_owned(),
-            ..row(s)
-        }
-    };
     let around = |word: &'static str, s: &prony_record::PlannedSubject| {
         let row = row(s);
         let summary = match row.summary.as_str() {
@@ -449,7 +437,10 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
         SubjectRow { summary, ..row }
     };
     let subjects = plan.subjects.iter().map(row);
-    let peers = plan.peers.iter().map(peer);
+    let peers = plan.peers.iter().map(|s| SubjectRow {
+        threads: "as set".to_owned(),
+        ..around("peer", s)
+    });
     let backings = plan.backings.iter().map(|s| around("backing service", s));
     let fronts = plan.fronts.iter().map(|s| around("proxy in front", s));
     subjects

@@ -1,105 +1,119 @@
-//! The table of servers: a row for each cell of one workload and size.
+//! The section of servers on each workload and size: pictures, and a table with a row for each cell.
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Verdict;
 
+use crate::Run;
 use crate::figures::CellFigures;
+use crate::grid::{Grid, verdict};
+use crate::groups::{Group, groups};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::open;
-use crate::part::{column, detail, unmeasured, verdict_column, with_ends};
+use crate::part::{Part, column, detail, plain, verdict_column, with_ends};
+use crate::plots::{Plot, picture};
+use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rows;
-use crate::table::{
-    Column, Entry, ON_ERRORS, ON_TITLE, Table, errors, ratio, row_of, standing, verdict_text,
-};
+use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
 
-/// Places among these.
-const RATE: usize = 1;
+/// The parts of the document: one for each group, the leader of its cells first.
+pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let part = |(at, group): (usize, Group)| {
+        let mut own = group.cells(cells);
+        own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
+        let id = format!("g{}", at + 1);
+        let pictures = Plot::ALL.map(|plot| picture(plot, &id, &own));
+        let title = programs::title(&run.plan, &group.workload);
+        Part {
+            title: format!("{title}, {}", group.size()),
+            is_group: true,
+            request: request(run, &group.workload),
+            pictures: pictures.into(),
+            tables: vec![plain(of_cells(&own, run.plan.reference.as_deref(), notes))],
+            id,
+            ..Part::default()
+        }
+    };
+    groups(cells).into_iter().enumerate().map(part).collect()
+}
 
-const RATIO: usize = 2;
+/// `POST /ping` with its body.
+fn request(run: &Run, workload: &str) -> String {
+    let planned = run.plan.workloads.iter().find(|w| w.name == workload);
+    planned.map_or_else(String::new, |workload| {
+        let of = &workload.request;
+        let line = format!("{} {}", of.method, of.path);
+        match of.body.as_str() {
+            "" => line,
+            body => format!("{line} {body}"),
+        }
+    })
+}
 
-const LATENCIES: std::ops::Range<usize> = 3..8;
-
-/// The table of the cells of one workload and number of connections, and of one rate where one is said.
+/// The table of the cells of one workload and number of connections, and of one rate where one is said. In an open loop what
+/// was drawn stands beside what was completed, and there is no ratio of rates that the schedule gives.
 pub fn of_cells(cells: &[&CellFigures], reference: Option<&str>, notes: &Notes) -> Table {
-    let mut columns = heads(cells, reference);
-    let width = columns.len();
-    let is_open = cells.iter().any(|cell| cell.open.is_some());
-    if is_open {
-        open::columns(&mut columns, RATE, RATIO);
-    }
-    let more = rows::more_columns(cells, notes);
-    columns.extend(more.iter().map(|(column, _)| column.clone()));
-    columns.push(detail(verdict_column()));
-    let row = |(at, cell): (usize, &&CellFigures)| {
-        let mut entries = match cell.trials.measured.is_empty() {
-            true => unmeasured(cell, vec![name(cell)], width, false),
-            false => measured(cell),
-        };
-        for (entry, codes) in entries.iter_mut().zip(codes()) {
-            entry.marks = notes.marks(&cell.cell, codes);
-        }
-        if is_open {
-            open::entries(&mut entries, cell, (RATE, RATIO), LATENCIES);
-        }
-        entries.extend(more.iter().map(|(_, entries)| entries[at].clone()));
-        entries.push(Entry::text(verdict_text(cell)));
-        row_of(cell, entries)
-    };
-    Table {
-        rows: cells.iter().enumerate().map(row).collect(),
-        columns,
-    }
-}
-
-/// Subject, rate, its ratio, the other metrics, errors.
-fn heads(cells: &[&CellFigures], reference: Option<&str>) -> Vec<Column> {
     let word = |interval: bool| if interval { "95 % interval" } else { "range" };
+    let is_open = cells.iter().any(|cell| cell.open.is_some());
+    let [rate, others @ ..] = Metric::ALL;
     let mut rates = cells.iter().filter_map(|c| c.rate_per_s);
-    let mut ratios = cells.iter().filter_map(|c| c.ratio.as_ref());
-    let [mut rate, others @ ..] = Metric::ALL.map(Metric::head);
-    rate.below = word(rates.any(|rate| rate.is_interval())).into();
-    let ratio = match reference {
-        Some(id) => column(
-            format!("ratio to {id}"),
-            word(ratios.any(RatioFigure::is_interval)),
-            true,
-        ),
-        None => column("ratio", "", true),
+    let mut rate_head = Column {
+        below: word(rates.any(|rate| rate.is_interval())).into(),
+        ..rate.head()
     };
-    let mut heads = vec![column("subject", "", false), rate, ratio];
-    heads.extend(others);
-    heads.push(column("errors", "", true));
-    heads
+    let mut grid = Grid::new().head(column("subject", "", false), |cell| {
+        notes.on(cell, ON_TITLE, name(cell))
+    });
+    if is_open {
+        "completed/s".clone_into(&mut rate_head.title);
+        grid = grid.head(column("drawn/s", "", true), open::drawn);
+    }
+    grid = grid.figure(rate_head, |cell| notes.on(cell, rate.marks, rate_of(cell)));
+    if !is_open {
+        let mut ratios = cells.iter().filter_map(|c| c.ratio.as_ref());
+        let head = match reference {
+            Some(id) => column(
+                format!("ratio to {id}"),
+                word(ratios.any(RatioFigure::is_interval)),
+                true,
+            ),
+            None => column("ratio", "", true),
+        };
+        grid = grid.figure(head, table::ratio);
+    }
+    for metric in others {
+        grid = grid.figure(metric.head(), move |cell| {
+            notes.on(cell, metric.marks, metric.of_server(cell))
+        });
+    }
+    grid = grid.figure(column("errors", "", true), |cell| {
+        notes.on(cell, ON_ERRORS, table::errors(cell))
+    });
+    grid = rows::more_columns(grid, cells, notes);
+    grid.head(detail(verdict_column()), verdict).cells(cells)
 }
 
-/// Codes of the findings that are footnotes on each of them.
-fn codes() -> impl Iterator<Item = &'static [Code]> {
-    let [rate, others @ ..] = Metric::ALL.map(|metric| metric.marks);
-    let first = [ON_TITLE, rate, &[]].into_iter();
-    first.chain(others).chain([ON_ERRORS])
+fn rate_of(cell: &CellFigures) -> Entry {
+    let mut rate = with_ends(Metric::RATE.entry(cell), cell.rate_per_s, numbers::rates);
+    rate.remark = remark(cell);
+    rate
 }
 
-fn measured(cell: &CellFigures) -> Vec<Entry> {
-    let [mut rate, others @ ..] = Metric::ALL.map(|metric| metric.entry(cell));
-    rate = with_ends(rate, cell.rate_per_s, numbers::rates);
-    rate.remark = match cell.verdict {
+/// What a rate must be read with.
+pub fn remark(cell: &CellFigures) -> &'static str {
+    match cell.verdict {
         Some(Verdict::Bound) => "at least",
         Some(Verdict::Invalid) => "invalid",
         _ => "",
-    };
-    let mut entries = vec![name(cell), rate, ratio(cell)];
-    entries.extend(others);
-    entries.push(errors(cell));
-    entries
+    }
 }
 
 /// The label, and what the reader must know of the subject to read the row.
-fn name(cell: &CellFigures) -> Entry {
+pub fn name(cell: &CellFigures) -> Entry {
     Entry {
         text: cell.label.clone(),
-        below: standing(cell),
+        below: table::standing(cell),
         ..Entry::default()
     }
 }

@@ -12,6 +12,13 @@ pub const THREADS: &str = "threads";
 /// Values of settings by name.
 pub type Settings = BTreeMap<String, String>;
 
+/// `prony, allocator=mimalloc`.
+pub fn with_settings(name: &str, settings: &Settings) -> String {
+    let of = |(setting, value): (&String, &String)| format!(", {setting}={value}");
+    let settings: String = settings.iter().map(of).collect();
+    format!("{name}{settings}")
+}
+
 /// Settings without one.
 pub fn without(settings: &BTreeMap<String, String>, name: &str) -> BTreeMap<String, String> {
     let mut settings = settings.clone();

@@ -20,7 +20,7 @@ pub struct Table {
 }
 
 /// The head of a column.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Column {
     /// What it holds.
     pub title: String,
@@ -148,34 +148,31 @@ pub const ON_ERRORS: &[Code] = &[Code::P002, Code::P004, Code::P006];
 /// The same on CPU time of the subject.
 pub const ON_CPU: &[Code] = &[Code::P007, Code::P026];
 
+/// The word for a verdict.
+pub fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Valid => "valid",
+        Verdict::Bound => "bound",
+        Verdict::Invalid => "invalid",
+    }
+}
+
 /// The row of a cell, with its verdict and its class for the page's style.
 pub fn row_of(cell: &CellFigures, entries: Vec<Entry>) -> Row {
-    let verdict = match cell.verdict {
-        Some(Verdict::Valid) => "valid",
-        Some(Verdict::Bound) => "bound",
-        Some(Verdict::Invalid) => "invalid",
-        None => "missing",
-    };
+    let verdict = cell.verdict.map_or("missing", verdict_word);
     let reference = if cell.is_reference { " reference" } else { "" };
+    let told = cell.verdict.filter(|of| *of != Verdict::Valid);
     Row {
         cell: cell.cell.clone(),
         class: format!("{verdict}{reference}"),
-        badge: match cell.verdict {
-            Some(Verdict::Valid) | None => "",
-            Some(_) => verdict,
-        },
+        badge: told.map_or("", verdict_word),
         entries,
     }
 }
 
 /// The verdict in a word.
 pub fn verdict_text(cell: &CellFigures) -> &'static str {
-    match cell.verdict {
-        Some(Verdict::Valid) => "valid",
-        Some(Verdict::Bound) => "bound",
-        Some(Verdict::Invalid) => "invalid",
-        None => NOTHING,
-    }
+    cell.verdict.map_or(NOTHING, verdict_word)
 }
 
 /// Why a cell has no figures, in two or three words.

@@ -12,20 +12,20 @@ use crate::clients::{
     steps::{Step, steps},
 };
 use crate::figures::{CellFigures, CrossCheck};
+use crate::grid::Grid;
 use crate::kinds::Kinds;
 use crate::method;
 use crate::notes::{Note, Notes};
 use crate::numbers;
-use crate::part::Part;
-use crate::plots::{Picture, Plot, picture};
+use crate::part::{Part, column};
+use crate::programs;
 use crate::programs::across::{Across, across};
-use crate::programs::{self, context::Context};
 use crate::published::{self, Judged};
 use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::servers;
-use crate::table::{Column, Entry, Row, Table};
+use crate::table::{Entry, Table};
 use crate::why::{self, Why};
 
 /// Everything that a document says.
@@ -39,9 +39,7 @@ pub struct View {
     pub answer: Answer,
     /// What the findings of all cells come to.
     pub verdict: Verdict,
-    /// Tables and pictures by workload and connections.
-    pub groups: Vec<Group>,
-    /// Sections on programs, tables with rows, sections on clients, and published claims.
+    /// Sections on servers, programs, searches, tables with rows, clients, and published claims.
     pub parts: Vec<Part>,
     /// What profiles say.
     pub why: Option<Why>,
@@ -63,21 +61,6 @@ pub struct View {
     pub limits: Vec<String>,
     /// Version of Prony that measured.
     pub version: String,
-}
-
-/// The cells of one workload and number of connections.
-#[derive(Clone, Debug, Serialize)]
-pub struct Group {
-    /// Its name in addresses.
-    pub id: String,
-    /// Its heading.
-    pub title: String,
-    /// What was asked.
-    pub request: String,
-    /// The table.
-    pub table: Table,
-    /// The pictures.
-    pub pictures: Vec<Picture>,
 }
 
 /// The figures and findings of a run, and the document that they make.
@@ -121,7 +104,6 @@ pub fn reckon(run: &Run) -> Reckoned {
         question: run.plan.question.clone(),
         answer,
         verdict: verdict(&findings),
-        groups: groups(run, &cells, &notes),
         parts: parts(run, &cells, across.as_ref(), told, &notes)
             .into_iter()
             .chain(published::part(&published))
@@ -148,7 +130,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     }
 }
 
-/// The sections on programs, then those on searches and latency against rate, then the tables with rows, then the sections on clients.
+/// The sections of each kind of work.
 fn parts(
     run: &Run,
     cells: &[CellFigures],
@@ -156,12 +138,15 @@ fn parts(
     steps: &[Step],
     notes: &Notes,
 ) -> Vec<Part> {
-    let mut parts = across.map_or_else(Vec::new, |across| {
-        Context::new(run, cells, across, notes).parts()
-    });
+    let mut parts = servers::parts(run, cells, notes);
+    parts.extend(
+        across
+            .into_iter()
+            .flat_map(|of| programs::parts(run, cells, of, notes)),
+    );
     parts.extend(search::parts(run, cells, notes));
-    parts.extend(rows::sections::Context::new(run, cells, notes).parts(cells));
-    parts.extend(clients::context::Context::new(run, cells, steps, notes).parts(cells));
+    parts.extend(rows::parts(run, cells, notes));
+    parts.extend(clients::parts(run, cells, steps, notes));
     parts
 }
 
@@ -174,73 +159,27 @@ fn or(text: &str, otherwise: &str) -> String {
     .to_owned()
 }
 
-fn groups(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Group> {
-    let groups = crate::groups::groups(cells).into_iter().enumerate();
-    groups
-        .map(|(at, group)| {
-            let mut own = group.cells(cells);
-            own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
-            let id = format!("g{}", at + 1);
-            Group {
-                title: format!(
-                    "{}, {}",
-                    programs::title(&run.plan, &group.workload),
-                    group.size()
-                ),
-                request: request(run, &group.workload),
-                table: servers::of_cells(&own, run.plan.reference.as_deref(), notes),
-                pictures: Plot::ALL
-                    .iter()
-                    .map(|plot| picture(*plot, &id, &own))
-                    .collect(),
-                id,
-            }
-        })
-        .collect()
-}
-
-/// `POST /ping` with its body.
-fn request(run: &Run, workload: &str) -> String {
-    let Some(workload) = run.plan.workloads.iter().find(|w| w.name == workload) else {
-        return String::new();
-    };
-    let template = &workload.request;
-    if template.body.is_empty() {
-        return format!("{} {}", template.method, template.path);
-    }
-    format!("{} {} {}", template.method, template.path, template.body)
-}
-
 fn cross_table(checks: &[CrossCheck]) -> Table {
-    let column = |title: &str, numeric| Column {
-        title: title.to_owned(),
-        below: "".into(),
-        numeric,
-        markdown_only: false,
-        details: false,
-    };
-    let row = |check: &CrossCheck| Row {
-        cell: check.cell.clone(),
-        class: String::new(),
-        badge: "",
-        entries: vec![
-            Entry::text(&*check.cell),
-            Entry::text(check.block.to_string()),
-            Entry::text(numbers::rate(check.prony_per_s)),
-            Entry::text(numbers::rate(check.wrk_per_s)),
-            Entry::text(numbers::ratio(check.ratio)),
-        ],
-    };
-    Table {
-        columns: vec![
-            column("cell", false),
-            column("block", true),
-            column("prony, requests/s", true),
-            column("wrk, requests/s", true),
-            column("prony / wrk", true),
-        ],
-        rows: checks.iter().map(row).collect(),
+    let head = |title: &str| column(title, "", true);
+    let mut table = Grid::new()
+        .head(column("cell", "", false), |check: &CrossCheck| {
+            Entry::text(&*check.cell)
+        })
+        .head(head("block"), |check| Entry::text(check.block.to_string()))
+        .head(head("prony, requests/s"), |check| {
+            Entry::text(numbers::rate(check.prony_per_s))
+        })
+        .head(head("wrk, requests/s"), |check| {
+            Entry::text(numbers::rate(check.wrk_per_s))
+        })
+        .head(head("prony / wrk"), |check| {
+            Entry::text(numbers::ratio(check.ratio))
+        })
+        .rows(checks);
+    for (row, check) in table.rows.iter_mut().zip(checks) {
+        row.cell.clone_from(&check.cell);
     }
+    table
 }
 
 /// The word for a severity.

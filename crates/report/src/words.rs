@@ -1,9 +1,14 @@
 //! Sentences and lists that all kinds of work share.
 
+use prony_base::counted;
+use prony_findings::Code;
 use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::Run;
+use crate::figures::{CellFigures, Figure};
+use crate::numbers;
+use crate::ratio::RatioFigure;
 
 /// One point of the short answer.
 #[derive(Clone, Debug, Serialize)]
@@ -76,4 +81,70 @@ pub fn what_follows(run: &Run, blocks: usize) -> String {
         "one look{quick}, which shows orders of magnitude and faults. No comparison is claimed and nobody is ranked: \
          that takes {BLOCKS_INTERVAL_MIN} blocks or more."
     )
+}
+
+/// How many of so many cells were measured, how (of the most blocks that one has), and what follows from it.
+pub fn claim(
+    run: &Run,
+    cells: usize,
+    measured: &[&CellFigures],
+    how: impl Fn(usize) -> String,
+) -> String {
+    let blocks = measured.iter().map(|c| c.trials.measured.len());
+    let blocks = blocks.max().unwrap_or(0);
+    format!(
+        "{} of {} {} measured, {}: {}",
+        measured.len(),
+        counted(cells, "cell"),
+        if cells == 1 { "was" } else { "were" },
+        how(blocks),
+        what_follows(run, blocks)
+    )
+}
+
+/// The medians of a figure by name, the highest first; `at least` before one of a cell with the finding `bound`: what was
+/// the limit was not its subject. `named` gives a name, and whether the others are compared with it.
+pub fn medians<'a>(
+    cells: impl IntoIterator<Item = &'a CellFigures>,
+    of: impl Fn(&CellFigures) -> Option<Figure>,
+    named: impl Fn(&CellFigures) -> (String, bool),
+    (bound, show, unit): (Code, fn(f64) -> String, &str),
+) -> Option<String> {
+    let each = cells.into_iter().filter_map(|cell| {
+        let figure = of(cell)?.median;
+        let (name, is_baseline) = named(cell);
+        let least = match cell.findings.contains(&bound) {
+            true => "at least ",
+            false => "",
+        };
+        Some(Ranked {
+            figure,
+            shown: format!("{name} {least}{}", show(figure)),
+            is_baseline,
+        })
+    });
+    ranked(each.collect(), unit)
+}
+
+/// What is said of the ratios of one conclusion: that, the words before them all, and those of each.
+pub type Group<'a, T> = (&'a str, &'a str, &'a dyn Fn(&T) -> String);
+
+/// `faster for a and b; slower for c`, a part for each group that has some.
+pub fn by_conclusion<T>(
+    all: &[T],
+    ratio: impl Fn(&T) -> &RatioFigure,
+    groups: &[Group<'_, T>],
+) -> Vec<String> {
+    let part = |(conclusion, words, shown): &Group<'_, T>| {
+        let own = all.iter().filter(|of| ratio(of).conclusion == *conclusion);
+        let own: Vec<String> = own.map(shown).collect();
+        (!own.is_empty()).then(|| format!("{words}{}", listed(&own)))
+    };
+    groups.iter().filter_map(part).collect()
+}
+
+/// `1.49, 1.41–1.58`.
+pub fn with_interval(ratio: &RatioFigure) -> String {
+    let [of, low, high] = [ratio.ratio, ratio.low, ratio.high].map(numbers::ratio);
+    format!("{of}, {low}–{high}")
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::DOWNLOADS;
 
 use super::downloads::mib;
@@ -14,17 +14,17 @@ use super::steps::Step;
 use super::words::more;
 use crate::Run;
 use crate::figures::{CellFigures, Figure};
+use crate::lists::distinct;
 use crate::numbers;
-use crate::programs::across::distinct;
 use crate::programs::answer::{claim, fastest};
 use crate::ratio::RatioFigure;
-use crate::words::{Point, Ranked, listed, ranked};
+use crate::words::{self, Point, Ranked, by_conclusion, listed, ranked, with_interval};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
     let clients: Vec<&CellFigures> = cells.iter().filter(|c| c.client.is_some()).collect();
-    let done = |c: &&CellFigures| !c.trials.measured.is_empty();
-    let measured: Vec<&CellFigures> = clients.iter().copied().filter(done).collect();
+    let measured = clients.iter().copied().filter(|c| c.is_measured());
+    let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
         return None;
     }
@@ -97,32 +97,23 @@ fn outermost(count: usize) -> Vec<usize> {
 
 /// The cells whose figures stand.
 fn sound<'a>(cells: &[&'a CellFigures]) -> Vec<&'a CellFigures> {
-    let stands =
-        |c: &&CellFigures| c.verdict != Some(Verdict::Invalid) && !c.trials.measured.is_empty();
+    let stands = |c: &&CellFigures| !c.is_invalid() && c.is_measured();
     cells.iter().copied().filter(stands).collect()
 }
 
-/// The medians by name, the highest first.
+/// The medians by name, the highest first. One may be higher still where the peer was the limit.
 fn medians(
     cells: &[&CellFigures],
     name: &dyn Fn(&CellFigures) -> String,
     of: fn(&CellFigures) -> Option<Figure>,
     (show, unit): (fn(f64) -> String, &str),
 ) -> Option<String> {
-    let medians = cells.iter().filter_map(|cell| {
-        let median = of(cell)?.median;
-        // It may be faster still, since the peer was the limit.
-        let least = match cell.findings.contains(&Code::P020) {
-            true => "at least ",
-            false => "",
-        };
-        Some(Ranked {
-            figure: median,
-            shown: format!("{} {least}{}", name(cell), show(median)),
-            is_baseline: cell.is_reference,
-        })
-    });
-    ranked(medians.collect(), unit)
+    words::medians(
+        cells.iter().copied(),
+        of,
+        |cell| (name(cell), cell.is_reference),
+        (Code::P020, show, unit),
+    )
 }
 
 /// CPU time a request beside the reference, in the last row that has it.
@@ -153,35 +144,31 @@ fn beside(
     name: &dyn Fn(&CellFigures) -> String,
     of: fn(&CellFigures) -> Option<&RatioFigure>,
 ) -> Vec<String> {
-    let with = |conclusion: &str| -> Vec<String> {
-        let own = cells.iter().filter_map(|c| Some((name(c), of(c)?)));
-        let own = own.filter(|(_, ratio)| ratio.conclusion == conclusion);
-        own.map(|(name, r)| {
-            format!(
-                "{name} ({}, {}–{})",
-                numbers::ratio(r.ratio),
-                numbers::ratio(r.low),
-                numbers::ratio(r.high)
-            )
-        })
-        .collect()
-    };
-    let said = [
-        ("lower for ", with("lower")),
-        ("higher for ", with("higher")),
-        ("not shown to differ for ", with("no-difference-shown")),
-    ];
-    let said = said.into_iter().filter(|(_, names)| !names.is_empty());
-    let said = said.map(|(words, names)| format!("{words}{}", listed(&names)));
-    let own = cells.iter().filter_map(|c| Some((*c, of(c)?)));
-    let own = own.filter(|(_, ratio)| ratio.conclusion == "not-claimed");
-    let ratios = own.map(|(cell, ratio)| Ranked {
-        figure: ratio.ratio,
-        shown: format!("{} {}", name(cell), numbers::ratio(ratio.ratio)),
+    let own = cells.iter().filter_map(|c| Some((name(c), of(c)?)));
+    let own: Vec<(String, &RatioFigure)> = own.collect();
+    let with_ends =
+        |(name, ratio): &(String, &RatioFigure)| format!("{name} ({})", with_interval(ratio));
+    let mut said = by_conclusion(
+        &own,
+        |of| of.1,
+        &[
+            ("lower", "lower for ", &with_ends),
+            ("higher", "higher for ", &with_ends),
+            (
+                "no-difference-shown",
+                "not shown to differ for ",
+                &with_ends,
+            ),
+        ],
+    );
+    let unclaimed = own.iter().filter(|(_, of)| of.conclusion == "not-claimed");
+    let ratios = unclaimed.map(|(name, of)| Ranked {
+        figure: of.ratio,
+        shown: format!("{name} {}", numbers::ratio(of.ratio)),
         is_baseline: false,
     });
-    let unclaimed = ranked(ratios.collect(), "").map(|said| format!("not claimed: {said}"));
-    said.chain(unclaimed).collect()
+    said.extend(ranked(ratios.collect(), "").map(|said| format!("not claimed: {said}")));
+    said
 }
 
 /// What more connections and threads bring the reference.
@@ -256,10 +243,8 @@ fn counts(measured: &[&CellFigures]) -> Option<Point> {
     let compared: u64 = counts().map(|c| u64::from(c.compared)).sum();
     let agree: u64 = counts().map(|c| u64::from(c.agree)).sum();
     let differ = |c: &&CellFigures| c.findings.contains(&Code::P018);
-    let names: Vec<String> = distinct(
-        &measured.iter().copied().filter(differ).collect::<Vec<_>>(),
-        |c| c.cell.clone(),
-    );
+    let differing = measured.iter().copied().filter(differ);
+    let names = distinct(differing.map(|c| c.cell.clone()));
     let text = match (compared, names.is_empty()) {
         (0, _) => return None,
         (1, true) => "client and peer counted the same in the one trial.".to_owned(),

@@ -6,14 +6,15 @@
 
 use prony_findings::Code;
 
-use super::context::Context;
+use super::Context;
 use super::figures::{ClientFigures, SpreadFigure};
 use super::sections::Section;
 use super::words;
 use crate::figures::{CellFigures, Figure};
+use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, detail, median, ratios_word, with_ends};
-use crate::table::{Column, Entry};
+use crate::part::{Part, captioned, column, detail, median, ratio_word, with_ends};
+use crate::table::{Column, Entry, Table};
 
 /// Codes of the findings that are footnotes on the time of a download.
 const ON_DOWNLOAD: &[Code] = &[
@@ -25,44 +26,21 @@ const ON_DOWNLOAD: &[Code] = &[
     Code::P020,
 ];
 
+/// What a column has of a client.
+type Of<'a> = &'a dyn Fn(&CellFigures, &ClientFigures) -> Entry;
+
 impl<'a> Context<'a> {
     /// The parts of a section on downloads.
     pub(super) fn downloads(&self, section: &Section<'a>) -> Vec<Part> {
-        let mut tables = vec![
-            Captioned {
-                caption: "Each connection, and the whole run".to_owned(),
-                table: self.list_of_downloads(section, times_heads(), |cell, client| {
-                    self.times(cell, client)
-                }),
-            },
-            Captioned {
-                caption: "What it cost".to_owned(),
-                table: self.list_of_downloads(section, costs_heads(), |cell, client| {
-                    self.costs_of_downloads(cell, client)
-                }),
-            },
-        ];
+        let mut tables = vec![captioned(
+            "Each connection, and the whole run",
+            self.times(section),
+        )];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
-            let word = ratios_word(section.cells.iter().filter_map(|c| c.ratio.as_ref()));
-            let heads = vec![
-                column("MiB/s, all connections", "", true),
-                column("ratio", word, true),
-                column("who was the limit", "busy: client, peer", false),
-            ];
-            tables.insert(
-                1,
-                Captioned {
-                    caption: words::ratio_caption(self.run),
-                    table: self.list_of_downloads(section, heads, |cell, client| {
-                        vec![
-                            self.overall(cell, client),
-                            self.ratio(cell),
-                            self.limit(cell),
-                        ]
-                    }),
-                },
-            );
+            let caption = words::ratio_caption(self.run);
+            tables.push(captioned(caption, self.together(section)));
         }
+        tables.push(captioned("What it cost", self.costs_of_downloads(section)));
         let mut part = Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
@@ -77,157 +55,170 @@ impl<'a> Context<'a> {
         vec![part, self.counts(section)]
     }
 
-    fn list_of_downloads(
+    fn list_of_downloads<const N: usize>(
         &self,
         section: &Section<'a>,
-        heads: Vec<Column>,
-        entries: impl Fn(&'a CellFigures, &'a ClientFigures) -> Vec<Entry>,
-    ) -> crate::table::Table {
-        let mut table = self.list(section, heads, |cell| {
-            cell.client
-                .as_ref()
-                .map_or_else(Vec::new, |client| entries(cell, client))
-        });
-        for (row, cell) in table.rows.iter_mut().zip(section.by_row()) {
-            if cell.client.as_ref().is_some_and(|client| client.discards)
-                && let Some(name) = row.entries.first_mut()
-            {
-                name.text.push_str(words::DISCARDS);
-            }
+        columns: [(Column, Of<'_>); N],
+    ) -> Table {
+        let mut grid = self.list(section, true);
+        for (head, of) in columns {
+            grid = grid.figure(head, move |cell| match &cell.client {
+                Some(client) => of(cell, client),
+                None => Entry::text(NOTHING),
+            });
         }
-        table
+        self.listed(section, grid)
     }
 
-    fn times(&self, cell: &'a CellFigures, client: &'a ClientFigures) -> Vec<Entry> {
-        let time = |name: &str| self.mean_time(cell, client, name);
-        let mut entries = vec![
-            time("socket_ns"),
-            time("setup_ns"),
-            time("connect_ns"),
-            time("first_byte_ns"),
-        ];
-        entries.extend(self.each_download(cell, client));
-        let run = match client.figures.contains_key("run_ns") {
-            true => time("run_ns"),
-            false => {
-                let path = self.places.path(cell, "client.elapsed_ns.median");
-                let entry = Entry::figure(path, median(client.elapsed_ns), numbers::time);
-                with_ends(entry, client.elapsed_ns, numbers::times)
-            }
+    /// All connections together.
+    fn together(&self, section: &Section<'a>) -> Table {
+        let rate: Of<'_> = &|cell, client| {
+            self.figure(
+                cell,
+                "client.bytes_per_s",
+                client.bytes_per_s,
+                mib,
+                |l, h| format!("{}–{}", mib(l), mib(h)),
+            )
         };
-        let memory = client.figures.get("pss_bytes").map(|spread| spread.mean);
-        let path = self
-            .places
-            .path(cell, "client.figures.pss_bytes.mean.median");
-        let memory_entry = Entry::figure(path, median(memory), numbers::bytes);
-        entries.extend([run, with_ends(memory_entry, memory, numbers::sizes)]);
-        entries
-    }
-
-    /// A mean over the connections, with its spread over the blocks.
-    fn mean_time(&self, cell: &CellFigures, client: &ClientFigures, name: &str) -> Entry {
-        let mean = client.figures.get(name).map(|spread| spread.mean);
-        let path = self
-            .places
-            .path(cell, &format!("client.figures.{name}.mean.median"));
-        with_ends(
-            Entry::figure(path, median(mean), numbers::time),
-            mean,
-            numbers::times,
+        let word = ratio_word(&section.cells);
+        let limit = column("who was the limit", "busy: client, peer", false);
+        self.list_of_downloads(
+            section,
+            [
+                (column("MiB/s, all connections", "", true), rate),
+                (column("ratio", word, true), &|cell, _| self.ratio(cell)),
+                (limit, &|cell, _| self.limit(cell)),
+            ],
         )
     }
 
-    /// Time and rate of one download, then how far those of the connections lie apart.
-    fn each_download(&self, cell: &CellFigures, client: &ClientFigures) -> [Entry; 2] {
-        let download = client.figures.get("download_ns");
-        let rate = client.download_bytes_per_s;
-        let path = self
-            .places
-            .path(cell, "client.figures.download_ns.mean.median");
-        let mut mean = Entry::figure(path, download.map(|s| s.mean.median), numbers::time);
-        if let Some(rate) = rate {
-            mean.text
-                .push_str(&format!(" @ {} MiB/s", mib(rate.median)));
+    fn times(&self, section: &Section<'a>) -> Table {
+        let each = |title: &str| column(title, "each", true);
+        let run: Of<'_> = &|cell, client| match client.figures.contains_key("run_ns") {
+            true => self.mean(cell, client, "run_ns"),
+            false => {
+                let (path, of) = ("client.elapsed_ns", client.elapsed_ns);
+                self.figure(cell, path, of, numbers::time, numbers::times)
+            }
+        };
+        let memory: Of<'_> = &|cell, client| {
+            let of = client.figures.get("pss_bytes").map(|spread| spread.mean);
+            let path = "client.figures.pss_bytes.mean";
+            self.figure(cell, path, of, numbers::bytes, numbers::sizes)
+        };
+        let over = column("over connections", "min–max, standard deviation", true);
+        self.list_of_downloads(
+            section,
+            [
+                (detail(each("socket creation")), &|cell, client| {
+                    self.mean(cell, client, "socket_ns")
+                }),
+                (detail(each("job set-up")), &|cell, client| {
+                    self.mean(cell, client, "setup_ns")
+                }),
+                (each("connect"), &|cell, client| {
+                    self.mean(cell, client, "connect_ns")
+                }),
+                (each("first byte"), &|cell, client| {
+                    self.mean(cell, client, "first_byte_ns")
+                }),
+                (each("download @ rate"), &|cell, client| {
+                    self.download(cell, client)
+                }),
+                (over, &|_, client| {
+                    let spread = client.figures.get("download_ns");
+                    Entry::text(spread.map_or_else(|| NOTHING.to_owned(), over_connections))
+                }),
+                (column("run time", "", true), run),
+                (column("average memory", "Pss", true), memory),
+            ],
+        )
+    }
+
+    /// A figure with its spread over the blocks; `path` is that of the whole of it.
+    fn figure(
+        &self,
+        cell: &CellFigures,
+        path: &str,
+        figure: Option<Figure>,
+        show: fn(f64) -> String,
+        ends: fn(f64, f64) -> String,
+    ) -> Entry {
+        let path = self.places.path(cell, &format!("{path}.median"));
+        with_ends(Entry::figure(path, median(figure), show), figure, ends)
+    }
+
+    /// The mean of a time over the connections.
+    fn mean(&self, cell: &CellFigures, client: &ClientFigures, name: &str) -> Entry {
+        let mean = client.figures.get(name).map(|spread| spread.mean);
+        let path = format!("client.figures.{name}.mean");
+        self.figure(cell, &path, mean, numbers::time, numbers::times)
+    }
+
+    /// Time and rate of one download.
+    fn download(&self, cell: &CellFigures, client: &ClientFigures) -> Entry {
+        let mut mean = self.mean(cell, client, "download_ns");
+        if let Some(rate) = client.download_bytes_per_s {
+            let rate = format!(" @ {} MiB/s", mib(rate.median));
+            mean.text.push_str(&rate);
         }
-        mean = with_ends(mean, download.map(|s| s.mean), numbers::times);
-        mean.marks = self.notes.marks(&cell.cell, ON_DOWNLOAD);
-        let spread = download.map_or_else(|| NOTHING.to_owned(), over_connections);
-        [mean, Entry::text(spread)]
+        self.notes.on(cell, ON_DOWNLOAD, mean)
     }
 
-    fn overall(&self, cell: &CellFigures, client: &ClientFigures) -> Entry {
-        let path = self.places.path(cell, "client.bytes_per_s.median");
-        let entry = Entry::figure(path, median(client.bytes_per_s), mib);
-        with_ends(entry, client.bytes_per_s, |low, high| {
-            format!("{}–{}", mib(low), mib(high))
-        })
-    }
-
-    fn costs_of_downloads(&self, cell: &'a CellFigures, client: &'a ClientFigures) -> Vec<Entry> {
-        let cpu = |name: &str, figure: Option<Figure>| {
-            let path = self.places.path(cell, &format!("client.{name}.median"));
-            let entry = Entry::figure(path, median(figure), seconds);
-            with_ends(entry, figure, |low, high| {
-                format!("{}–{}", seconds(low), seconds(high))
+    fn costs_of_downloads(&self, section: &Section<'a>) -> Table {
+        let cpu = |cell: &CellFigures, name: &str, figure: Option<Figure>| {
+            self.figure(cell, &format!("client.{name}"), figure, seconds, |l, h| {
+                format!("{}–{}", seconds(l), seconds(h))
             })
         };
-        let calls = tally(client, receives);
-        let answered = client.counts.bytes as f64 / cell.trials.measured.len().max(1) as f64;
-        let each = calls
-            .filter(|calls| calls.median > 0.0)
-            .map(|calls| answered / calls.median);
-        let waits = tally(client, |name| name.ends_with("_calls") && !receives(name));
-        let switches = tally(client, |name| name.ends_with("_switches"));
-        let stall = client.figures.get("stall_ns");
-        vec![
-            cpu("cpu_user_ns_per_gib", client.cpu_user_ns_per_gib),
-            cpu("cpu_system_ns_per_gib", client.cpu_system_ns_per_gib),
-            cpu("ksoftirqd_ns_per_gib", client.ksoftirqd_ns_per_gib),
-            cpu("busy_ns_per_gib", client.busy_ns_per_gib),
-            counted(calls),
-            Entry::text(each.map_or_else(|| NOTHING.to_owned(), numbers::bytes)),
-            counted(waits),
-            counted(switches),
-            Entry::figure(
-                self.places.path(cell, "client.figures.stall_ns.max"),
-                stall.map(|stall| stall.max),
-                numbers::time,
-            ),
-            Entry::figure(
-                self.places.path(cell, "memory_peak_bytes.median"),
-                median(cell.memory_peak_bytes()),
-                numbers::bytes,
-            ),
-        ]
+        let bytes: Of<'_> = &|cell, client| {
+            let all = client.counts.bytes as f64 / cell.trials.measured.len().max(1) as f64;
+            let calls = tally(client, receives).filter(|calls| calls.median > 0.0);
+            let each = calls.map(|calls| numbers::bytes(all / calls.median));
+            Entry::text(each.unwrap_or_else(|| NOTHING.to_owned()))
+        };
+        let waits = |name: &str| name.ends_with("_calls") && !receives(name);
+        let stall: Of<'_> = &|cell, client| {
+            let path = self.places.path(cell, "client.figures.stall_ns.max");
+            let stall = client.figures.get("stall_ns").map(|stall| stall.max);
+            Entry::figure(path, stall, numbers::time)
+        };
+        let per_gib = |title: &str| column(title, "s/GiB", true);
+        self.list_of_downloads(
+            section,
+            [
+                (per_gib("CPU user"), &|cell, of| {
+                    cpu(cell, "cpu_user_ns_per_gib", of.cpu_user_ns_per_gib)
+                }),
+                (per_gib("CPU system"), &|cell, of| {
+                    cpu(cell, "cpu_system_ns_per_gib", of.cpu_system_ns_per_gib)
+                }),
+                (detail(per_gib("ksoftirqd")), &|cell, of| {
+                    cpu(cell, "ksoftirqd_ns_per_gib", of.ksoftirqd_ns_per_gib)
+                }),
+                (per_gib("its cores busy"), &|cell, of| {
+                    cpu(cell, "busy_ns_per_gib", of.busy_ns_per_gib)
+                }),
+                (
+                    column("receives", "calls, or completions", true),
+                    &|_, client| counted(tally(client, receives)),
+                ),
+                (detail(column("bytes", "a receive", true)), bytes),
+                (detail(column("waits", "", true)), &|_, client| {
+                    counted(tally(client, waits))
+                }),
+                (
+                    detail(column("context switches", "", true)),
+                    &|_, client| counted(tally(client, |name| name.ends_with("_switches"))),
+                ),
+                (column("longest stall", "of all", true), stall),
+                (column("peak memory", "resident", true), &|cell, _| {
+                    self.places.entry(cell, Metric::MEMORY)
+                }),
+            ],
+        )
     }
-}
-
-fn times_heads() -> Vec<Column> {
-    vec![
-        detail(column("socket creation", "each", true)),
-        detail(column("job set-up", "each", true)),
-        column("connect", "each", true),
-        column("first byte", "each", true),
-        column("download @ rate", "each", true),
-        column("over connections", "min–max, standard deviation", true),
-        column("run time", "", true),
-        column("average memory", "Pss", true),
-    ]
-}
-
-fn costs_heads() -> Vec<Column> {
-    vec![
-        column("CPU user", "s/GiB", true),
-        column("CPU system", "s/GiB", true),
-        detail(column("ksoftirqd", "s/GiB", true)),
-        column("its cores busy", "s/GiB", true),
-        column("receives", "calls, or completions", true),
-        detail(column("bytes", "a receive", true)),
-        detail(column("waits", "", true)),
-        detail(column("context switches", "", true)),
-        column("longest stall", "of all", true),
-        column("peak memory", "resident", true),
-    ]
 }
 
 /// The tallies whose names `fits`, together; `None` where there is none.

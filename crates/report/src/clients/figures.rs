@@ -12,7 +12,7 @@ use prony_record::{Cell, CoreUse, Plan, ProgramReport, Role, Spread, Trial};
 use prony_stats::{Rate, Time};
 use serde::Serialize;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, by_name};
 use crate::ratio;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, is_usual, settings_agree};
@@ -130,8 +130,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
         .filter_map(|(_, run)| Some(client::bytes_per_s(run)?.0))
         .collect();
     let busy = |trial: &Trial| client::Busy::of(trial, &case.records.plan.cores);
-    let limits = limits(&runs, &busy);
-    let most = limits.iter().max_by_key(|(_, blocks)| **blocks);
+    let (limits, limit) = by_name(runs.iter().filter_map(|(trial, _)| limit(&busy(trial))));
     Some(ClientFigures {
         work: planned.work.clone(),
         peer: planned.peer.clone(),
@@ -159,7 +158,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ClientFigures> {
         in_flight: over(&|trial, _| client::little(trial)),
         busy_client: over(&|trial, _| Some(busy(trial).client?.0)),
         busy_peer: over(&|trial, _| Some(busy(trial).peer?.0)),
-        limit: most.map_or("", |(name, _)| name),
+        limit,
         limits,
         counts: counts(case, &runs),
         figures: spreads(&runs),
@@ -209,24 +208,14 @@ fn own_cpu(run: &ProgramReport, name: &str, of_kernel: u64) -> u64 {
 /// Bytes of a GiB.
 pub const GIB: f64 = 1_073_741_824.0;
 
-fn limits(
-    runs: &[(&Trial, &ProgramReport)],
-    busy: &dyn Fn(&Trial) -> client::Busy,
-) -> BTreeMap<&'static str, u32> {
-    let mut limits = BTreeMap::new();
-    for (trial, _) in runs {
-        let Some(limit) = busy(trial).limit() else {
-            continue;
-        };
-        let name = match limit {
-            client::Limit::Client => "client",
-            client::Limit::Peer => "peer",
-            client::Limit::Both => "both",
-            client::Limit::RoundTrips => "round trips",
-        };
-        *limits.entry(name).or_default() += 1;
-    }
-    limits
+/// Who was the limit in a trial.
+fn limit(busy: &client::Busy) -> Option<&'static str> {
+    Some(match busy.limit()? {
+        client::Limit::Client => "client",
+        client::Limit::Peer => "peer",
+        client::Limit::Both => "both",
+        client::Limit::RoundTrips => "round trips",
+    })
 }
 
 fn counts(case: &Case<'_>, runs: &[(&Trial, &ProgramReport)]) -> Counts {

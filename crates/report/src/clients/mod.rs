@@ -11,7 +11,6 @@
 
 pub mod answer;
 pub mod complete;
-pub mod context;
 mod downloads;
 pub mod figures;
 mod pictures;
@@ -21,52 +20,48 @@ pub mod steps;
 mod tables;
 pub mod words;
 
-use self::context::Context;
+use self::steps::Step;
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
-use crate::part::{Part, named};
+use crate::part::{self, Part, named};
 use crate::plots::{Picture, Plot};
+use sections::Section;
 pub use sections::sections;
+
+/// What the sections are made from; its own is what more connections and threads bring.
+type Context<'a> = part::Context<'a, &'a [Step]>;
 
 /// A picture of the row with the most figures, the first of equals; there is none of latencies.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
     let notes = Notes::default();
-    let context = Context::new(run, cells, &[], &notes);
+    let context = Context::of(run, cells, &notes, &[][..]);
     let sections = sections(run, cells);
-    let mut best: Option<(usize, Picture)> = None;
-    for section in &sections {
-        for (title, own) in section.pictured() {
-            let measured = own.iter().filter(|c| c.rate_per_s.is_some()).count();
-            let [rate, cpu] = match section.is_downloads() {
-                true => context.pictures_of_downloads(section, &own),
-                false => context.pictures_of_requests(section, &title, &own),
-            };
-            let picture = match plot {
-                Plot::Rate => rate,
-                Plot::Cpu => cpu,
-                Plot::Latency => return None,
-            };
-            if best.as_ref().is_none_or(|(most, _)| measured > *most) {
-                best = Some((measured, picture));
-            }
-        }
-    }
-    let (_, mut picture) = best?;
+    let rows = sections.iter().flat_map(|section| {
+        let rows = section.pictured().into_iter();
+        rows.map(move |(title, own)| (section, title, own))
+    });
+    let (section, title, own) = most(rows, |(_, _, own)| measured(own))?;
+    let [rate, cpu] = match section.is_downloads() {
+        true => context.pictures_of_downloads(section, &own),
+        false => context.pictures_of_requests(section, &title, &own),
+    };
+    let mut picture = match plot {
+        Plot::Rate => rate,
+        Plot::Cpu => cpu,
+        Plot::Latency => return None,
+    };
     picture.id = "clients-alone".to_owned();
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The parts of the document, in order.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            parts.extend(match section.is_downloads() {
-                true => self.downloads(&section),
-                false => self.requests(&section),
-            });
-        }
-        named(parts, 'c')
-    }
+/// The parts of the document, in order.
+pub fn parts(run: &Run, cells: &[CellFigures], steps: &[Step], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, steps);
+    let part = |section: &Section<'_>| match section.is_downloads() {
+        true => context.downloads(section),
+        false => context.requests(section),
+    };
+    named(sections(run, cells).iter().flat_map(part).collect(), 'c')
 }

@@ -1,26 +1,24 @@
 //! Pictures of clients: bars in the order of the plan, one picture of rates and one of CPU time for each
 //! row of a section on requests, and for a section on downloads.
 
-use super::context::Context;
+use super::Context;
 use super::figures::ClientFigures;
 use super::sections::Section;
-use crate::escape::shortened;
 use crate::figures::{CellFigures, Figure};
 use crate::numbers;
-use crate::plots::{Axis, Data, Picture, short};
+use crate::plots::{Axis, Chart, Data, Layout, Picture};
 
-const WIDTH: f64 = 560.0;
-const NAMES: f64 = 215.0;
-const VALUES: f64 = 66.0;
-const ROW: f64 = 26.0;
-const TOP: f64 = 30.0;
-const AXIS: f64 = 30.0;
+const CLIENTS: Layout = Layout {
+    width: 560.0,
+    names: 215.0,
+    values: 66.0,
+    row: 26.0,
+    name_chars: 29,
+};
 /// Height of the bars of a row together.
 const BARS: f64 = 16.0;
 /// Bars that are longer than so many times the middle one are cut, and marked.
 const CUT: f64 = 5.0;
-/// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 29;
 /// Rows of a picture; `summary.json` has the figures of all.
 const ROWS_MAX: usize = 40;
 
@@ -146,82 +144,61 @@ impl Context<'_> {
             };
             highest(&figures.map(|figure| end(figure) / unit).collect::<Vec<_>>())
         });
-        let (axis, ticks) = Axis::linear(ends.fold(0.0, f64::max));
-        let axis = axis.between(NAMES, WIDTH - VALUES);
-        let bottom = TOP + ROW * cells.len() as f64;
-        let mut picture = Picture::new(title, WIDTH, bottom + AXIS);
-        for tick in ticks {
-            let x = axis.x(tick);
-            picture.line((x, TOP), (x, bottom), "grid");
-            picture.text((x, bottom + 17.0), "middle", "tick", short(show(tick)));
-        }
-        let mut x = NAMES + 5.0;
+        let axis = Axis::linear(ends.fold(0.0, f64::max));
+        let mut chart = Chart::new(&CLIENTS, (title, cells.len()), axis, show);
+        let mut x = chart.key();
         for one in series {
-            x = picture.key(x, ("square", one.class), one.word);
+            x = chart.picture.key(x, ("square", one.class), one.word);
         }
-        let mut said = Vec::new();
         for (row, cell) in cells.iter().enumerate() {
-            let top = TOP + ROW * row as f64;
             let label = section.label_of(self.run, cell);
-            said.extend(self.row(&mut picture, &axis, top, (cell, &label), of));
+            self.row(&mut chart, row, (cell, &label), of);
         }
-        picture.description = said.join("; ");
-        picture
+        chart.done()
     }
 
-    /// Name, bars and number of one cell; what it shows in words.
+    /// Name, bars and number of one cell.
     fn row(
         &self,
-        picture: &mut Picture,
-        axis: &Axis,
-        top: f64,
+        chart: &mut Chart,
+        row: usize,
         (cell, label): (&CellFigures, &str),
         (series, (unit, show)): (&[Series], Unit),
-    ) -> Option<String> {
-        let middle = top + ROW / 2.0;
-        let class = match cell.is_reference {
-            true => "name reference",
-            false => "name",
-        };
-        let name = shortened(label, NAME_CHARS);
-        picture.text((NAMES - 8.0, middle + 4.5), "end", class, name);
+    ) {
+        chart.name(row, label, cell.is_reference);
         let number = series.iter().find_map(|one| (one.of)(cell));
         let Some(number) = number.map(|figure| show(figure.median / unit)) else {
-            let place = (NAMES + 6.0, middle + 4.5);
-            picture.text(place, "start", "absent", "not measured".to_owned());
-            return None;
+            chart.absent(row, "not measured");
+            return;
         };
-        let place = (WIDTH - 2.0, middle + 4.5);
-        picture.text(place, "end", "value", number.clone());
+        chart.value(row, &number);
         let height = BARS / series.len() as f64;
         for (at, one) in series.iter().enumerate() {
             let Some(figure) = (one.of)(cell) else {
                 continue;
             };
-            let y = top + (ROW - BARS) / 2.0 + height * at as f64;
-            let size = (axis.x(figure.median / unit) - axis.x(0.0), height - 1.0);
+            let value = figure.median / unit;
+            let y = chart.middle(row) - BARS / 2.0 + height * at as f64;
             let data = Data {
                 cell: String::new(),
                 figure: self.places.path(cell, one.path).into(),
                 value: Some(figure.median),
             };
-            let tip = format!(
-                "{}, {}: {}",
-                cell.cell,
-                one.word,
-                show(figure.median / unit)
-            );
-            picture.bar_of((axis.x(0.0), y), size, one.class, tip, data);
-            if figure.median / unit > axis.high {
-                let place = (axis.to + 5.0, y + height - 1.0);
-                picture.text(place, "middle", "key", "»".to_owned());
+            let tip = format!("{}, {}: {}", cell.cell, one.word, show(value));
+            chart.bar((value, one.class), (y, height - 1.0), tip, data);
+            if value > chart.axis.high {
+                let place = (chart.axis.to + 5.0, y + height - 1.0);
+                chart.picture.text(place, "middle", "key", "»".to_owned());
             }
             if series.len() == 1 && figure.blocks > 1 {
-                let (low, high) = (axis.x(figure.low / unit), axis.x(figure.high / unit));
-                picture.line((low, middle), (high, middle), "tail");
+                let middle = chart.middle(row);
+                let ends = [figure.low, figure.high].map(|end| chart.axis.x(end / unit));
+                chart
+                    .picture
+                    .line((ends[0], middle), (ends[1], middle), "tail");
             }
         }
-        Some(format!("{label} {number}"))
+        chart.say(format!("{label} {number}"));
     }
 }
 

@@ -1,21 +1,24 @@
 //! Tables of clients that ask again and again: rates by row and client, what more of something brings,
 //! who was the limit, CPU time, latency, and what both sides counted.
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::DOWNLOADS;
 
-use super::context::Context;
+use super::Context;
+use super::figures::Counts;
 use super::sections::Section;
 use super::words::more;
 use super::{steps, words};
 use crate::figures::CellFigures;
+use crate::grid::{Grid, verdict};
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, Part, column, detail, median, plain, ratios_word, spread_word, with_ends,
+    Part, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
+    ratios_word, with_ends,
 };
 use crate::ratio::RatioFigure;
-use crate::table::{self, Entry, Row, Table};
+use crate::table::{self, Entry, Table};
 
 /// Codes of the findings that are footnotes on a rate.
 const ON_RATE: &[Code] = &[
@@ -55,24 +58,19 @@ impl<'a> Context<'a> {
     }
 
     fn rates(&self, section: &Section<'a>) -> Part {
-        let figures = section.cells.iter().filter_map(|c| c.rate_per_s);
-        let word = spread_word(figures.map(|f| (f.is_interval(), f.blocks)));
-        let mut tables = vec![Captioned {
-            caption: "Requests a second".to_owned(),
-            table: self.matrix(section, word, |cell| self.rate(cell)),
-        }];
+        let word = figures_word(section.cells.iter().filter_map(|c| c.rate_per_s));
+        let rates = self.matrix(section, word, |cell| self.rate(cell));
+        let mut tables = vec![captioned("Requests a second", rates)];
         if section.cells.iter().any(|c| c.ratio.is_some()) {
-            let word = ratios_word(section.cells.iter().filter_map(|c| c.ratio.as_ref()));
+            let word = ratio_word(&section.cells);
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
-            tables.push(Captioned {
-                caption: format!("Ratio of the rate to that of {reference}"),
-                table: self.matrix(section, word, |cell| self.ratio(cell)),
-            });
+            let caption = format!("Ratio of the rate to that of {reference}");
+            let ratios = self.matrix(section, word, |cell| self.ratio(cell));
+            tables.push(captioned(caption, ratios));
         }
-        tables.extend(self.steps_table(section).map(|table| Captioned {
-            caption: "What more of one thing brings: ratio of rates, all else equal".to_owned(),
-            table,
-        }));
+        let caption = "What more of one thing brings: ratio of rates, all else equal";
+        let steps = self.steps_table(section);
+        tables.extend(steps.map(|table| captioned(caption, table)));
         Part {
             title: section.title.clone(),
             before: words::before(self.run, section),
@@ -84,14 +82,12 @@ impl<'a> Context<'a> {
     }
 
     fn rate(&self, cell: &CellFigures) -> Entry {
-        let path = self.places.path(cell, "rate_per_s.median");
-        let entry = Entry::figure(path, median(cell.rate_per_s), numbers::rate);
+        let entry = self.places.entry(cell, Metric::RATE);
         let mut entry = with_ends(entry, cell.rate_per_s, numbers::rates);
-        entry.marks = self.notes.marks(&cell.cell, ON_RATE);
-        if cell.verdict == Some(Verdict::Invalid) {
+        if cell.is_invalid() {
             entry.remark = "invalid";
         }
-        entry
+        self.notes.on(cell, ON_RATE, entry)
     }
 
     pub(super) fn ratio(&self, cell: &CellFigures) -> Entry {
@@ -104,67 +100,52 @@ impl<'a> Context<'a> {
 
     /// What more connections and threads bring; `None` where no rows differ in one number.
     fn steps_table(&self, section: &Section<'a>) -> Option<Table> {
-        let rows = steps::pairs(section).into_iter().map(|(from, to, change)| {
-            let (what, fewer, more) = &change;
-            let same = &section.rows[from];
-            let mut entries = vec![Entry {
-                text: format!("{what} {fewer} → {more}"),
-                below: words::rest(same, what),
-                ..Entry::default()
-            }];
-            entries.extend(section.columns.iter().map(|client| {
-                let cell = section.cell(&section.rows[to], client);
+        type Pair = (usize, usize, steps::Change);
+        let pairs = steps::pairs(section);
+        let head = column("more of", "", false);
+        let mut grid = Grid::new().head(head, |(from, _, (what, fewer, more)): &Pair| Entry {
+            text: format!("{what} {fewer} → {more}"),
+            below: words::rest(&section.rows[*from], what),
+            ..Entry::default()
+        });
+        let word = ratios_word(self.own.iter().map(|step| &step.ratio));
+        for client in &section.columns {
+            let head = column(section.label(self.run, client), word, true);
+            grid = grid.head(head, move |(_, to, (what, ..))| {
+                let cell = section.cell(&section.rows[*to], client);
                 let own = |step: &(usize, &steps::Step)| {
                     cell.is_some_and(|cell| cell.cell == step.1.cell) && step.1.what == *what
                 };
-                let mut steps = self.steps.iter().enumerate();
-                steps.find(own).map_or_else(
+                let found = self.own.iter().enumerate().find(own);
+                found.map_or_else(
                     || Entry::text(NOTHING),
-                    |(at, step)| {
-                        ratio_entry(format!("/clients/steps/{at}/ratio/ratio"), &step.ratio)
-                    },
+                    |(at, of)| ratio_entry(format!("/clients/steps/{at}/ratio/ratio"), &of.ratio),
                 )
-            }));
-            Row {
-                entries,
-                ..Row::default()
-            }
-        });
-        let rows: Vec<Row> = rows.collect();
-        let word = ratios_word(self.steps.iter().map(|step| &step.ratio));
-        let mut columns = vec![column("more of", "", false)];
-        let clients = section.columns.iter();
-        columns.extend(clients.map(|c| column(section.label(self.run, c), word, true)));
-        (!rows.is_empty()).then_some(Table { columns, rows })
+            });
+        }
+        (!pairs.is_empty()).then(|| grid.rows(&pairs))
     }
 
     fn costs(&self, section: &Section<'a>) -> Part {
-        let caption = |caption: &str, table| Captioned {
-            caption: caption.to_owned(),
-            table,
-        };
         Part {
             title: format!("{}: CPU time, memory and who was the limit", section.title),
             before: vec![words::COSTS.to_owned()],
             tables: vec![
-                caption(
+                captioned(
                     "CPU time of the client a request, µs",
                     self.matrix(section, "user + system", |cell| self.cpu_client(cell)),
                 ),
-                caption(
+                captioned(
                     "CPU time of the peer a request, µs",
                     self.matrix(section, "", |cell| self.cpu_peer(cell)),
                 ),
-                caption(
+                captioned(
                     "Who was the limit",
                     self.matrix(section, "busy: client, peer", |cell| self.limit(cell)),
                 ),
-                caption(
+                captioned(
                     "Peak memory of the client",
-                    self.matrix(section, "", |cell| {
-                        let path = self.places.path(cell, "memory_peak_bytes.median");
-                        Entry::figure(path, median(cell.memory_peak_bytes()), numbers::bytes)
-                    }),
+                    self.matrix(section, "", |cell| self.places.entry(cell, Metric::MEMORY)),
                 ),
             ],
             ..Part::default()
@@ -172,16 +153,14 @@ impl<'a> Context<'a> {
     }
 
     fn cpu_client(&self, cell: &CellFigures) -> Entry {
-        let path = self.places.path(cell, "cpu_subject_ns.median");
-        let mut entry = Entry::figure(path, median(cell.cpu_subject_ns()), numbers::micros);
+        let mut entry = self.places.entry(cell, Metric::CPU);
         let client = cell.client.as_ref();
         let parts = client.and_then(|c| Some((c.cpu_user_ns?, c.cpu_system_ns?)));
         if let Some((user, system)) = parts {
             let micros = numbers::micros;
             entry.below = format!("{} + {}", micros(user.median), micros(system.median));
         }
-        entry.marks = self.notes.marks(&cell.cell, ON_CPU);
-        entry
+        self.notes.on(cell, ON_CPU, entry)
     }
 
     fn cpu_peer(&self, cell: &CellFigures) -> Entry {
@@ -195,125 +174,101 @@ impl<'a> Context<'a> {
         let Some(client) = &cell.client else {
             return Entry::text(NOTHING);
         };
-        let blocks: u32 = client.limits.values().sum();
-        let most = client.limits.get(client.limit).copied().unwrap_or(0);
         let name = match client.limit {
             // A download has no trips to go round.
             "round trips" if client.work == DOWNLOADS => "neither",
             name => name,
         };
-        let text = match name {
-            "" => "not known".to_owned(),
-            name if most < blocks => format!("{name} in {most} of {blocks} blocks"),
-            name => name.to_owned(),
-        };
-        let share = |figure| median(figure).map_or(NOTHING.to_owned(), numbers::percent);
-        Entry {
-            text,
-            below: format!("{}, {}", share(client.busy_client), share(client.busy_peer)),
-            marks: self.notes.marks(&cell.cell, ON_LIMIT),
-            ..Entry::default()
-        }
+        let busy = [client.busy_client, client.busy_peer];
+        let limit = limit_entry(name, (client.limit, &client.limits), busy);
+        self.notes.on(cell, ON_LIMIT, limit)
     }
 
     fn latencies(&self, section: &Section<'a>) -> Part {
-        let metrics = [Metric::P50, Metric::P90, Metric::P99, Metric::MAX];
-        let mut columns = metrics.map(Metric::head).to_vec();
-        columns[3].below = "of all blocks".into();
-        columns.push(column("in flight", "rate × mean latency", true));
-        let entries = |cell: &'a CellFigures| {
-            let entry = |metric: Metric| self.places.entry(cell, metric);
-            let mut entries: Vec<Entry> = metrics.map(entry).into();
+        let mut grid = self.list(section, false);
+        for metric in [Metric::P50, Metric::P90, Metric::P99, Metric::MAX] {
+            let mut head = metric.head();
+            if metric.key == Metric::MAX.key {
+                head.below = "of all blocks".into();
+            }
+            grid = grid.figure(head, move |cell| self.places.entry(cell, metric));
+        }
+        grid = grid.figure(column("in flight", "rate × mean latency", true), |cell| {
             let flight = cell.client.as_ref().and_then(|client| client.in_flight);
             let path = self.places.path(cell, "client.in_flight.median");
-            let mut flight = Entry::figure(path, median(flight), numbers::three);
-            flight.marks = self.notes.marks(&cell.cell, ON_LATENCY);
-            entries.push(flight);
-            entries
-        };
+            let entry = Entry::figure(path, median(flight), numbers::three);
+            self.notes.on(cell, ON_LATENCY, entry)
+        });
         Part {
             title: format!("{}: latency by each client's own clock", section.title),
             before: vec![words::LATENCY.to_owned()],
-            tables: vec![plain(self.list(section, columns, entries))],
+            tables: vec![plain(self.listed(section, grid))],
             ..Part::default()
         }
     }
 
     pub(super) fn counts(&self, section: &Section<'a>) -> Part {
-        let downloads = section.is_downloads();
-        let mut columns = vec![
-            column("answered", "client", true),
-            detail(column("failed", "client", true)),
-            detail(column("in flight at the end", "client", true)),
-            column("requests", "peer", true),
-        ];
-        if downloads {
-            columns.push(column("bytes of bodies", "client", true));
-            columns.push(column("bytes of bodies", "peer", true));
-        }
-        columns.push(column("agree", "", false));
-        columns.push(detail(column("verdict", "", false)));
-        let entries = |cell: &'a CellFigures| {
-            let Some(client) = &cell.client else {
-                return Vec::new();
-            };
-            let counts = &client.counts;
-            let known = |name: &str, count: Option<u64>, otherwise: &str| match count {
+        let known = |name: &'static str,
+                     of: fn(&Counts) -> Option<u64>,
+                     otherwise: &'static str| {
+            move |cell: &'a CellFigures| match cell.client.as_ref().and_then(|c| of(&c.counts)) {
                 Some(count) => Entry::figure(
                     self.places.path(cell, &format!("client.counts.{name}")),
                     Some(count as f64),
                     |_| numbers::count(count),
                 ),
                 None => Entry::text(otherwise),
-            };
-            let mut failed = known("failed", Some(counts.failed), NOTHING);
-            failed.marks = self.notes.marks(&cell.cell, &ON_COUNTS[..1]);
-            let mut agree = Entry::text(words::agree(counts));
-            agree.marks = self.notes.marks(&cell.cell, &ON_COUNTS[1..]);
-            let mut entries = vec![
-                known("answered", Some(counts.answered), NOTHING),
-                failed,
-                known("in_flight", counts.in_flight, "not said"),
-                known("by_peer", counts.by_peer, "not counted"),
-            ];
-            if downloads {
-                entries.push(known("bytes", Some(counts.bytes), NOTHING));
-                entries.push(known("bytes_by_peer", counts.bytes_by_peer, "not counted"));
             }
-            entries.extend([agree, Entry::text(table::verdict_text(cell))]);
-            entries
         };
-        let mut part = Part {
+        let answered = known("answered", |c| Some(c.answered), NOTHING);
+        let failed = known("failed", |c| Some(c.failed), NOTHING);
+        let in_flight = known("in_flight", |c| c.in_flight, "not said");
+        let by_peer = known("by_peer", |c| c.by_peer, "not counted");
+        let mut grid = self
+            .list(section, false)
+            .figure(column("answered", "client", true), answered)
+            .figure(detail(column("failed", "client", true)), move |cell| {
+                self.notes.on(cell, &ON_COUNTS[..1], failed(cell))
+            })
+            .figure(
+                detail(column("in flight at the end", "client", true)),
+                in_flight,
+            )
+            .figure(column("requests", "peer", true), by_peer);
+        if section.is_downloads() {
+            let bytes = known("bytes", |c| Some(c.bytes), NOTHING);
+            let by_peer = known("bytes_by_peer", |c| c.bytes_by_peer, "not counted");
+            grid = grid
+                .figure(column("bytes of bodies", "client", true), bytes)
+                .figure(column("bytes of bodies", "peer", true), by_peer);
+        }
+        grid = grid
+            .figure(column("agree", "", false), |cell| {
+                let counts = cell.client.as_ref().map(|client| &client.counts);
+                let agree = Entry::text(counts.map_or_else(String::new, words::agree));
+                self.notes.on(cell, &ON_COUNTS[1..], agree)
+            })
+            .figure(detail(column("verdict", "", false)), verdict);
+        let mut table = self.listed(section, grid);
+        // The verdict stands in a column: a badge beside it would say it twice.
+        table.rows.iter_mut().for_each(|row| row.badge = "");
+        Part {
             title: format!("{}: what both sides counted", section.title),
             before: vec![words::counts(section)],
-            tables: vec![plain(self.list(section, columns, entries))],
+            tables: vec![plain(table)],
             ..Part::default()
-        };
-        // The verdict stands in a column: a badge beside it would say it twice.
-        for row in part.tables.iter_mut().flat_map(|t| &mut t.table.rows) {
-            row.badge = "";
         }
-        part
     }
 }
 
 /// `1.49 ×, 49 % more`, with its ends below.
 pub fn ratio_entry(path: String, ratio: &RatioFigure) -> Entry {
-    let same = ratio.conclusion == "no-difference-shown";
-    let show = |ratio| match same {
-        true => format!("{} ×", numbers::ratio(ratio)),
-        false => more(ratio),
+    let text = match ratio.conclusion {
+        "no-difference-shown" => format!("{} ×", numbers::ratio(ratio.ratio)),
+        _ => more(ratio.ratio),
     };
-    let mut entry = Entry::figure(path, Some(ratio.ratio), show);
-    if ratio.blocks > 1 {
-        entry.below = format!(
-            "{}–{}",
-            numbers::ratio(ratio.low),
-            numbers::ratio(ratio.high)
-        );
+    Entry {
+        text,
+        ..table::of_ratio(path, ratio, numbers::ratio)
     }
-    if same {
-        entry.remark = "no difference shown";
-    }
-    entry
 }

@@ -11,8 +11,8 @@ use prony_record::{DOWNLOADS, PlannedClient, PlannedWorkload};
 use super::figures::OFF;
 use crate::Run;
 use crate::figures::{self, CellFigures};
-use crate::numbers::{self};
-use crate::programs::across::distinct;
+use crate::lists::distinct;
+use crate::numbers;
 use crate::settings::THREADS;
 
 /// The cells of one work, peer and network.
@@ -121,11 +121,8 @@ pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> 
         }
     }
     for section in &mut sections {
-        section.rows = distinct(&section.cells, row_of)
-            .into_iter()
-            .flatten()
-            .collect();
-        section.columns = distinct(&section.cells, column_of);
+        section.rows = distinct(section.cells.iter().filter_map(|c| row_of(c)));
+        section.columns = distinct(section.cells.iter().map(|c| column_of(c)));
         let place = |id: &str| plan.subjects.iter().position(|s| s.id == id);
         section.columns.sort_by_key(|(subject, _)| place(subject));
     }
@@ -173,7 +170,7 @@ impl<'a> Section<'a> {
                 .1
                 .get(name)
                 .filter(|value| !OFF.contains(&value.as_str()));
-            let differs = distinct(&self.cells, |c| c.settings.get(name)).len() > 1;
+            let differs = distinct(self.cells.iter().map(|c| c.settings.get(name))).len() > 1;
             words.extend(
                 value
                     .filter(|_| differs)

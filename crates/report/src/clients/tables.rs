@@ -3,59 +3,17 @@
 use prony_findings::Code;
 use prony_record::NotRun;
 
-use super::context::Context;
+use super::Context;
 use super::sections::{RowKey, Section, row_of};
 use super::words;
 use crate::figures::CellFigures;
+use crate::grid::Grid;
+use crate::lists::push_under;
 use crate::numbers::{self, NOTHING};
-use crate::part::column;
-use crate::table::{self, Column, Entry, Row, Table};
+use crate::part::{column, concerned};
+use crate::table::{self, Column, Entry, Table};
 
 impl<'a> Context<'a> {
-    /// The heads of the columns that say which row it is. On the page, whose first column stays in sight,
-    /// all but the first stand below that.
-    fn row_heads(&self, section: &Section<'_>, first: bool) -> Vec<Column> {
-        let mut heads = vec![
-            column("connections", "", true),
-            column("client threads", "", true),
-            column("server threads", "", true),
-        ];
-        if self.named(section) {
-            heads.insert(0, column("workload", "", false));
-        }
-        for head in heads.iter_mut().skip(usize::from(first)) {
-            head.markdown_only = true;
-        }
-        heads
-    }
-
-    /// The entries that say which row it is.
-    fn row_start(&self, section: &Section<'_>, row: &RowKey<'_>) -> Vec<Entry> {
-        let mut entries = vec![
-            Entry::text(numbers::count(row.connections.into())),
-            Entry::text(row.threads.clone()),
-            Entry::text(row.peer_threads.to_string()),
-        ];
-        entries[0].page_below = words::rest(row, "connections");
-        if self.named(section) {
-            let name = Entry {
-                text: row.workload.to_owned(),
-                page_below: row.words(),
-                ..Entry::default()
-            };
-            entries.insert(0, name);
-        }
-        entries
-    }
-
-    /// Whether rows cannot be told apart by their numbers.
-    fn named(&self, section: &Section<'_>) -> bool {
-        let number = |row: &RowKey<'_>| (row.connections, row.threads.clone(), row.peer_threads);
-        let mut numbers: Vec<_> = section.rows.iter().map(number).collect();
-        numbers.sort();
-        numbers.windows(2).any(|pair| pair[0] == pair[1])
-    }
-
     /// A row for each workload, a column for each client.
     pub(super) fn matrix(
         &self,
@@ -63,89 +21,75 @@ impl<'a> Context<'a> {
         below: &'static str,
         entry: impl Fn(&'a CellFigures) -> Entry,
     ) -> Table {
-        let mut columns = self.row_heads(section, true);
-        let clients = section.columns.iter();
-        columns.extend(clients.map(|c| column(section.label(self.run, c), below, true)));
-        let row =
-            |key: &RowKey<'a>| {
-                let mut entries = self.row_start(section, key);
-                entries.extend(section.columns.iter().map(
-                    |client| match section.cell(key, client) {
-                        Some(cell) if cell.trials.measured.is_empty() => self.unmeasured(cell),
-                        Some(cell) => entry(cell),
-                        None => self.absence(client.0, key),
-                    },
-                ));
-                Row {
-                    entries,
-                    ..Row::default()
-                }
+        let mut grid = row_heads(Grid::new(), section, |row: &RowKey<'a>| Some(row.clone()));
+        let entry = &entry;
+        for client in &section.columns {
+            let head = column(section.label(self.run, client), below, true);
+            grid = grid.head(head, move |row| match section.cell(row, client) {
+                Some(cell) if !cell.is_measured() => self.unmeasured(cell),
+                Some(cell) => entry(cell),
+                None => self.absence(client.0, row),
+            });
+        }
+        grid.rows(&section.rows)
+    }
+
+    /// A row for each cell, so far with what says which it is (one row of the section needs no such column); with `mark`
+    /// those that throw bodies away are marked.
+    pub(super) fn list<'f>(
+        &'f self,
+        section: &'f Section<'a>,
+        mark: bool,
+    ) -> Grid<'f, &'a CellFigures> {
+        let one = section.rows.len() == 1;
+        let grid = Grid::new().head(column("client", "", false), move |cell| {
+            let row = row_of(cell).filter(|_| !one);
+            let below = row.map_or_else(String::new, |row| match named(section) {
+                true => format!("{}: {}", row.workload, row.words()),
+                false => row.words(),
+            });
+            let discards = cell.client.as_ref().is_some_and(|client| client.discards);
+            let mark = if mark && discards {
+                words::DISCARDS
+            } else {
+                ""
             };
-        Table {
-            rows: section.rows.iter().map(row).collect(),
-            columns,
+            Entry {
+                text: section.label_of(self.run, cell) + mark,
+                page_below: below,
+                ..Entry::default()
+            }
+        });
+        match one {
+            true => grid,
+            false => row_heads(grid, section, row_of),
         }
     }
 
-    /// A row for each cell, with `columns` beside those that say which it is; one row of the section needs
-    /// no such column.
-    pub(super) fn list(
-        &self,
-        section: &Section<'a>,
-        columns: Vec<Column>,
-        entries: impl Fn(&'a CellFigures) -> Vec<Entry>,
-    ) -> Table {
-        let width = columns.len();
-        let mut heads = vec![column("client", "", false)];
-        let one = section.rows.len() == 1;
-        if !one {
-            heads.extend(self.row_heads(section, false));
-        }
-        heads.extend(columns);
-        let line = |cell: &&'a CellFigures| {
-            let mut line = vec![Entry {
-                text: section.label_of(self.run, cell),
-                ..Entry::default()
-            }];
-            if let Some(row) = row_of(cell).filter(|_| !one) {
-                line[0].page_below = match self.named(section) {
-                    true => format!("{}: {}", row.workload, row.words()),
-                    false => row.words(),
-                };
-                line.extend(self.row_start(section, &row));
-            }
-            if cell.trials.measured.is_empty() {
-                let mut absent = vec![self.unmeasured(cell)];
-                absent.resize(width, Entry::text(NOTHING));
-                line.extend(absent);
-            } else {
-                line.extend(entries(cell));
-            }
-            table::row_of(cell, line)
+    /// The table of a [list](Context::list) of a section.
+    pub(super) fn listed(&self, section: &Section<'a>, grid: Grid<'_, &'a CellFigures>) -> Table {
+        let row = |cell: &'a CellFigures| {
+            let absent = (!cell.is_measured()).then(|| self.unmeasured(cell));
+            table::row_of(cell, grid.entries(cell, absent))
         };
-        Table {
-            rows: section.by_row().iter().map(line).collect(),
-            columns: heads,
-        }
+        let rows = section.by_row().into_iter().map(row).collect();
+        grid.table(rows)
     }
 
     pub(super) fn unmeasured(&self, cell: &CellFigures) -> Entry {
-        Entry {
-            text: table::absence(cell).to_owned(),
-            marks: self.notes.marks(&cell.cell, &[Code::P010]),
-            ..Entry::default()
-        }
+        let absence = Entry::text(table::absence(cell));
+        self.notes.on(cell, &[Code::P010], absence)
     }
 
     fn absence(&self, subject: &str, row: &RowKey<'_>) -> Entry {
         let mut not_run = self.run.plan.not_run.iter();
-        let found = not_run.any(|not| concerned(not, subject, row.workload, row.connections));
+        let found = not_run.any(|not| concerns(not, subject, row));
         Entry::text(if found { "not run" } else { NOTHING })
     }
 
     /// Who is not in the tables of a section, and why.
     pub(super) fn absent(&self, section: &Section<'_>) -> Vec<String> {
-        let mut reasons: Vec<(&str, &str, Vec<String>)> = Vec::new();
+        let mut reasons = Vec::new();
         let subjects = &self.run.plan.subjects;
         let other = |not: &&NotRun| {
             let subject = subjects.iter().find(|s| s.id == not.what);
@@ -160,31 +104,25 @@ impl<'a> Context<'a> {
             });
             let subject = known.next().unwrap_or(&not.what);
             let rows = section.rows.iter();
-            let concerned =
-                |row: &&RowKey<'_>| concerned(not, subject, row.workload, row.connections);
-            let rows: Vec<&RowKey<'_>> = rows.filter(concerned).collect();
+            let rows: Vec<&RowKey<'_>> = rows.filter(|row| concerns(not, subject, row)).collect();
             if rows.is_empty() {
                 continue;
             }
             let reason = not.reason.trim_end_matches('.');
-            let words = match rows.len() == section.rows.len() {
+            let words: Vec<String> = match rows.len() == section.rows.len() {
                 true => Vec::new(),
                 false => rows.iter().map(|row| row.short()).collect(),
             };
-            let same =
-                |known: &&mut (&str, &str, Vec<String>)| (known.0, known.1) == (subject, reason);
-            match reasons.iter_mut().find(same) {
-                Some(known) => known.2.extend(words),
-                None => reasons.push((subject, reason, words)),
-            }
+            push_under(&mut reasons, (subject, reason), words);
         }
         if reasons.is_empty() {
             return Vec::new();
         }
-        let sentence = |(subject, reason, rows): (&str, &str, Vec<String>)| match rows.is_empty() {
-            true => format!("{subject}: {reason}."),
-            false => format!("{subject} at {}: {reason}.", rows.join("; ")),
-        };
+        let sentence =
+            |((subject, reason), rows): ((&str, &str), Vec<Vec<String>>)| match rows.concat() {
+                rows if rows.is_empty() => format!("{subject}: {reason}."),
+                rows => format!("{subject} at {}: {reason}.", rows.join("; ")),
+            };
         let said: Vec<String> = reasons.into_iter().map(sentence).collect();
         vec![format!(
             "Not run (connections / client threads / server threads): {}",
@@ -193,22 +131,55 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether something was not run that concerns a client in a workload with a number of
-/// connections: the client as a whole, its workload, or a cell.
-fn concerned(not: &NotRun, subject: &str, workload: &str, connections: u32) -> bool {
-    if not.what == subject {
-        return true;
+/// With the columns that say which row it is, which `of` tells. On the page, whose first column stays in sight,
+/// all but the first column of the table stand below that.
+fn row_heads<'a: 'f, 'f, R: Copy + 'f>(
+    mut grid: Grid<'f, R>,
+    section: &Section<'_>,
+    of: fn(R) -> Option<RowKey<'a>>,
+) -> Grid<'f, R> {
+    type Number = fn(&RowKey<'_>) -> String;
+    let mut numbers: Vec<(&str, bool, Number)> = vec![
+        ("connections", true, |row| {
+            numbers::count(row.connections.into())
+        }),
+        ("client threads", true, |row| row.threads.clone()),
+        ("server threads", true, |row| row.peer_threads.to_string()),
+    ];
+    if named(section) {
+        numbers.insert(0, ("workload", false, |row| row.workload.to_owned()));
     }
-    let rest = not
-        .what
-        .strip_prefix(subject)
-        .and_then(|r| r.strip_prefix(' '));
-    let Some(rest) = rest.and_then(|rest| rest.strip_prefix(workload)) else {
-        return false;
-    };
-    let own = format!("c={connections}");
-    let mut sizes = rest
-        .split_whitespace()
-        .filter(|word| word.starts_with("c="));
-    (rest.is_empty() || rest.starts_with(' ')) && sizes.all(|size| size == own)
+    for (title, numeric, number) in numbers {
+        let head = Column {
+            markdown_only: grid.width() > 0,
+            ..column(title, "", numeric)
+        };
+        let rest = move |row: &RowKey<'_>| match title {
+            "workload" => row.words(),
+            "connections" => words::rest(row, "connections"),
+            _ => String::new(),
+        };
+        grid = grid.head(head, move |about| {
+            of(about).map_or_else(Entry::default, |row| Entry {
+                text: number(&row),
+                page_below: rest(&row),
+                ..Entry::default()
+            })
+        });
+    }
+    grid
+}
+
+/// Whether rows cannot be told apart by their numbers.
+fn named(section: &Section<'_>) -> bool {
+    let number = |row: &RowKey<'_>| (row.connections, row.threads.clone(), row.peer_threads);
+    let mut numbers: Vec<_> = section.rows.iter().map(number).collect();
+    numbers.sort();
+    numbers.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Whether something was not run that concerns a client in a row.
+fn concerns(not: &NotRun, subject: &str, row: &RowKey<'_>) -> bool {
+    let size = format!("c={}", row.connections);
+    concerned(not, subject, row.workload, &size).is_some()
 }

@@ -4,19 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::{Case, Code, Records, Severity, Verdict};
-use prony_record::{
-    CodeState, Environment, Histogram, LatencyNs, Plan, PlannedSubject, Source, Trial,
-};
+use prony_findings::{Case, Code, Records};
+use prony_record::{CodeState, Environment, LatencyNs, Plan, PlannedSubject, Source, Trial};
 use prony_stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use super::bars::{Bars, bars};
 use super::sections;
 use crate::Run;
+use crate::figure::merged;
 use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
+use crate::part::median;
+use crate::sections::cores;
+use crate::table::{absence, verdict_word};
 use crate::view::{self, Reckoned};
 
 /// Version of what is kept; entries of another are made again from their run directories.
@@ -281,15 +283,6 @@ pub fn digits(text: &str) -> &str {
     text.get(..DIGITS).unwrap_or(text)
 }
 
-/// The word for a verdict.
-pub fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Valid => "valid",
-        Verdict::Bound => "bound",
-        Verdict::Invalid => "invalid",
-    }
-}
-
 fn subjects(plan: &Plan) -> Vec<Pair> {
     let all = plan.subjects.iter().chain(&plan.peers);
     let pair = |s: &PlannedSubject| Pair {
@@ -304,14 +297,6 @@ fn subjects(plan: &Plan) -> Vec<Pair> {
 }
 
 fn settings(plan: &Plan) -> Vec<Pair> {
-    let cores = |cores: &[u32]| match cores {
-        [] => "not pinned".to_owned(),
-        cores => cores
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(", "),
-    };
     let mut pairs = vec![
         ("blocks", plan.blocks.to_string()),
         ("measured window", numbers::duration(plan.duration_ns)),
@@ -438,14 +423,13 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
     let cell = run.plan.cells.iter().find(|cell| cell.id == figures.cell)?;
     let case = records.case(cell);
     let client = figures.client.as_ref();
-    let unusable = figures.verdict == Some(Verdict::Invalid)
+    let unusable = figures.is_invalid()
         || figures
             .findings
             .iter()
             .any(|code| [Code::P001, Code::P020].contains(code));
     let rates: Vec<f64> = case.rates().into_iter().map(|(_, rate)| rate).collect();
     let (counters, own_counters) = counters(&case);
-    let middle = |figure: Option<crate::figures::Figure>| figure.map(|f| f.median);
     let busy = client.and_then(|c| Some((c.busy_client?.median, c.busy_peer?.median)));
     Some(CellEntry {
         id: cell.id.clone(),
@@ -468,10 +452,10 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
             .collect(),
         absent: match figures.rate_per_s {
             Some(_) => String::new(),
-            None => crate::table::absence(figures).to_owned(),
+            None => absence(figures).to_owned(),
         },
         blocks: figures.trials.measured.len(),
-        rate_per_s: middle(figures.rate_per_s),
+        rate_per_s: median(figures.rate_per_s),
         ends: figures.rate_per_s.map(|f| (f.low, f.high)),
         session: (!unusable)
             .then(|| session(&rates, run.plan.blocks))
@@ -482,8 +466,8 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
             .filter_map(|trial| Some(trial.load.as_ref()?.connect_ns.max))
             .max()
             .unwrap_or(0),
-        cpu_ns: middle(figures.cpu_subject_ns()),
-        memory_bytes: middle(figures.memory_peak_bytes()),
+        cpu_ns: median(figures.cpu_subject_ns()),
+        memory_bytes: median(figures.memory_peak_bytes()),
         completed: match client {
             Some(client) => client.counts.answered,
             None => figures.completed,
@@ -491,7 +475,7 @@ fn cell_entry(run: &Run, records: &Records<'_>, figures: &CellFigures) -> Option
         errors: figures.errors_by_kind.clone(),
         counters,
         own_counters,
-        in_flight: client.and_then(|c| middle(c.in_flight)),
+        in_flight: client.and_then(|c| median(c.in_flight)),
         busy,
         limit: client.map_or("", |c| c.limit).to_owned(),
     })
@@ -562,21 +546,6 @@ fn latency(run: &Run, case: &Case<'_>, figures: &CellFigures) -> Option<Latency>
 /// Values that a mean is of.
 fn finite(latency: &LatencyNs) -> u64 {
     latency.count.saturating_sub(latency.infinite)
-}
-
-/// Histograms of several blocks as one.
-fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {
-    let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for histogram in histograms {
-        for &(value, count) in &histogram.counts {
-            let sum = counts.entry(value).or_default();
-            *sum = sum.saturating_add(count);
-        }
-    }
-    Histogram {
-        counts: counts.into_iter().collect(),
-        ..Histogram::default()
-    }
 }
 
 /// Everything in which the figures of two entries must be alike to be of the same thing.
@@ -685,7 +654,7 @@ fn found(reckoned: &Reckoned, records: &Records<'_>) -> Vec<Found> {
         Found {
             code: note.code.as_str().to_owned(),
             title: note.title.to_owned(),
-            severity: severity(note.severity).to_owned(),
+            severity: view::severity_word(note.severity).to_owned(),
             meaning: note.meaning.to_owned(),
             count: cells.len(),
             places: sections::places(records.plan, &cells),
@@ -696,8 +665,4 @@ fn found(reckoned: &Reckoned, records: &Records<'_>) -> Vec<Found> {
         }
     });
     found.collect()
-}
-
-fn severity(severity: Severity) -> &'static str {
-    view::severity_word(severity)
 }

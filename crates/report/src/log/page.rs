@@ -11,6 +11,7 @@ use super::entry::{Entry, Found, Pair, Section, digits};
 use super::history::{Account, Difference, History, Unlike};
 use super::workload;
 use crate::escape::{markdown, markdown_code};
+use crate::lists::push_under;
 use crate::markdown::words;
 use crate::numbers;
 
@@ -370,10 +371,7 @@ fn not_run(entry: &Entry) -> String {
         if !remedy.is_empty() {
             why.push_str(&format!("; to change it: {}", markdown_code(remedy)));
         }
-        match told.iter_mut().find(|(other, _)| *other == why) {
-            Some((_, cells)) => cells.push(what.clone()),
-            None => told.push((why, vec![what.clone()])),
-        }
+        push_under(&mut told, why, what.clone());
     }
     let part = |(why, cells): &(String, Vec<String>)| format!("{} ({why})", some(cells));
     told.iter().map(part).collect::<Vec<_>>().join(", ")

@@ -4,6 +4,7 @@ use prony_findings::{Case, client};
 use prony_record::{Plan, PlannedWorkload};
 
 use crate::figures::CellFigures;
+use crate::lists::push_under;
 use crate::numbers;
 
 /// Subjects of a workload that are named before it is said how many more there are.
@@ -18,10 +19,7 @@ pub fn places(plan: &Plan, cells: &[&CellFigures]) -> Vec<String> {
         let own: Vec<&&CellFigures> = cells.iter().filter(|cell| cell.workload == *name).collect();
         let mut labels: Vec<(&str, Vec<u32>)> = Vec::new();
         for cell in own {
-            match labels.iter_mut().find(|(label, _)| *label == cell.label) {
-                Some((_, sizes)) => sizes.push(cell.connections),
-                None => labels.push((&cell.label, vec![cell.connections])),
-            }
+            push_under(&mut labels, &*cell.label, cell.connections);
         }
         let more = labels.len().saturating_sub(LABELS_MAX);
         let mut words: Vec<String> = labels

@@ -3,10 +3,13 @@
 //! Not for: what is said of the differences between entries (`page`).
 
 use super::entry::{CellEntry, Latency, Section};
-use crate::escape::{markdown, markdown_block};
+use crate::escape::{html, markdown, markdown_block};
+use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::markdown::table;
 use crate::numbers::{self, NOTHING};
-use crate::table::{Column, Entry as Text, Row, Table};
+use crate::part::column;
+use crate::table::{Entry as Text, Table};
 
 /// Kinds of errors by their names in the records, and in words.
 const KINDS: [(&str, &str); 17] = [
@@ -50,11 +53,7 @@ pub fn section(section: &Section) -> String {
         if *size > 0 && sizes.len() > 1 {
             text.push_str(&format!("**{}**\n\n", connection_words(*size)));
         }
-        let drawn = match section.kind.as_str() {
-            "client" => of_clients(&own, section),
-            kind => of_servers(&own, kind, section),
-        };
-        text.push_str(&format!("{}\n\n", table(&drawn)));
+        text.push_str(&format!("{}\n\n", table(&of_cells(&own, section))));
     }
     if sizes.len() == 1 && sizes[0] > 0 {
         text.push_str(&format!("With {}.\n\n", connection_words(sizes[0])));
@@ -78,16 +77,6 @@ fn connection_words(connections: u32) -> String {
     numbers::counted(u64::from(connections), "connection")
 }
 
-fn column(title: &str, numeric: bool) -> Column {
-    Column {
-        title: title.to_owned(),
-        below: "".into(),
-        numeric,
-        markdown_only: false,
-        details: false,
-    }
-}
-
 fn text(value: impl Into<String>) -> Text {
     Text::text(value)
 }
@@ -96,26 +85,28 @@ fn shown(value: Option<f64>, show: impl Fn(f64) -> String) -> Text {
     text(value.map_or_else(|| NOTHING.to_owned(), show))
 }
 
-/// The rate with the lowest and the highest block, where there are several.
-fn rate(cell: &CellEntry) -> [Text; 2] {
-    let Some(rate) = cell.rate_per_s else {
-        return [text(cell.absent.clone()), text("")];
-    };
-    let ends = cell.ends.filter(|_| cell.blocks > 1);
-    let ends = ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high));
-    [text(numbers::rate(rate)), text(ends)]
+fn rate(cell: &CellEntry) -> Text {
+    let rate = cell.rate_per_s.map(numbers::rate);
+    text(rate.unwrap_or_else(|| cell.absent.clone()))
 }
 
-fn latencies(latency: Option<&Latency>) -> [Text; 5] {
-    let of = |get: fn(&Latency) -> Option<f64>| shown(latency.and_then(get), numbers::time);
-    [
-        of(|l| Some(l.mean)),
-        of(|l| l.p50),
-        of(|l| l.p90),
-        of(|l| l.p99),
-        of(|l| (l.max > 0).then_some(l.max as f64)),
-    ]
+/// The lowest and the highest block, where there are several.
+fn ends(cell: &CellEntry) -> Text {
+    let ends = cell.rate_per_s.and(cell.ends);
+    let ends = ends.filter(|_| cell.blocks > 1);
+    text(ends.map_or_else(String::new, |(low, high)| numbers::rates(low, high)))
 }
+
+/// A latency of a table: what its head calls it, and what it is.
+type OfLatency = (&'static str, fn(&Latency) -> Option<f64>);
+
+const LATENCIES: [OfLatency; 5] = [
+    ("mean", |l| Some(l.mean)),
+    ("p50", |l| l.p50),
+    ("p90", |l| l.p90),
+    ("p99", |l| l.p99),
+    ("slowest", |l| (l.max > 0).then_some(l.max as f64)),
+];
 
 fn error_count(cell: &CellEntry) -> u64 {
     cell.errors
@@ -152,55 +143,65 @@ impl Told {
     }
 }
 
-fn of_servers(cells: &[&CellEntry], kind: &str, section: &Section) -> Table {
+fn of_cells(cells: &[&CellEntry], section: &Section) -> Table {
     let told = Told::of(&section.cells);
-    let is_server = kind == "server";
-    let mut columns = vec![
-        column("subject", false),
-        column(if is_server { "requests/s" } else { "rate/s" }, true),
-    ];
-    columns.extend(told.spread.then(|| column("blocks from–to", true)));
-    if is_server {
-        let names = [
-            "mean",
-            "p50",
-            "p90",
-            "p99",
-            "slowest",
-            "CPU/request",
-            "errors",
-        ];
-        columns.extend(names.map(|name| column(name, true)));
+    let (is_client, is_program) = (section.kind == "client", section.kind == "program");
+    let number = |title: &str| column(title, "", true);
+    let word = |title: &str| column(title, "", false);
+    let subject = if is_client { "client" } else { "subject" };
+    let rates = if is_program { "rate/s" } else { "requests/s" };
+    let mut grid = Grid::new()
+        .head(word(subject), |cell: &CellEntry| text(&*cell.label))
+        .head(number(rates), rate);
+    if told.spread {
+        grid = grid.head(number("blocks from–to"), ends);
     }
-    if told.queue {
-        columns.extend(["slowest connect", "listen overflows"].map(|name| column(name, true)));
+    if !is_program {
+        for (name, get) in LATENCIES {
+            grid = grid.head(number(name), move |cell| {
+                shown(cell.latency.as_ref().and_then(get), numbers::time)
+            });
+        }
     }
-    columns.extend(told.verdict.then(|| column("verdict", false)));
-    let row = |cell: &&CellEntry| {
-        let [rate, ends] = rate(cell);
-        let mut entries = vec![text(cell.label.clone()), rate];
-        entries.extend(told.spread.then_some(ends));
-        if is_server {
-            entries.extend(latencies(cell.latency.as_ref()));
-            entries.push(shown(cell.cpu_ns, numbers::time));
-            entries.push(counted(cell, error_count(cell)));
-        }
-        let overflows = cell.counters.get(QUEUE[0]).copied().unwrap_or(0);
-        if told.queue {
-            let slowest = (cell.connect_max_ns > 0).then_some(cell.connect_max_ns as f64);
-            entries.push(shown(slowest, numbers::time));
-            entries.push(counted(cell, overflows));
-        }
-        entries.extend(told.verdict.then(|| text(verdict(cell))));
-        Row {
-            entries,
-            ..Row::default()
-        }
-    };
-    Table {
-        rows: cells.iter().map(row).collect(),
-        columns,
+    let errors = |cell: &CellEntry| counted(cell, error_count(cell));
+    if is_client {
+        let limit = |cell: &CellEntry| match cell.limit.as_str() {
+            "" => text(NOTHING),
+            limit => text(limit),
+        };
+        grid = grid
+            .head(number("in flight"), |cell| {
+                shown(cell.in_flight, numbers::three)
+            })
+            .head(number("client busy"), |cell| {
+                shown(cell.busy.map(|(client, _)| client), numbers::percent)
+            })
+            .head(number("server busy"), |cell| {
+                shown(cell.busy.map(|(_, peer)| peer), numbers::percent)
+            })
+            .head(word("limit"), limit)
+            .head(number("errors"), errors);
+    } else if !is_program {
+        grid = grid
+            .head(number("CPU/request"), |cell| {
+                shown(cell.cpu_ns, numbers::time)
+            })
+            .head(number("errors"), errors);
     }
+    if told.queue && !is_client {
+        grid = grid
+            .head(number("slowest connect"), |cell| {
+                let slowest = (cell.connect_max_ns > 0).then_some(cell.connect_max_ns as f64);
+                shown(slowest, numbers::time)
+            })
+            .head(number("listen overflows"), |cell| {
+                counted(cell, cell.counters.get(QUEUE[0]).copied().unwrap_or(0))
+            });
+    }
+    if told.verdict {
+        grid = grid.head(word("verdict"), |cell| text(verdict(cell)));
+    }
+    grid.rows(cells.iter().copied())
 }
 
 /// The verdict with the codes that it follows from.
@@ -209,50 +210,6 @@ fn verdict(cell: &CellEntry) -> String {
         ("", _) => NOTHING.to_owned(),
         ("valid", _) | (_, true) => cell.verdict.clone(),
         (verdict, false) => format!("{verdict}: {}", cell.codes.join(", ")),
-    }
-}
-
-fn of_clients(cells: &[&CellEntry], section: &Section) -> Table {
-    let told = Told::of(&section.cells);
-    let mut columns = vec![column("client", false), column("requests/s", true)];
-    columns.extend(told.spread.then(|| column("blocks from–to", true)));
-    for name in [
-        "mean",
-        "p50",
-        "p90",
-        "p99",
-        "slowest",
-        "in flight",
-        "client busy",
-        "server busy",
-    ] {
-        columns.push(column(name, true));
-    }
-    columns.extend([column("limit", false), column("errors", true)]);
-    columns.extend(told.verdict.then(|| column("verdict", false)));
-    let row = |cell: &&CellEntry| {
-        let [rate, ends] = rate(cell);
-        let mut entries = vec![text(cell.label.clone()), rate];
-        entries.extend(told.spread.then_some(ends));
-        entries.extend(latencies(cell.latency.as_ref()));
-        entries.push(shown(cell.in_flight, numbers::three));
-        entries.push(shown(cell.busy.map(|(client, _)| client), numbers::percent));
-        entries.push(shown(cell.busy.map(|(_, peer)| peer), numbers::percent));
-        entries.push(text(if cell.limit.is_empty() {
-            NOTHING
-        } else {
-            &cell.limit
-        }));
-        entries.push(counted(cell, error_count(cell)));
-        entries.extend(told.verdict.then(|| text(verdict(cell))));
-        Row {
-            entries,
-            ..Row::default()
-        }
-    };
-    Table {
-        rows: cells.iter().map(row).collect(),
-        columns,
     }
 }
 
@@ -304,13 +261,9 @@ fn errors(section: &Section) -> String {
 
 /// Where the latencies of each subject lie, folded away.
 fn distributions(section: &Section) -> String {
-    let mut labels: Vec<&str> = Vec::new();
     let with_bars = |cell: &&CellEntry| cell.latency.as_ref().is_some_and(|l| l.bars.is_some());
-    for cell in section.cells.iter().filter(with_bars) {
-        if !labels.contains(&cell.label.as_str()) {
-            labels.push(&cell.label);
-        }
-    }
+    let drawn = section.cells.iter().filter(with_bars);
+    let labels = distinct(drawn.map(|cell| cell.label.as_str()));
     let mut out = String::new();
     for label in labels {
         let own = section
@@ -332,10 +285,6 @@ fn distributions(section: &Section) -> String {
         ));
     }
     out
-}
-
-fn html(label: &str) -> String {
-    crate::escape::html(label)
 }
 
 fn distribution(cell: &CellEntry) -> Vec<String> {

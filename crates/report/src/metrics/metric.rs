@@ -4,6 +4,7 @@ use prony_findings::{Case, Code};
 
 use crate::Run;
 use crate::figures::CellFigures;
+use crate::numbers::NOTHING;
 use crate::ratio::RatioFigure;
 use crate::table::{Column, Entry};
 
@@ -64,8 +65,8 @@ impl Metric {
             title: self.title.to_owned(),
             below: self.below.into(),
             numeric: true,
-            markdown_only: false,
             details: self.details,
+            ..Column::default()
         }
     }
 
@@ -75,6 +76,15 @@ impl Metric {
         Entry {
             few: self.rests_on_episodes && entry.value.is_some() && !cell.p99_9_supported,
             ..entry
+        }
+    }
+    /// The same of a server, of which one that does not keep up with its schedule has no latency.
+    pub fn of_server(self, cell: &CellFigures) -> Entry {
+        let is_lost = cell.is_overloaded() && self.path.starts_with("latency");
+        match (is_lost, self.key) {
+            (false, _) => self.entry(cell),
+            (true, "p50") => Entry::text("overloaded"),
+            (true, _) => Entry::text(NOTHING),
         }
     }
 }

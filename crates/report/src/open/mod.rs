@@ -3,13 +3,11 @@
 
 pub mod figures;
 
-use std::ops::Range;
-
 use prony_record::{Arrival, Plan, Work};
 
 use crate::figures::CellFigures;
-use crate::numbers::{self, NOTHING};
-use crate::table::{Column, Entry};
+use crate::numbers;
+use crate::table::Entry;
 use crate::words::listed;
 
 impl CellFigures {
@@ -21,39 +19,11 @@ impl CellFigures {
     }
 }
 
-/// Makes the columns of a table those of open loops: what was drawn beside what was completed, and no
-/// ratio of rates that the schedule gives.
-pub fn columns(columns: &mut Vec<Column>, rate: usize, ratio: usize) {
-    columns.remove(ratio);
-    "completed/s".clone_into(&mut columns[rate].title);
-    let drawn = Column {
-        title: "drawn/s".to_owned(),
-        below: "".into(),
-        numeric: true,
-        markdown_only: false,
-        details: false,
-    };
-    columns.insert(rate, drawn);
-}
-
-/// The same with the entries of a row.
-pub fn entries(
-    entries: &mut Vec<Entry>,
-    cell: &CellFigures,
-    (rate, ratio): (usize, usize),
-    latencies: Range<usize>,
-) {
-    if cell.is_overloaded() {
-        for entry in &mut entries[latencies.clone()] {
-            *entry = Entry::text(NOTHING);
-        }
-        entries[latencies.start] = Entry::text("overloaded");
-    }
-    entries.remove(ratio);
+/// Requests that the schedule drew a second.
+pub fn drawn(cell: &CellFigures) -> Entry {
     let drawn = cell.open.as_ref().and_then(|open| open.drawn_per_s);
     let drawn = drawn.map(|figure| figure.median);
-    let drawn = Entry::figure("open.drawn_per_s.median", drawn, numbers::rate);
-    entries.insert(rate, drawn);
+    Entry::figure("open.drawn_per_s.median", drawn, numbers::rate)
 }
 
 /// Who kept up with the schedule, and who did not.

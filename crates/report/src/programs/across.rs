@@ -4,13 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_findings::{Records, Verdict, measure};
+use prony_findings::{Records, measure};
 use prony_record::{Cell, Plan};
-use prony_stats::{Growth, SpreadKind, scaling};
+use prony_stats::{Growth, scaling};
 use serde::Serialize;
 
 use crate::Run;
+use crate::figure::kind_name;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, without};
 
@@ -104,7 +106,7 @@ pub struct ScalingFigure {
 /// Computes them from the records.
 pub fn across(run: &Run, records: &Records<'_>, cells: &[CellFigures]) -> Across {
     // What is invalid is compared with nothing.
-    let sound = |c: &&CellFigures| c.program.is_some() && c.verdict != Some(Verdict::Invalid);
+    let sound = |c: &&CellFigures| c.program.is_some() && !c.is_invalid();
     let programs: Vec<&CellFigures> = cells.iter().filter(sound).collect();
     Across {
         effects: effects(&run.plan, records, &programs),
@@ -119,26 +121,12 @@ pub fn main_count(cells: &[&CellFigures], workload: &str) -> Option<u64> {
     let mut measured: BTreeMap<u64, usize> = BTreeMap::new();
     for cell in cells.iter().filter(|c| c.workload == workload) {
         let count = cell.program.as_ref()?.count;
-        *measured.entry(count).or_default() += usize::from(!cell.trials.measured.is_empty());
+        *measured.entry(count).or_default() += usize::from(cell.is_measured());
     }
     let most = measured
         .iter()
         .max_by_key(|&(count, cells)| (*cells, *count));
     most.map(|(count, _)| *count)
-}
-
-/// The distinct values of `of`, in the order of the cells.
-pub fn distinct<'a, T: PartialEq>(
-    cells: &[&'a CellFigures],
-    of: impl Fn(&'a CellFigures) -> T,
-) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in cells.iter().map(|cell| of(cell)) {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
 }
 
 fn has_durations(cell: &CellFigures) -> bool {
@@ -195,7 +183,7 @@ fn effects(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Ef
             continue;
         };
         for value in setting.values.iter().skip(1) {
-            for subject in distinct(&cells, |c| c.subject.as_str()) {
+            for subject in distinct(cells.iter().map(|c| c.subject.as_str())) {
                 let change = Change {
                     subject,
                     setting: &setting.name,
@@ -221,7 +209,7 @@ impl Change<'_> {
     /// One effect a workload, and all together where there are several.
     fn effects(&self, plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<Effect> {
         let (mut found, mut all, mut pairs_of_all) = (Vec::new(), Vec::new(), 0);
-        for workload in distinct(cells, |c| c.workload.as_str()) {
+        for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
             let count = main_count(cells, workload);
             let own = cells
                 .iter()
@@ -336,7 +324,7 @@ fn efficiencies(run: &Run, records: &Records<'_>, cells: &[&CellFigures]) -> Vec
 fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<ScalingFigure> {
     let family = |c: &CellFigures| (c.workload.clone(), c.subject.clone(), c.settings.clone());
     let mut found = Vec::new();
-    for (workload, subject, settings) in distinct(cells, family) {
+    for (workload, subject, settings) in distinct(cells.iter().map(|c| family(c))) {
         let own: Vec<&CellFigures> = cells
             .iter()
             .copied()
@@ -361,10 +349,7 @@ fn scalings(plan: &Plan, records: &Records<'_>, cells: &[&CellFigures]) -> Vec<S
             exponent: seen.exponent.0,
             low: seen.spread.low.0,
             high: seen.spread.high.0,
-            spread: match seen.spread.kind {
-                SpreadKind::Range => "range",
-                SpreadKind::Interval => "interval",
-            },
+            spread: kind_name(seen.spread.kind),
             small_end: seen.small_end.0,
             large_end: seen.large_end.0,
             growth: growth_name(seen.growth),

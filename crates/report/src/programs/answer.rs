@@ -5,30 +5,31 @@
 use std::collections::BTreeMap;
 
 use prony_base::counted;
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_stats::BLOCKS_INTERVAL_MIN;
 
-use super::across::{Across, Effect, ScalingFigure, decimals, distinct};
-use super::context::{heading, threads_word, with_settings};
+use super::across::{Across, Effect, ScalingFigure, decimals};
+use super::context::{heading, threads_word};
 use super::figures::DurationFigures;
 use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 use crate::ratio::RatioFigure;
-use crate::settings::{THREADS, first_value, is_usual};
-use crate::words::{Point, listed, what_follows};
+use crate::settings::{THREADS, first_value, is_usual, with_settings};
+use crate::words::{self, Point, by_conclusion, listed, with_interval};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(String, Vec<Point>)> {
-    let done = |c: &&CellFigures| !c.trials.measured.is_empty();
-    let measured: Vec<&CellFigures> = cells.iter().copied().filter(done).collect();
+    let measured = cells.iter().copied().filter(|c| c.is_measured());
+    let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
         return None;
     }
     let families = works::families(&run.plan, cells);
     // What did other work is compared with nothing.
-    let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && c.verdict != Some(Verdict::Invalid);
+    let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && !c.is_invalid();
     let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     let singles = families.iter().filter(|f| f.kind == Kind::Timed);
     let mut works: Vec<(usize, Point)> = singles
@@ -54,23 +55,13 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(Str
 
 /// How much was done, and what may follow from it.
 pub fn claim(run: &Run, cells: &[&CellFigures], measured: &[&CellFigures], sweeps: bool) -> String {
-    let blocks = measured
-        .iter()
-        .map(|c| c.trials.measured.len())
-        .max()
-        .unwrap_or(0);
-    let done = format!(
-        "{} of {} {} measured, each by {} of fresh processes",
-        measured.len(),
-        counted(cells.len(), "cell"),
-        if cells.len() == 1 { "was" } else { "were" },
-        counted(blocks, "run")
-    );
-    let complexity = match sweeps && blocks < BLOCKS_INTERVAL_MIN {
-        true => " Nor is a complexity named.",
-        false => "",
-    };
-    format!("{done}: {}{complexity}", what_follows(run, blocks))
+    let how = |blocks| format!("each by {} of fresh processes", counted(blocks, "run"));
+    let said = words::claim(run, cells.len(), measured, how);
+    let is_few = |c: &&CellFigures| c.trials.measured.len() < BLOCKS_INTERVAL_MIN;
+    match sweeps && measured.iter().all(is_few) {
+        true => said + " Nor is a complexity named.",
+        false => said,
+    }
 }
 
 /// What holds of all times in the points.
@@ -92,9 +83,9 @@ fn conditions(run: &Run, timed: &[&CellFigures]) -> String {
 fn other_work(run: &Run, measured: &[&CellFigures]) -> Option<Point> {
     let differs = |c: &&CellFigures| c.findings.contains(&Code::P015);
     let cells: Vec<&CellFigures> = measured.iter().copied().filter(differs).collect();
-    let names = distinct(&cells, |c| {
-        format!("{} on {}", c.subject, works::title(&run.plan, &c.workload))
-    });
+    let name =
+        |c: &&CellFigures| format!("{} on {}", c.subject, works::title(&run.plan, &c.workload));
+    let names = distinct(cells.iter().map(name));
     (!names.is_empty()).then(|| Point {
         head: "Not the same work".to_owned(),
         text: format!(
@@ -107,9 +98,8 @@ fn other_work(run: &Run, measured: &[&CellFigures]) -> Option<Point> {
 /// How many subjects did a work.
 fn rivals(family: &Family<'_>, timed: &[&CellFigures]) -> usize {
     let workloads = family.workloads();
-    let own = timed.iter().copied();
-    let own: Vec<&CellFigures> = own.filter(|c| workloads.contains(&&*c.workload)).collect();
-    distinct(&own, |c| c.subject.clone()).len()
+    let own = timed.iter().filter(|c| workloads.contains(&&*c.workload));
+    distinct(own.map(|c| &c.subject)).len()
 }
 
 /// The times of a work, with the fewest threads and the usual values of the other settings.
@@ -234,15 +224,6 @@ fn times(ratio: f64, low: f64, high: f64) -> String {
     format!("{ratio:.decimals$} ({low:.decimals$}–{high:.decimals$})")
 }
 
-fn ratio_words(ratio: &RatioFigure) -> String {
-    format!(
-        "{}, {}–{}",
-        numbers::ratio(ratio.ratio),
-        numbers::ratio(ratio.low),
-        numbers::ratio(ratio.high)
-    )
-}
-
 /// How large a difference the interval still leaves room for: `3 %`.
 fn resolution(ratio: &RatioFigure) -> String {
     let room = (ratio.high - 1.0).max(1.0 - ratio.low);
@@ -295,33 +276,25 @@ fn of_setting(value: &str, effects: &[&Effect]) -> Option<String> {
         true => ", over all works",
         false => "",
     };
-    let with = |conclusion: &str, words: fn(&RatioFigure) -> String| -> Vec<String> {
-        let own = effects.iter().filter(|e| e.ratio.conclusion == conclusion);
-        own.map(|e| format!("{} ({})", e.subject, words(&e.ratio)))
-            .collect()
-    };
-    let parts: Vec<String> = [
-        ("faster for ", with("higher", ratio_words)),
-        ("slower for ", with("lower", ratio_words)),
-        (
-            "no difference is seen for ",
-            with("no-difference-shown", |r| {
-                format!("at a resolution of {}", resolution(r))
+    let with_ends = |e: &&Effect| format!("{} ({})", e.subject, with_interval(&e.ratio));
+    let parts = by_conclusion(
+        effects,
+        |e| &e.ratio,
+        &[
+            ("higher", "faster for ", &with_ends),
+            ("lower", "slower for ", &with_ends),
+            ("no-difference-shown", "no difference is seen for ", &|e| {
+                format!(
+                    "{} (at a resolution of {})",
+                    e.subject,
+                    resolution(&e.ratio)
+                )
             }),
-        ),
-        (
-            "rate times ",
-            effects
-                .iter()
-                .filter(|e| e.ratio.conclusion == "not-claimed")
-                .map(|e| format!("{} for {}", numbers::ratio(e.ratio.ratio), e.subject))
-                .collect(),
-        ),
-    ]
-    .into_iter()
-    .filter(|(_, names)| !names.is_empty())
-    .map(|(words, names)| format!("{words}{}", listed(&names)))
-    .collect();
+            ("not-claimed", "rate times ", &|e| {
+                format!("{} for {}", numbers::ratio(e.ratio.ratio), e.subject)
+            }),
+        ],
+    );
     Some(format!(
         "{value} instead of {base}{over}: {}",
         parts.join("; ")
@@ -416,7 +389,7 @@ fn threads(run: &Run, across: &Across) -> Vec<Point> {
 fn deadlines(run: &Run, measured: &[&CellFigures]) -> Vec<Point> {
     let with = |c: &&CellFigures| durations(c).is_some_and(|d| d.deadline_ns > 0);
     let cells: Vec<&CellFigures> = measured.iter().copied().filter(with).collect();
-    let several = distinct(&cells, |c| &c.workload).len() > 1;
+    let several = distinct(cells.iter().map(|c| &c.workload)).len() > 1;
     let group = |c: &CellFigures| {
         let title = works::title(&run.plan, &c.workload).to_owned();
         match c.settings.is_empty() || several {
@@ -434,7 +407,10 @@ fn deadlines(run: &Run, measured: &[&CellFigures]) -> Vec<Point> {
             text: format!("{}.", said.join("; ")),
         }
     };
-    distinct(&cells, group).into_iter().map(point).collect()
+    distinct(cells.iter().map(|c| group(c)))
+        .into_iter()
+        .map(point)
+        .collect()
 }
 
 fn durations(cell: &CellFigures) -> Option<&DurationFigures> {

@@ -3,27 +3,25 @@
 use prony_base::plural;
 use prony_record::{NotRun, Plan};
 
-use super::across::{Across, distinct, main_count};
+use super::across::{Across, main_count};
 use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
 use crate::figures::CellFigures;
+use crate::lists::{distinct, push_new};
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part::Places;
-use crate::settings::{Settings, THREADS};
+use crate::part::{self, concerned};
+use crate::settings::{Settings, THREADS, with_settings};
 
-/// What all sections are made from.
-pub struct Context<'a> {
-    /// The run.
-    pub run: &'a Run,
+/// What the sections are made from.
+pub type Context<'a> = part::Context<'a, Programs<'a>>;
+
+/// What the sections on programs need besides.
+pub struct Programs<'a> {
     /// The figures of programs' cells, in the plan's order.
     pub cells: Vec<&'a CellFigures>,
     /// Figures of several cells.
     pub across: &'a Across,
-    /// Footnotes.
-    pub notes: &'a Notes,
-    /// Places of the cells in `summary.json`.
-    pub places: Places<'a>,
 }
 
 impl<'a> Context<'a> {
@@ -34,20 +32,20 @@ impl<'a> Context<'a> {
         across: &'a Across,
         notes: &'a Notes,
     ) -> Context<'a> {
-        let own: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
-        Context {
-            run,
-            cells: own,
-            across,
-            notes,
-            places: Places::of(cells),
-        }
+        let own = cells.iter().filter(|c| c.program.is_some()).collect();
+        Context::of(run, cells, notes, Programs { cells: own, across })
     }
 
     /// The workloads whose time is measured, at the size that tables over several of them show.
     pub(super) fn timed(&self) -> Vec<(&'a str, Option<u64>)> {
-        let timed: Vec<&CellFigures> = self.cells.iter().copied().filter(|c| is_timed(c)).collect();
-        let workloads = distinct(&timed, |c| c.workload.as_str());
+        let timed: Vec<&CellFigures> = self
+            .own
+            .cells
+            .iter()
+            .copied()
+            .filter(|c| is_timed(c))
+            .collect();
+        let workloads = distinct(timed.iter().map(|c| c.workload.as_str()));
         workloads
             .into_iter()
             .map(|w| (w, main_count(&timed, w)))
@@ -59,14 +57,17 @@ impl<'a> Context<'a> {
         let own = |c: &&&CellFigures| {
             c.workload == workload && c.program.as_ref().map(|p| p.count) == count
         };
-        self.cells.iter().filter(own).copied().collect()
+        self.own.cells.iter().filter(own).copied().collect()
     }
 
     /// The workloads and sizes, in the plan's order.
     pub(super) fn keys(&self) -> Vec<(&'a str, Option<u64>)> {
-        distinct(&self.cells, |c| {
-            (c.workload.as_str(), c.program.as_ref().map(|p| p.count))
-        })
+        distinct(
+            self.own
+                .cells
+                .iter()
+                .map(|c| (c.workload.as_str(), c.program.as_ref().map(|p| p.count))),
+        )
     }
 
     /// The cells by size and number of threads, which are different amounts of work; among those of one amount the leader
@@ -105,6 +106,7 @@ impl<'a> Context<'a> {
             said.push(format!("The work is {}.", family.work));
         }
         let own = self
+            .own
             .cells
             .iter()
             .filter(|c| workloads.contains(&c.workload.as_str()));
@@ -126,7 +128,7 @@ impl<'a> Context<'a> {
             let subjects = self.run.plan.subjects.iter();
             let mut rests = subjects.filter_map(|subject| {
                 let of = |(workload, count): &(&str, u64)| {
-                    concerned(not, &subject.id, workload, Some(*count))
+                    concerned(not, &subject.id, workload, &format!("n={count}"))
                 };
                 Some((subject.id.as_str(), members.iter().find_map(of)?))
             });
@@ -141,9 +143,7 @@ impl<'a> Context<'a> {
             };
             let sentence = format!("{name}{rest}: {reason}.");
             // The same of several sizes is said once.
-            if !said.contains(&sentence) {
-                said.push(sentence);
-            }
+            push_new(&mut said, sentence);
         }
         if !said.is_empty() {
             let list = said.join(" ");
@@ -158,7 +158,7 @@ impl<'a> Context<'a> {
         let names = self.run.plan.settings.iter().map(|s| s.name.as_str());
         let differs = |name: &&str| match *name {
             THREADS => works::all_threads(&self.run.plan, cells).len() > 1,
-            name => distinct(cells, |c| c.settings.get(name)).len() > 1,
+            name => distinct(cells.iter().map(|c| c.settings.get(name))).len() > 1,
         };
         let mut varying: Vec<&str> = names.filter(differs).collect();
         varying.sort_by_key(|name| *name != THREADS);
@@ -226,46 +226,14 @@ pub fn threads_word(value: &str) -> String {
     }
 }
 
-/// `prony, allocator=mimalloc`.
-pub fn with_settings(name: &str, settings: &Settings) -> String {
-    let mut label = name.to_owned();
-    for (setting, value) in settings {
-        label.push_str(&format!(", {setting}={value}"));
-    }
-    label
-}
-
 /// Why a subject has no cell of a workload and size, if the plan says so.
 pub fn not_run<'a>(
     plan: &'a Plan,
     subject: &str,
     workload: &str,
-    count: Option<u64>,
+    count: u64,
 ) -> Option<&'a NotRun> {
-    let concerns = |not: &&NotRun| concerned(not, subject, workload, count).is_some();
+    let size = format!("n={count}");
+    let concerns = |not: &&NotRun| concerned(not, subject, workload, &size).is_some();
     plan.not_run.iter().find(concerns)
-}
-
-/// Whether something was not run that concerns a subject in a workload of a size: the subject
-/// as a whole, its workload, or a cell, of which the settings are given.
-pub fn concerned(
-    not: &NotRun,
-    subject: &str,
-    workload: &str,
-    count: Option<u64>,
-) -> Option<String> {
-    if not.what == subject {
-        return Some(String::new());
-    }
-    let rest = not.what.strip_prefix(subject)?.strip_prefix(' ')?;
-    let rest = rest.strip_prefix(workload)?;
-    if !rest.is_empty() && !rest.starts_with(' ') {
-        return None;
-    }
-    let (sizes, settings): (Vec<&str>, Vec<&str>) = rest
-        .split_whitespace()
-        .partition(|word| word.starts_with("n="));
-    let own = count.map(|count| format!("n={count}"));
-    let fits = sizes.iter().all(|size| Some(*size) == own.as_deref());
-    fits.then(|| settings.join(" "))
 }

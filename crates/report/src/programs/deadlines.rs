@@ -1,15 +1,15 @@
 //! Jobs that are run again and again: how long the runs were, and which missed their deadline.
 
-use prony_findings::Verdict;
-
 use super::context::{Context, heading};
 use super::figures::{DurationFigures, MissedRun};
-use super::tables::{self, ON_ELAPSED, column, median, verdict_column, verdicts_differ};
+use super::tables::ON_ELAPSED;
 use super::works::Family;
-use super::{Captioned, Part, pictures, plain, works};
+use super::{Captioned, Part, captioned, pictures, plain, works};
 use crate::figures::CellFigures;
+use crate::grid::Grid;
 use crate::numbers;
-use crate::table::{self, Column, Entry, Row, Table, row_of};
+use crate::part::{column, detail, median};
+use crate::table::{Entry, Table};
 
 /// Missed deadlines that a document lists one by one; `summary.json` has all that were recorded.
 const MISSED_MAX: usize = 50;
@@ -67,38 +67,63 @@ impl<'a> Context<'a> {
 
     /// A row for each cell.
     fn lengths_table(&self, cells: &[&'a CellFigures], deadline: bool) -> Table {
-        let varying = self.varying(cells);
-        let verdict = verdicts_differ(cells);
-        let mut columns = vec![column("subject", "", false)];
-        columns.extend(varying.iter().map(|name| column(*name, "", false)));
-        let mut titles = vec!["min", "max", "average", "missed", "runs", "p99", "p99.9"];
-        titles.extend(deadline.then_some("deadline"));
-        titles.push("memory");
-        let is_detail =
-            |title: &str| matches!(title, "min" | "runs" | "p99.9" | "deadline" | "memory");
-        columns.extend(titles.into_iter().map(|title| Column {
-            details: is_detail(title),
-            ..column(title, "", true)
-        }));
-        columns.extend(verdict.then(verdict_column));
-        let row = |cell: &&CellFigures| {
-            let head = self.row_head(cell, &varying);
-            let durations = cell.program.as_ref().and_then(|p| p.durations.as_ref());
-            let entries = match durations {
-                Some(durations) => {
-                    let mut entries = head;
-                    let marks = self.notes.marks(&cell.cell, ON_ELAPSED);
-                    entries.extend(lengths_entries(durations, marks, deadline));
-                    entries.push(self.memory(cell));
-                    entries.extend(verdict.then(|| Entry::text(table::verdict_text(cell))));
-                    entries
-                }
-                None => tables::unmeasured(cell, head, columns.len(), verdict),
-            };
-            row_of(cell, entries)
+        let time = |figure: &'static str, of: fn(&DurationFigures) -> Option<u64>| {
+            move |cell: &'a CellFigures| {
+                let ns = durations(cell).and_then(of);
+                Entry::figure(figure, ns.map(|ns| ns as f64), numbers::time)
+            }
         };
+        let count = |figure: &'static str, of: fn(&DurationFigures) -> u64| {
+            move |cell: &'a CellFigures| {
+                let count = durations(cell).map(of);
+                let shown = |_| numbers::count(count.unwrap_or(0));
+                Entry::figure(figure, count.map(|count| count as f64), shown)
+            }
+        };
+        let head = |title: &str| column(title, "", true);
+        let p99_9 = time("program.durations.p99_9_ns", |d| d.p99_9_ns);
+        let mut grid = self
+            .subjects(&self.varying(cells))
+            .figure(
+                detail(head("min")),
+                time("program.durations.min_ns", |d| Some(d.min_ns)),
+            )
+            .figure(
+                head("max"),
+                time("program.durations.max_ns", |d| Some(d.max_ns)),
+            )
+            .figure(head("average"), |cell| {
+                let mean = median(durations(cell).and_then(|d| d.mean_ns));
+                let mean = Entry::figure("program.durations.mean_ns.median", mean, numbers::time);
+                self.notes.on(cell, ON_ELAPSED, mean)
+            })
+            .figure(
+                head("missed"),
+                count("program.durations.missed_count", |d| d.missed_count),
+            )
+            .figure(
+                detail(head("runs")),
+                count("program.durations.runs", |d| d.runs),
+            )
+            .figure(head("p99"), time("program.durations.p99_ns", |d| d.p99_ns))
+            .figure(detail(head("p99.9")), move |cell| {
+                let is_few = |d: &DurationFigures| d.p99_9_ns.is_some() && !d.p99_9_supported;
+                Entry {
+                    few: durations(cell).is_some_and(is_few),
+                    ..p99_9(cell)
+                }
+            });
+        if deadline {
+            let ns = |d: &DurationFigures| Some(d.deadline_ns).filter(|ns| *ns > 0);
+            let of = time("program.durations.deadline_ns", ns);
+            grid = grid.figure(detail(head("deadline")), of);
+        }
+        let grid = grid
+            .figure(detail(head("memory")), |cell| self.memory(cell))
+            .verdicts(cells);
+        let row = |cell: &&'a CellFigures| grid.row_if(durations(cell).is_some(), cell);
         let rows = cells.iter().map(row).collect();
-        Table { columns, rows }
+        grid.table(rows)
     }
 
     /// Every missed deadline, up to a number, and what the table leaves out.
@@ -107,7 +132,6 @@ impl<'a> Context<'a> {
         cells: &[&'a CellFigures],
     ) -> (Option<Captioned>, Vec<String>) {
         let labels = self.labels(cells);
-        let durations = |c: &'a CellFigures| c.program.as_ref()?.durations.as_ref();
         let all: Vec<(&str, &DurationFigures)> = cells
             .iter()
             .zip(&labels)
@@ -121,15 +145,12 @@ impl<'a> Context<'a> {
             return (None, said.into_iter().collect());
         }
         let each = (MISSED_MAX / with.len()).max(1);
-        let (mut rows, mut said) = (Vec::new(), Vec::new());
+        let (mut lines, mut said): (Vec<Missed<'_>>, _) = (Vec::new(), Vec::new());
         for (label, durations) in with {
             let named = durations.missed.len();
             let shown = named.min(each);
-            rows.extend(
-                durations.missed[..shown]
-                    .iter()
-                    .map(|run| missed_row(label, *run, durations)),
-            );
+            let own = durations.missed[..shown].iter();
+            lines.extend(own.map(|run| (*label, *run, *durations)));
             if durations.missed_count > shown as u64 {
                 said.push(format!(
                     "{label} missed {} in all: the table has {shown}, and summary.json the {} that the program \
@@ -144,89 +165,54 @@ impl<'a> Context<'a> {
         } else {
             "Missed deadlines"
         };
-        let columns = vec![
-            column("subject", "", false),
-            column("block", "", true),
-            column("run", "", true),
-            column("took", "", true),
-            column("over the deadline by", "", true),
-            column("began after about", "", true),
-        ];
-        let table = Captioned {
-            caption: caption.to_owned(),
-            table: Table { columns, rows },
-        };
-        (Some(table), said)
+        (Some(captioned(caption, missed_rows(&lines))), said)
     }
 }
 
-fn lengths_entries(durations: &DurationFigures, marks: Vec<usize>, deadline: bool) -> Vec<Entry> {
-    let time = |figure: &'static str, ns: Option<u64>| {
-        Entry::figure(figure, ns.map(|ns| ns as f64), numbers::time)
-    };
-    let count = |figure: &'static str, count: u64| Entry {
-        text: numbers::count(count),
-        ..Entry::figure(figure, Some(count as f64), numbers::three)
-    };
-    let mean = median(durations.mean_ns);
-    let mut p99_9 = time("program.durations.p99_9_ns", durations.p99_9_ns);
-    p99_9.few = durations.p99_9_ns.is_some() && !durations.p99_9_supported;
-    let mut entries = vec![
-        time("program.durations.min_ns", Some(durations.min_ns)),
-        time("program.durations.max_ns", Some(durations.max_ns)),
-        Entry {
-            marks,
-            ..Entry::figure("program.durations.mean_ns.median", mean, numbers::time)
-        },
-        count("program.durations.missed_count", durations.missed_count),
-        count("program.durations.runs", durations.runs),
-        time("program.durations.p99_ns", durations.p99_ns),
-        p99_9,
-    ];
-    if deadline {
-        let ns = Some(durations.deadline_ns).filter(|ns| *ns > 0);
-        entries.push(time("program.durations.deadline_ns", ns));
-    }
-    entries
+fn durations(cell: &CellFigures) -> Option<&DurationFigures> {
+    cell.program.as_ref()?.durations.as_ref()
 }
 
 /// By what cells with lengths of runs are in order: fewest deadlines missed, then the smallest maximum; what cannot be used
 /// after all others.
 fn least_late(cell: &CellFigures) -> (bool, u64, u64) {
-    let durations = cell.program.as_ref().and_then(|p| p.durations.as_ref());
-    match durations {
-        Some(of) => (
-            cell.verdict == Some(Verdict::Invalid),
-            of.missed_count,
-            of.max_ns,
-        ),
+    match durations(cell) {
+        Some(of) => (cell.is_invalid(), of.missed_count, of.max_ns),
         None => (true, u64::MAX, u64::MAX),
     }
 }
 
 /// The deadline that all cells with figures have.
 fn common_deadline(cells: &[&CellFigures]) -> Option<u64> {
-    let durations = cells
-        .iter()
-        .filter_map(|c| c.program.as_ref()?.durations.as_ref());
+    let durations = cells.iter().filter_map(|cell| durations(cell));
     let deadlines: Vec<u64> = durations.map(|d| d.deadline_ns).collect();
     let first = *deadlines.first()?;
     let same = deadlines.iter().all(|ns| *ns == first);
     (same && first > 0).then_some(first)
 }
 
-fn missed_row(label: &str, run: MissedRun, durations: &DurationFigures) -> Row {
-    let over = run.ns.saturating_sub(durations.deadline_ns);
-    let began = median(durations.mean_ns).map(|mean| mean * run.run as f64);
-    Row {
-        entries: vec![
-            Entry::text(label),
-            Entry::text(run.block.to_string()),
-            Entry::text(numbers::count(run.run)),
-            Entry::text(numbers::time(run.ns as f64)),
-            Entry::text(numbers::time(over as f64)),
-            Entry::text(began.map_or_else(|| numbers::NOTHING.to_owned(), numbers::time)),
-        ],
-        ..Row::default()
-    }
+/// A run that missed its deadline: whose, which, and the lengths of all.
+type Missed<'a> = (&'a str, MissedRun, &'a DurationFigures);
+
+fn missed_rows(lines: &[Missed<'_>]) -> Table {
+    let time = |ns: u64| Entry::text(numbers::time(ns as f64));
+    Grid::new()
+        .head(column("subject", "", false), |line: &Missed<'_>| {
+            Entry::text(line.0)
+        })
+        .head(column("block", "", true), |(_, run, _)| {
+            Entry::text(run.block.to_string())
+        })
+        .head(column("run", "", true), |(_, run, _)| {
+            Entry::text(numbers::count(run.run))
+        })
+        .head(column("took", "", true), |(_, run, _)| time(run.ns))
+        .head(column("over the deadline by", "", true), |(_, run, of)| {
+            time(run.ns.saturating_sub(of.deadline_ns))
+        })
+        .head(column("began after about", "", true), |(_, run, of)| {
+            let began = median(of.mean_ns).map(|mean| mean * run.run as f64);
+            Entry::text(began.map_or_else(|| numbers::NOTHING.to_owned(), numbers::time))
+        })
+        .rows(lines)
 }

@@ -1,14 +1,12 @@
 //! Numbers of cells whose subject is a program, computed once for each.
 
-use std::collections::BTreeMap;
-
 use prony_base::Nanos;
 use prony_findings::{Case, measure};
 use prony_record::{Cell, Histogram, ProgramLine, ProgramReport};
 use prony_stats::{PERIODS_MIN, Rate, Share, Tail, Time, quantile};
 use serde::Serialize;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, merged};
 
 /// What a program recorded, over the blocks of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -150,16 +148,12 @@ fn durations(case: &Case<'_>) -> Option<DurationFigures> {
     let blocks: Vec<_> = of_runs
         .filter(|(_, durations)| durations.count > 0)
         .collect();
-    let mut histogram = Histogram::default();
-    let (mut counts, mut tail) = (BTreeMap::<u64, u64>::new(), Tail::default());
+    let mut histogram = merged(blocks.iter().map(|(_, durations)| &durations.histogram));
+    histogram.counts.retain(|(_, count)| *count > 0);
+    let mut tail = Tail::default();
     for (_, durations) in &blocks {
         tail.add(&durations.histogram, Share(0.999), None);
-        for &(value, count) in &durations.histogram.counts {
-            let sum = counts.entry(value).or_default();
-            *sum = sum.saturating_add(count);
-        }
     }
-    histogram.counts = counts.into_iter().filter(|(_, count)| *count > 0).collect();
     let means: Vec<f64> = blocks.iter().map(|(_, d)| d.mean_ns).collect();
     let missed = blocks.iter().flat_map(|(block, durations)| {
         let named = durations.missed.iter();

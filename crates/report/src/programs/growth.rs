@@ -3,13 +3,14 @@
 
 use super::across::{ScalingFigure, decimals};
 use super::context::Context;
-use super::tables::{column, detail, spread_word};
+use super::tables::of_row;
 use super::works::{Family, RowKey, Rows};
-use super::{Captioned, Part, pictures, tables};
+use super::{Part, captioned, pictures};
 use crate::figures::CellFigures;
 use crate::numbers::{self, NOTHING};
+use crate::part::{column, detail, spread_word};
 use crate::settings::THREADS;
-use crate::table::{COLUMNS_MAX, Column, Entry, Row, Table};
+use crate::table::{COLUMNS_MAX, Column, Entry, Table};
 
 const SCALING: &str = "The exponent p of time = constant × N^p: in each block the slope of the logarithms over all sizes, and \
      the interval over the blocks' slopes. What follows is said of the sizes measured and of no others.";
@@ -20,17 +21,14 @@ impl<'a> Context<'a> {
     /// The section of a family of sweeps.
     pub(super) fn sweep(&self, family: &Family<'a>) -> Part {
         let workloads = family.workloads();
-        let own = self.cells.iter().copied();
+        let own = self.own.cells.iter().copied();
         let own = own.filter(|c| workloads.contains(&c.workload.as_str()));
         let cells: Vec<&'a CellFigures> = own.collect();
-        let all = self.across.scaling.iter().enumerate();
+        let all = self.own.across.scaling.iter().enumerate();
         let figures: Vec<(usize, &'a ScalingFigure)> = all
             .filter(|(_, f)| workloads.contains(&f.workload.as_str()))
             .collect();
-        let times = Captioned {
-            caption: "Times".to_owned(),
-            table: self.times_table(&cells, true),
-        };
+        let times = captioned("Times", self.times_table(&cells, true));
         let mut part = Part {
             title: format!(
                 "How the time of {} grows with N",
@@ -42,10 +40,8 @@ impl<'a> Context<'a> {
         if !figures.is_empty() {
             part.before.push(SCALING.to_owned());
             part.pictures = vec![pictures::growth(self, &figures)];
-            part.tables.push(Captioned {
-                caption: "Exponents".to_owned(),
-                table: self.scaling_table(&figures),
-            });
+            let table = self.scaling_table(&figures);
+            part.tables.push(captioned("Exponents", table));
         }
         part.tables.push(times);
         if figures.iter().any(|(_, f)| f.start_up) {
@@ -65,55 +61,68 @@ impl<'a> Context<'a> {
         let interval = figures
             .iter()
             .map(|(_, f)| (f.spread == "interval", f.blocks));
-        let mut columns = vec![column("subject", "", false)];
-        columns.extend(by_threads.then(|| column(THREADS, "", false)));
-        columns.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        for wanted in &keys {
+            let own = figures.iter().filter(|(_, f)| key(f) == *wanted);
+            lines.extend(own.map(|(at, f)| (wanted, *at, *f)));
+        }
+        let mut heads = of_row(&varying, |line: &Line<'_>| line.0);
+        if by_threads {
+            heads = heads.head_at(1, column(THREADS, "", false), |(_, _, f)| {
+                Entry::text(threads(f).unwrap_or_else(|| "1".to_owned()))
+            });
+        }
         // The picture has the times, too.
-        let is_wide = columns.len() + 4 > COLUMNS_MAX;
+        let is_wide = heads.width() + 4 > COLUMNS_MAX;
         let times = |title: &str| Column {
             details: is_wide,
             ..column(title, "", true)
         };
-        columns.extend([
-            detail(column("sizes", "", false)),
-            times("time of the smallest"),
-            times("of the largest"),
-            column("exponent", spread_word(interval), true),
-            detail(column("small end", "", true)),
-            detail(column("large end", "", true)),
-            column("what follows", "", false),
-        ]);
-        let line = |wanted: &RowKey<'a>, (at, f): &(usize, &ScalingFigure)| {
-            let mut entries = tables::row_start(wanted, &varying);
-            if by_threads {
-                let own = threads(f).unwrap_or_else(|| "1".to_owned());
-                entries.insert(1, Entry::text(own));
-            }
-            entries.extend(scaling_entries(*at, f));
-            Row {
-                entries,
-                ..Row::default()
-            }
-        };
-        let lines = keys.iter().flat_map(|wanted| {
-            let own = figures.iter().filter(|(_, f)| key(f) == *wanted);
-            own.map(|figure| line(wanted, figure)).collect::<Vec<_>>()
-        });
-        Table {
-            rows: lines.collect(),
-            columns,
-        }
+        heads
+            .head(detail(column("sizes", "", false)), |(_, _, f)| {
+                Entry::text(sizes(f))
+            })
+            .head(times("time of the smallest"), |(_, at, f)| {
+                time(*at, 0, f.points.first())
+            })
+            .head(times("of the largest"), |(_, at, f)| {
+                time(*at, f.points.len().saturating_sub(1), f.points.last())
+            })
+            .head(
+                column("exponent", spread_word(interval), true),
+                |(_, at, f)| exponent(*at, f),
+            )
+            .head(detail(column("small end", "", true)), |(_, at, f)| {
+                Entry::figure(path(*at, "small_end"), Some(f.small_end), decimals)
+            })
+            .head(detail(column("large end", "", true)), |(_, at, f)| {
+                Entry::figure(path(*at, "large_end"), Some(f.large_end), decimals)
+            })
+            .head(column("what follows", "", false), |(_, _, f)| {
+                let mark = if f.start_up { " ‡" } else { "" };
+                Entry::text(format!("{}{mark}", f.says))
+            })
+            .rows(&lines)
     }
 }
 
-fn scaling_entries(at: usize, f: &ScalingFigure) -> Vec<Entry> {
-    let path = |figure: &str| format!("/programs/scaling/{at}/{figure}");
-    let mut exponent = Entry::figure(path("exponent"), Some(f.exponent), decimals);
+/// A line of the table: its row, and the figure with its place.
+type Line<'a> = (&'a RowKey<'a>, usize, &'a ScalingFigure);
+
+fn path(at: usize, figure: &str) -> String {
+    format!("/programs/scaling/{at}/{figure}")
+}
+
+fn exponent(at: usize, f: &ScalingFigure) -> Entry {
+    let mut exponent = Entry::figure(path(at, "exponent"), Some(f.exponent), decimals);
     if f.blocks > 1 {
         exponent.below = format!("{}–{}", decimals(f.low), decimals(f.high));
     }
-    let ends = (f.points.first(), f.points.last());
-    let sizes = match ends {
+    exponent
+}
+
+fn sizes(f: &ScalingFigure) -> String {
+    match (f.points.first(), f.points.last()) {
         (Some(first), Some(last)) => format!(
             "{} from {} to {}",
             f.points.len(),
@@ -121,19 +130,10 @@ fn scaling_entries(at: usize, f: &ScalingFigure) -> Vec<Entry> {
             numbers::count(last.0)
         ),
         _ => NOTHING.to_owned(),
-    };
-    let time = |place: usize, point: Option<&(u64, f64)>| {
-        let value = point.map(|point| point.1);
-        Entry::figure(path(&format!("points/{place}/1")), value, numbers::time)
-    };
-    let mark = if f.start_up { " ‡" } else { "" };
-    vec![
-        Entry::text(sizes),
-        time(0, ends.0),
-        time(f.points.len().saturating_sub(1), ends.1),
-        exponent,
-        Entry::figure(path("small_end"), Some(f.small_end), decimals),
-        Entry::figure(path("large_end"), Some(f.large_end), decimals),
-        Entry::text(format!("{}{mark}", f.says)),
-    ]
+    }
+}
+
+fn time(at: usize, place: usize, point: Option<&(u64, f64)>) -> Entry {
+    let path = path(at, &format!("points/{place}/1"));
+    Entry::figure(path, point.map(|point| point.1), numbers::time)
 }

@@ -24,10 +24,11 @@ use prony_record::Plan;
 
 use self::context::{Context, heading};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
 pub use crate::part::{Captioned, Part};
-use crate::part::{named, plain};
+use crate::part::{captioned, named, plain};
 use crate::plots::Picture;
 use across::Across;
 pub use works::title;
@@ -45,15 +46,7 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let context = Context::new(run, cells, &across, &notes);
     let keys = context.keys().into_iter();
     let groups = keys.map(|key| (key, context.group(key.0, key.1)));
-    let measured = |cells: &[&CellFigures]| cells.iter().filter(|c| c.rate_per_s.is_some()).count();
-    let best = groups.reduce(|best, other| {
-        if measured(&other.1) > measured(&best.1) {
-            other
-        } else {
-            best
-        }
-    });
-    let ((workload, count), own) = best?;
+    let ((workload, count), own) = most(groups, |(_, own)| measured(own))?;
     let mut picture = context.rates_picture(&own);
     picture.id = "rate-alone".to_owned();
     picture.title = format!(
@@ -64,21 +57,22 @@ pub fn rates(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The sections, in order.
-    pub fn parts(&self) -> Vec<Part> {
-        let families = works::families(&self.run.plan, &self.cells);
-        let mut parts: Vec<Part> = self.overview(&families).into_iter().collect();
-        parts.extend(families.iter().map(|family| match family.kind {
-            Kind::Timed => self.times(family),
-            Kind::Lengths => self.lengths(family),
-            Kind::Sweep => self.sweep(family),
-        }));
-        parts.extend(self.effects());
-        parts.extend(self.efficiency());
-        named(parts, 'p')
-    }
+/// The parts of the document, in order.
+pub fn parts(run: &Run, cells: &[CellFigures], across: &Across, notes: &Notes) -> Vec<Part> {
+    let context = Context::new(run, cells, across, notes);
+    let families = works::families(&run.plan, &context.own.cells);
+    let mut parts: Vec<Part> = context.overview(&families).into_iter().collect();
+    parts.extend(families.iter().map(|family| match family.kind {
+        Kind::Timed => context.times(family),
+        Kind::Lengths => context.lengths(family),
+        Kind::Sweep => context.sweep(family),
+    }));
+    parts.extend(context.effects());
+    parts.extend(context.efficiency());
+    named(parts, 'p')
+}
 
+impl<'a> Context<'a> {
     /// How long a work took, a table for each workload.
     fn times(&self, family: &Family<'a>) -> Part {
         let mut part = Part::default();
@@ -91,10 +85,8 @@ impl<'a> Context<'a> {
                 _ if title == part.title => "The same, measured again".to_owned(),
                 _ => title.clone(),
             };
-            part.tables.push(Captioned {
-                caption,
-                table: self.times_table(&cells, false),
-            });
+            let table = self.times_table(&cells, false);
+            part.tables.push(captioned(caption, table));
             if at == 0 {
                 part.title = title;
                 part.pictures.push(self.rates_picture(&cells));

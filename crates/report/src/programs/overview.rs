@@ -6,31 +6,29 @@
 
 use prony_findings::Code;
 
-use super::across::distinct;
-use super::context::{Context, not_run, threads_word, with_settings};
-use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, column, median, row_start};
+use super::context::{Context, not_run, threads_word};
+use super::tables::{ON_ELAPSED, ON_MEMORY, ON_SUBJECT, of_row};
 use super::works::{self, Family, Kind, Rows, all_threads};
-use super::{Captioned, Part};
+use super::{Part, captioned};
 use crate::figures::CellFigures;
+use crate::lists::{distinct, push_under};
 use crate::numbers::{self, NOTHING};
-use crate::settings::Settings;
-use crate::table::{self, Entry, Row, Table};
+use crate::part::{column, median};
+use crate::settings::{Settings, with_settings};
+use crate::table::{self, Entry, Table};
 
 /// A column: a workload, its size, and settings that only it has.
 type ColumnKey<'a> = (&'a str, u64, Settings);
 /// A cell and the workload in whose column it stands.
 type OfColumn<'a> = (&'a str, &'a CellFigures);
 /// Workloads of the same work and size, which share a column.
-type Members<'a> = (Vec<&'a str>, u64);
+type Members<'a> = (u64, Vec<&'a str>);
 
 /// The members of a family of the size that it is shown with, or those of each other size.
 fn by_size<'a>(family: &Family<'a>, first: bool) -> Vec<Members<'a>> {
     let mut sizes: Vec<Members<'a>> = Vec::new();
     for (workload, count) in &family.members {
-        match sizes.iter_mut().find(|(_, size)| size == count) {
-            Some((workloads, _)) => workloads.push(workload),
-            None => sizes.push((vec![workload], *count)),
-        }
+        push_under(&mut sizes, *count, *workload);
     }
     let rest = sizes.split_off(sizes.len().min(1));
     if first { sizes } else { rest }
@@ -52,10 +50,9 @@ impl<'a> Context<'a> {
             for threads in all_threads(&self.run.plan, &all) {
                 let own = cells.iter().copied();
                 let own = own.filter(|(_, c)| works::threads(&self.run.plan, c) == threads);
-                tables.push(Captioned {
-                    caption: format!("{}{again}", threads_word(&threads)),
-                    table: self.overview_table(&own.collect::<Vec<_>>()),
-                });
+                let caption = format!("{}{again}", threads_word(&threads));
+                let table = self.overview_table(&own.collect::<Vec<_>>());
+                tables.push(captioned(caption, table));
             }
         }
         Some(Part {
@@ -72,12 +69,10 @@ impl<'a> Context<'a> {
 
     /// The cells of a work and size, each with the workload whose column it stands in. Who was
     /// measured in several of the workloads stands there once, as in the first of them.
-    fn of_size(&self, (workloads, count): &Members<'a>) -> Vec<OfColumn<'a>> {
+    fn of_size(&self, (count, workloads): &Members<'a>) -> Vec<OfColumn<'a>> {
         let mut cells: Vec<OfColumn<'a>> = Vec::new();
         for workload in workloads {
-            let told = distinct(&cells.iter().map(|(_, c)| *c).collect::<Vec<_>>(), |c| {
-                c.subject.as_str()
-            });
+            let told = distinct(cells.iter().map(|(_, c)| c.subject.as_str()));
             let own = self.group(workload, Some(*count)).into_iter();
             let new = own.filter(|c| !told.contains(&c.subject.as_str()));
             cells.extend(new.map(|cell| (workloads[0], cell)));
@@ -96,40 +91,30 @@ impl<'a> Context<'a> {
             let count = c.program.as_ref().map_or(0, |p| p.count);
             (workload, count, rows.rest(&c.settings))
         };
-        let mut columns: Vec<ColumnKey<'a>> = Vec::new();
-        for column in cells.iter().map(of_column) {
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-        }
-        let line = |key: &works::RowKey<'a>| {
-            let mut entries = row_start(key, &varying);
-            entries.extend(columns.iter().map(|wanted| {
+        let columns = distinct(cells.iter().map(of_column));
+        let mut grid = of_row(&varying, |key: &works::RowKey<'a>| key);
+        for wanted in &columns {
+            let (workload, count, rest) = wanted;
+            let title = with_settings(works::title(&self.run.plan, workload), rest);
+            let below = format!("n = {}", numbers::count(*count));
+            let (rows, of_column) = (&rows, &of_column);
+            grid = grid.head(column(title, below, true), move |key| {
                 let fits = |of: &&OfColumn<'a>| {
                     rows.key(&of.1.subject, &of.1.settings) == *key && of_column(of) == *wanted
                 };
                 match cells.iter().find(fits) {
                     Some((_, cell)) => self.overview_entry(cell),
-                    None => self.absence(key.0, wanted.0, wanted.1),
+                    None => self.absence(key.0, workload, *count),
                 }
-            }));
-            let is_reference = self.run.plan.reference.as_deref() == Some(key.0);
-            Row {
-                class: if is_reference { "reference" } else { "" }.to_owned(),
-                entries,
-                ..Row::default()
-            }
-        };
-        let mut heads = vec![column("subject", "", false)];
-        heads.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
-        heads.extend(columns.iter().map(|(workload, count, rest)| {
-            let title = with_settings(works::title(&self.run.plan, workload), rest);
-            column(title, format!("n = {}", numbers::count(*count)), true)
-        }));
-        Table {
-            rows: keys.iter().map(line).collect(),
-            columns: heads,
+            });
         }
+        let mut table = grid.rows(&keys);
+        for (row, key) in table.rows.iter_mut().zip(&keys) {
+            if self.run.plan.reference.as_deref() == Some(key.0) {
+                "reference".clone_into(&mut row.class);
+            }
+        }
+        table
     }
 
     fn overview_entry(&self, cell: &CellFigures) -> Entry {
@@ -140,17 +125,14 @@ impl<'a> Context<'a> {
         let mut entry = Entry::figure(path, median(program.elapsed_ns), numbers::time);
         entry.below = median(cell.memory_peak_bytes()).map_or_else(String::new, numbers::bytes);
         let codes: Vec<Code> = [ON_SUBJECT, ON_ELAPSED, ON_MEMORY].concat();
-        entry.marks = self.notes.marks(&cell.cell, &codes);
-        entry
+        self.notes.on(cell, &codes, entry)
     }
 
     fn absence(&self, subject: &str, workload: &str, count: u64) -> Entry {
-        Entry::text(
-            match not_run(&self.run.plan, subject, workload, Some(count)) {
-                Some(not) if not.remedy.is_empty() => "not applicable",
-                Some(_) => "not run",
-                None => NOTHING,
-            },
-        )
+        Entry::text(match not_run(&self.run.plan, subject, workload, count) {
+            Some(not) if not.remedy.is_empty() => "not applicable",
+            Some(_) => "not run",
+            None => NOTHING,
+        })
     }
 }

@@ -6,19 +6,20 @@ use super::figures::DurationFigures;
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::plots::{Axis, Data, Picture, short};
+use crate::plots::{Axis, Chart, Data, Layout, Picture, axis_of_rates, short};
 use crate::settings::{THREADS, first_value, is_usual};
 
 const WIDTH: f64 = 640.0;
-/// Width of a picture with long names.
-const WIDE: f64 = 820.0;
-const NAMES: f64 = 390.0;
-const VALUES: f64 = 70.0;
-const ROW: f64 = 24.0;
+/// That of the picture of rates, with long names.
+const RATES: Layout = Layout {
+    width: 820.0,
+    names: 390.0,
+    values: 70.0,
+    row: 24.0,
+    name_chars: 52,
+};
 const TOP: f64 = 30.0;
 const AXIS: f64 = 30.0;
-/// Characters of a name that fit beside the picture.
-const NAME_CHARS: usize = 52;
 /// Height of a picture with two axes.
 const HEIGHT: f64 = 340.0;
 /// Left and right of a picture with two axes.
@@ -35,79 +36,20 @@ const HISTOGRAMS_MAX: usize = 12;
 /// Classes of lines and of their dots; a further one begins again.
 const SERIES: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
 
-fn data(cell: &CellFigures, figure: &'static str, value: f64) -> Data {
-    Data {
-        cell: cell.cell.clone(),
-        figure: figure.into(),
-        value: Some(value),
-    }
-}
-
 /// Rates of the cells of one workload and size, a row each.
 pub fn rates(cells: &[&CellFigures], labels: &[String]) -> Picture {
-    let rates = cells.iter().filter_map(|c| c.rate_per_s);
-    let (axis, ticks) = Axis::linear(rates.map(|rate| rate.high).fold(0.0, f64::max));
-    let axis = axis.between(NAMES, WIDE - VALUES);
-    let bottom = TOP + ROW * cells.len() as f64;
-    let mut picture = Picture::new(
-        "Rate a second (settings have their first value unless named)",
-        WIDE,
-        bottom + AXIS,
-    );
-    for tick in ticks {
-        let x = axis.x(tick);
-        picture.line((x, TOP), (x, bottom), "grid");
-        let text = short(numbers::rate(tick));
-        picture.text((x, bottom + 17.0), "middle", "tick", text);
-    }
-    let interval = cells
-        .iter()
-        .filter_map(|c| c.rate_per_s)
-        .any(|r| r.is_interval());
-    let spread = if interval {
-        "95 % interval"
-    } else {
-        "range of the blocks"
-    };
-    let next = picture.key(NAMES + 5.0, ("circle", "fill"), "median");
-    picture.line((next - 6.0, 13.0), (next + 8.0, 13.0), "spread");
-    picture.text((next + 14.0, 17.5), "start", "key", spread.to_owned());
-    let mut words = Vec::new();
+    let title = "Rate a second (settings have their first value unless named)";
+    let axis = axis_of_rates(cells);
+    let mut chart = Chart::new(&RATES, (title, cells.len()), axis, numbers::rate);
+    chart.key_of_rates(cells);
     for (row, (cell, label)) in cells.iter().zip(labels).enumerate() {
-        let y = TOP + ROW * (row as f64 + 0.5);
-        rate_row(&mut picture, &axis, y, cell, label);
-        if let Some(rate) = cell.rate_per_s {
-            words.push(format!("{label} {}", numbers::rate(rate.median)));
+        chart.name(row, label, cell.is_reference);
+        match cell.rate_per_s {
+            Some(_) => chart.rate(row, cell, label),
+            None => chart.absent(row, "not measured"),
         }
     }
-    picture.description = words.join("; ");
-    picture
-}
-
-fn rate_row(picture: &mut Picture, axis: &Axis, y: f64, cell: &CellFigures, label: &str) {
-    let (name, look) = match cell.is_reference {
-        true => ("name reference", "fill reference"),
-        false => ("name", "fill"),
-    };
-    picture.text(
-        (NAMES - 8.0, y + 4.5),
-        "end",
-        name,
-        shortened(label, NAME_CHARS),
-    );
-    let Some(rate) = cell.rate_per_s else {
-        let absent = "not measured".to_owned();
-        picture.text((NAMES + 6.0, y + 4.5), "start", "absent", absent);
-        return;
-    };
-    let shown = numbers::rate(rate.median);
-    let ends = numbers::rates(rate.low, rate.high);
-    let tip = format!("{}: {shown}/s ({ends})", cell.cell);
-    picture.line((axis.x(0.0), y), (axis.x(rate.low), y), "lead");
-    picture.line((axis.x(rate.low), y), (axis.x(rate.high), y), "spread");
-    let figure = data(cell, "rate_per_s.median", rate.median);
-    picture.dot((axis.x(rate.median), y), ("circle", look), tip, figure);
-    picture.text((WIDE - 2.0, y + 4.5), "end", "value", shown);
+    chart.done()
 }
 
 /// How a number of an axis is shown.

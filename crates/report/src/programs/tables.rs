@@ -3,20 +3,19 @@
 use prony_findings::Code;
 
 use super::across::{Effect, Efficiency};
-use super::context::{Context, with_settings};
+use super::context::Context;
 use super::figures::ProgramFigures;
 use super::works::{self, Rows};
 use super::{Part, plain};
 use crate::figures::CellFigures;
+use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::numbers::{self, NOTHING};
-use crate::part::with_ends;
-pub use crate::part::{
-    column, detail, median, ratios_word, spread_word, unmeasured, verdict_column, verdicts_differ,
-};
+use crate::part::{column, detail, figures_word, median, ratio_word, ratios_word, with_ends};
 use crate::ratio::RatioFigure;
-use crate::settings::{Settings, THREADS};
-use crate::table::{self, Column, Entry, Row, Table, row_of};
+use crate::settings::{Settings, THREADS, with_settings};
+use crate::table::{self, Entry, Table};
 
 /// Codes of the findings that are footnotes on a subject: other work among them.
 pub const ON_SUBJECT: &[Code] = &[Code::P010, Code::P012, Code::P015, Code::P017];
@@ -25,174 +24,105 @@ pub const ON_ELAPSED: &[Code] = &[Code::P007, Code::P008, Code::P013, Code::P014
 /// The same on memory.
 pub const ON_MEMORY: &[Code] = &[Code::P016];
 
-/// Which columns a table of times has.
-struct Shown<'a> {
-    varying: Vec<&'a str>,
-    sizes: bool,
-    bytes: bool,
-    ratio: bool,
-    verdict: bool,
-}
-
 impl<'a> Context<'a> {
     /// A row for each cell, by threads and then with usual settings first; with the size where
     /// `sizes`.
     pub(super) fn times_table(&self, cells: &[&'a CellFigures], sizes: bool) -> Table {
         let programs: Vec<&ProgramFigures> =
             cells.iter().filter_map(|c| c.program.as_ref()).collect();
-        let shown = Shown {
-            varying: self.varying(cells),
-            sizes,
-            bytes: programs.iter().any(|p| p.bytes_per_s.is_some()),
-            ratio: cells.iter().any(|c| c.ratio.is_some()),
-            verdict: verdicts_differ(cells),
-        };
-        let columns = self.times_columns(cells, &programs, &shown);
-        let row = |cell: &&CellFigures| {
-            let entries = self.times_row(cell, &shown, columns.len());
-            row_of(cell, entries)
-        };
-        let rows = self.arranged(cells).iter().map(row).collect();
-        Table { columns, rows }
-    }
-
-    fn times_columns(
-        &self,
-        cells: &[&CellFigures],
-        programs: &[&ProgramFigures],
-        shown: &Shown<'_>,
-    ) -> Vec<Column> {
-        let mut columns = vec![column("subject", "", false)];
-        columns.extend(shown.varying.iter().map(|name| column(*name, "", false)));
-        if shown.sizes {
-            columns.push(column("n", "", true));
+        let mut grid = self.subjects(&self.varying(cells));
+        if sizes {
+            grid = grid.head(column("n", "", true), |cell| {
+                let count = cell.program.as_ref().map_or(0, |p| p.count);
+                Entry::text(numbers::count(count))
+            });
         }
-        let elapsed = programs.iter().filter_map(|p| p.elapsed_ns);
-        let word = spread_word(elapsed.map(|f| (f.is_interval(), f.blocks)));
-        columns.push(column("elapsed", word, true));
-        columns.push(detail(column(rate_title(programs), "", true)));
-        if shown.bytes {
-            columns.push(detail(column("MB/s", "", true)));
+        let word = figures_word(programs.iter().filter_map(|p| p.elapsed_ns));
+        grid = grid
+            .figure(column("elapsed", word, true), |cell| {
+                let figure = cell.program.as_ref().and_then(|p| p.elapsed_ns);
+                let path = "program.elapsed_ns.median";
+                let elapsed = Entry::figure(path, median(figure), numbers::time);
+                let elapsed = with_ends(elapsed, figure, numbers::times);
+                self.notes.on(cell, ON_ELAPSED, elapsed)
+            })
+            .figure(detail(column(rate_title(&programs), "", true)), |cell| {
+                Metric::RATE.entry(cell)
+            });
+        if programs.iter().any(|p| p.bytes_per_s.is_some()) {
+            grid = grid.figure(detail(column("MB/s", "", true)), |cell| {
+                let rate = median(cell.program.as_ref().and_then(|p| p.bytes_per_s));
+                Entry::figure("program.bytes_per_s.median", rate, megabytes)
+            });
         }
-        if shown.ratio {
-            let word = ratios_word(cells.iter().filter_map(|c| c.ratio.as_ref()));
+        if cells.iter().any(|c| c.ratio.is_some()) {
             let reference = self.run.plan.reference.as_deref().unwrap_or(NOTHING);
-            columns.push(column(format!("ratio to {reference}"), word, true));
+            let head = column(format!("ratio to {reference}"), ratio_word(cells), true);
+            grid = grid.figure(head, ratio);
         }
-        columns.push(detail(column("CPU", "", true)));
-        columns.push(detail(column("memory", "", true)));
-        if shown.verdict {
-            columns.push(verdict_column());
-        }
-        columns
+        let grid = grid
+            .figure(detail(column("CPU", "", true)), |cell| {
+                let cpu = median(cell.program.as_ref().and_then(|p| p.cpu_ns));
+                Entry::figure("program.cpu_ns.median", cpu, numbers::time)
+            })
+            .figure(detail(column("memory", "", true)), |cell| self.memory(cell));
+        grid.verdicts(cells).cells(&self.arranged(cells))
     }
 
-    fn times_row(&self, cell: &CellFigures, shown: &Shown<'_>, width: usize) -> Vec<Entry> {
-        let mut entries = self.row_head(cell, &shown.varying);
-        if shown.sizes {
-            let count = cell.program.as_ref().map_or(0, |p| p.count);
-            entries.push(Entry::text(numbers::count(count)));
-        }
-        let program = match &cell.program {
-            Some(program) if !cell.trials.measured.is_empty() => program,
-            _ => return unmeasured(cell, entries, width, shown.verdict),
-        };
-        let elapsed = median(program.elapsed_ns);
-        let elapsed = Entry::figure("program.elapsed_ns.median", elapsed, numbers::time);
-        let mut elapsed = with_ends(elapsed, program.elapsed_ns, numbers::times);
-        elapsed.marks = self.notes.marks(&cell.cell, ON_ELAPSED);
-        entries.push(elapsed);
-        entries.push(Metric::RATE.entry(cell));
-        if shown.bytes {
-            let rate = median(program.bytes_per_s);
-            entries.push(Entry::figure("program.bytes_per_s.median", rate, megabytes));
-        }
-        if shown.ratio {
-            entries.push(ratio(cell));
-        }
-        let cpu = median(program.cpu_ns);
-        entries.push(Entry::figure("program.cpu_ns.median", cpu, numbers::time));
-        entries.push(self.memory(cell));
-        if shown.verdict {
-            entries.push(Entry::text(table::verdict_text(cell)));
-        }
-        entries
-    }
-
-    /// Subject, and its values of the settings that vary.
-    pub(super) fn row_head(&self, cell: &CellFigures, varying: &[&str]) -> Vec<Entry> {
-        let name = Entry {
-            text: cell.subject.clone(),
+    /// A table with a row for each cell, so far with its subject and its values of the settings that vary.
+    pub(super) fn subjects<'f>(&'f self, varying: &[&'f str]) -> Grid<'f, &'a CellFigures> {
+        let mut grid = Grid::new().head(column("subject", "", false), |cell| Entry {
             below: table::standing(cell),
-            marks: self.notes.marks(&cell.cell, ON_SUBJECT),
-            ..Entry::default()
-        };
-        let value = |name: &&str| match *name {
-            THREADS => Entry::text(works::threads(&self.run.plan, cell)),
-            name => Entry::text(cell.settings.get(name).map_or(NOTHING, String::as_str)),
-        };
-        std::iter::once(name)
-            .chain(varying.iter().map(value))
-            .collect()
+            ..self.notes.on(cell, ON_SUBJECT, Entry::text(&*cell.subject))
+        });
+        for name in varying.iter().copied() {
+            grid = grid.head(column(name, "", false), move |cell| match name {
+                THREADS => Entry::text(works::threads(&self.run.plan, cell)),
+                name => Entry::text(cell.settings.get(name).map_or(NOTHING, String::as_str)),
+            });
+        }
+        grid
     }
 
     pub(super) fn memory(&self, cell: &CellFigures) -> Entry {
-        let mut entry = Metric::MEMORY.entry(cell);
-        entry.marks = self.notes.marks(&cell.cell, ON_MEMORY);
-        entry
+        self.notes.on(cell, ON_MEMORY, Metric::MEMORY.entry(cell))
     }
 
     /// What the settings do.
     pub(super) fn effects(&self) -> Option<Part> {
-        let effects = &self.across.effects;
+        let effects = &self.own.across.effects;
         effects.first()?;
-        let mut columns: Vec<Option<&str>> = Vec::new();
-        let mut keys: Vec<(&str, &str, &str, &str)> = Vec::new();
-        for effect in effects {
-            let column = effect.workload.as_deref();
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-            if !keys.contains(&change_of(effect)) {
-                keys.push(change_of(effect));
-            }
-        }
+        let mut columns = distinct(effects.iter().map(|e| e.workload.as_deref()));
+        let keys = distinct(effects.iter().map(change_of));
         // What sums the others up stands last.
         columns.sort_by_key(Option::is_none);
-        let row = |key: &(&'a str, &'a str, &'a str, &'a str)| {
-            let (setting, value, base, subject) = *key;
-            let mut entries = vec![
-                Entry::text(subject),
-                Entry::text(format!("{setting}: {value} over {base}")),
-            ];
-            entries.extend(columns.iter().map(|workload| {
-                let fits = |(_, e): &(usize, &Effect)| {
-                    change_of(e) == *key && e.workload.as_deref() == *workload
-                };
-                let found = effects.iter().enumerate().find(fits);
+        let mut grid = Grid::new()
+            .head(
+                column("subject", "", false),
+                |key: &(&str, &str, &str, &str)| Entry::text(key.3),
+            )
+            .head(column("setting", "", false), |(setting, value, base, _)| {
+                Entry::text(format!("{setting}: {value} over {base}"))
+            });
+        let word = ratios_word(effects.iter().map(|e| &e.ratio));
+        for workload in columns {
+            let title = workload.map_or("all together", |w| works::title(&self.run.plan, w));
+            grid = grid.head(column(title, word, true), move |key| {
+                let mut all = effects.iter().enumerate();
+                let found =
+                    all.find(|(_, e)| change_of(e) == *key && e.workload.as_deref() == workload);
+                // Three decimals: effects of settings are small. What an interval that holds 1 means stands above.
+                let show = |ratio: f64| format!("{ratio:.3}");
                 found.map_or_else(
                     || Entry::text(NOTHING),
-                    |(at, e)| effect_entry(at, &e.ratio),
+                    |(at, e)| across_entry("effects", at, &e.ratio, show),
                 )
-            }));
-            Row {
-                entries,
-                ..Row::default()
-            }
-        };
-        let word = ratios_word(effects.iter().map(|e| &e.ratio));
-        let mut heads = vec![column("subject", "", false), column("setting", "", false)];
-        heads.extend(columns.iter().map(|workload| {
-            let title = workload.map_or("all together", |w| works::title(&self.run.plan, w));
-            column(title, word, true)
-        }));
+            });
+        }
         Some(Part {
             title: "What the settings do".to_owned(),
             before: vec![EFFECTS.to_owned()],
-            tables: vec![plain(Table {
-                rows: keys.iter().map(row).collect(),
-                columns: heads,
-            })],
+            tables: vec![plain(grid.rows(&keys))],
             ..Part::default()
         })
     }
@@ -200,7 +130,7 @@ impl<'a> Context<'a> {
     /// What more threads do.
     pub(super) fn efficiency(&self) -> Option<Part> {
         let timed = self.timed();
-        let all = self.across.efficiencies.iter().enumerate();
+        let all = self.own.across.efficiencies.iter().enumerate();
         let shown: Vec<(usize, &Efficiency)> = all
             .filter(|(_, e)| timed.contains(&(e.workload.as_str(), Some(e.count))))
             .collect();
@@ -209,67 +139,70 @@ impl<'a> Context<'a> {
             .iter()
             .map(|(_, e)| (&*e.workload, &*e.subject, &e.settings));
         let rows = Rows::new(&self.run.plan, &of_rows.collect::<Vec<_>>());
-        let keys = shown.iter().map(|(_, e)| rows.key(&e.subject, &e.settings));
-        let (keys, varying) = rows.arranged(keys.collect());
-        let (mut numbers_of_threads, mut columns) = (Vec::new(), Vec::new());
-        for (_, e) in &shown {
-            let column: (&str, Settings) = (&e.workload, rows.rest(&e.settings));
-            if !columns.contains(&column) {
-                columns.push(column);
-            }
-            if !numbers_of_threads.contains(&(e.threads, e.most)) {
-                numbers_of_threads.push((e.threads, e.most));
-            }
-        }
-        let mut lines = Vec::new();
-        for (threads, most) in numbers_of_threads {
-            for key in &keys {
-                let found = columns.iter().map(|(workload, rest)| {
-                    let fits = |(_, e): &&(usize, &Efficiency)| {
-                        (e.threads, &*e.workload) == (threads, *workload)
-                            && rows.key(&e.subject, &e.settings) == *key
-                            && rows.rest(&e.settings) == *rest
-                    };
-                    shown.iter().find(fits)
-                });
-                let found: Vec<Option<&(usize, &Efficiency)>> = found.collect();
-                if found.iter().any(Option::is_some) {
-                    let mut entries = row_start(key, &varying);
-                    entries.push(Entry::text(threads.to_string()));
-                    entries.push(Entry::text(numbers::ratio(most)));
-                    entries.extend(found.into_iter().map(efficiency_entry));
-                    lines.push(Row {
-                        entries,
-                        ..Row::default()
-                    });
-                }
-            }
-        }
+        let key_of = |e: &'a Efficiency| rows.key(&e.subject, &e.settings);
+        let (keys, varying) = rows.arranged(shown.iter().map(|(_, e)| key_of(e)).collect());
+        let columns = shown
+            .iter()
+            .map(|(_, e)| (&*e.workload, rows.rest(&e.settings)));
+        let columns: Vec<(&str, Settings)> = distinct(columns);
+        let numbers_of_threads = distinct(shown.iter().map(|(_, e)| (e.threads, e.most)));
+        let is_of =
+            |e: &'a Efficiency, line: &Line<'_>| e.threads == line.1 && key_of(e) == *line.0;
+        let lines = numbers_of_threads.into_iter().flat_map(|(threads, most)| {
+            let lines = keys.iter().map(move |key| (key, threads, most));
+            lines.filter(|line| shown.iter().any(|(_, e)| is_of(e, line)))
+        });
+        let lines: Vec<Line<'_>> = lines.collect();
+        let mut grid = of_row(&varying, |line: &Line<'_>| line.0)
+            .head(column("threads", "", true), |line| {
+                Entry::text(line.1.to_string())
+            })
+            .head(column("possible", "", true), |line| {
+                Entry::text(numbers::ratio(line.2))
+            });
         let word = ratios_word(shown.iter().map(|(_, e)| &e.ratio));
-        let mut heads = vec![column("subject", "", false)];
-        heads.extend(varying.iter().map(|(_, name)| column(*name, "", false)));
-        heads.extend([column("threads", "", true), column("possible", "", true)]);
-        heads.extend(columns.iter().map(|(workload, rest)| {
-            let title = works::title(&self.run.plan, workload);
-            column(with_settings(title, rest), word, true)
-        }));
+        for (workload, rest) in &columns {
+            let title = with_settings(works::title(&self.run.plan, workload), rest);
+            let found = |line: &Line<'_>| {
+                let fits = |(_, e): &&(usize, &'a Efficiency)| {
+                    is_of(e, line) && e.workload == *workload && rows.rest(&e.settings) == *rest
+                };
+                shown.iter().find(fits)
+            };
+            grid = grid.head(column(title, word, true), move |line| {
+                // That it is not shown to differ from 1 is the best that can be, and no remark.
+                found(line).map_or_else(
+                    || Entry::text(NOTHING),
+                    |(at, e)| across_entry("efficiencies", *at, &e.ratio, numbers::ratio),
+                )
+            });
+        }
         Some(Part {
             title: "What more threads do".to_owned(),
             before: vec![EFFICIENCY.to_owned()],
-            tables: vec![plain(Table {
-                rows: lines,
-                columns: heads,
-            })],
+            tables: vec![plain(grid.rows(&lines))],
             ..Part::default()
         })
     }
 }
 
-/// The subject of a row and those of its settings that are shown.
-pub fn row_start(key: &works::RowKey<'_>, shown: &[(usize, &str)]) -> Vec<Entry> {
-    let value = |(at, _): &(usize, &str)| Entry::text(key.1[*at].unwrap_or(NOTHING));
-    let name = std::iter::once(Entry::text(key.0));
-    name.chain(shown.iter().map(value)).collect()
+/// A line of what more threads do: its row, how many threads, and the most that these can.
+type Line<'a> = (&'a works::RowKey<'a>, u32, f64);
+
+/// A table with, so far, the subject of each row and those of its settings that are shown.
+pub fn of_row<'f, R: Copy + 'f>(
+    shown: &[(usize, &'f str)],
+    key: fn(R) -> &'f works::RowKey<'f>,
+) -> Grid<'f, R> {
+    let mut grid = Grid::new().head(column("subject", "", false), move |about| {
+        Entry::text(key(about).0)
+    });
+    for (at, name) in shown.iter().copied() {
+        grid = grid.head(column(name, "", false), move |about| {
+            Entry::text(key(about).1[at].unwrap_or(NOTHING))
+        });
+    }
+    grid
 }
 
 const EFFECTS: &str = "Rate with a value of the setting over the rate with its first value, all else equal, in the \
@@ -320,26 +253,10 @@ fn digits(ratio: f64) -> String {
     }
 }
 
-/// Three decimals: effects of settings are small.
-fn effect_entry(at: usize, ratio: &RatioFigure) -> Entry {
-    let path = format!("/programs/effects/{at}/ratio/ratio");
-    let entry = table::of_ratio(path, ratio, |ratio| format!("{ratio:.3}"));
+/// A ratio that several cells make together, whose conclusion what stands above the table tells.
+fn across_entry(list: &str, at: usize, ratio: &RatioFigure, show: fn(f64) -> String) -> Entry {
     Entry {
-        // What an interval that holds 1 means stands above the table.
         remark: "",
-        ..entry
-    }
-}
-
-fn efficiency_entry(found: Option<&(usize, &Efficiency)>) -> Entry {
-    let Some((at, efficiency)) = found else {
-        return Entry::text(NOTHING);
-    };
-    let path = format!("/programs/efficiencies/{at}/ratio/ratio");
-    let entry = table::of_ratio(path, &efficiency.ratio, numbers::ratio);
-    Entry {
-        // That it is not shown to differ from 1 is the best that can be, and no remark.
-        remark: "",
-        ..entry
+        ..table::of_ratio(format!("/programs/{list}/{at}/ratio/ratio"), ratio, show)
     }
 }

@@ -1,10 +1,9 @@
 //! The parts of a document around its tables, as far as they tell of programs.
 
-use std::collections::BTreeMap;
-
 use prony_record::Plan;
 
 use crate::Run;
+use crate::lists::push_under;
 use crate::sections::NotRunRow;
 
 /// How programs were measured, in some lines.
@@ -84,35 +83,16 @@ pub fn limits() -> Vec<String> {
 pub fn merged(rows: Vec<NotRunRow>, plan: &Plan) -> Vec<NotRunRow> {
     /// Cells that a row names.
     const NAMED_MAX: usize = 6;
-    let mut order: Vec<(String, String, String)> = Vec::new();
-    let mut rests: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut merged: Vec<([String; 3], Vec<String>)> = Vec::new();
     for row in rows {
-        let prefix = |id: &&str| {
-            row.what
-                .strip_prefix(*id)?
-                .strip_prefix(' ')
-                .map(str::to_owned)
-        };
-        let ids = plan.subjects.iter().map(|s| s.id.as_str());
-        let found = ids
-            .filter_map(|id| Some((id.to_owned(), prefix(&id)?)))
-            .next();
-        let (what, rest) = found.unwrap_or((row.what.clone(), String::new()));
-        let key = (what, row.reason, row.remedy);
-        let at = match order.iter().position(|k| *k == key) {
-            Some(at) => at,
-            None => {
-                order.push(key);
-                order.len() - 1
-            }
-        };
-        rests
-            .entry(at)
-            .or_default()
-            .extend(Some(rest).filter(|rest| !rest.is_empty()));
+        let rest = |id: &str| row.what.strip_prefix(id)?.strip_prefix(' ');
+        let mut subjects = plan.subjects.iter();
+        let found = subjects.find_map(|s| Some((s.id.clone(), rest(&s.id)?.to_owned())));
+        let (what, rest) = found.unwrap_or((row.what, String::new()));
+        push_under(&mut merged, [what, row.reason, row.remedy], rest);
     }
-    let merge = |(at, (what, reason, remedy)): (usize, (String, String, String))| {
-        let rests = rests.get(&at).map_or(&[][..], Vec::as_slice);
+    let merge = |([what, reason, remedy], mut rests): ([String; 3], Vec<String>)| {
+        rests.retain(|rest| !rest.is_empty());
         let shown = rests[..rests.len().min(NAMED_MAX)].join("; ");
         let what = match rests.len() {
             0 => what,
@@ -126,5 +106,5 @@ pub fn merged(rows: Vec<NotRunRow>, plan: &Plan) -> Vec<NotRunRow> {
             remedy,
         }
     };
-    order.into_iter().enumerate().map(merge).collect()
+    merged.into_iter().map(merge).collect()
 }

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prony_record::Plan;
 
-use super::across::distinct;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::settings::{Settings, THREADS, first_value};
 
 /// What a family's cells have for figures.
@@ -42,13 +42,7 @@ pub struct Family<'a> {
 impl<'a> Family<'a> {
     /// Its workloads.
     pub fn workloads(&self) -> Vec<&'a str> {
-        let mut names = Vec::new();
-        for (workload, _) in &self.members {
-            if !names.contains(workload) {
-                names.push(*workload);
-            }
-        }
-        names
+        distinct(self.members.iter().map(|(workload, _)| *workload))
     }
 
     /// What a heading calls it.
@@ -67,10 +61,13 @@ impl<'a> Family<'a> {
 /// The families, in the order of the cells, and sweeps after the others.
 pub fn families<'a>(plan: &'a Plan, cells: &[&'a CellFigures]) -> Vec<Family<'a>> {
     let mut families: Vec<Family<'a>> = Vec::new();
-    for workload in distinct(cells, |c| c.workload.as_str()) {
+    for workload in distinct(cells.iter().map(|c| c.workload.as_str())) {
         let own = cells.iter().copied().filter(|c| c.workload == workload);
         let own: Vec<&CellFigures> = own.collect();
-        let counts = distinct(&own, |c| c.program.as_ref().map_or(0, |p| p.count));
+        let counts = distinct(
+            own.iter()
+                .map(|c| c.program.as_ref().map_or(0, |p| p.count)),
+        );
         let kind = match own.iter().all(|c| is_timed(c)) {
             false => Kind::Lengths,
             true if counts.len() > 1 => Kind::Sweep,
@@ -131,7 +128,7 @@ pub fn threads(plan: &Plan, cell: &CellFigures) -> String {
 
 /// The different numbers of threads, rising; what is no number stands last.
 pub fn all_threads(plan: &Plan, cells: &[&CellFigures]) -> Vec<String> {
-    let mut all = distinct(cells, |c| threads(plan, c));
+    let mut all = distinct(cells.iter().map(|c| threads(plan, c)));
     all.sort_by_key(|value| value.parse().unwrap_or(u64::MAX));
     all
 }
@@ -215,12 +212,7 @@ impl<'a> Rows<'a> {
     /// The different keys, those with usual values first, and places and names of the settings
     /// that differ among them.
     pub fn arranged(&self, keys: Vec<RowKey<'a>>) -> (Vec<RowKey<'a>>, Vec<(usize, &'a str)>) {
-        let mut rows: Vec<RowKey<'a>> = Vec::new();
-        for key in keys {
-            if !rows.contains(&key) {
-                rows.push(key);
-            }
-        }
+        let mut rows = distinct(keys);
         let place = |subject: &str| self.plan.subjects.iter().position(|s| s.id == subject);
         rows.sort_by_cached_key(|(subject, values)| {
             let named = self.names.iter().zip(values);

@@ -255,7 +255,7 @@ fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence>
     let Some(figures) = figures else {
         return Err(not_run(from.run, asked));
     };
-    if figures.trials.measured.is_empty() {
+    if !figures.is_measured() {
         let failed = figures.trials.failed.first();
         let reason = match failed {
             Some(failed) => format!("{} failed: {}", cell.id, failed.reason),
@@ -263,7 +263,7 @@ fn find<'a>(from: &Sources<'a>, asked: &Measurand) -> Result<Place<'a>, Absence>
         };
         return Err(Absence::NotRun(reason));
     }
-    if figures.verdict == Some(Verdict::Invalid) {
+    if figures.is_invalid() {
         let codes: Vec<String> = figures.invalid_by.iter().map(ToString::to_string).collect();
         let reason = format!("{} is invalid ({})", cell.id, codes.join(", "));
         return Err(Absence::Unusable(reason));

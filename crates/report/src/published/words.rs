@@ -5,7 +5,7 @@ use prony_record::{CellMetric, Dimension, Stated};
 use super::figure::{Absence, Answer};
 use super::{Judged, Outcome};
 use crate::numbers::{self, NOTHING};
-use crate::part::{Captioned, Part, column, detail};
+use crate::part::{Part, captioned, column, detail};
 use crate::table::{Column, Entry, Row, Table};
 
 const HOW: &str = "What published documents state, beside what the same comes out as here, of the subjects that are named: original/… is \
@@ -36,10 +36,7 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
     let table = |caption: &str, columns: Vec<Column>, of: Vec<(usize, &Judged)>| {
         let rows = of.into_iter().map(|(at, claim)| row(at, claim));
         let rows: Vec<Row> = rows.collect();
-        (!rows.is_empty()).then(|| Captioned {
-            caption: caption.to_owned(),
-            table: Table { columns, rows },
-        })
+        (!rows.is_empty()).then(|| captioned(caption, Table { columns, rows }))
     };
     let details = columns.iter().cloned().map(detail).collect();
     let tables = [

@@ -13,7 +13,7 @@ use prony_record::{Ended, Output, ProcessRecord, Role, Trial};
 use prony_stats::{seconds, whole_seconds};
 use serde::Serialize;
 
-use crate::figure::Figure;
+use crate::figure::{Figure, by_name};
 
 /// From here on a core or a thread counts as full.
 const FULL: f64 = prony_findings::limits::SATURATED_SHARE;
@@ -150,8 +150,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
         return None;
     }
     let trials: Vec<&Trial> = case.measured().collect();
-    let limits = limits(&trials);
-    let most = limits.iter().max_by_key(|(_, blocks)| **blocks);
+    let (limits, limit) = by_name(trials.iter().filter_map(|trial| limit(trial)));
     let busy_generator = |t: &Trial| Some(measure::generator_busy(t, t.load.as_ref()?)?.0);
     Some(ServiceFigures {
         row: row.map(|row| RowFigures {
@@ -177,7 +176,7 @@ pub fn of_cell(case: &Case<'_>) -> Option<ServiceFigures> {
         processes: processes(&trials),
         busy_subject: Figure::over(&trials, |trial| Some(measure::subject_busy(trial)?.0)),
         busy_generator: Figure::over(&trials, busy_generator),
-        limit: most.map_or("", |(name, _)| name),
+        limit,
         limits,
         counter: counter.map(|counter| of_counter(case, counter.ended_by)),
     })
@@ -258,25 +257,16 @@ fn process(trials: &[&Trial], (role, word): (Role, &'static str), name: &str) ->
     }
 }
 
-fn limits(trials: &[&Trial]) -> BTreeMap<&'static str, u32> {
-    let mut limits = BTreeMap::new();
-    for trial in trials {
-        let generator = trial
-            .load
-            .as_ref()
-            .and_then(|load| measure::generator_busy(trial, load));
-        let (Some(subject), Some(generator)) = (measure::subject_busy(trial), generator) else {
-            continue;
-        };
-        let name = match (subject.0 >= FULL, generator.0 >= FULL) {
-            (true, true) => "both",
-            (true, false) => "subject",
-            (false, true) => "generator",
-            (false, false) => "neither",
-        };
-        *limits.entry(name).or_default() += 1;
-    }
-    limits
+/// Which side was full in a trial.
+fn limit(trial: &Trial) -> Option<&'static str> {
+    let generator = measure::generator_busy(trial, trial.load.as_ref()?)?;
+    let subject = measure::subject_busy(trial)?;
+    Some(match (subject.0 >= FULL, generator.0 >= FULL) {
+        (true, true) => "both",
+        (true, false) => "subject",
+        (false, true) => "generator",
+        (false, false) => "neither",
+    })
 }
 
 fn of_counter(case: &Case<'_>, ended_by: Option<Ended>) -> CounterFigures {

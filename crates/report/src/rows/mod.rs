@@ -14,9 +14,10 @@ pub mod sections;
 mod tables;
 pub mod words;
 
-use self::sections::{Context, Rows, connections, sections};
+use self::sections::{Context, connections, sections};
 use crate::Run;
-use crate::figures::CellFigures;
+use crate::figures::{CellFigures, measured};
+use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
@@ -25,52 +26,42 @@ pub use tables::more_columns;
 /// The rates of the table with the most figures, the first of equals.
 pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
     let notes = Notes::default();
-    let context = Context::new(run, cells, &notes);
+    let context = Context::of(run, cells, &notes, ());
     let tables = sections(run, cells).into_iter().flat_map(|s| s.tables);
-    let measured = |rows: &Rows<'_>| {
-        rows.cells()
-            .iter()
-            .filter(|c| c.rate_per_s.is_some())
-            .count()
-    };
-    let best = tables.fold(None, |best: Option<Rows<'_>>, rows| match best {
-        Some(best) if measured(&best) >= measured(&rows) => Some(best),
-        _ => Some(rows),
-    })?;
+    let best = most(tables, |rows| measured(&rows.cells()))?;
     let mut picture = context.rates_picture("rows-alone", &best);
     picture.title = format!("{}: {}", picture.title, best.title);
     Some(picture)
 }
 
-impl<'a> Context<'a> {
-    /// The parts of the document: one for each table.
-    pub fn parts(&self, cells: &'a [CellFigures]) -> Vec<Part> {
-        let mut parts = Vec::new();
-        for section in sections(self.run, cells) {
-            for (at, rows) in section.tables.iter().enumerate() {
-                // What holds for all its tables is said once.
-                let before = match at {
-                    0 => words::before(self.run, &section),
-                    _ => Vec::new(),
-                };
-                let id = format!("r{}", parts.len() + 1);
-                parts.push(Part {
-                    title: match section.tables.len() {
-                        1 => format!("{}, {}", rows.title, connections(rows.connections)),
-                        _ => rows.title.clone(),
-                    },
-                    before,
-                    tables: self.tables(&section, rows),
-                    pictures: vec![
-                        self.rates_picture(&format!("{id}-1"), rows),
-                        picture(Plot::Latency, &id, &rows.cells()),
-                    ],
-                    pictures_last: false,
-                    after: words::after(self.run, rows),
-                    id,
-                });
-            }
+/// The parts of the document: one for each table.
+pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let context = Context::of(run, cells, notes, ());
+    let mut parts = Vec::new();
+    for section in sections(run, cells) {
+        for (at, rows) in section.tables.iter().enumerate() {
+            // What holds for all its tables is said once.
+            let before = match at {
+                0 => words::before(run, &section),
+                _ => Vec::new(),
+            };
+            let id = format!("r{}", parts.len() + 1);
+            parts.push(Part {
+                title: match section.tables.len() {
+                    1 => format!("{}, {}", rows.title, connections(rows.connections)),
+                    _ => rows.title.clone(),
+                },
+                before,
+                tables: context.tables(&section, rows),
+                pictures: vec![
+                    context.rates_picture(&format!("{id}-1"), rows),
+                    picture(Plot::Latency, &id, &rows.cells()),
+                ],
+                after: words::after(run, rows),
+                id,
+                ..Part::default()
+            });
         }
-        parts
     }
+    parts
 }

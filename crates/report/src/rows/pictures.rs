@@ -4,18 +4,19 @@ use super::sections::{Context, Rows};
 use crate::escape::shortened;
 use crate::figures::CellFigures;
 use crate::numbers;
-use crate::part::spread_word;
-use crate::plots::{Axis, Data, Picture, short};
+use crate::part::figures_word;
+use crate::plots::{Chart, Data, Layout, Picture, axis_of_rates};
 
-const WIDTH: f64 = 520.0;
-const VALUES: f64 = 66.0;
-const ROW: f64 = 38.0;
-const TOP: f64 = 30.0;
-const AXIS: f64 = 30.0;
+const ROWS: Layout = Layout {
+    width: 520.0,
+    // Names stand above the bars.
+    names: 4.0,
+    values: 66.0,
+    row: 38.0,
+    name_chars: 68,
+};
 /// Place of the bar within its row, below the title, and its height.
 const BAR: (f64, f64) = (19.0, 13.0);
-/// Characters of a title that fit above its bar.
-const TITLE_CHARS: usize = 68;
 /// Rows of a picture; the table has all.
 const ROWS_MAX: usize = 40;
 
@@ -23,58 +24,41 @@ impl Context<'_> {
     /// Requests a second of the rows.
     pub(super) fn rates_picture(&self, id: &str, rows: &Rows<'_>) -> Picture {
         let shown = &rows.rows[..rows.rows.len().min(ROWS_MAX)];
-        let rates = shown
-            .iter()
-            .filter_map(|(_, cell)| cell.and_then(|c| c.rate_per_s));
-        let rates: Vec<_> = rates.collect();
-        let (axis, ticks) = Axis::linear(rates.iter().map(|rate| rate.high).fold(0.0, f64::max));
-        let axis = axis.between(4.0, WIDTH - VALUES);
-        let bottom = TOP + ROW * shown.len() as f64;
-        let mut picture = Picture::new("Requests a second", WIDTH, bottom + AXIS);
-        picture.id = id.to_owned();
-        for tick in ticks {
-            let x = axis.x(tick);
-            picture.line((x, TOP), (x, bottom), "grid");
-            let anchor = if tick > 0.0 { "middle" } else { "start" };
-            picture.text(
-                (x, bottom + 17.0),
-                anchor,
-                "tick",
-                short(numbers::rate(tick)),
-            );
-        }
-        let next = picture.key(9.0, ("square", "subject"), "median");
-        let word = spread_word(rates.iter().map(|rate| (rate.is_interval(), rate.blocks)));
+        let cells: Vec<&CellFigures> = shown.iter().filter_map(|(_, cell)| *cell).collect();
+        let (title, axis) = ("Requests a second", axis_of_rates(&cells));
+        let mut chart = Chart::new(&ROWS, (title, shown.len()), axis, numbers::rate);
+        let next = chart
+            .picture
+            .key(chart.key(), ("square", "subject"), "median");
+        let word = figures_word(cells.iter().filter_map(|cell| cell.rate_per_s));
         if !word.is_empty() {
+            let picture = &mut chart.picture;
             picture.line((next - 6.0, 13.0), (next + 8.0, 13.0), "tail");
             picture.text((next + 14.0, 17.5), "start", "key", word.to_owned());
         }
-        let mut said = Vec::new();
         for (at, (row, cell)) in shown.iter().enumerate() {
-            let top = TOP + ROW * at as f64;
-            let title = shortened(&row.title, TITLE_CHARS);
+            let top = chart.top(at);
+            let title = shortened(&row.title, ROWS.name_chars);
+            let picture = &mut chart.picture;
             picture.text((4.0, top + 14.0), "start", "name", title);
-            match cell.and_then(|cell| self.rate_bar(&mut picture, &axis, top, cell)) {
-                Some(number) => said.push(format!("{} {number}", row.title)),
+            match cell.filter(|cell| cell.rate_per_s.is_some()) {
+                Some(cell) => self.rate_bar(&mut chart, top, cell),
                 None => {
                     let place = (4.0, top + BAR.0 + 11.0);
                     picture.text(place, "start", "absent", "not measured".to_owned());
                 }
             }
         }
-        picture.description = said.join("; ");
+        let mut picture = chart.done();
+        id.clone_into(&mut picture.id);
         picture
     }
 
-    /// The bar of one row with its spread and its number, which it gives.
-    fn rate_bar(
-        &self,
-        picture: &mut Picture,
-        axis: &Axis,
-        top: f64,
-        cell: &CellFigures,
-    ) -> Option<String> {
-        let rate = cell.rate_per_s?;
+    /// The bar of one row with its spread and its number.
+    fn rate_bar(&self, chart: &mut Chart, top: f64, cell: &CellFigures) {
+        let Some(rate) = cell.rate_per_s else {
+            return;
+        };
         let number = numbers::rate(rate.median);
         let (y, height) = (top + BAR.0, BAR.1);
         let data = Data {
@@ -84,15 +68,14 @@ impl Context<'_> {
         };
         let ends = numbers::rates(rate.low, rate.high);
         let tip = format!("{}: {number}/s ({ends})", cell.label);
-        let size = (axis.x(rate.median) - axis.x(0.0), height);
-        picture.bar_of((axis.x(0.0), y), size, "subject", tip, data);
+        chart.bar((rate.median, "subject"), (y, height), tip, data);
         if rate.blocks > 1 {
             let middle = y + height / 2.0;
-            let (low, high) = (axis.x(rate.low), axis.x(rate.high));
-            picture.line((low, middle), (high, middle), "tail");
+            let (low, high) = (chart.axis.x(rate.low), chart.axis.x(rate.high));
+            chart.picture.line((low, middle), (high, middle), "tail");
         }
-        let place = (WIDTH - 2.0, y + 11.0);
-        picture.text(place, "end", "value", number.clone());
-        Some(number)
+        let place = (ROWS.width - 2.0, y + 11.0);
+        chart.say(format!("{} {number}", cell.label));
+        chart.picture.text(place, "end", "value", number);
     }
 }

@@ -1,12 +1,12 @@
-//! Workloads with rows, and what all their tables are made from.
+//! Workloads with rows.
 
 use prony_record::{PlannedRow, PlannedWorkload, Work};
 
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::notes::Notes;
+use crate::lists::distinct;
 use crate::numbers;
-use crate::part::Places;
+use crate::part;
 
 /// A workload with rows, and its table for each number of connections.
 #[derive(Clone, Debug)]
@@ -45,18 +45,11 @@ impl<'a> Rows<'a> {
 pub fn sections<'a>(run: &'a Run, cells: &'a [CellFigures]) -> Vec<Section<'a>> {
     let with_rows = |w: &&PlannedWorkload| !w.rows.is_empty() && w.work() == Work::Server;
     let section = |workload: &'a PlannedWorkload| {
-        let mut sizes: Vec<u32> = Vec::new();
         let own = cells
             .iter()
             .filter(|c| c.workload == workload.name && c.row().is_some());
-        for connections in own
-            .map(|c| c.connections)
-            .chain(workload.connections.clone())
-        {
-            if !sizes.contains(&connections) {
-                sizes.push(connections);
-            }
-        }
+        let sizes = own.map(|c| c.connections);
+        let sizes = distinct(sizes.chain(workload.connections.clone()));
         let several = sizes.len() > 1;
         Section {
             workload,
@@ -96,26 +89,8 @@ fn rows<'a>(
     }
 }
 
-/// What all sections are made from.
-pub struct Context<'a> {
-    /// The run.
-    pub run: &'a Run,
-    /// Footnotes.
-    pub notes: &'a Notes,
-    /// Places of the cells in `summary.json`.
-    pub places: Places<'a>,
-}
-
-impl<'a> Context<'a> {
-    /// Of all the cells of a run.
-    pub fn new(run: &'a Run, cells: &'a [CellFigures], notes: &'a Notes) -> Context<'a> {
-        Context {
-            run,
-            notes,
-            places: Places::of(cells),
-        }
-    }
-}
+/// What the sections are made from.
+pub type Context<'a> = part::Context<'a, ()>;
 
 /// `256 connections`.
 pub fn connections(connections: u32) -> String {

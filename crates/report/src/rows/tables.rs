@@ -9,224 +9,151 @@ use super::sections::{Context, Rows, Section, quoted, share};
 use super::words;
 use crate::clients::words::more;
 use crate::figures::{CellFigures, Figure};
+use crate::grid::Grid;
+use crate::lists::distinct;
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers::{self, NOTHING};
 use crate::part::{
-    Captioned, column, detail, median, plain, ratios_word, spread_word, verdict_column,
+    Captioned, captioned, column, detail, figures_word, limit_entry, median, plain, ratio_word,
     verdicts_differ, with_ends,
 };
-use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Row, Table};
+use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
 
 /// Codes of the findings that are footnotes on what was counted.
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
 const ON_LOST: &[Code] = &[Code::P024];
 
-/// Latencies of a row.
-const LATENCIES: [Metric; 3] = [Metric::P50, Metric::P99, Metric::P99_9];
-
-/// How the entries of a row are made from its figures.
-type Entries<'b> = &'b dyn Fn(&CellFigures) -> Vec<Entry>;
-
 impl<'a> Context<'a> {
     /// The tables of a section with one number of connections.
     pub(super) fn tables(&self, section: &Section<'a>, rows: &Rows<'a>) -> Vec<Captioned> {
         let mut tables = vec![plain(self.rates(rows))];
         if !rows.cells().is_empty() {
-            tables.push(Captioned {
-                caption: "CPU time, memory and what was the limit".to_owned(),
-                table: self.costs(rows),
-            });
+            let caption = "CPU time, memory and what was the limit";
+            tables.push(captioned(caption, self.costs(rows)));
         }
         if section.workload.counter.is_some() {
-            tables.push(Captioned {
-                caption: "Durability: what was acknowledged, counted and kept".to_owned(),
-                table: self.durability(rows),
-            });
+            let caption = "Durability: what was acknowledged, counted and kept";
+            tables.push(captioned(caption, self.durability(rows)));
         }
         tables
     }
 
-    /// A table with a line for each row: its title, and what `entries` makes of its figures.
-    fn list(
-        &self,
-        rows: &Rows<'a>,
-        mut columns: Vec<Column>,
-        marks: &[Code],
-        entries: Entries<'_>,
-    ) -> Table {
-        columns.insert(0, column("", "", false));
-        let verdict = verdicts_differ(&rows.cells());
-        if verdict {
-            columns.push(verdict_column());
-        }
-        let width = columns.len();
-        let line = |(row, cell): &(&'a PlannedRow, Option<&'a CellFigures>)| {
-            let mut head = Entry::text(row.title.clone());
-            let Some(cell) = cell else {
-                let mut all = vec![head, Entry::text("not run")];
-                all.resize(width, Entry::text(NOTHING));
-                return Row {
-                    class: "missing".to_owned(),
-                    entries: all,
-                    ..Row::default()
-                };
-            };
-            head.marks = self.notes.marks(&cell.cell, marks);
-            head.below = table::blocks_of(cell).unwrap_or_default();
-            if cell.trials.measured.is_empty() {
-                let all = crate::part::unmeasured(cell, vec![head], width, verdict);
-                return table::row_of(cell, all);
-            }
-            let mut all = vec![head];
-            all.extend(entries(cell));
-            if verdict {
-                all.push(Entry::text(table::verdict_text(cell)));
-            }
-            table::row_of(cell, all)
-        };
-        let rows = rows.rows.iter().map(line).collect();
-        Table { columns, rows }
+    /// A table with a line for each row: its title with its notes on `codes`, and then figures.
+    fn titled<'f>(&'f self, codes: &'f [Code]) -> Grid<'f, &'a CellFigures> {
+        Grid::new().head(column("", "", false), move |cell| Entry {
+            below: table::blocks_of(cell).unwrap_or_default(),
+            ..self.notes.on(cell, codes, Entry::text(&*cell.label))
+        })
     }
 
     fn rates(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let of_rates = cells.iter().filter_map(|c| c.rate_per_s);
-        let rates = spread_word(of_rates.map(|f| (f.is_interval(), f.blocks)));
-        let ratios = ratios_word(cells.iter().filter_map(|c| c.ratio.as_ref()));
         let baselines = baselines(rows);
         let ratio = match &baselines[..] {
             [one] => format!("ratio to {}", quoted(one)),
             _ => "ratio".to_owned(),
         };
         let several = baselines.len() > 1;
-        let mut columns = vec![
-            column("requests/s", rates, true),
-            detail(column("deviation", "over seconds", true)),
-            column(ratio, ratios, true),
-        ];
+        let rates = figures_word(cells.iter().filter_map(|c| c.rate_per_s));
+        let mut grid = self
+            .titled(ON_TITLE)
+            .figure(column("requests/s", rates, true), |cell| {
+                let rate = self.places.entry(cell, Metric::RATE);
+                let rate = with_ends(rate, cell.rate_per_s, numbers::rates);
+                self.notes.on(cell, ON_RATE, rate)
+            })
+            .figure(detail(column("deviation", "over seconds", true)), deviation)
+            .figure(column(ratio, ratio_word(&cells), true), ratio_entry);
         if several {
-            columns.push(column("baseline", "", false));
+            grid = grid.figure(column("baseline", "", false), |cell| {
+                let title = cell.row().and_then(|row| row.baseline.clone());
+                Entry::text(title.unwrap_or_else(|| NOTHING.to_owned()))
+            });
         }
         let crowded = several && verdicts_differ(&cells);
-        let latency = |metric: Metric| Column {
-            details: metric.details || metric.key == Metric::P50.key && crowded,
-            ..metric.head()
-        };
-        columns.extend(LATENCIES.map(latency));
-        columns.push(column("errors", "", true));
-        let entries = |cell: &CellFigures| {
-            let rate = self.places.entry(cell, Metric::RATE);
-            let mut rate = with_ends(rate, cell.rate_per_s, numbers::rates);
-            rate.marks = self.notes.marks(&cell.cell, ON_RATE);
-            let mut entries = vec![rate, deviation(cell), ratio_entry(cell)];
-            if several {
-                let title = cell.row().and_then(|row| row.baseline.clone());
-                entries.push(Entry::text(title.unwrap_or_else(|| NOTHING.to_owned())));
-            }
-            entries.extend(latencies(cell));
-            let mut errors = table::errors(cell);
-            errors.marks = self.notes.marks(&cell.cell, ON_ERRORS);
-            entries.push(errors);
-            entries
-        };
-        self.list(rows, columns, ON_TITLE, &entries)
+        for metric in [Metric::P50, Metric::P99, Metric::P99_9] {
+            let head = Column {
+                details: metric.details || metric.key == Metric::P50.key && crowded,
+                ..metric.head()
+            };
+            grid = grid.figure(head, move |cell| metric.of_server(cell));
+        }
+        grid = grid.figure(column("errors", "", true), |cell| {
+            self.notes.on(cell, ON_ERRORS, table::errors(cell))
+        });
+        list(rows, grid)
     }
 
     fn costs(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let has = |of: fn(&CellFigures, &str) -> Option<Figure>| -> Vec<&'static str> {
-            let names = ROLES.iter().map(|(_, name)| *name);
-            let any = |name: &&str| cells.iter().any(|cell| of(cell, name).is_some());
-            names.filter(any).collect()
-        };
-        let cpu_of = has(cpu);
-        let memory_of: Vec<&str> = has(memory)
-            .into_iter()
-            .filter(|r| *r != "generator")
-            .collect();
-        let mut columns: Vec<Column> = Vec::new();
-        for role in &cpu_of {
-            columns.push(column(format!("CPU {role}"), "µs/req", true));
+        let roles = || ROLES.into_iter().map(|(_, role)| role);
+        let mut grid = self.titled(&[]);
+        for role in roles().filter(|role| cells.iter().any(|c| cpu(c, role).is_some())) {
+            grid = grid.figure(column(format!("CPU {role}"), "µs/req", true), move |cell| {
+                let codes = if role == "subject" { ON_CPU } else { &[] };
+                self.notes.on(cell, codes, cpu_entry(cell, role))
+            });
         }
-        columns.push(column("limit", "busy: subject's side, generator", false));
-        for role in &memory_of {
-            columns.push(detail(column(format!("memory {role}"), "peak", true)));
-        }
-        let entries = |cell: &CellFigures| {
-            let mut entries: Vec<Entry> = Vec::new();
-            for role in &cpu_of {
-                let mut entry = cpu_entry(cell, role);
-                if *role == "subject" {
-                    entry.marks = self.notes.marks(&cell.cell, ON_CPU);
-                }
-                entries.push(entry);
-            }
-            entries.push(limit(cell));
-            for role in &memory_of {
+        let busy = "busy: subject's side, generator";
+        grid = grid.figure(column("limit", busy, false), limit);
+        let with_memory =
+            |role: &&str| *role != "generator" && cells.iter().any(|c| memory(c, role).is_some());
+        for role in roles().filter(with_memory) {
+            let head = detail(column(format!("memory {role}"), "peak", true));
+            grid = grid.figure(head, move |cell| {
                 let path = format!("service.memory_peak_bytes.{role}.median");
-                let value = median(memory(cell, role));
-                entries.push(Entry::figure(path, value, numbers::bytes));
-            }
-            entries
-        };
-        self.list(rows, columns, &[], &entries)
+                Entry::figure(path, median(memory(cell, role)), numbers::bytes)
+            });
+        }
+        list(rows, grid)
     }
 
     fn durability(&self, rows: &Rows<'a>) -> Table {
         let cells = rows.cells();
-        let counters = cells
-            .iter()
-            .filter_map(|c| c.service.as_ref()?.counter.as_ref());
-        let ended = counters.filter_map(|counter| counter.ended_by).next();
-        let mut columns = vec![
-            column("acknowledged", "all blocks", true),
-            column("counted", "", true),
-        ];
-        if let Some(ended) = ended {
-            columns.push(column("kept", words::after_what(ended), true));
-        }
-        columns.push(column("lost", "", false));
-        let entries = |cell: &CellFigures| {
-            let Some(counter) = cell.service.as_ref().and_then(|s| s.counter.as_ref()) else {
-                return Vec::new();
-            };
-            let mut entries = vec![acknowledged(counter), counted(counter)];
-            entries[1].marks = self.notes.marks(&cell.cell, ON_COUNTED);
-            if ended.is_some() {
-                entries.push(kept(counter));
-            }
-            let mut lost = Entry::text(words::lost(counter));
-            if counter.lost > 0 && counter.asked > 1 && !counter.keeps_nothing {
-                lost.below = format!("in {} of {} blocks", counter.blocks_lost, counter.asked);
-            }
-            lost.marks = self.notes.marks(&cell.cell, ON_LOST);
-            entries.push(lost);
-            entries
+        let ended = cells.iter().find_map(|cell| counter(cell)?.ended_by);
+        let of = |cell: &'a CellFigures, make: fn(&CounterFigures) -> Entry| {
+            counter(cell).map_or_else(|| Entry::text(NOTHING), make)
         };
-        let mut table = self.list(rows, columns, &[], &entries);
-        let width = table.columns.len();
-        for row in &mut table.rows {
-            row.entries.resize(width, Entry::text(NOTHING));
+        let mut grid = self
+            .titled(&[])
+            .figure(column("acknowledged", "all blocks", true), |cell| {
+                of(cell, acknowledged)
+            })
+            .figure(column("counted", "", true), |cell| {
+                self.notes.on(cell, ON_COUNTED, of(cell, counted))
+            });
+        if let Some(ended) = ended {
+            let head = column("kept", words::after_what(ended), true);
+            grid = grid.figure(head, |cell| of(cell, kept));
         }
-        table
+        grid = grid.figure(column("lost", "", false), |cell| {
+            self.notes.on(cell, ON_LOST, of(cell, lost))
+        });
+        list(rows, grid)
     }
 }
 
+/// The table of `rows`, of which the run may lack some.
+fn list<'a>(rows: &Rows<'a>, grid: Grid<'_, &'a CellFigures>) -> Table {
+    let grid = grid.verdicts(&rows.cells());
+    let line = |(row, cell): &(&'a PlannedRow, Option<&'a CellFigures>)| match cell {
+        Some(cell) => grid.row(cell),
+        None => grid.missing(&row.title, "not run"),
+    };
+    let lines = rows.rows.iter().map(line).collect();
+    grid.table(lines)
+}
+
+fn counter(cell: &CellFigures) -> Option<&CounterFigures> {
+    cell.service.as_ref()?.counter.as_ref()
+}
+
 /// Titles of the rows that others stand beside, in the order of the table.
-fn baselines(rows: &Rows<'_>) -> Vec<String> {
-    let mut titles: Vec<String> = Vec::new();
-    for (row, _) in &rows.rows {
-        if let Some(title) = row
-            .baseline
-            .as_ref()
-            .filter(|title| !titles.contains(title))
-        {
-            titles.push(title.clone());
-        }
-    }
-    titles
+fn baselines<'a>(rows: &Rows<'a>) -> Vec<&'a String> {
+    let all = rows.rows.iter();
+    distinct(all.filter_map(|(row, _)| row.baseline.as_ref()))
 }
 
 fn deviation(cell: &CellFigures) -> Entry {
@@ -250,13 +177,6 @@ fn ratio_entry(cell: &CellFigures) -> Entry {
     let mut entry = table::of_ratio("ratio.ratio", ratio, numbers::ratio);
     entry.text = show(ratio.ratio);
     entry
-}
-
-fn latencies(cell: &CellFigures) -> Vec<Entry> {
-    if cell.is_overloaded() {
-        return ["overloaded", NOTHING, NOTHING].map(Entry::text).into();
-    }
-    LATENCIES.map(|metric| metric.entry(cell)).into()
 }
 
 fn cpu(cell: &CellFigures, role: &str) -> Option<Figure> {
@@ -293,29 +213,14 @@ fn cpu_entry(cell: &CellFigures, role: &str) -> Entry {
 }
 
 fn limit(cell: &CellFigures) -> Entry {
-    let Some(service) = &cell.service else {
-        return Entry::text(NOTHING);
-    };
-    let blocks = service
-        .limits
-        .values()
-        .fold(0_u32, |sum, n| sum.saturating_add(*n));
-    let most = service.limits.get(service.limit).copied().unwrap_or(0);
-    let text = match words::limit(service.limit) {
-        None => "not known".to_owned(),
-        Some(name) if most < blocks => format!("{name} in {most} of {blocks} blocks"),
-        Some(name) => name.to_owned(),
-    };
-    let busy = |figure| median(figure).map_or_else(|| NOTHING.to_owned(), numbers::percent);
-    Entry {
-        text,
-        below: format!(
-            "{}, {}",
-            busy(service.busy_subject),
-            busy(service.busy_generator)
-        ),
-        ..Entry::default()
-    }
+    cell.service.as_ref().map_or_else(
+        || Entry::text(NOTHING),
+        |of| {
+            let name = words::limit(of.limit).unwrap_or_default();
+            let busy = [of.busy_subject, of.busy_generator];
+            limit_entry(name, (of.limit, &of.limits), busy)
+        },
+    )
 }
 
 fn acknowledged(counter: &CounterFigures) -> Entry {
@@ -361,31 +266,36 @@ fn kept(counter: &CounterFigures) -> Entry {
     }
 }
 
-/// Columns that a table of all combinations has besides: CPU time of what is around its servers, and
-/// what became of their numbers. Each with the entries of the cells, in their order.
-pub fn more_columns(cells: &[&CellFigures], notes: &Notes) -> Vec<(Column, Vec<Entry>)> {
-    let mut columns = Vec::new();
+fn lost(counter: &CounterFigures) -> Entry {
+    let mut lost = Entry::text(words::lost(counter));
+    if counter.lost > 0 && counter.asked > 1 && !counter.keeps_nothing {
+        lost.below = format!("in {} of {} blocks", counter.blocks_lost, counter.asked);
+    }
+    lost
+}
+
+/// The columns that a table of all combinations has besides: CPU time of what is around its servers, and
+/// what became of their numbers.
+pub fn more_columns<'a, 'f>(
+    mut grid: Grid<'f, &'a CellFigures>,
+    cells: &[&CellFigures],
+    notes: &'f Notes,
+) -> Grid<'f, &'a CellFigures> {
     for role in ["front", "backing"] {
         if cells.iter().any(|cell| cpu(cell, role).is_some()) {
-            let entries = cells.iter().map(|cell| match cpu(cell, role) {
+            let head = detail(column(format!("CPU {role}"), "µs/req", true));
+            grid = grid.head(head, move |cell| match cpu(cell, role) {
                 Some(_) => cpu_entry(cell, role),
                 None => Entry::text(NOTHING),
             });
-            columns.push((
-                detail(column(format!("CPU {role}"), "µs/req", true)),
-                entries.collect(),
-            ));
         }
     }
-    let counter = |cell: &&CellFigures| cell.service.as_ref()?.counter.clone();
     if cells.iter().any(|cell| counter(cell).is_some()) {
-        let codes = [ON_COUNTED, ON_LOST].concat();
-        let entries = cells.iter().map(|cell| Entry {
-            text: counter(cell).map_or_else(|| NOTHING.to_owned(), |t| words::came_of(&t)),
-            marks: notes.marks(&cell.cell, &codes),
-            ..Entry::default()
+        grid = grid.head(detail(column("durability", "", false)), move |cell| {
+            let came = counter(cell).map_or_else(|| NOTHING.to_owned(), words::came_of);
+            let codes = [ON_COUNTED, ON_LOST].concat();
+            notes.on(cell, &codes, Entry::text(came))
         });
-        columns.push((detail(column("durability", "", false)), entries.collect()));
     }
-    columns
+    grid
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use prony_findings::{Code, Verdict};
+use prony_findings::Code;
 use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 
 use super::figures::CounterFigures;
@@ -13,9 +13,10 @@ use super::sections::{Rows, Section, quoted, sections, share};
 use crate::Run;
 use crate::clients::words::more;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 use crate::ratio::RatioFigure;
-use crate::words::{Point, Ranked, listed, ranked};
+use crate::words::{Point, listed, medians};
 
 /// What stands above the first table of a workload.
 const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its whole seconds (ten slices of 100 ms each), \
@@ -84,17 +85,12 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
 fn around(plan: &Plan, section: &Section<'_>) -> Option<String> {
     let cells = || section.tables.iter().flat_map(Rows::cells);
     let services = || cells().filter_map(|cell| cell.service.as_ref());
-    let mut names: Vec<String> = Vec::new();
     let fronts = services().filter_map(|s| Some(format!("{} in front", s.front.as_ref()?)));
     let behind = services().flat_map(|s| s.backings.iter().map(|id| format!("{id} behind")));
     let reader = services()
         .filter(|s| s.output == Output::Pipe)
         .map(|_| "the reader of its output's pipe".to_owned());
-    for name in fronts.chain(behind).chain(reader) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let names = distinct(fronts.chain(behind).chain(reader));
     let cores: Vec<String> = plan.cores.subject.iter().map(u32::to_string).collect();
     let place = match cores.len() {
         0 => "Nothing is pinned: all of them, the subject and the generator share the machine's cores.".to_owned(),
@@ -273,11 +269,6 @@ pub fn points(run: &Run, cells: &[CellFigures]) -> Vec<Point> {
     compared.chain([kept]).flatten().collect()
 }
 
-/// Whether a row may be compared.
-fn is_sound(cell: &CellFigures) -> bool {
-    cell.verdict != Some(Verdict::Invalid)
-}
-
 /// What each row costs or brings against the row that it stands beside; where nothing may be claimed, its rate.
 fn compared(rows: &Rows<'_>) -> Vec<String> {
     let mut said = Vec::new();
@@ -288,7 +279,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
         let (Some(other), Some(ratio)) = (other, &cell.ratio) else {
             continue;
         };
-        if !is_sound(cell) || !is_sound(other) || ratio.conclusion == "not-claimed" {
+        if cell.is_invalid() || other.is_invalid() || ratio.conclusion == "not-claimed" {
             continue;
         }
         match groups.iter_mut().find(|(of, _)| of.cell == other.cell) {
@@ -302,8 +293,7 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
     if said.is_empty() {
         said.extend(extent(rows));
     }
-    let left_out = rows.cells().into_iter();
-    let left_out = left_out.filter(|cell| cell.verdict == Some(Verdict::Invalid));
+    let left_out = rows.cells().into_iter().filter(|cell| cell.is_invalid());
     let titles: Vec<String> = left_out.map(|cell| quoted(&cell.label)).collect();
     if !titles.is_empty() {
         said.push(format!(
@@ -355,26 +345,20 @@ fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<S
 
 /// The rates of the rows, the highest first, among them the row that is the first baseline of another.
 fn extent(rows: &Rows<'_>) -> Option<String> {
-    let cells = rows.cells().into_iter().filter(|cell| is_sound(cell));
+    let cells = rows.cells().into_iter().filter(|cell| !cell.is_invalid());
     let mut baselines = rows
         .rows
         .iter()
         .filter_map(|(row, _)| row.baseline.as_ref());
     let baseline = baselines.next();
     let is_baseline = |cell: &CellFigures| cell.row().map(|row| &row.title) == baseline;
-    let rates = cells.filter_map(|cell| {
-        let rate = cell.rate_per_s?.median;
-        let least = match cell.findings.contains(&Code::P001) {
-            true => "at least ",
-            false => "",
-        };
-        Some(Ranked {
-            figure: rate,
-            shown: format!("{} {least}{}", quoted(&cell.label), numbers::rate(rate)),
-            is_baseline: is_baseline(cell),
-        })
-    });
-    let said = ranked(rates.collect(), " requests/s")?;
+    let named = |cell: &CellFigures| (quoted(&cell.label), is_baseline(cell));
+    let how = (
+        Code::P001,
+        numbers::rate as fn(f64) -> String,
+        " requests/s",
+    );
+    let said = medians(cells, |cell| cell.rate_per_s, named, how)?;
     Some(format!("{said}."))
 }
 

@@ -11,8 +11,9 @@ pub mod words;
 
 use self::sections::{Section, sections};
 use crate::Run;
-use crate::figures::CellFigures;
-use crate::groups::Group;
+use crate::figures::{CellFigures, measured};
+use crate::groups::{Group, groups};
+use crate::lists::{distinct, most};
 use crate::notes::Notes;
 use crate::part::{Part, plain};
 use crate::plots::{Picture, Plot, picture};
@@ -60,30 +61,26 @@ fn drawn(id: &str, section: &Section<'_>) -> Vec<Picture> {
 /// Latency against rate of open workloads.
 fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
     let mut parts = Vec::new();
-    let mut done: Vec<(String, u32)> = Vec::new();
-    for group in crate::groups::groups(cells) {
-        let key = (group.workload.clone(), group.connections);
-        if group.asked_per_s.is_none() || done.contains(&key) {
-            continue;
-        }
-        let alike =
-            |c: &&CellFigures| c.is_combined() && (&c.workload, c.connections) == (&key.0, key.1);
+    let of_size = |group: Group| Group {
+        asked_per_s: None,
+        ..group
+    };
+    let asked = groups(cells)
+        .into_iter()
+        .filter(|of| of.asked_per_s.is_some());
+    for group in distinct(asked.map(of_size)) {
+        let alike = |c: &&CellFigures| c.is_combined() && of_size(Group::of(c)) == group;
         let own: Vec<&CellFigures> = cells.iter().filter(alike).collect();
         let mut rates: Vec<f64> = own.iter().filter_map(|c| c.asked_per_s).collect();
         rates.sort_by(f64::total_cmp);
         rates.dedup();
-        done.push(key);
         if rates.len() < RATES_MIN {
             continue;
         }
         let id = format!("l{}", parts.len() + 1);
-        let size = Group {
-            asked_per_s: None,
-            ..group.clone()
-        };
         let title = programs::title(&run.plan, &group.workload);
         parts.push(Part {
-            title: format!("{title}, {}: latency against offered rate", size.size()),
+            title: format!("{title}, {}: latency against offered rate", group.size()),
             before: vec![
                 "A mark stands at the first rate with which a subject did not keep up: fewer requests were completed than \
                  were to start. Latency grows there for as long as the run lasts, so that none is drawn."
@@ -99,18 +96,13 @@ fn of_open_loops(run: &Run, cells: &[CellFigures]) -> Vec<Part> {
 
 /// The picture of a kind of the search with the most figures, the first of equals; `None` where there is no search.
 pub fn alone(run: &Run, cells: &[CellFigures], plot: Plot) -> Option<Picture> {
-    let found = |section: &Section<'_>| {
-        let cells = section.cells.iter();
-        cells.filter(|cell| cell.rate_per_s.is_some()).count()
-    };
-    let sections = sections(run, cells);
-    let best = sections.iter().rev().max_by_key(|section| found(section))?;
+    let best = most(sections(run, cells), |section| measured(&section.cells))?;
     let at = match plot {
         Plot::Latency => 0,
         Plot::Rate => 1,
         Plot::Cpu => 2,
     };
-    let mut picture = drawn("alone", best).swap_remove(at);
+    let mut picture = drawn("alone", &best).swap_remove(at);
     let group = &best.group;
     picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
     Some(picture)

@@ -8,6 +8,7 @@ use super::sections::Section;
 use crate::escape::shortened;
 use crate::figure::INFINITE;
 use crate::figures::CellFigures;
+use crate::lists::distinct;
 use crate::numbers;
 use crate::plots::{Axis, Data, Picture, short};
 
@@ -157,12 +158,7 @@ fn searched(cell: &CellFigures) -> Option<Curve<'_>> {
 
 /// Of the cells of an open workload with one number of connections, whatever their rates.
 pub(super) fn of_open_loops(id: &str, cells: &[&CellFigures]) -> Picture {
-    let mut labels: Vec<&str> = Vec::new();
-    for cell in cells {
-        if !labels.contains(&&*cell.label) {
-            labels.push(&cell.label);
-        }
-    }
+    let labels = distinct(cells.iter().map(|cell| &*cell.label));
     let curve = |label: &&'_ str| {
         let mut own: Vec<&CellFigures> = cells
             .iter()

@@ -3,107 +3,83 @@
 use super::figures::SearchFigures;
 use super::sections::Section;
 use crate::figures::{CellFigures, Figure};
+use crate::grid::{Grid, verdict};
 use crate::metrics::Metric;
 use crate::notes::Notes;
 use crate::numbers;
-use crate::part::{column, detail, median, ratios_word, spread_word, unmeasured, verdict_column};
-use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Row, Table};
+use crate::part::{column, detail, median, ratio_word, spread_word, verdict_column};
+use crate::servers::{name, remark};
+use crate::table::{self, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
 
 /// A row for each cell, the highest rate first.
 pub(super) fn of_section(section: &Section<'_>, reference: Option<&str>, notes: &Notes) -> Table {
-    let columns = columns(section, reference);
-    let width = columns.len();
-    Table {
-        rows: section
-            .cells
-            .iter()
-            .map(|cell| row(cell, notes, width))
-            .collect(),
-        columns,
-    }
-}
-
-fn columns(section: &Section<'_>, reference: Option<&str>) -> Vec<Column> {
     let rates = section.cells.iter().filter_map(|cell| cell.rate_per_s);
     let word = match rates.clone().any(|rate| rate.is_interval()) {
         true => "95 % interval",
         false => spread_word(rates.map(|rate| (false, rate.blocks))),
     };
-    let ratios = ratios_word(section.cells.iter().filter_map(|cell| cell.ratio.as_ref()));
-    let ratio = match reference {
-        Some(id) => format!("ratio to {id}"),
-        None => "ratio".to_owned(),
-    };
-    vec![
-        column("subject", "", false),
-        column("highest requests/s", word, true),
-        column(ratio, ratios, true),
-        column("p50 there", "", true),
-        column("closed loop, requests/s", "", true),
-        column("CPU subject", "µs/req", true),
-        column("errors", "", true),
-        detail(column("steps", "", true)),
-        detail(column("steps kept", "", true)),
-        detail(verdict_column()),
-    ]
+    let ratio = reference.map_or_else(|| "ratio".to_owned(), |id| format!("ratio to {id}"));
+    let count = |count: usize| numbers::count(count as u64);
+    let grid = Grid::new()
+        .head(column("subject", "", false), |c| {
+            notes.on(c, ON_TITLE, name(c))
+        })
+        .figure(column("highest requests/s", word, true), |c| {
+            notes.on(c, ON_RATE, highest(c))
+        })
+        .figure(
+            column(ratio, ratio_word(&section.cells), true),
+            table::ratio,
+        )
+        .figure(column("p50 there", "", true), |c| {
+            let p50 = |of: &SearchFigures| of.p50_ns;
+            of(c, "search.p50_ns.median", p50, numbers::time)
+        })
+        .figure(column("closed loop, requests/s", "", true), |c| {
+            let closed = |of: &SearchFigures| of.closed_loop_per_s;
+            of(c, "search.closed_loop_per_s.median", closed, numbers::rate)
+        })
+        .figure(Metric::CPU.head(), |c| {
+            notes.on(c, ON_CPU, Metric::CPU.entry(c))
+        })
+        .figure(column("errors", "", true), |c| {
+            notes.on(c, ON_ERRORS, table::errors(c))
+        })
+        .figure(detail(column("steps", "", true)), |c| {
+            let steps = c.search.as_ref().map(|search| search.steps);
+            let value = steps.map(|steps| steps as f64);
+            Entry::figure("search.steps", value, |_| count(steps.unwrap_or(0)))
+        })
+        .figure(detail(column("steps kept", "", true)), |c| {
+            let curve = c.search.iter().flat_map(|search| &search.curve);
+            Entry::text(count(curve.map(|point| point.kept).sum()))
+        })
+        .head(detail(verdict_column()), verdict);
+    let has_figures = |c: &CellFigures| c.search.is_some() && c.is_measured();
+    let cells = section.cells.iter();
+    let rows = cells.map(|c| grid.row_if(has_figures(c), c)).collect();
+    grid.table(rows)
 }
 
-fn row(cell: &CellFigures, notes: &Notes, width: usize) -> Row {
-    let head = Entry {
-        text: cell.label.clone(),
-        below: table::standing(cell),
-        marks: notes.marks(&cell.cell, ON_TITLE),
-        ..Entry::default()
-    };
-    let Some(search) = cell
-        .search
-        .as_ref()
-        .filter(|_| !cell.trials.measured.is_empty())
-    else {
-        return table::row_of(cell, unmeasured(cell, vec![head], width, true));
-    };
-    let marked = |codes, entry: Entry| Entry {
-        marks: notes.marks(&cell.cell, codes),
-        ..entry
-    };
-    let of = |path: &'static str, figure: Option<Figure>, show: fn(f64) -> String| {
-        Entry::figure(path, median(figure), show)
-    };
-    let kept = search.curve.iter().map(|point| point.kept).sum::<usize>();
-    let entries = vec![
-        head,
-        marked(ON_RATE, highest(cell, search)),
-        table::ratio(cell),
-        of("search.p50_ns.median", search.p50_ns, numbers::time),
-        of(
-            "search.closed_loop_per_s.median",
-            search.closed_loop_per_s,
-            numbers::rate,
-        ),
-        marked(ON_CPU, Metric::CPU.entry(cell)),
-        marked(ON_ERRORS, table::errors(cell)),
-        Entry::figure("search.steps", Some(search.steps as f64), |_| {
-            numbers::count(search.steps as u64)
-        }),
-        Entry::text(numbers::count(kept as u64)),
-        Entry::text(table::verdict_text(cell)),
-    ];
-    table::row_of(cell, entries)
+fn of(
+    cell: &CellFigures,
+    path: &'static str,
+    figure: fn(&SearchFigures) -> Option<Figure>,
+    show: fn(f64) -> String,
+) -> Entry {
+    Entry::figure(path, median(cell.search.as_ref().and_then(figure)), show)
 }
 
-fn highest(cell: &CellFigures, search: &SearchFigures) -> Entry {
+fn highest(cell: &CellFigures) -> Entry {
     let Some(rate) = cell.rate_per_s else {
-        return Entry::text(match search.blocks_nowhere {
-            0 => table::absence(cell),
-            _ => "none found",
+        let is_nowhere = |search: &SearchFigures| search.blocks_nowhere > 0;
+        return Entry::text(match cell.search.as_ref().is_some_and(is_nowhere) {
+            true => "none found",
+            false => table::absence(cell),
         });
     };
-    let mut entry = Entry::figure("rate_per_s.median", Some(rate.median), numbers::rate);
+    let mut entry = Metric::RATE.entry(cell);
     entry.below = numbers::rates(rate.low, rate.high);
-    entry.remark = match cell.verdict {
-        Some(prony_findings::Verdict::Bound) => "at least",
-        Some(prony_findings::Verdict::Invalid) => "invalid",
-        _ => "",
-    };
+    entry.remark = remark(cell);
     entry
 }

@@ -14,7 +14,7 @@ use crate::words::{listed, what_follows};
 pub fn answer(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let sections = sections(run, cells);
     let all = || sections.iter().flat_map(|section| &section.cells);
-    let ended = || all().filter(|cell| !cell.trials.measured.is_empty());
+    let ended = || all().filter(|cell| cell.is_measured());
     let Some(blocks) = ended().map(|cell| cell.trials.measured.len()).max() else {
         return Vec::new();
     };
@@ -30,12 +30,10 @@ pub fn answer(run: &Run, cells: &[CellFigures]) -> Vec<String> {
 }
 
 fn of_section(section: &Section<'_>) -> String {
-    let group = &section.group;
-    let place = format!("On {} with {}", group.workload, group.size());
+    let place = format!("On {}", section.group.place());
     let objective = section.objective();
-    let is_invalid = |c: &&CellFigures| c.verdict == Some(Verdict::Invalid);
-    let (invalid, usable): (Vec<&CellFigures>, Vec<&CellFigures>) =
-        section.cells.iter().copied().partition(is_invalid);
+    let cells = section.cells.iter().copied();
+    let (invalid, usable): (Vec<_>, Vec<_>) = cells.partition(|c: &&CellFigures| c.is_invalid());
     let compared = format!("{place}, by the highest rate that keeps {objective}");
     let said = against_reference(&compared, &usable);
     let said = said.or_else(|| {

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use prony_record::{Outcome, PROFILE, ProfileReport, Trial, is_profile, layout};
 use serde::Serialize;
 
+use crate::lists::push_new;
 use crate::part::Captioned;
 use crate::{Run, numbers};
 
@@ -180,9 +181,7 @@ fn after(trials: &[&Trial]) -> Vec<String> {
         let refused = trial.profile.iter().flat_map(|profile| &profile.refused);
         for sentence in refused {
             let line = sentence_of(sentence);
-            if !lines.contains(&line) {
-                lines.push(line);
-            }
+            push_new(&mut lines, line);
         }
         if let Outcome::Failed { reason, .. } = &trial.outcome {
             lines.push(format!("{} has no profile: {reason}.", trial.cell));
