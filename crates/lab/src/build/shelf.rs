@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::{Failed, interrupted};
+use super::job::{Failed, interrupted};
 
 /// Folders of one name that are kept.
 pub(super) const KEPT: usize = 2;

@@ -19,12 +19,13 @@ use prony_base::Nanos;
 use prony_record::Repository as Recorded;
 use sha2::{Digest as _, Sha256};
 
-use super::shelf::{Held, Shelf};
-use super::{
-    BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, quote, tail,
+use super::job::{
+    BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, plain_name, quote,
+    tail, temporary,
 };
-use crate::experiment::HexOf;
+use super::shelf::{Held, Shelf};
 use crate::subject::{AtRevision, Repository};
+use crate::sums::HexOf;
 
 /// Folder of the work tree in that of the build.
 pub const TREE: &str = "source";
@@ -150,7 +151,7 @@ impl<'a> Git<'a> {
         let mut hash = Sha256::new();
         part(&mut hash, &repository.git, repository.revision.as_bytes());
         let key = format!("{:x}", HexOf(&hash.finalize()));
-        let prefix = format!("{}-", super::plain_name(repository.name()));
+        let prefix = format!("{}-", plain_name(repository.name()));
         let stem = format!("{prefix}{}", &key[..12]);
         let from = self.local_repository(repository)?;
         let held = self.shelf.hold(&stem, &|bare| {
@@ -325,7 +326,7 @@ impl<'a> Git<'a> {
 
     /// What git prints on its standard output and error together.
     fn git(&self, folder: &Path, words: &[&str], timeout: Nanos) -> Result<String, Failed> {
-        let log = super::temporary(&self.shelf.root);
+        let log = temporary(&self.shelf.root);
         let mut argv = vec!["git".to_owned()];
         argv.extend(AS_IT_IS.iter().chain(words).map(|&word| word.to_owned()));
         let quiet = [
@@ -418,7 +419,7 @@ impl<'a> Revisions<'a> {
         part(&mut hash, &top, recorded.commit.as_bytes());
         let key = format!("{:x}", HexOf(&hash.finalize()));
         let name = Path::new(&top).file_name().unwrap_or_default();
-        let prefix = format!("{}-", super::plain_name(&name.to_string_lossy()));
+        let prefix = format!("{}-", plain_name(&name.to_string_lossy()));
         let stem = format!("{prefix}{}", &key[..12]);
         let held = git.shelf.hold(&stem, &|dir| {
             let tree = dir.join(TREE);

@@ -2,11 +2,13 @@ mod sources;
 
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::shelf::{KEPT, MARKER};
 use super::*;
 use crate::experiment::Origin;
+use crate::passed::{Passed, To};
 
 /// Starts processes plainly, and remembers what it was asked to.
 #[derive(Default)]

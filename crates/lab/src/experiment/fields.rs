@@ -1,17 +1,20 @@
-//! Reading a TOML table key by key: every problem is noted with its place and
-//! reading goes on, so that one look at a file finds all that is wrong with it.
+//! Files that people write, in TOML: their text, and their tables read key by key. Every problem is noted with its place
+//! and reading goes on, so that one look at a file finds all that is wrong with it.
 //!
 //! Not for: what the keys mean ([`super::read`] and [`crate::subject`] know).
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
 
 use prony_base::Nanos;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::words;
-use crate::diagnosis::{Diagnosis, nearest, quoted};
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted};
 
 /// Items of one list or table at the most.
 pub const ITEMS_MAX: usize = 1_000;
@@ -425,4 +428,59 @@ fn length(
             None
         }
     }
+}
+
+/// Bytes of a file that a person writes, at the most.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Where a text comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Origin {
+    /// The file as it was named, for messages.
+    pub path: String,
+    /// The absolute folder that it lies in.
+    pub folder: PathBuf,
+}
+
+impl Origin {
+    /// A file named `path` in `folder`.
+    pub fn new(path: impl Into<String>, folder: impl Into<PathBuf>) -> Origin {
+        Origin {
+            path: path.into(),
+            folder: folder.into(),
+        }
+    }
+}
+
+/// The text of the file at `path`, not more than [`FILE_BYTES_MAX`], and its origin.
+pub(crate) fn read_file(path: &Path) -> Result<(String, Origin), Diagnoses> {
+    let name = path.display().to_string();
+    let wrong = |reason: String| Diagnoses::unreadable(&name, &reason);
+    let absolute = path
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    let file = File::open(&absolute).map_err(|error| wrong(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("it is longer than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        wrong(format!("it is not UTF-8 text (byte {at})"))
+    })?;
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    Ok((text, Origin::new(name, folder)))
+}
+
+/// Parses `text` as TOML; syntax errors become problems, at the most the first few.
+pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'i>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        problems.note(Diagnosis::new(span, error.message().replace('\n', ", ")));
+    }
+    table
 }

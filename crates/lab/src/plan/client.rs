@@ -6,6 +6,7 @@ use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
 use super::facts::Facts;
 use super::select;
+use crate::experiment::types::is_listed;
 use crate::experiment::{ClientWork, Experiment, THREADS, Workload};
 use crate::subject::Subject;
 
@@ -183,7 +184,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
         };
         let listed = subjects
             .iter()
-            .filter(|s| super::is_listed(&workload.subjects, s));
+            .filter(|s| is_listed(&workload.subjects, &s.id));
         for subject in listed {
             let why = subject
                 .client

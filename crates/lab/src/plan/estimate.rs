@@ -5,7 +5,8 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, Plan, Source, Work};
 
-use super::{client, search_length, visits};
+use super::find_max;
+use super::{client, visits};
 
 /// What a run of a program is reckoned at before one was seen.
 const PROGRAM: Nanos = Nanos::from_secs(1);
@@ -88,7 +89,7 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
-            None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, search_length),
+            None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, find_max::length),
         }
     };
     let beside = |cell: &Cell| {

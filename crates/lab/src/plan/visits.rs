@@ -3,7 +3,7 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source, Work};
 
-use super::Options;
+use super::options::Options;
 use crate::experiment::Run;
 use crate::sysctl;
 

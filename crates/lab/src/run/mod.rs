@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod options;
 mod pace;
 mod tasks;
 mod visits;
@@ -36,187 +37,27 @@ mod watch;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use prony_base::{Nanos, Random, clock};
 use prony_record::{
     Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial,
 };
-use thiserror::Error;
 
-use crate::launch::Wanted;
 use crate::plan;
-use crate::profile::Means;
-use crate::store::{self, Journal, StoreError};
+use crate::store::{self, Journal};
 use crate::sums;
-use crate::supervise::{Generator, Interrupt, Order, Supervisor, SupervisorError, TrialOrder};
+use crate::supervise::{Generator, Order, Supervisor, TrialOrder};
 use crate::sysctl::{self, Note};
+use options::TRIAL_SLACK;
+pub use options::{Event, Options, Progress, RunError, RunOutcome, Wrk};
 use pace::Pace;
 use tasks::{Task, network_of, peer_of, services_of, subject_of, tasks, workload_of};
-use watch::{Heard, Watch};
+use watch::Watch;
 use work::WorkFolder;
 
-/// How often an interruption is looked for.
-const POLL: Duration = Duration::from_millis(50);
 /// Failures before the measurement after which a cell is not tried again: one may be chance.
 const EARLY_FAILURES_MAX: u32 = 2;
-/// What a trial may take beyond the time-outs that it names, before it counts as hung.
-const TRIAL_SLACK: Nanos = Nanos::from_secs(90);
-/// How long an interrupted trial has for its end in good order, beside its stop rule.
-const INTERRUPT_SLACK: Nanos = Nanos::from_secs(15);
-
-/// How a run is to be done.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The run directory.
-    pub dir: PathBuf,
-    /// Go on with the run that is in it.
-    pub resume: bool,
-    /// The prony binary, absolute.
-    pub prony: PathBuf,
-    /// The namespaces that the machine offers ([`crate::supervise::offer`]).
-    pub wanted: Wanted,
-    /// Driver of the generator: `auto`, `ring` or `epoll`.
-    pub driver: String,
-    /// wrk, for one cross-check of the reference's cells.
-    pub wrk: Option<Wrk>,
-    /// What servers are profiled with, where the plan says that they are.
-    pub profile: Option<Means>,
-    /// Raised when the user wants to end.
-    pub interrupt: Interrupt,
-}
-
-/// An installed wrk.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Wrk {
-    /// Its binary.
-    pub path: PathBuf,
-    /// `wrk 4.1.0`
-    pub version: String,
-}
-
-impl Wrk {
-    /// Looks for wrk on `PATH` (the variable's value) and asks it for its version.
-    pub fn find(path: &std::ffi::OsStr) -> Option<Wrk> {
-        let found = std::env::split_paths(path)
-            .map(|folder| folder.join("wrk"))
-            .find(|file| file.is_file())?;
-        // It prints its version and usage, and ends with 1.
-        let output = std::process::Command::new(&found).arg("-v").output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        Some(Wrk {
-            path: found,
-            version: wrk_version(&text)?,
-        })
-    }
-}
-
-/// `wrk debian/4.1.0-3+b2 [epoll] Copyright …` to `wrk debian/4.1.0-3+b2`.
-fn wrk_version(text: &str) -> Option<String> {
-    let mut words = text.lines().next()?.split_ascii_whitespace();
-    let (name, version) = (words.next()?, words.next()?);
-    (name == "wrk").then(|| format!("{name} {version}"))
-}
-
-/// What a run came to.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct RunOutcome {
-    /// Trials that had been recorded before, and were kept.
-    pub kept: u32,
-    /// Trials that were measured now.
-    pub measured: u32,
-    /// Trials that failed now.
-    pub failed: u32,
-    /// Trials that were left out, because their cell had failed before.
-    pub left_out: u32,
-    /// Whether the user ended it.
-    pub interrupted: bool,
-}
-
-/// Why a run could not go on. What had been recorded is kept.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The run directory.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The supervisors cannot be started at all.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-    /// The folder for the trials' files, or a kernel setting that cannot be put back.
-    #[error("the folder for the trials' files, or a kernel setting: {0}")]
-    Work(#[from] io::Error),
-    /// The plan names what it does not hold.
-    #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
-    Plan {
-        /// The cell, or its number.
-        cell: String,
-        /// What it names.
-        what: String,
-    },
-}
-
-/// What happens in a run.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// It begins, or goes on after `kept` trials of `total`.
-    Begun {
-        /// Trials recorded before.
-        kept: u32,
-        /// Trials in all, the cross-checks included.
-        total: u32,
-        /// Estimate for all that is left.
-        left: Nanos,
-    },
-    /// A trial begins.
-    Started {
-        /// Its cell.
-        cell: &'a Cell,
-        /// Its block, from 0.
-        block: u32,
-        /// `prony`, `wrk`, `profile` or `profile-strace`.
-        generator: &'a str,
-    },
-    /// A phase of it begins.
-    Phase(Phase),
-    /// It has ended and is recorded.
-    Ended {
-        /// Its record.
-        trial: &'a Trial,
-        /// Trials that have ended or were left out.
-        done: u32,
-        /// Trials in all.
-        total: u32,
-        /// Estimate for all that is left.
-        left: Nanos,
-    },
-    /// A trial was left out, because its cell had failed before.
-    LeftOut {
-        /// Its cell.
-        cell: &'a Cell,
-        /// Its block, from 0.
-        block: u32,
-        /// Trials that have ended or were left out.
-        done: u32,
-        /// Trials in all.
-        total: u32,
-    },
-}
-
-/// Someone who wants to know what happens in a run. Any `FnMut(Event<'_>)` is one.
-pub trait Progress {
-    /// Something happened.
-    fn event(&mut self, event: Event<'_>);
-}
-
-impl<F: FnMut(Event<'_>)> Progress for F {
-    fn event(&mut self, event: Event<'_>) {
-        self(event);
-    }
-}
-
 /// Does all trials of `plan` that are not recorded yet. Blocks until they are done or
 /// the user ends it; the calling thread must live on meanwhile.
 ///
@@ -494,7 +335,7 @@ impl Runner<'_> {
     ) -> Result<(Trial, Option<Histogram>), RunError> {
         let order = self.order(task)?;
         let stop = end_of(&order);
-        let mut record = unfinished(&order);
+        let mut record = order.unfinished();
         let values = sysctl::wanted(&order.cell, &order.settings);
         let note = Note::of(&self.dir, &values)?;
         let mut watch = self.start(task, order, progress)?;
@@ -599,20 +440,6 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The record of a trial whose supervisor did not give one.
-pub(crate) fn unfinished(order: &TrialOrder) -> Trial {
-    Trial {
-        schema: prony_record::SCHEMA,
-        cell: order.cell.id.clone(),
-        block: order.block,
-        position: order.position,
-        seed: order.seed,
-        generator: order.generator.name().to_owned(),
-        started_unix_ms: clock::unix_nanos() / 1_000_000,
-        ..Trial::default()
-    }
-}
-
 /// Whether a trial failed before anything of it was measured, by no chance of the load. A
 /// program is under no load, so that whenever it fails it is likely to fail again; a client
 /// is its own load.
@@ -633,9 +460,15 @@ fn failed_early(plan: &Plan, trial: &Trial) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use prony_record::PlannedWorkload;
 
+    use super::options::wrk_version;
     use super::*;
+    use crate::launch::Wanted;
+    use crate::profile::Means;
+    use crate::supervise::{Interrupt, SupervisorError};
 
     fn plan() -> Plan {
         let cell = |id: &str, subject: &str| Cell {

@@ -2,7 +2,7 @@
 
 use prony_record::{Cell, Plan, PlannedNetwork, PlannedSubject, PlannedWorkload};
 
-use super::{RunError, Wrk};
+use super::options::{RunError, Wrk};
 use crate::plan;
 use crate::profile::Means;
 use crate::supervise::Generator;

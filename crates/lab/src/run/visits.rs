@@ -17,7 +17,10 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, Random, clock};
 use prony_record::{Histogram, Outcome, Plan, PlannedVisits, Trial, Turned};
 
-use super::{Heard, POLL, Progress, RunError, Runner, Task, Watch, end_of, unfinished};
+use super::options::{POLL, Progress, RunError, TRIAL_SLACK};
+use super::tasks::Task;
+use super::watch::{Heard, Watch};
+use super::{Runner, deadline_of, end_of};
 use crate::plan::visits;
 use crate::supervise::{Generator, TurnOrder};
 
@@ -178,10 +181,10 @@ impl<'p> Runner<'p> {
             }
             let mut order = self.order(task)?;
             order.in_turns = true;
-            let limit = super::deadline_of(&order);
+            let limit = deadline_of(&order);
             let mut member = Member {
                 task,
-                record: unfinished(&order),
+                record: order.unfinished(),
                 stop: end_of(&order),
                 timeout: Nanos(order.workload.timeout_ns),
                 watch: self.start(task, order, progress)?,
@@ -315,7 +318,7 @@ impl<'p> Runner<'p> {
             if !self.options.interrupt.is_raised() {
                 member.watch.supervisor.turn(TurnOrder::Finish);
             }
-            let limit = member.stop + member.timeout * 2 + super::TRIAL_SLACK;
+            let limit = member.stop + member.timeout * 2 + TRIAL_SLACK;
             // A turn that was under way when the run was interrupted may still be reported.
             while member.ended.is_none() {
                 member.hear(limit, progress);

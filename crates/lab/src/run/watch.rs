@@ -5,7 +5,7 @@
 use prony_base::{Instant, Nanos, clock};
 use prony_record::{Histogram, Phase, Trial, Turned};
 
-use super::{Event, INTERRUPT_SLACK, POLL, Progress};
+use super::options::{Event, INTERRUPT_SLACK, POLL, Progress};
 use crate::supervise::{Interrupt, Report, Supervisor};
 
 /// A supervisor under way.

@@ -21,26 +21,13 @@ use std::collections::BTreeMap;
 
 use prony_record::{Exit, MemoryMarks, ProcessRecord, ProfiledThread, Role};
 
-use crate::launch::{self, Ended};
+use crate::launch::{self, Ended, numbered};
 use process::Watched;
 
 /// Processes that are followed at the most.
 pub const PROCESSES_MAX: usize = 512;
 /// Threads that are followed at the most, all processes together.
 pub const THREADS_MAX: usize = 2048;
-
-/// The numbered entries of a folder under `/proc`, rising.
-pub fn numbered(folder: &str) -> Vec<u32> {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return Vec::new();
-    };
-    let mut numbers: Vec<u32> = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    numbers.sort_unstable();
-    numbers
-}
 
 /// Follows every descendant of the calling process.
 ///

@@ -213,7 +213,7 @@ impl Watched {
             self.end_clock();
         }
         let mut new = 0;
-        for tid in super::numbered(&format!("/proc/{}/task", self.pid)) {
+        for tid in launch::numbered(&format!("/proc/{}/task", self.pid)) {
             if self.threads.contains_key(&tid) || new >= room || self.frozen {
                 continue;
             }

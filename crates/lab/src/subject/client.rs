@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use prony_base::counted;
 use toml::Spanned;
 
-use super::check_placeholders;
 use super::program::{self, Variants};
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{Fields, Problems};
+use crate::experiment::keys::check_placeholders;
 use crate::experiment::words::{CLIENT_PLACEHOLDERS, short};
 
 /// The works that a client may do.

@@ -11,8 +11,7 @@ use prony_base::{Nanos, clock};
 use prony_record::{Fact, Isolation};
 use thiserror::Error;
 
-use super::order::LINE_BYTES_MAX;
-use super::{Envelope, INTERRUPT, Order, Report, TURN, TurnOrder, WORD};
+use super::order::{Envelope, INTERRUPT, LINE_BYTES_MAX, Order, Report, TURN, TurnOrder, WORD};
 use crate::launch::{self, Wanted};
 use crate::passed::Passed;
 

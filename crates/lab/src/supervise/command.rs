@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use prony_base::{Nanos, clock};
 
-use super::{CommandOrder, Interrupt, Report};
+use super::order::{CommandOrder, Report};
+use super::turns::Interrupt;
 use crate::launch::{self, Ended};
 
 /// How often the end of the command is looked for.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use prony_record::Exit;
 
-use super::{CommandOrder, Order, Report, Supervisor};
+use super::client::{Supervisor, SupervisorError};
+use super::order::{CommandOrder, Order, Report};
 use crate::build::{CommandSpec, Finished, LaunchError, Launcher};
 use crate::launch::Wanted;
 
@@ -36,7 +37,7 @@ impl SupervisedLauncher {
 
 impl Launcher for SupervisedLauncher {
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
-        let failed = |error: super::SupervisorError| LaunchError(error.to_string());
+        let failed = |error: SupervisorError| LaunchError(error.to_string());
         let order = Order::Command(CommandOrder {
             command: command.argv.clone(),
             env: command.env.iter().cloned().collect(),

@@ -37,8 +37,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use prony_record::{Fact, Isolation, Outcome, Phase};
 use rustix::event::{PollFd, PollFlags};
@@ -50,39 +48,16 @@ use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
 pub use launcher::SupervisedLauncher;
+pub use turns::Interrupt;
 pub(crate) use turns::Turns;
 
 pub use order::{
     CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TURN, TrialOrder,
-    TurnOrder,
+    TurnOrder, WORD,
 };
-
-/// The hidden command of `prony` that runs [`main`].
-pub const WORD: &str = "__supervise";
 
 /// Looks at descendants of 1 ms each before one that cannot be killed is left to the kernel.
 const KILL_ROUNDS_MAX: u32 = 5_000;
-
-/// Whether what is under way is to end now.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// One that is raised by setting `flag`, as a signal handler can.
-    pub fn by_flag(flag: Arc<AtomicBool>) -> Interrupt {
-        Interrupt(flag)
-    }
-
-    /// Asks for the end.
-    pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the end was asked for.
-    pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// The whole program of a guard or a supervisor: reads the order from `input` and
 /// reports on `output`. `input` must be a pipe whose other end the parent holds
@@ -159,15 +134,8 @@ impl Lines {
 fn refuse(output: &mut impl Write, reason: &str) -> ExitCode {
     let reason = reason.to_owned();
     // Without a reader there is nobody to tell.
-    let _ = print(output, &Report::Refused { reason });
+    let _ = Report::Refused { reason }.print(output);
     ExitCode::FAILURE
-}
-
-/// Prints one report.
-fn print(output: &mut impl Write, report: &Report) -> io::Result<()> {
-    serde_json::to_writer(&mut *output, report)?;
-    output.write_all(b"\n")?;
-    output.flush()
 }
 
 /// Why a guard or a supervisor could not begin.
@@ -302,7 +270,7 @@ fn supervisor(
     };
     let report = carry_out(order, begun, output);
     launch::kill_descendants(KILL_ROUNDS_MAX);
-    print(output, &report)?;
+    report.print(output)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -346,9 +314,9 @@ fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report 
             refusal: network.err(),
         },
         Order::Trial(order) => {
-            let mut began = |report| {
+            let mut began = |report: Report| {
                 // A reader that is gone ends this process through its input.
-                let _ = print(output, &report);
+                let _ = report.print(output);
             };
             let network = match prepared(&order, network) {
                 Ok(network) => network,
@@ -377,7 +345,7 @@ fn prepared(order: &TrialOrder, network: Result<Network, Refusal>) -> Result<Net
 }
 
 fn unprepared(order: &TrialOrder, reason: String) -> Report {
-    let mut trial = crate::run::unfinished(order);
+    let mut trial = order.unfinished();
     let phase = Phase::Prepare;
     trial.outcome = Outcome::Failed { phase, reason };
     let histogram = None;

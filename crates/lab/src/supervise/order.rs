@@ -1,11 +1,13 @@
 //! What a supervisor is told and what it reports: one JSON value a line.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
+use prony_base::clock;
 use prony_record::{
     Cell, Cores, Exit, Fact, Histogram, Isolation, PROFILE, PROFILE_STRACE, Phase, PlannedNetwork,
-    PlannedSetting, PlannedSubject, PlannedWorkload, Trial, Turned,
+    PlannedSetting, PlannedSubject, PlannedWorkload, SCHEMA, Trial, Turned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +15,9 @@ use crate::launch::{Entered, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
+
+/// The hidden command of `prony` that runs [`main`].
+pub const WORD: &str = "__supervise";
 
 /// Longest line of an order or a report: a histogram is the largest thing in one.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
@@ -143,6 +148,22 @@ pub struct TrialOrder {
     pub run_dir: PathBuf,
     /// Name of this trial's files in the run directory, without folder and ending.
     pub file_stem: String,
+}
+
+impl TrialOrder {
+    /// The record of the trial as long as nothing is known of it.
+    pub fn unfinished(&self) -> Trial {
+        Trial {
+            schema: SCHEMA,
+            cell: self.cell.id.clone(),
+            block: self.block,
+            position: self.position,
+            seed: self.seed,
+            generator: self.generator.name().to_owned(),
+            started_unix_ms: clock::unix_nanos() / 1_000_000,
+            ..Trial::default()
+        }
+    }
 }
 
 /// What drives the subject.
@@ -285,4 +306,13 @@ pub enum Report {
         /// Whether it could be started at all, and why not.
         error: Option<String>,
     },
+}
+
+impl Report {
+    /// Prints it as one line.
+    pub(super) fn print(&self, output: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *output, self)?;
+        output.write_all(b"\n")?;
+        output.flush()
+    }
 }

@@ -1,11 +1,35 @@
 //! What Prony says to a trial in turns while it runs, on its way from the thread that reads it to the trial's loop.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use prony_engine::{Receiver, Sender, mailbox};
 
-use super::{INTERRUPT, Interrupt, TURN, TurnOrder};
+use super::order::{INTERRUPT, TURN, TurnOrder};
 
 /// Lines that wait to be heard; Prony gives one turn at a time, and an interruption may come on top.
 const LINES_MAX: usize = 16;
+
+/// Whether what is under way is to end now.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// One that is raised by setting `flag`, as a signal handler can.
+    pub fn by_flag(flag: Arc<AtomicBool>) -> Interrupt {
+        Interrupt(flag)
+    }
+
+    /// Asks for the end.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// What was said.
 enum Said {

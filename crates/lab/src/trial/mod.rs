@@ -34,8 +34,6 @@ mod translate;
 mod turns;
 mod wrk;
 
-pub(crate) use start::fill;
-
 use std::io;
 
 use prony_base::Nanos;

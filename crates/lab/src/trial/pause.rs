@@ -50,7 +50,7 @@ fn others(kept: Option<u32>) -> Vec<u32> {
 
 /// Whether a thread of the process is neither stopped nor at its end.
 fn moves(pid: u32) -> bool {
-    let threads = sample::numbered(&format!("/proc/{pid}/task"));
+    let threads = launch::numbered(&format!("/proc/{pid}/task"));
     threads.into_iter().any(|tid| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
         let stat = text.ok().and_then(|text| sample::parse::stat(&text));

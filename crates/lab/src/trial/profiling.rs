@@ -18,8 +18,9 @@ use super::Halt;
 use super::children::{Child, Farewell};
 use super::scene::Scene;
 use super::stage::Stage;
+use crate::launch::numbered;
 use crate::profile::Profiler;
-use crate::sample::{Sampler, numbered, parse};
+use crate::sample::{Sampler, parse};
 use crate::supervise::{Generator, TrialOrder};
 use crate::{launch, profile};
 

@@ -10,6 +10,7 @@ use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source};
 
 use super::place::{Place, Places};
 use crate::experiment::THREADS;
+use crate::experiment::words::fill;
 use crate::plan::client;
 use crate::supervise::TrialOrder;
 
@@ -230,32 +231,6 @@ fn with_settings(order: &TrialOrder, values: &Values, mut resolved: Resolved) ->
 fn fill_all(texts: &BTreeMap<String, String>, values: &Values) -> BTreeMap<String, String> {
     let filled = |(name, text): (&String, &String)| (name.clone(), fill(text, values));
     texts.iter().map(filled).collect()
-}
-
-/// Puts values in for placeholders, in one pass: a value that looks like a
-/// placeholder stays as it is.
-pub fn fill<N: AsRef<str>>(text: &str, values: &[(N, String)]) -> String {
-    let mut filled = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        filled.push_str(&rest[..open]);
-        rest = &rest[open..];
-        match values
-            .iter()
-            .find(|(name, _)| rest.starts_with(name.as_ref()))
-        {
-            Some((name, value)) => {
-                filled.push_str(value);
-                rest = &rest[name.as_ref().len()..];
-            }
-            None => {
-                filled.push('{');
-                rest = &rest[1..];
-            }
-        }
-    }
-    filled.push_str(rest);
-    filled
 }
 
 #[cfg(test)]

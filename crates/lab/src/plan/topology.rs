@@ -8,9 +8,9 @@
 use prony_base::counted;
 use prony_record::{Around, Cell, NotRun, PlannedSubject};
 
-use super::cells::Written;
 use super::facts::Facts;
 use super::program;
+use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
     AroundOf, Experiment, GENERATORS, INSTANCES, Parts, Setting, THREADS, Workload,
 };
@@ -26,7 +26,11 @@ pub(crate) fn names_in<'a>(mut texts: impl Iterator<Item = &'a String>, id: &str
 }
 
 /// What settings put around `subject` in a cell.
-pub fn around(subject: &Subject, written: &[Written<'_>], services: &Parts<'_, Subject>) -> Around {
+pub fn topology(
+    subject: &Subject,
+    written: &[Written<'_>],
+    services: &Parts<'_, Subject>,
+) -> Around {
     let needs = |backing: &&Subject| {
         let own = subject.start.iter().chain(subject.env.values());
         let of_setting = |(setting, value): &Written<'_>| {
@@ -96,16 +100,16 @@ pub(crate) fn why_not_set(
         let message = format!("nothing can be set on `{id}`, which already runs");
         return Some((message, String::new()));
     }
-    if !super::is_listed(&setting.subjects, subject) {
+    if !is_listed(&setting.subjects, &subject.id) {
         let message = format!("the setting `{name}` is not for `{id}`, by its `subjects`");
         return Some((message, format!("add \"{id}\" to them")));
     }
-    if !super::cells::is_for(setting, workload) {
+    if !setting.is_for(workload) {
         let own = workload.name.get_ref();
         let message = format!("the setting `{name}` is not for `{own}`, by its `workloads`");
         return Some((message, format!("add \"{own}\" to them")));
     }
-    let around = around(subject, written, services);
+    let around = topology(subject, written, services);
     let of_services = || services_of(&around, services);
     let offered = |other: &&Subject| other.variants.contains_key(name);
     if !program::is_told(setting, subject, workload) && !of_services().any(|s| offered(&s)) {

@@ -2,46 +2,13 @@
 
 use toml::Spanned;
 
-use super::fields::Problems;
-use super::names::{differ, known};
-use super::words::short;
-use super::{Experiment, From, Parts, Row, Setting, Workload, service};
+use super::topology::{names_in, why_not_set};
 use crate::diagnosis::{Diagnoses, Diagnosis};
-use crate::plan::{names_in, why_not_set};
+use crate::experiment::fields::Problems;
+use crate::experiment::names::declared;
+use crate::experiment::words::short;
+use crate::experiment::{Experiment, From, Parts, Row, Setting, Workload, service};
 use crate::subject::{Role, Subject};
-
-/// Checks the names that refer to backing services and fronts.
-pub(super) fn check_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut Problems) {
-    differ("backing service", ids.backings, &experiment.backings, p);
-    differ("front", ids.fronts, &experiment.fronts, p);
-    let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
-    let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
-    for setting in &experiment.settings {
-        for name in setting.around.backings.values().flatten() {
-            declared("backing", name, &backings, p);
-        }
-        for name in setting.around.fronts.values() {
-            declared("front", name, &fronts, p);
-        }
-        let span = setting.name.span();
-        for name in service::named(setting.texts(), !backings.is_empty()) {
-            let name = Spanned::new(span.clone(), name.to_owned());
-            declared("backing", &name, &backings, p);
-        }
-    }
-}
-
-/// Notes a service that has no entry.
-fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
-    if !right.is_empty() {
-        known(kind, name, right, p);
-    } else {
-        let text = short(name.get_ref());
-        let message = format!("there is no {kind} `{text}` in this experiment");
-        let help = format!("[[{kind}]]\nref = \"{text}\"");
-        p.note(Diagnosis::new(name.span(), message).help(help));
-    }
-}
 
 /// Checks that each subject is what the experiment takes it for, that all services are used,
 /// and that rows and counters ask for what can be. `all`: in the order of

@@ -1,0 +1,277 @@
+//! From an experiment, its subjects and the facts about a machine to the [`Plan`]. Pure.
+//!
+//! The rules are those of [`super`]. Not for: which cells there are ([`super::cells`]).
+
+use prony_base::counted;
+use prony_record::{Cell, ConnectionCap, METHOD, NotRun, Plan, PlannedSubject, SCHEMA};
+
+use super::cells::{CellInputs, Frame, applies, candidates, connections};
+use super::facts::Facts;
+use super::options::{Options, PlanError};
+use super::planned::{
+    planned_services, planned_settings, planned_subject, planned_subjects, planned_workloads,
+    run_of, subjects_of,
+};
+use super::{client, copies, cores, program, published, select, settle, threads, topology, visits};
+use crate::cap;
+use crate::experiment::{Connections, Experiment, Parts, Workload};
+use crate::profile;
+use crate::subject::Subject;
+
+/// Resolves everything. `all` are the subjects that the experiment's entries name, in the
+/// order of [`Experiment::entries`] ([`crate::subject::load_all`]).
+pub fn plan(
+    experiment: &Experiment,
+    all: &[Subject],
+    facts: &Facts,
+    options: &Options,
+) -> Result<Plan, PlanError> {
+    if options.duration.is_some() && !client::has_window(experiment) {
+        return Err(PlanError::NoWindow);
+    }
+    let parts = experiment.split(all);
+    let frame = frame(experiment, facts);
+    let (cells, not_run) = choose(experiment, &parts, facts, &frame, options)?;
+    let run = run_of(experiment, options);
+    let Frame {
+        connection_cap,
+        cores,
+    } = frame;
+    let mut plan = Plan {
+        schema: SCHEMA,
+        method: METHOD,
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        experiment: experiment.origin.path.clone(),
+        experiment_sha256: experiment.sha256.clone(),
+        command: options.command.clone(),
+        quick: options.quick,
+        seed: options.seed.unwrap_or(experiment.run.seed),
+        blocks: run.blocks,
+        duration_ns: run.duration.0,
+        warmup_ns: run.warmup.0,
+        visits: visits::chosen(options, &experiment.run),
+        profile: (options.profile || experiment.run.profile).then(profile::planned),
+        reference: experiment
+            .run
+            .reference
+            .as_ref()
+            .map(|name| name.get_ref().clone()),
+        subjects: planned_subjects(experiment, parts.subjects, &cells, &cores),
+        workloads: planned_workloads(experiment, &cells, parts.peers, &cores, options),
+        settings: planned_settings(experiment, &cells),
+        peers: client::peers(experiment, parts.peers, &cells)
+            .into_iter()
+            .map(|peer| planned_subject(experiment, peer, &cores))
+            .collect(),
+        backings: planned_services(experiment, parts.backings, &cells, &cores),
+        fronts: planned_services(experiment, parts.fronts, &cells, &cores),
+        networks: client::networks(experiment, &cells),
+        notes: notes_on_cap(experiment, &connection_cap, options.quick),
+        published: published::published(experiment, &connection_cap, &cores),
+        order: Vec::new(),
+        cores,
+        connection_cap,
+        cells,
+        not_run,
+    };
+    if experiment.run.copy && !options.quick {
+        copies::add(&mut plan);
+    }
+    let crowds = threads::notes(experiment, &plan);
+    plan.notes.extend(crowds);
+    settle::finish(&mut plan);
+    if visits::said(options, &experiment.run).is_none() {
+        visits::leave_where_nobody_is_visited(&mut plan);
+    }
+    Ok(plan)
+}
+
+/// All that a plan starts: subjects, peers, backing services, fronts.
+pub fn processes(plan: &Plan) -> impl Iterator<Item = &PlannedSubject> {
+    let subjects = plan.subjects.iter().chain(&plan.peers);
+    subjects.chain(&plan.backings).chain(&plan.fronts)
+}
+
+/// The cells that are run, and what is not.
+fn choose(
+    experiment: &Experiment,
+    parts: &Parts<'_, Subject>,
+    facts: &Facts,
+    frame: &Frame,
+    options: &Options,
+) -> Result<(Vec<Cell>, Vec<NotRun>), PlanError> {
+    let (subjects, peers) = (parts.subjects, parts.peers);
+    let inputs = CellInputs {
+        experiment,
+        parts,
+        frame,
+        quick: options.quick,
+    };
+    let possible = candidates(&inputs)?;
+    if possible.is_empty() {
+        return Err(PlanError::NoCells);
+    }
+    let selected = select_only(&possible, &options.only)?;
+    let mut not_run = missing(subjects, &selected, facts);
+    let mut found = client::missing_peers(experiment, peers, &selected, facts);
+    found.extend(program::unwritable(experiment, &selected, facts));
+    found.extend(program::other_sizes(experiment, subjects, &selected));
+    found.extend(client::impossible(experiment, subjects, &selected, facts));
+    let lacking = topology::missing(parts, &selected, facts);
+    let impossible = topology::impossible(&selected, &lacking);
+    found.extend(lacking.into_iter().chain(impossible));
+    for gone in found {
+        if not_run.iter().all(|other| other.what != gone.what) {
+            not_run.push(gone);
+        }
+    }
+    let gone = |cell: &Cell| {
+        let mut gone = not_run.iter();
+        gone.any(|gone| gone.what == cell.subject || gone.what == cell.id)
+            || client::lacks_peer(experiment, peers, cell, &not_run)
+            || topology::lacks(cell, &not_run)
+    };
+    let cells: Vec<Cell> = selected.into_iter().filter(|cell| !gone(cell)).collect();
+    if cells.is_empty() {
+        return Err(PlanError::NothingRuns { not_run });
+    }
+    not_run.extend(program::undone(experiment, subjects, &options.only));
+    not_run.extend(client::undone(experiment, subjects, &options.only));
+    let unreached = not_applicable(experiment, subjects, &possible, &options.only);
+    // One whose every work is named already is not named again as a whole.
+    let is_named = |gone: &NotRun| {
+        let start = format!("{} ", gone.what);
+        not_run.iter().any(|other| other.what.starts_with(&start))
+    };
+    let unnamed: Vec<NotRun> = unreached
+        .into_iter()
+        .filter(|gone| !is_named(gone))
+        .collect();
+    not_run.extend(unnamed);
+    Ok((cells, not_run))
+}
+
+/// An experiment of programs has no generator, and nothing of the network limits it.
+fn frame(experiment: &Experiment, facts: &Facts) -> Frame {
+    if program::is_all_programs(experiment) {
+        return Frame {
+            connection_cap: ConnectionCap::default(),
+            cores: program::cores(&facts.cores),
+        };
+    }
+    let asked = experiment.workloads.iter().map(|w| w.connections_max);
+    Frame {
+        connection_cap: cap::cap(
+            &facts.limits,
+            asked.max().unwrap_or(1),
+            topology::has_front(experiment),
+        ),
+        cores: cores::split(&facts.cores, experiment.run.threads),
+    }
+}
+
+fn select_only(all: &[Cell], only: &[String]) -> Result<Vec<Cell>, PlanError> {
+    if only.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let on = |cell: &&Cell| {
+        only.iter()
+            .any(|p| select::selects(p, &cell.subject, &cell.id))
+    };
+    let selected: Vec<Cell> = all.iter().filter(on).cloned().collect();
+    if selected.is_empty() {
+        return Err(PlanError::NothingSelected {
+            only: only.to_vec(),
+            cells: all.iter().map(|cell| cell.id.clone()).collect(),
+        });
+    }
+    Ok(selected)
+}
+
+/// Selected subjects that need what is not there.
+fn missing(subjects: &[Subject], selected: &[Cell], facts: &Facts) -> Vec<NotRun> {
+    let wanted: Vec<&str> = subjects_of(selected).collect();
+    let mut gone = Vec::new();
+    for subject in subjects.iter().filter(|s| wanted.contains(&s.id.as_str())) {
+        let Some(reason) = facts.why_missing(&subject.needs) else {
+            continue;
+        };
+        gone.push(NotRun {
+            what: subject.id.clone(),
+            reason,
+            remedy: facts.remedy(&subject.needs),
+        });
+    }
+    gone
+}
+
+/// Subjects that no workload reaches, unless `--only` asks for others.
+fn not_applicable(
+    experiment: &Experiment,
+    subjects: &[Subject],
+    all: &[Cell],
+    only: &[String],
+) -> Vec<NotRun> {
+    let asked =
+        |s: &Subject| only.is_empty() || only.iter().any(|p| select::selects(p, &s.id, &s.id));
+    let reached: Vec<&str> = subjects_of(all).collect();
+    let unreached = subjects
+        .iter()
+        .filter(|s| !reached.contains(&s.id.as_str()) && asked(s));
+    let reason = |subject: &Subject| {
+        if experiment.workloads.iter().any(|w| applies(w, subject)) {
+            return "the experiment leaves out all of its cells".to_owned();
+        }
+        if !subject.is_server() {
+            let what = match subject.program.is_some() {
+                true => "program",
+                false => "client",
+            };
+            return format!("it is a {what}, and no workload asks for a work that it does");
+        }
+        let has_rows = |w: &Workload| !w.rows.is_empty() && subject.answers(&w.request.path);
+        if experiment.workloads.iter().any(has_rows) {
+            return "no row of a table names it".to_owned();
+        }
+        if !client::has_requests(experiment) {
+            return "it is a server, and no workload has a request".to_owned();
+        }
+        format!(
+            "it answers {}, and no workload asks for that",
+            crate::diagnosis::quoted(&subject.endpoints)
+        )
+    };
+    let entry = |subject: &Subject| NotRun {
+        what: subject.id.clone(),
+        reason: reason(subject),
+        remedy: String::new(),
+    };
+    unreached.map(entry).collect()
+}
+
+/// What the cap changed, said once a workload.
+fn notes_on_cap(experiment: &Experiment, cap: &ConnectionCap, quick: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    let most = experiment.quick.connections_max.filter(|_| quick);
+    let most = most.unwrap_or(u32::MAX);
+    for workload in experiment.workloads.iter().filter(|w| w.work.is_none()) {
+        let kept = connections(workload, experiment, cap, quick);
+        let asked = |count: Connections| match count {
+            Connections::Exactly(number) => number,
+            Connections::Max => workload.connections_max,
+        };
+        for (count, number) in kept
+            .iter()
+            .filter(|&&(count, number)| asked(count).min(most) > number)
+        {
+            notes.push(format!(
+                "{}: {} cut to {number} ({})",
+                workload.name.get_ref(),
+                counted(asked(*count), "connection"),
+                cap.limited_by
+            ));
+        }
+    }
+    notes
+}
