@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use prony_wire::{EndOfInput, Limits, Method, ResponseEvent, ResponseReader};
 
-use super::place::Place;
+use super::start::Place;
 use crate::counts;
 
 /// How long each part of an answer may be waited for.

@@ -16,13 +16,11 @@ use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
-use super::Halt;
 use super::children::Farewell;
-use super::place::{self, Place, Places};
 use super::process::{Part, any_ended};
 use super::scene::{Mark, Scene};
-use super::stage::{First, Stage, first};
-use super::start::{self, Resolved};
+use super::stage::{First, Halt, Stage, first};
+use super::start::{self, Place, Places, Resolved};
 use crate::launch;
 use crate::network::Network;
 
@@ -117,7 +115,7 @@ impl Cast {
             let mut part = self.part(Role::Subject, &order.subject, resolved, log_name);
             if let Some(part) = Rc::get_mut(&mut part) {
                 part.output = order.cell.around.output;
-                if place::instances(order) > 1 {
+                if start::instances(order) > 1 {
                     part.title = format!("subject's instance {number}");
                 }
             }

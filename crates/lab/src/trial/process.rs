@@ -1,32 +1,62 @@
 //! The services for a server of a trial: one whose start is the start of its process and
-//! whose stop is its end, and one that runs once the process has given its sign.
+//! whose stop is its end, and one that runs once the process is ready, by the sign that it declares.
+//!
+//! What logging costs is measured with what it takes: a pipe and a terminal have a real
+//! reader, the same for both, a process on the subject's cores whose time is part of the
+//! subject's. On the generator's cores it would be free, and a terminal, which is read in
+//! far smaller pieces than a pipe, would look the cheaper of the two. What it reads ends in
+//! the log of the trial, as what is printed to a file does; standard error always does.
 //!
 //! Not for: the generator ([`super::generator`]).
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use prony_base::{Nanos, clock};
 use prony_record::{Output, ReadySign, Role};
 use prony_runtime::services::{Context, Failure, Service};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use rustix::thread::CapabilitySet;
 
 use super::children::{Child, Children, Farewell};
 use super::log::Log;
-use super::output::Reader;
-use super::place::Place;
-use super::stage::{First, Stage, first};
-use super::start::Resolved;
-use super::{Halt, POLL_MAX, in_words, ready};
-use crate::launch;
+use super::stage::{First, Halt, POLL_MAX, Stage, first, in_words};
+use super::start::{Place, Resolved};
 use crate::network::Network;
+use crate::{launch, verify};
 
 /// What a server is told that its terminal is.
 const TERMINAL_KIND: &str = "xterm-256color";
 /// The first pause between two looks for the sign; each one is twice the last.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// What reads a pipe or a terminal: it copies its input to its output.
+const READER: &str = "cat";
+/// How long a reader has to come to the end after the last writer has gone.
+const READER_TIMEOUT: Nanos = Nanos::from_secs(1);
+/// How a reader that does not is asked to end.
+const READER_FAREWELL: Farewell = Farewell {
+    signal: Signal::TERM,
+    timeout: Nanos::from_secs(1),
+};
+/// The size of the terminal that programs are told.
+const TERMINAL: Winsize = Winsize {
+    ws_row: 24,
+    ws_col: 80,
+    ws_xpixel: 0,
+    ws_ypixel: 0,
+};
+/// How long one attempt to connect, or one request, may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server of a trial, and what is known of it: kept when its services have stopped.
 pub struct Part {
@@ -255,7 +285,7 @@ impl Ready {
         let mut pause = PAUSE_MIN;
         while !self.given()? {
             if clock::monotonic() > deadline {
-                let missed = ready::in_words(&self.sign);
+                let missed = sign_in_words(&self.sign);
                 let who = match self.part.role {
                     Role::Backing | Role::Front => format!("the {} was ", self.part.title),
                     _ => String::new(),
@@ -275,7 +305,7 @@ impl Ready {
     fn given(&self) -> Result<bool, Halt> {
         let log = self.part.log.borrow();
         match &*log {
-            Some(log) => ready::is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
+            Some(log) => is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
             None => Ok(false),
         }
     }
@@ -285,5 +315,121 @@ impl Service for Ready {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
         let waited = self.stage.unless_stopping(self.wait()).await;
         waited.map_err(Failure::from)
+    }
+}
+
+/// Looks for the sign once. An unknown sign is an error, in words.
+fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> {
+    match sign.sign.as_str() {
+        "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
+        "line" => Ok(log.has_line(&sign.text)),
+        "http" => Ok(verify::answers_ok(
+            place.address,
+            &place.authority,
+            &sign.text,
+            ATTEMPT_TIMEOUT,
+        )),
+        other => Err(format!("`{other}` is no sign of readiness")),
+    }
+}
+
+/// The sign in words, as it is missed: `its port accepts connections`.
+fn sign_in_words(sign: &ReadySign) -> String {
+    match sign.sign.as_str() {
+        "line" => format!("a line with `{}` in its output", sign.text),
+        "http" => format!("status 200 for `GET {}`", sign.text),
+        _ => "a port that accepts connections".to_owned(),
+    }
+}
+
+/// What reads what a server prints.
+#[derive(Default)]
+pub enum Reader {
+    /// Nobody: it goes to a file or nowhere.
+    #[default]
+    Nobody,
+    /// A process at the other end of a pipe or a terminal.
+    Process(Rc<Child>),
+}
+
+impl Reader {
+    /// Starts what `part` needs, and gives what its process is to print to.
+    pub fn start(part: &Part, log: &Log, children: &Rc<Children>) -> io::Result<(Stdio, Reader)> {
+        match part.output {
+            Output::File => Ok((log.writer()?, Reader::Nobody)),
+            Output::Null => Ok((Stdio::null(), Reader::Nobody)),
+            Output::Pipe => {
+                let (from, to) = io::pipe()?;
+                let reader = Reader::read(from.into(), log.writer()?, part, log, children)?;
+                Ok((to.into(), reader))
+            }
+            Output::Terminal => {
+                let (from, to) = terminal()?;
+                // That a terminal has come to its end the kernel says by an error, of which the reader would tell.
+                let reader = Reader::read(from.into(), Stdio::null(), part, log, children)?;
+                Ok((to.into(), reader))
+            }
+        }
+    }
+
+    /// Starts the process that reads `from`.
+    fn read(
+        from: Stdio,
+        errors: Stdio,
+        part: &Part,
+        log: &Log,
+        children: &Rc<Children>,
+    ) -> io::Result<Reader> {
+        let mut command = Command::new(READER);
+        command.stdin(from).stdout(log.writer()?).stderr(errors);
+        launch::without_capabilities(&mut command, CapabilitySet::empty());
+        let start = || launch::start(&mut command);
+        let child = launch::on_cores(&part.cores, start)??;
+        let child = children.follow(child.id(), part.role, READER_FAREWELL);
+        Ok(Reader::Process(child))
+    }
+
+    /// Its process, where it is one.
+    pub fn child(&self) -> Option<Rc<Child>> {
+        match self {
+            Reader::Process(child) => Some(child.clone()),
+            Reader::Nobody => None,
+        }
+    }
+
+    /// Waits until all that was printed has been read, once its writer has ended.
+    pub async fn end(self, stage: &Stage, children: &Children) {
+        match self {
+            Reader::Nobody => {}
+            Reader::Process(child) => {
+                let _ = stage.handle.timeout(READER_TIMEOUT, child.ended()).await;
+                children.end(&child).await;
+            }
+        }
+    }
+}
+
+/// A new terminal: its reading end, and the one that programs print to.
+fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    rustix::pty::grantpt(&ours)?;
+    rustix::pty::unlockpt(&ours)?;
+    let name = rustix::pty::ptsname(&ours, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name, flags, Mode::empty())?;
+    rustix::termios::tcsetwinsize(&theirs, TERMINAL)?;
+    Ok((ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_one_and_has_a_size() {
+        let (_ours, theirs) = terminal().expect("a terminal");
+        assert!(rustix::termios::isatty(&theirs));
+        let size = rustix::termios::tcgetwinsize(&theirs).expect("a size");
+        assert_eq!((size.ws_row, size.ws_col), (24, 80));
     }
 }

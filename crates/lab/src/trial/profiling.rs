@@ -14,10 +14,8 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
 use rustix::process::Signal;
 
-use super::Halt;
-use super::children::{Child, Farewell};
-use super::scene::Scene;
-use super::stage::Stage;
+use super::children::{Child, Children, Farewell};
+use super::stage::{Halt, Stage};
 use crate::launch::numbered;
 use crate::profile::Profiler;
 use crate::sample::{Sampler, parse};
@@ -80,8 +78,7 @@ impl Stage {
 }
 
 /// Attaches strace, where that is what this trial is for; without it the trial goes on, and says so.
-pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
-    let stage = &scene.stage;
+pub async fn attach(stage: &Stage, children: &Rc<Children>) -> Result<Option<Strace>, Halt> {
     let strace = {
         let profiler = stage.profiler.borrow();
         profiler.as_ref().and_then(|own| own.pass().strace.clone())
@@ -101,7 +98,7 @@ pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
         .stdout(Stdio::null())
         .stderr(log.writer().map_err(Halt::io("a log cannot be written"))?);
     let child = match launch::start(&mut command) {
-        Ok(child) => scene.children.follow(child.id(), Role::Generator, FAREWELL),
+        Ok(child) => children.follow(child.id(), Role::Generator, FAREWELL),
         Err(error) => {
             stage.refuse_profile(format!("strace cannot be started: {error}"));
             return Ok(None);
@@ -109,9 +106,9 @@ pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
     };
     let deadline = clock::monotonic() + ATTACH;
     while !tids.iter().all(|&tid| is_traced(tid)) {
-        scene.children.collect();
+        children.collect();
         if child.exit().is_some() || clock::monotonic() > deadline {
-            scene.children.end(&child).await;
+            children.end(&child).await;
             let why = log.tail().pop().unwrap_or_default();
             stage.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
             return Ok(None);
@@ -122,11 +119,11 @@ pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
 }
 
 /// Lets it go, and reads what it counted.
-pub async fn detach(scene: &Scene<'_>, strace: Strace) {
-    scene.children.end(&strace.child).await;
+pub async fn detach(stage: &Stage, children: &Children, strace: Strace) {
+    children.end(&strace.child).await;
     let text = std::fs::read(&strace.table).unwrap_or_default();
     let counts = profile::strace_counts(&String::from_utf8_lossy(&text));
-    if let Some(profiler) = &mut *scene.stage.profiler.borrow_mut() {
+    if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
         if counts.is_empty() {
             profiler.refuse("strace wrote no table".to_owned());
         }

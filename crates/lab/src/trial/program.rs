@@ -21,8 +21,8 @@ use rustix::process::Signal;
 
 use super::log::Log;
 use super::profiling::WholeRun;
+use super::stage::{Halt, in_words};
 use super::start::{self, Resolved};
-use super::{Halt, in_words};
 use crate::canary;
 use crate::experiment::THREADS;
 use crate::launch::{self, Wanted};

@@ -3,24 +3,28 @@
 //!
 //! The client is started fresh by a parent that only waits ([`crate::supervise`] says why).
 //!
+//! What turns the output of its own tool into a line of JSON is run after it has ended, outside of what is measured.
+//!
 //! Not for: its peer, or what it prints ([`super::client`]).
 
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
 use prony_base::{Nanos, clock};
-use prony_record::{Exit, ProcessRecord, ProgramReport, Trial};
+use prony_record::{Exit, ProcessRecord, ProgramReport, Role, Trial};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
+use super::children::{Children, Farewell};
 use super::log::{self, Log};
 use super::program::{OUTPUT_BYTES_MAX, Ran};
 use super::scene;
-use super::stage::Stage;
+use super::stage::{Halt, POLL_MAX, Stage, in_words};
 use super::start::Resolved;
-use super::{Halt, POLL_MAX};
 use crate::launch::{self, Wanted};
 use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
 
@@ -30,6 +34,13 @@ const START_TIMEOUT: Nanos = Nanos::from_secs(20);
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// How long a killed client has to be gone.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// How long the translation of its output may take.
+const TRANSLATE_TIMEOUT: Nanos = Nanos::from_secs(30);
+/// How a translation that takes longer is asked to end.
+const TRANSLATE_FAREWELL: Farewell = Farewell {
+    signal: Signal::TERM,
+    timeout: Nanos::from_secs(1),
+};
 
 /// Runs a client.
 pub struct Runner {
@@ -257,5 +268,63 @@ impl Service for Runner {
         self.end().await;
         drop(self.parent.take());
         Ok(())
+    }
+}
+
+/// Runs `resolved` with the file `input` on its standard input; what it prints goes to the
+/// file `output`. Errors: it cannot be started, takes too long, or does not end with 0.
+pub async fn translate(
+    stage: &Rc<Stage>,
+    children: &Rc<Children>,
+    resolved: &Resolved,
+    input: &Path,
+    output: &Path,
+) -> Result<(), Halt> {
+    let Some((program, arguments)) = resolved.command.split_first() else {
+        return Ok(());
+    };
+    let log = stage.log(".translate")?;
+    let io = Halt::io("the client's output cannot be translated");
+    let open = || Ok((File::open(input)?, File::create(output)?, log.writer()?));
+    let (input, output, errors) = open().map_err(io)?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(&resolved.env)
+        .stdin(input)
+        .stdout(output)
+        .stderr(errors);
+    if !resolved.dir.is_empty() {
+        command.current_dir(&resolved.dir);
+    }
+    let kept = launch::capabilities_named(&resolved.capabilities);
+    launch::without_capabilities(&mut command, kept);
+    let started = launch::start(&mut command);
+    let process =
+        started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
+    let child = children.follow(process.id(), Role::Generator, TRANSLATE_FAREWELL);
+    let ended = async {
+        child.ended().await;
+        Ok(())
+    };
+    let late = || format!("the translation of its output had not ended after {TRANSLATE_TIMEOUT}");
+    let waited = stage.unless_interrupted(stage.within(TRANSLATE_TIMEOUT, ended, late));
+    waited.await??;
+    let result = match child.exit() {
+        Some(Exit::Code { code: 0 }) | None => Ok(()),
+        Some(exit) => {
+            let how = in_words(&exit);
+            let reason = format!("the translation of its output {how}");
+            Err(Halt::Failed(with_last_line(&log, reason)))
+        }
+    };
+    log.close();
+    result
+}
+
+fn with_last_line(log: &Log, reason: String) -> String {
+    match log.tail().iter().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{reason}; its last line: {}", line.trim()),
+        None => format!("{reason}; it printed nothing"),
     }
 }

@@ -16,11 +16,11 @@ use prony_runtime::services::{
 use rustix::process::Signal;
 
 use super::children::Children;
-use super::place::Place;
+use super::log;
 use super::process::{Part, Process, Ready, Step};
 use super::sampling::{Sampling, Watched};
-use super::stage::Stage;
-use super::{Halt, log};
+use super::stage::{Halt, Stage};
+use super::start::Place;
 use crate::sample::machine;
 use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};

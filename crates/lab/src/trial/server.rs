@@ -31,13 +31,12 @@ use rustix::thread::ClockId;
 
 use super::cast::Cast;
 use super::counter::{self, Expected, Resting};
-use super::drive::{self, Window};
-use super::generator::Load;
-use super::place::{Place, Places};
+use super::generator::{self, Load, Window};
 use super::sampling::Sampling;
 use super::scene::{self, STUCK, Scene};
-use super::stage::Stage;
-use super::{Halt, asking, profiling};
+use super::stage::{Halt, Stage};
+use super::start::{Place, Places};
+use super::{asking, profiling};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
@@ -120,7 +119,7 @@ impl<'a> Running<'a> {
         if self.stage.order.in_turns {
             return self.in_turns(&places).await;
         }
-        let strace = profiling::attach(&self.scene).await?;
+        let strace = profiling::attach(&self.stage, &self.scene.children).await?;
         let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
@@ -134,7 +133,7 @@ impl<'a> Running<'a> {
         });
         let drained = self.drain(&load).await;
         if let Some(strace) = strace {
-            profiling::detach(&self.scene, strace).await;
+            profiling::detach(&self.stage, &self.scene.children, strace).await;
         }
         if let Err(failed) = lived {
             // What was measured until then is kept; the failure is that of the window.
@@ -179,7 +178,7 @@ impl<'a> Running<'a> {
         let Some((entry, further)) = places.entries().split_first() else {
             return Err(Halt::Failed("there is nothing to ask".to_owned()));
         };
-        let spec = drive::spec(&self.stage.order, entry, further);
+        let spec = generator::spec(&self.stage.order, entry, further);
         if !self.stage.order.generator.is_own() && !further.is_empty() {
             let sentence = "wrk asks one address: the load went to the first instance only";
             self.stage.note(sentence.to_owned());

@@ -5,20 +5,49 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
-use prony_record::{Isolation, Phase, PhaseSpan, Trial, layout};
+use prony_record::{Exit, Isolation, Phase, PhaseSpan, Trial, layout};
 use prony_runtime::coroutines::ManualEvent;
 
 use super::log::Log;
-use super::{Halt, POLL_MAX};
 use crate::profile::Profiler;
 use crate::sample::Sampler;
 use crate::supervise::{Generator, Interrupt, TrialOrder};
+
+/// Longest pause between two looks for a ready sign or an interruption.
+pub const POLL_MAX: Nanos = Nanos::from_millis(20);
+
+/// Why a trial does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// In one sentence.
+    #[error("{0}")]
+    Failed(String),
+    /// The user ended the run.
+    #[error("the run was interrupted")]
+    Interrupted,
+}
+
+impl Halt {
+    /// The failure that `what` could not be done, with the system's reason.
+    pub fn io(what: &'static str) -> impl FnOnce(io::Error) -> Halt {
+        move |error| Halt::Failed(format!("{what}: {error}"))
+    }
+}
+
+/// How a process ended, after its name: `exited with status 1`.
+pub fn in_words(exit: &Exit) -> String {
+    match exit {
+        Exit::Code { code } => format!("exited with status {code}"),
+        Exit::Signal { signal, .. } => format!("was ended by signal {signal}"),
+    }
+}
 
 /// What all services of a trial share.
 pub struct Stage {
