@@ -24,9 +24,9 @@ pub use keys::DURATION;
 pub use names::{check_names, check_peers, check_settings};
 pub use read::{BLOCKS, BUDGET, VISITS, sha256};
 pub use types::{
-    ALL_CORES, Aim, AroundOf, Baseline, CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Counter,
-    Exclusion, Experiment, From, GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run,
-    Search, Setting, SubjectEntry, THREADS, Wanted, Work, Workload,
+    ALL_CORES, Aim, Baseline, CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Counter, Exclusion,
+    Experiment, From, GENERATORS, INSTANCES, Network, Parts, Published, Quick, Row, Run, Search,
+    Setting, SettingTopology, SubjectEntry, THREADS, Wanted, Work, Workload,
 };
 
 #[cfg(test)]

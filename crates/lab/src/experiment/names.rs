@@ -254,10 +254,10 @@ fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut
     let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
     let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
     for setting in &experiment.settings {
-        for name in setting.around.backings.values().flatten() {
+        for name in setting.topology.backings.values().flatten() {
             declared("backing", name, &backings, p);
         }
-        for name in setting.around.fronts.values() {
+        for name in setting.topology.fronts.values() {
             declared("front", name, &fronts, p);
         }
         let span = setting.name.span();

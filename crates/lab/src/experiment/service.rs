@@ -12,7 +12,7 @@ use toml::Spanned;
 use super::fields::{self, Fields, Problems, Value};
 use super::folder;
 use super::keys::{by_value, check_path};
-use super::types::{AroundOf, Counter, Setting, SubjectEntry};
+use super::types::{Counter, Setting, SettingTopology, SubjectEntry};
 use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
 use crate::diagnosis::{Diagnosis, suggest};
 
@@ -76,8 +76,12 @@ pub fn names(entries: &[SubjectEntry]) -> Vec<String> {
 }
 
 /// `backing_of`, `front_of` and `output_of` of a setting with these values.
-pub fn read_around(table: &mut Fields<'_, '_>, values: &[String], p: &mut Problems) -> AroundOf {
-    AroundOf {
+pub fn read_topology(
+    table: &mut Fields<'_, '_>,
+    values: &[String],
+    p: &mut Problems,
+) -> SettingTopology {
+    SettingTopology {
         backings: by_value(table, "backing_of", values, p, |key, value, p| {
             let items = fields::list(key, value, "a list such as [\"backing/redis\"]", p)?;
             let names = items.iter().map(|item| fields::text(key, item, p));
@@ -169,8 +173,8 @@ pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
 
 /// A cell has one proxy in front, and its output goes to one place.
 pub fn check_within(settings: &[Setting], p: &mut Problems) {
-    let fronts = |setting: &&Setting| !setting.around.fronts.is_empty();
-    let outputs = |setting: &&Setting| !setting.around.outputs.is_empty();
+    let fronts = |setting: &&Setting| !setting.topology.fronts.is_empty();
+    let outputs = |setting: &&Setting| !setting.topology.outputs.is_empty();
     let of_fronts: Vec<&Setting> = settings.iter().filter(fronts).collect();
     let of_outputs: Vec<&Setting> = settings.iter().filter(outputs).collect();
     for (key, all) in [("front_of", of_fronts), ("output_of", of_outputs)] {

@@ -268,7 +268,7 @@ pub struct Setting {
     /// Kernel setting that has the value during a trial.
     pub sysctl: Option<String>,
     /// What its values put around a subject.
-    pub around: AroundOf,
+    pub topology: SettingTopology,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
     /// Only these workloads.
@@ -280,9 +280,9 @@ impl Setting {
     /// its name.
     pub fn has_effect(&self) -> bool {
         let nothing = self.env.is_empty() && self.args.is_empty() && self.env_of.is_empty();
-        let around = !self.around.is_empty();
+        let topology = !self.topology.is_empty();
         let processes = is_number_of_processes(self.name.get_ref());
-        !nothing || self.sysctl.is_some() || around || processes
+        !nothing || self.sysctl.is_some() || topology || processes
     }
 }
 
@@ -444,7 +444,7 @@ pub const GENERATORS: &str = "generators";
 
 /// What the values of a setting put around a subject, each by value.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AroundOf {
+pub struct SettingTopology {
     /// Backing services that are started.
     pub backings: BTreeMap<String, Vec<Spanned<String>>>,
     /// The proxy that is asked instead.
@@ -453,7 +453,7 @@ pub struct AroundOf {
     pub outputs: BTreeMap<String, Output>,
 }
 
-impl AroundOf {
+impl SettingTopology {
     /// Whether it puts nothing around anything.
     pub fn is_empty(&self) -> bool {
         self.backings.is_empty() && self.fronts.is_empty() && self.outputs.is_empty()

@@ -181,7 +181,7 @@ pub fn read_setting(
     check_placeholders(env.values(), &right, &table.span_of("env"), p);
     let env_of = env_of(&mut table, &values, &right, p);
     let sysctl = sysctl(&mut table, p);
-    let around = service::read_around(&mut table, &values, p);
+    let topology = service::read_topology(&mut table, &values, p);
     let subjects = table.texts("subjects", p);
     let workloads = table.texts("workloads", p);
     if let Some(name) = &name {
@@ -195,7 +195,7 @@ pub fn read_setting(
         args,
         env_of,
         sysctl,
-        around,
+        topology,
         subjects,
         workloads,
     })

@@ -92,7 +92,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
     let settings = &experiment.settings;
     for (backing, entry) in parts.backings.iter().zip(&experiment.backings) {
         let of_setting = |setting: &Setting| {
-            let mut named = setting.around.backings.values().flatten();
+            let mut named = setting.topology.backings.values().flatten();
             named.any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts(), &backing.id)
         };
@@ -113,7 +113,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
     }
     for (front, entry) in parts.fronts.iter().zip(&experiment.fronts) {
         let id = &front.id;
-        let mut named = settings.iter().flat_map(|s| s.around.fronts.values());
+        let mut named = settings.iter().flat_map(|s| s.topology.fronts.values());
         if !named.any(|name| name.get_ref() == id) {
             let message = format!("nothing puts the front `{id}` before a subject");
             let help = format!("a setting does: front_of = {{ VALUE = \"{id}\" }}");

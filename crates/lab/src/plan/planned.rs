@@ -178,18 +178,18 @@ pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedS
         env_of: setting.env_of.clone(),
         sysctl: setting.sysctl.clone(),
         backing_of: setting
-            .around
+            .topology
             .backings
             .iter()
             .map(|(value, names)| (value.clone(), plain(names)))
             .collect(),
         front_of: setting
-            .around
+            .topology
             .fronts
             .iter()
             .map(|(value, name)| (value.clone(), name.get_ref().clone()))
             .collect(),
-        output_of: setting.around.outputs.clone(),
+        output_of: setting.topology.outputs.clone(),
     };
     experiment
         .settings

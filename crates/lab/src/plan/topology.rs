@@ -12,7 +12,7 @@ use super::facts::Facts;
 use super::program;
 use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
-    AroundOf, Experiment, GENERATORS, INSTANCES, Parts, Setting, THREADS, Workload,
+    Experiment, GENERATORS, INSTANCES, Parts, Setting, SettingTopology, THREADS, Workload,
 };
 use crate::subject::Subject;
 
@@ -34,7 +34,7 @@ pub fn topology(
     let needs = |backing: &&Subject| {
         let own = subject.start.iter().chain(subject.env.values());
         let of_setting = |(setting, value): &Written<'_>| {
-            let named = setting.around.backings.get(*value).into_iter().flatten();
+            let named = setting.topology.backings.get(*value).into_iter().flatten();
             named.into_iter().any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts_of(value), &backing.id)
         };
@@ -49,10 +49,10 @@ pub fn topology(
     let own = || {
         written
             .iter()
-            .map(|(setting, value)| (&setting.around, *value))
+            .map(|(setting, value)| (&setting.topology, *value))
     };
-    let front = |(around, value): (&AroundOf, &str)| around.fronts.get(value).cloned();
-    let output = |(around, value): (&AroundOf, &str)| around.outputs.get(value).copied();
+    let front = |(topology, value): (&SettingTopology, &str)| topology.fronts.get(value).cloned();
+    let output = |(topology, value): (&SettingTopology, &str)| topology.outputs.get(value).copied();
     Around {
         backings: backings.map(|backing| backing.id.clone()).collect(),
         front: own().find_map(front).map(toml::Spanned::into_inner),
@@ -82,7 +82,7 @@ pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
     let named = |backing: &Subject| names_in(setting.texts(), &backing.id);
     name == INSTANCES
         || name == GENERATORS
-        || !setting.around.is_empty()
+        || !setting.topology.is_empty()
         || services.backings.iter().any(named)
 }
 
@@ -196,7 +196,7 @@ pub fn has_front(experiment: &Experiment) -> bool {
     experiment
         .settings
         .iter()
-        .any(|s| !s.around.fronts.is_empty())
+        .any(|s| !s.topology.fronts.is_empty())
 }
 
 /// Keeps only the services that `cells` need.

@@ -19,7 +19,7 @@ use prony_record::{Histogram, Outcome, Plan, PlannedVisits, Trial, Turned};
 
 use super::options::{POLL, Progress, RunError, TRIAL_SLACK};
 use super::tasks::Task;
-use super::watch::{Heard, Watch};
+use super::watch::{Reported, Watch};
 use super::{Runner, deadline_of, end_of};
 use crate::plan::visits;
 use crate::supervise::{Generator, TurnOrder};
@@ -72,12 +72,12 @@ struct Member<'t, 'a> {
 
 impl Member<'_, '_> {
     /// Hears what comes of what it was told; a trial that is over has ended. `limit`: how long that may take.
-    fn hear(&mut self, limit: Nanos, progress: &mut dyn Progress) -> Option<Turned> {
+    fn receive(&mut self, limit: Nanos, progress: &mut dyn Progress) -> Option<Turned> {
         self.watch.deadline = clock::monotonic() + limit;
-        match self.watch.hear(self.stop, progress) {
-            Ok(Heard::Waits) => None,
-            Ok(Heard::Turned(turned)) => Some(turned),
-            Ok(Heard::Ended(result)) => {
+        match self.watch.receive(self.stop, progress) {
+            Ok(Reported::Waiting) => None,
+            Ok(Reported::Turned(turned)) => Some(turned),
+            Ok(Reported::Ended(result)) => {
                 self.ended = Some(*result);
                 None
             }
@@ -108,7 +108,7 @@ impl Member<'_, '_> {
             TurnOrder::Finish => 0,
         };
         self.watch.supervisor.turn(turn);
-        self.hear(Nanos(length) + self.timeout * 2 + TURN_SLACK, progress)
+        self.receive(Nanos(length) + self.timeout * 2 + TURN_SLACK, progress)
     }
 }
 
@@ -191,7 +191,7 @@ impl<'p> Runner<'p> {
                 ended: None,
                 is_recorded: false,
             };
-            member.hear(limit, progress);
+            member.receive(limit, progress);
             group.members.push(member);
             self.record_ended(group, progress)?;
         }
@@ -321,7 +321,7 @@ impl<'p> Runner<'p> {
             let limit = member.stop + member.timeout * 2 + TRIAL_SLACK;
             // A turn that was under way when the run was interrupted may still be reported.
             while member.ended.is_none() {
-                member.hear(limit, progress);
+                member.receive(limit, progress);
             }
             self.record_ended(group, progress)?;
         }

@@ -29,16 +29,20 @@ impl Watch {
         stop: Nanos,
         progress: &mut dyn Progress,
     ) -> Result<(Trial, Option<Histogram>), String> {
-        match self.hear(stop, progress)? {
-            Heard::Ended(result) => Ok(*result),
-            Heard::Waits | Heard::Turned(_) => {
+        match self.receive(stop, progress)? {
+            Reported::Ended(result) => Ok(*result),
+            Reported::Waiting | Reported::Turned(_) => {
                 Err("the supervisor did not report a trial".to_owned())
             }
         }
     }
 
     /// Waits for the next report that is no phase; an error says why there is none.
-    pub fn hear(&mut self, stop: Nanos, progress: &mut dyn Progress) -> Result<Heard, String> {
+    pub fn receive(
+        &mut self,
+        stop: Nanos,
+        progress: &mut dyn Progress,
+    ) -> Result<Reported, String> {
         loop {
             match self
                 .supervisor
@@ -50,10 +54,10 @@ impl Watch {
                     progress.event(Event::Phase(phase));
                 }
                 Some(Report::Trial { trial, histogram }) => {
-                    return Ok(Heard::Ended(Box::new((trial, histogram))));
+                    return Ok(Reported::Ended(Box::new((trial, histogram))));
                 }
-                Some(Report::Waiting) => return Ok(Heard::Waits),
-                Some(Report::Turned(turned)) => return Ok(Heard::Turned(turned)),
+                Some(Report::Waiting) => return Ok(Reported::Waiting),
+                Some(Report::Turned(turned)) => return Ok(Reported::Turned(turned)),
                 Some(_) => return Err("the supervisor did not report a trial".to_owned()),
                 None => {}
             }
@@ -79,9 +83,9 @@ impl Watch {
 }
 
 /// What a supervisor reported.
-pub enum Heard {
+pub enum Reported {
     /// The trial waits for its first turn.
-    Waits,
+    Waiting,
     /// A turn of it is over.
     Turned(Turned),
     /// It has ended.

@@ -255,8 +255,8 @@ fn supervisor(
     launch::raise_open_files();
     launch::raise_locked_memory();
     let interrupt = Interrupt::default();
-    let (tell, turns) = turns::channel(interrupt.clone());
-    std::thread::spawn(move || watch(rest, &tell, alone));
+    let (sender, turns) = turns::channel(interrupt.clone());
+    std::thread::spawn(move || watch(rest, &sender, alone));
     let isolation = Isolation {
         network_namespace: entered.wanted.network,
         process_namespace: entered.wanted.processes,
@@ -275,11 +275,11 @@ fn supervisor(
 }
 
 /// Waits for `interrupt` and for turns, and ends everything when the parent is gone.
-fn watch(rest: Lines, tell: &turns::Teller, alone: bool) {
+fn watch(rest: Lines, sender: &turns::TurnSender, alone: bool) {
     let input = io::Cursor::new(rest.pending).chain(rest.input);
     for line in BufReader::new(input).lines() {
         match line {
-            Ok(line) => tell.line(&line),
+            Ok(line) => sender.forward(&line),
             Err(_) => break,
         }
     }

@@ -32,40 +32,40 @@ impl Interrupt {
 }
 
 /// What was said.
-enum Said {
+enum Message {
     Turn(TurnOrder),
     /// The run is to end, or what was said is no turn.
     End,
 }
 
 /// The thread's side.
-pub struct Teller {
+pub struct TurnSender {
     interrupt: Interrupt,
-    send: Sender<Said>,
+    send: Sender<Message>,
 }
 
 /// The trial's side.
-pub struct Turns(Receiver<Said>);
+pub struct Turns(Receiver<Message>);
 
 /// Both sides. `interrupt` is raised before the trial hears of it.
-pub fn channel(interrupt: Interrupt) -> (Teller, Turns) {
+pub fn channel(interrupt: Interrupt) -> (TurnSender, Turns) {
     let (send, receive) = mailbox(LINES_MAX);
-    (Teller { interrupt, send }, Turns(receive))
+    (TurnSender { interrupt, send }, Turns(receive))
 }
 
-impl Teller {
+impl TurnSender {
     /// Passes on a line of Prony's.
-    pub fn line(&self, line: &str) {
-        let said = match line.strip_prefix(TURN) {
-            Some(turn) => serde_json::from_str(turn).map_or(Said::End, Said::Turn),
+    pub fn forward(&self, line: &str) {
+        let message = match line.strip_prefix(TURN) {
+            Some(turn) => serde_json::from_str(turn).map_or(Message::End, Message::Turn),
             None if line == INTERRUPT => {
                 self.interrupt.raise();
-                Said::End
+                Message::End
             }
             None => return,
         };
         // A trial that waits for no turn any more has ended.
-        let _ = self.send.send(said);
+        let _ = self.send.send(message);
     }
 }
 
@@ -73,8 +73,8 @@ impl Turns {
     /// The next turn; `None`: the run is to end. Costs nothing while there is none.
     pub async fn next(&mut self) -> Option<TurnOrder> {
         match self.0.recv().await? {
-            Said::Turn(turn) => Some(turn),
-            Said::End => None,
+            Message::Turn(turn) => Some(turn),
+            Message::End => None,
         }
     }
 }
@@ -88,18 +88,18 @@ mod tests {
     #[test]
     fn turns_come_in_their_order_and_an_interruption_ends_them() {
         let interrupt = Interrupt::default();
-        let (tell, mut turns) = channel(interrupt.clone());
+        let (sender, mut turns) = channel(interrupt.clone());
         let visit = TurnOrder::Visit {
             lead_in_ns: 1,
             window_ns: 2,
         };
-        tell.line(&format!(
+        sender.forward(&format!(
             "{TURN}{}",
             serde_json::to_string(&visit).expect("JSON")
         ));
-        tell.line("something else");
-        tell.line(INTERRUPT);
-        tell.line("turn {}");
+        sender.forward("something else");
+        sender.forward(INTERRUPT);
+        sender.forward("turn {}");
         assert!(interrupt.is_raised());
         let heard = prony_engine::run(&Config::default(), move |_| async move {
             (turns.next().await, turns.next().await, turns.next().await)

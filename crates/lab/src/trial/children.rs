@@ -13,7 +13,7 @@ use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use super::stage::Stage;
+use super::context::TrialContext;
 use crate::launch;
 
 /// How long a killed process has to be gone.
@@ -23,7 +23,7 @@ const COLLECT: Nanos = Nanos::from_millis(20);
 
 /// How a process is asked to end.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
+pub struct StopSignal {
     /// The signal.
     pub signal: Signal,
     /// After this it is killed.
@@ -33,7 +33,7 @@ pub struct Farewell {
 /// A process that the trial started.
 pub struct Child {
     pid: u32,
-    farewell: Farewell,
+    stop_signal: StopSignal,
     asked: Cell<bool>,
     exit: RefCell<Option<Exit>>,
     over: ManualEvent,
@@ -58,7 +58,7 @@ impl Child {
 
 /// Knows the processes of a trial.
 pub struct Children {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     started: RefCell<Vec<Rc<Child>>>,
     watches: RefCell<Vec<Task<()>>>,
     /// Whoever ends from now on was asked to.
@@ -67,9 +67,9 @@ pub struct Children {
 
 impl Children {
     /// None yet.
-    pub fn new(stage: Rc<Stage>) -> Rc<Children> {
+    pub fn new(context: Rc<TrialContext>) -> Rc<Children> {
         Rc::new(Children {
-            stage,
+            context,
             started: RefCell::default(),
             watches: RefCell::default(),
             expected: Cell::new(false),
@@ -77,27 +77,27 @@ impl Children {
     }
 
     /// Follows a process that was just started.
-    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, farewell: Farewell) -> Rc<Child> {
+    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, stop_signal: StopSignal) -> Rc<Child> {
         let child = Rc::new(Child {
             pid,
-            farewell,
+            stop_signal,
             asked: Cell::new(false),
             exit: RefCell::default(),
             over: ManualEvent::new(),
         });
         self.started.borrow_mut().push(child.clone());
-        self.stage.sampler.borrow_mut().started(pid, role);
+        self.context.sampler.borrow_mut().started(pid, role);
         // Where the kernel has no process descriptors, its end is seen a little later.
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let end = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         if let Some(end) = end {
-            let (theirs, handle) = (self.clone(), self.stage.handle.clone());
+            let (theirs, handle) = (self.clone(), self.context.handle.clone());
             let watch = async move {
                 if handle.readable(&end).await.is_ok() {
                     theirs.collect();
                 }
             };
-            let watch = self.stage.handle.spawn(watch);
+            let watch = self.context.handle.spawn(watch);
             self.watches.borrow_mut().push(watch);
         }
         child
@@ -111,7 +111,7 @@ impl Children {
     /// Collects ended children, orphans of the trial's processes among them.
     pub fn collect(&self) {
         while let Some(ended) = launch::reap() {
-            let mut asked = self.stage.phase() == Phase::Stop || self.expected.get();
+            let mut asked = self.context.phase() == Phase::Stop || self.expected.get();
             for child in self.started.borrow().iter() {
                 if child.pid == ended.pid && child.exit.borrow().is_none() {
                     asked |= child.asked.get();
@@ -119,13 +119,13 @@ impl Children {
                     child.over.set();
                 }
             }
-            self.stage.sampler.borrow_mut().ended(&ended, asked);
+            self.context.sampler.borrow_mut().ended(&ended, asked);
         }
     }
 
     /// Asks a process to end, and kills it when it does not in time.
     pub async fn end(&self, child: &Child) {
-        let Farewell { signal, timeout } = child.farewell;
+        let StopSignal { signal, timeout } = child.stop_signal;
         for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
             self.collect();
             if child.exit.borrow().is_some() {
@@ -133,7 +133,7 @@ impl Children {
             }
             child.asked.set(true);
             launch::signal(child.pid, signal);
-            let _ = self.stage.handle.timeout(timeout, child.ended()).await;
+            let _ = self.context.handle.timeout(timeout, child.ended()).await;
         }
     }
 }
@@ -145,11 +145,11 @@ impl Service for Children {
         let Some(me) = me else {
             return Ok(());
         };
-        let handle = self.stage.handle.clone();
-        let collecting = self.stage.handle.spawn(async move {
+        let handle = self.context.handle.clone();
+        let collecting = self.context.handle.spawn(async move {
             loop {
                 handle.sleep(COLLECT).await;
-                me.stage.awake.wait().await;
+                me.context.awake.wait().await;
                 me.collect();
             }
         });

@@ -19,9 +19,9 @@ use prony_record::{
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
-use super::children::{Child, Children, Farewell};
+use super::children::{Child, Children, StopSignal};
+use super::context::{Halt, TrialContext};
 use super::log::Log;
-use super::stage::{Halt, Stage};
 use super::start::Place;
 use super::wrk;
 use crate::supervise::{Generator, TrialOrder};
@@ -32,7 +32,7 @@ const SLACK: Nanos = Nanos::from_secs(15);
 /// How long a generator that has said its result has to end.
 const EXIT_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// How a generator that is not needed any more is asked to end.
-const FAREWELL: Farewell = Farewell {
+const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
@@ -47,7 +47,7 @@ const WRK_CONNECTS: Nanos = Nanos::from_millis(20);
 
 /// Drives the subject.
 pub struct Load {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     children: Rc<Children>,
     spec: LoadSpec,
     window: Cell<Option<Window>>,
@@ -57,9 +57,9 @@ pub struct Load {
 
 impl Load {
     /// One that is to drive what `spec` says.
-    pub fn new(stage: Rc<Stage>, children: Rc<Children>, spec: LoadSpec) -> Rc<Load> {
+    pub fn new(context: Rc<TrialContext>, children: Rc<Children>, spec: LoadSpec) -> Rc<Load> {
         Rc::new(Load {
-            stage,
+            context,
             children,
             spec,
             window: Cell::new(None),
@@ -78,12 +78,12 @@ impl Load {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
         };
-        let search = plan::longest_search(&self.stage.order.workload);
+        let search = plan::longest_search(&self.context.order.workload);
         let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
         driver.no_more_turns();
         let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
-        let driven = self.stage.within(timeout, said, late).await?;
+        let driven = self.context.within(timeout, said, late).await?;
         self.exited(EXIT_TIMEOUT).await?;
         driver.log.close();
         Ok(driven)
@@ -111,7 +111,7 @@ impl Load {
         let timeout = Nanos(self.spec.timeout_ns) + length + SLACK;
         let late = || format!("the generator had not ended its turn after {timeout}");
         let said = async { driver.turned().await.map_err(Halt::Failed) };
-        let turned = self.stage.within(timeout, said, late).await;
+        let turned = self.context.within(timeout, said, late).await;
         *self.driver.borrow_mut() = Some(driver);
         turned
     }
@@ -123,9 +123,9 @@ impl Load {
 
     async fn begin(&self) -> Result<(), Halt> {
         let io = Halt::io("the generator cannot be started");
-        let mut driver = match &self.stage.order.generator {
+        let mut driver = match &self.context.order.generator {
             Generator::Prony | Generator::Profile { .. } => {
-                Driver::prony(&self.stage.order, &self.spec, self.log()?).map_err(io)?
+                Driver::prony(&self.context.order, &self.spec, self.log()?).map_err(io)?
             }
             Generator::Wrk { .. } => {
                 let warmup = self.wrk(self.spec.warmup_ns)?;
@@ -139,33 +139,35 @@ impl Load {
         let timeout = Nanos(self.spec.timeout_ns) + Nanos(self.spec.warmup_ns) + SLACK;
         let late = || format!("the generator had not connected after {timeout}");
         let known = async { driver.window(&self.spec).await.map_err(Halt::Failed) };
-        let window = self.stage.within(timeout, known, late).await?;
+        let window = self.context.within(timeout, known, late).await?;
         self.window.set(Some(window));
         *self.driver.borrow_mut() = Some(driver);
         Ok(())
     }
 
     fn wrk(&self, length_ns: u64) -> Result<Driver, Halt> {
-        let Generator::Wrk { path, version } = &self.stage.order.generator else {
+        let Generator::Wrk { path, version } = &self.context.order.generator else {
             return Err(Halt::Failed("the generator is not wrk".to_owned()));
         };
         let seconds = length_ns.div_ceil(1_000_000_000).max(1);
         let wrk = (path.as_path(), version.as_str());
-        Driver::wrk(&self.stage.order, &self.spec, wrk, seconds, self.log()?)
+        Driver::wrk(&self.context.order, &self.spec, wrk, seconds, self.log()?)
             .map_err(Halt::io("wrk cannot be started"))
     }
 
     fn log(&self) -> Result<Log, Halt> {
-        self.stage.log(".generator")
+        self.context.log(".generator")
     }
 
     fn follow(&self, driver: &Driver) {
-        let child = self.children.follow(driver.pid, Role::Generator, FAREWELL);
+        let child = self
+            .children
+            .follow(driver.pid, Role::Generator, STOP_SIGNAL);
         *self.child.borrow_mut() = Some(child);
     }
 
     fn exited(&self, timeout: Nanos) -> impl Future<Output = Result<(), Halt>> {
-        let (stage, child) = (self.stage.clone(), self.child.borrow().clone());
+        let (context, child) = (self.context.clone(), self.child.borrow().clone());
         async move {
             let late = || format!("the generator did not end within {timeout}");
             let ended = async {
@@ -174,7 +176,7 @@ impl Load {
                 }
                 Ok(())
             };
-            stage.within(timeout, ended, late).await
+            context.within(timeout, ended, late).await
         }
     }
 }
@@ -185,7 +187,7 @@ fn not_there() -> io::Result<()> {
 
 impl Service for Load {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let begun = self.stage.unless_stopping(self.begin()).await;
+        let begun = self.context.unless_stopping(self.begin()).await;
         if begun.is_err()
             && let Some(child) = self.child.take()
         {

@@ -10,20 +10,20 @@
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
 mod asking;
-mod cast;
 mod children;
 mod client;
+mod context;
 mod counter;
 mod generator;
+mod lifecycle;
 mod log;
+mod participants;
 mod process;
 mod profiling;
 mod program;
 mod runner;
 mod sampling;
-mod scene;
 mod server;
-mod stage;
 mod start;
 mod turns;
 mod wrk;

@@ -28,9 +28,9 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use rustix::thread::CapabilitySet;
 
-use super::children::{Child, Children, Farewell};
+use super::children::{Child, Children, StopSignal};
+use super::context::{First, Halt, POLL_MAX, TrialContext, first, in_words};
 use super::log::Log;
-use super::stage::{First, Halt, POLL_MAX, Stage, first, in_words};
 use super::start::{Place, Resolved};
 use crate::network::Network;
 use crate::{launch, verify};
@@ -44,7 +44,7 @@ const READER: &str = "cat";
 /// How long a reader has to come to the end after the last writer has gone.
 const READER_TIMEOUT: Nanos = Nanos::from_secs(1);
 /// How a reader that does not is asked to end.
-const READER_FAREWELL: Farewell = Farewell {
+const READER_STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
@@ -59,7 +59,7 @@ const TERMINAL: Winsize = Winsize {
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A server of a trial, and what is known of it: kept when its services have stopped.
-pub struct Part {
+pub struct Participant {
     /// What it is in the trial.
     pub role: Role,
     /// What sentences call it, after `the`: `subject`, `backing backing/redis`.
@@ -69,7 +69,7 @@ pub struct Part {
     /// Its cores.
     pub cores: Vec<u32>,
     /// How it is asked to end.
-    pub farewell: Farewell,
+    pub stop_signal: StopSignal,
     /// What follows the stem of the trial's files in the name of its log.
     pub log_name: String,
     /// Where its standard output goes.
@@ -84,7 +84,7 @@ pub struct Part {
     pub child: RefCell<Option<Rc<Child>>>,
 }
 
-impl Part {
+impl Participant {
     /// `reason` with the last line that it printed.
     pub fn with_last_line(&self, reason: String) -> String {
         let tail = self.tail();
@@ -200,38 +200,44 @@ impl Step for Ready {}
 
 /// A server's process.
 pub struct Process {
-    stage: Rc<Stage>,
-    part: Rc<Part>,
+    context: Rc<TrialContext>,
+    participant: Rc<Participant>,
     children: Rc<Children>,
 }
 
 impl Process {
     /// One that is to be started.
-    pub fn new(stage: Rc<Stage>, part: Rc<Part>, children: Rc<Children>) -> Process {
+    pub fn new(
+        context: Rc<TrialContext>,
+        participant: Rc<Participant>,
+        children: Rc<Children>,
+    ) -> Process {
         Process {
-            stage,
-            part,
+            context,
+            participant,
             children,
         }
     }
 
     fn spawn(&self) -> Result<(), Halt> {
-        let part = &self.part;
-        let log = self.stage.log(&part.log_name)?;
-        let reader = Reader::start(part, &log, &self.children);
+        let participant = &self.participant;
+        let log = self.context.log(&participant.log_name)?;
+        let reader = Reader::start(participant, &log, &self.children);
         let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
-        *part.reader.borrow_mut() = reader;
-        let (program, mut command) = part.command(&log, output)?;
-        let cores = part.cores.clone();
+        *participant.reader.borrow_mut() = reader;
+        let (program, mut command) = participant.command(&log, output)?;
+        let cores = participant.cores.clone();
         let start = move || launch::on_cores(&cores, || launch::start(&mut command));
-        let started = part.network.on_peers_side(start);
+        let started = participant.network.on_peers_side(start);
         let child = started
             .map_err(Halt::io("its network cannot be entered"))?
             .map_err(Halt::io("its cores cannot be had"))?
             .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
-        *part.log.borrow_mut() = Some(log);
-        let followed = self.children.follow(child.id(), part.role, part.farewell);
-        *part.child.borrow_mut() = Some(followed);
+        *participant.log.borrow_mut() = Some(log);
+        let followed = self
+            .children
+            .follow(child.id(), participant.role, participant.stop_signal);
+        *participant.child.borrow_mut() = Some(followed);
         Ok(())
     }
 }
@@ -242,20 +248,20 @@ impl Service for Process {
     }
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
-        let child = self.part.child.borrow().clone();
+        let child = self.participant.child.borrow().clone();
         if let Some(child) = child {
             self.children.end(&child).await;
         }
-        let reader = self.part.reader.take();
-        reader.end(&self.stage, &self.children).await;
+        let reader = self.participant.reader.take();
+        reader.end(&self.context, &self.children).await;
         Ok(())
     }
 }
 
 /// That a server has given its sign: where it can be asked.
 pub struct Ready {
-    stage: Rc<Stage>,
-    part: Rc<Part>,
+    context: Rc<TrialContext>,
+    participant: Rc<Participant>,
     children: Rc<Children>,
     sign: ReadySign,
     place: Place,
@@ -264,15 +270,15 @@ pub struct Ready {
 impl Ready {
     /// One that waits for `sign`.
     pub fn new(
-        stage: Rc<Stage>,
-        part: Rc<Part>,
+        context: Rc<TrialContext>,
+        participant: Rc<Participant>,
         children: Rc<Children>,
         sign: ReadySign,
         place: Place,
     ) -> Ready {
         Ready {
-            stage,
-            part,
+            context,
+            participant,
             children,
             sign,
             place,
@@ -286,24 +292,26 @@ impl Ready {
         while !self.given()? {
             if clock::monotonic() > deadline {
                 let missed = sign_in_words(&self.sign);
-                let who = match self.part.role {
-                    Role::Backing | Role::Front => format!("the {} was ", self.part.title),
+                let who = match self.participant.role {
+                    Role::Backing | Role::Front => format!("the {} was ", self.participant.title),
                     _ => String::new(),
                 };
                 let reason = format!("{who}not ready after {timeout}: waited for {missed}");
-                return Err(Halt::Failed(self.part.with_last_line(reason)));
+                return Err(Halt::Failed(self.participant.with_last_line(reason)));
             }
-            let pausing = self.stage.handle.sleep(pause);
-            self.part.while_alive("it was ready", pausing).await?;
+            let pausing = self.context.handle.sleep(pause);
+            self.participant
+                .while_alive("it was ready", pausing)
+                .await?;
             pause = (pause * 2).min(POLL_MAX);
         }
         // The sign may have come from another process on the same port.
         self.children.collect();
-        self.part.lives("it was ready")
+        self.participant.lives("it was ready")
     }
 
     fn given(&self) -> Result<bool, Halt> {
-        let log = self.part.log.borrow();
+        let log = self.participant.log.borrow();
         match &*log {
             Some(log) => is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
             None => Ok(false),
@@ -313,7 +321,7 @@ impl Ready {
 
 impl Service for Ready {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let waited = self.stage.unless_stopping(self.wait()).await;
+        let waited = self.context.unless_stopping(self.wait()).await;
         waited.map_err(Failure::from)
     }
 }
@@ -354,19 +362,23 @@ pub enum Reader {
 
 impl Reader {
     /// Starts what `part` needs, and gives what its process is to print to.
-    pub fn start(part: &Part, log: &Log, children: &Rc<Children>) -> io::Result<(Stdio, Reader)> {
-        match part.output {
+    pub fn start(
+        participant: &Participant,
+        log: &Log,
+        children: &Rc<Children>,
+    ) -> io::Result<(Stdio, Reader)> {
+        match participant.output {
             Output::File => Ok((log.writer()?, Reader::Nobody)),
             Output::Null => Ok((Stdio::null(), Reader::Nobody)),
             Output::Pipe => {
                 let (from, to) = io::pipe()?;
-                let reader = Reader::read(from.into(), log.writer()?, part, log, children)?;
+                let reader = Reader::read(from.into(), log.writer()?, participant, log, children)?;
                 Ok((to.into(), reader))
             }
             Output::Terminal => {
                 let (from, to) = terminal()?;
                 // That a terminal has come to its end the kernel says by an error, of which the reader would tell.
-                let reader = Reader::read(from.into(), Stdio::null(), part, log, children)?;
+                let reader = Reader::read(from.into(), Stdio::null(), participant, log, children)?;
                 Ok((to.into(), reader))
             }
         }
@@ -376,7 +388,7 @@ impl Reader {
     fn read(
         from: Stdio,
         errors: Stdio,
-        part: &Part,
+        participant: &Participant,
         log: &Log,
         children: &Rc<Children>,
     ) -> io::Result<Reader> {
@@ -384,8 +396,8 @@ impl Reader {
         command.stdin(from).stdout(log.writer()?).stderr(errors);
         launch::without_capabilities(&mut command, CapabilitySet::empty());
         let start = || launch::start(&mut command);
-        let child = launch::on_cores(&part.cores, start)??;
-        let child = children.follow(child.id(), part.role, READER_FAREWELL);
+        let child = launch::on_cores(&participant.cores, start)??;
+        let child = children.follow(child.id(), participant.role, READER_STOP_SIGNAL);
         Ok(Reader::Process(child))
     }
 
@@ -398,11 +410,11 @@ impl Reader {
     }
 
     /// Waits until all that was printed has been read, once its writer has ended.
-    pub async fn end(self, stage: &Stage, children: &Children) {
+    pub async fn end(self, context: &TrialContext, children: &Children) {
         match self {
             Reader::Nobody => {}
             Reader::Process(child) => {
-                let _ = stage.handle.timeout(READER_TIMEOUT, child.ended()).await;
+                let _ = context.handle.timeout(READER_TIMEOUT, child.ended()).await;
                 children.end(&child).await;
             }
         }

@@ -14,8 +14,8 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
 use rustix::process::Signal;
 
-use super::children::{Child, Children, Farewell};
-use super::stage::{Halt, Stage};
+use super::children::{Child, Children, StopSignal};
+use super::context::{Halt, TrialContext};
 use crate::launch::numbered;
 use crate::profile::Profiler;
 use crate::sample::{Sampler, parse};
@@ -29,7 +29,7 @@ const PAUSE: Nanos = Nanos::from_millis(5);
 /// How long a process has to stop while it is begun to be looked into.
 const STOPPED: Nanos = Nanos::from_millis(200);
 /// How strace is asked to let go of the subject and to write its table.
-const FAREWELL: Farewell = Farewell {
+const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::INT,
     timeout: Nanos::from_secs(5),
 };
@@ -40,7 +40,7 @@ pub struct Strace {
     table: PathBuf,
 }
 
-impl Stage {
+impl TrialContext {
     /// Opens what is looked at, shortly before the window.
     pub fn open_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
@@ -78,19 +78,22 @@ impl Stage {
 }
 
 /// Attaches strace, where that is what this trial is for; without it the trial goes on, and says so.
-pub async fn attach(stage: &Stage, children: &Rc<Children>) -> Result<Option<Strace>, Halt> {
+pub async fn attach(
+    context: &TrialContext,
+    children: &Rc<Children>,
+) -> Result<Option<Strace>, Halt> {
     let strace = {
-        let profiler = stage.profiler.borrow();
+        let profiler = context.profiler.borrow();
         profiler.as_ref().and_then(|own| own.pass().strace.clone())
     };
     let Some(strace) = strace else {
         return Ok(None);
     };
-    let threads = stage.subjects_threads();
+    let threads = context.subjects_threads();
     let (mut pids, tids): (Vec<u32>, Vec<u32>) = threads.into_iter().unzip();
     pids.dedup();
-    let table = stage.order.work_dir.join("strace");
-    let log = stage.log(".strace")?;
+    let table = context.order.work_dir.join("strace");
+    let log = context.log(".strace")?;
     let mut command = Command::new(strace);
     command
         .args(profile::strace_arguments(&pids, &table))
@@ -98,9 +101,9 @@ pub async fn attach(stage: &Stage, children: &Rc<Children>) -> Result<Option<Str
         .stdout(Stdio::null())
         .stderr(log.writer().map_err(Halt::io("a log cannot be written"))?);
     let child = match launch::start(&mut command) {
-        Ok(child) => children.follow(child.id(), Role::Generator, FAREWELL),
+        Ok(child) => children.follow(child.id(), Role::Generator, STOP_SIGNAL),
         Err(error) => {
-            stage.refuse_profile(format!("strace cannot be started: {error}"));
+            context.refuse_profile(format!("strace cannot be started: {error}"));
             return Ok(None);
         }
     };
@@ -110,20 +113,22 @@ pub async fn attach(stage: &Stage, children: &Rc<Children>) -> Result<Option<Str
         if child.exit().is_some() || clock::monotonic() > deadline {
             children.end(&child).await;
             let why = log.tail().pop().unwrap_or_default();
-            stage.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
+            context.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
             return Ok(None);
         }
-        stage.unless_interrupted(stage.handle.sleep(PAUSE)).await?;
+        context
+            .unless_interrupted(context.handle.sleep(PAUSE))
+            .await?;
     }
     Ok(Some(Strace { child, table }))
 }
 
 /// Lets it go, and reads what it counted.
-pub async fn detach(stage: &Stage, children: &Children, strace: Strace) {
+pub async fn detach(context: &TrialContext, children: &Children, strace: Strace) {
     children.end(&strace.child).await;
     let text = std::fs::read(&strace.table).unwrap_or_default();
     let counts = profile::strace_counts(&String::from_utf8_lossy(&text));
-    if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
+    if let Some(profiler) = &mut *context.profiler.borrow_mut() {
         if counts.is_empty() {
             profiler.refuse("strace wrote no table".to_owned());
         }
@@ -250,11 +255,11 @@ fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
 }
 
 /// Puts what was seen of a server into the record.
-pub fn keep(profiler: Profiler, sampler: &Sampler, stage: &Stage, trial: &mut Trial) {
+pub fn keep(profiler: Profiler, sampler: &Sampler, context: &TrialContext, trial: &mut Trial) {
     let threads = sampler.profiled(Role::Subject);
     keep_report(
         profiler.report(threads, trial.sampled_ns),
-        &stage.order,
+        &context.order,
         trial,
     );
 }

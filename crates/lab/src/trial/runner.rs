@@ -19,11 +19,11 @@ use prony_record::{Exit, ProcessRecord, ProgramReport, Role, Trial};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
-use super::children::{Children, Farewell};
+use super::children::{Children, StopSignal};
+use super::context::{Halt, POLL_MAX, TrialContext, in_words};
+use super::lifecycle;
 use super::log::{self, Log};
 use super::program::{OUTPUT_BYTES_MAX, Ran};
-use super::scene;
-use super::stage::{Halt, POLL_MAX, Stage, in_words};
 use super::start::Resolved;
 use crate::launch::{self, Wanted};
 use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
@@ -37,14 +37,14 @@ const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// How long the translation of its output may take.
 const TRANSLATE_TIMEOUT: Nanos = Nanos::from_secs(30);
 /// How a translation that takes longer is asked to end.
-const TRANSLATE_FAREWELL: Farewell = Farewell {
+const TRANSLATE_STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
 
 /// Runs a client.
 pub struct Runner {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     resolved: Resolved,
     /// Where its standard output goes.
     output: PathBuf,
@@ -61,14 +61,14 @@ pub struct Runner {
 impl Runner {
     /// One that is to run `resolved`. `output` is an empty file, `errors` that of `log`.
     pub fn new(
-        stage: Rc<Stage>,
+        context: Rc<TrialContext>,
         resolved: Resolved,
         output: PathBuf,
         errors: PathBuf,
         log: Rc<RefCell<Option<Log>>>,
     ) -> Rc<Runner> {
         Rc::new(Runner {
-            stage,
+            context,
             resolved,
             output,
             errors,
@@ -134,7 +134,7 @@ impl Runner {
     /// Closes its log, and removes an output that is empty.
     pub fn close(&self, trial: &mut Trial) {
         if let Some(log) = self.log.take() {
-            scene::close(log, "client", trial);
+            lifecycle::close(log, "client", trial);
         }
         if std::fs::metadata(&self.output).is_ok_and(|metadata| metadata.len() == 0) {
             // An empty file says nothing; one that stays does no harm.
@@ -143,7 +143,7 @@ impl Runner {
     }
 
     fn spawn(&self) -> Result<(), Halt> {
-        let order = &self.stage.order;
+        let order = &self.context.order;
         let program = ProgramOrder {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
@@ -191,7 +191,7 @@ impl Runner {
                     let reason = format!("it was not started within {START_TIMEOUT}");
                     return Err(Halt::Failed(reason));
                 }
-                None => self.stage.handle.sleep(pause).await,
+                None => self.context.handle.sleep(pause).await,
             }
             pause = (pause * 2).min(POLL_MAX);
         }
@@ -200,7 +200,7 @@ impl Runner {
     /// Waits until it has ended; the failure that it printed too much, or was lost.
     pub async fn ended(&self) -> Result<(), Halt> {
         loop {
-            if self.hear()? {
+            if self.poll_parent()? {
                 return Ok(());
             }
             let printed = std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len());
@@ -208,12 +208,12 @@ impl Runner {
                 let limit = OUTPUT_BYTES_MAX >> 20;
                 return Err(Halt::Failed(format!("it printed more than {limit} MiB")));
             }
-            self.stage.handle.sleep(POLL_MAX).await;
+            self.context.handle.sleep(POLL_MAX).await;
         }
     }
 
     /// Hears the parent once; true when the client has ended.
-    fn hear(&self) -> Result<bool, Halt> {
+    fn poll_parent(&self) -> Result<bool, Halt> {
         if self.ran.borrow().is_some() {
             return Ok(true);
         }
@@ -226,7 +226,7 @@ impl Runner {
 
     /// Asks it to end, and kills it when it does not in time.
     async fn end(&self) {
-        let rule = &self.stage.order.subject.stop;
+        let rule = &self.context.order.subject.stop;
         let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);
         let steps = [
             (signal, Nanos(rule.timeout_ns)),
@@ -234,18 +234,20 @@ impl Runner {
         ];
         for (signal, timeout) in steps {
             // One whose parent is lost is killed with the rest.
-            let Ok(false) = self.hear() else { return };
+            let Ok(false) = self.poll_parent() else {
+                return;
+            };
             let Some(pid) = self.pid.get() else { return };
             self.stopped.set(true);
             launch::signal(pid, signal);
-            let _ = self.stage.handle.timeout(timeout, self.over()).await;
+            let _ = self.context.handle.timeout(timeout, self.over()).await;
         }
     }
 
     /// Waits until it has ended or is lost.
     async fn over(&self) {
-        while let Ok(false) = self.hear() {
-            self.stage.handle.sleep(POLL_MAX).await;
+        while let Ok(false) = self.poll_parent() {
+            self.context.handle.sleep(POLL_MAX).await;
         }
     }
 }
@@ -256,7 +258,7 @@ fn lost_its_way() -> Halt {
 
 impl Service for Runner {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let begun = self.stage.unless_stopping(self.begin()).await;
+        let begun = self.context.unless_stopping(self.begin()).await;
         if begun.is_err() {
             // A start that failed is not followed by a stop.
             drop(self.parent.take());
@@ -274,7 +276,7 @@ impl Service for Runner {
 /// Runs `resolved` with the file `input` on its standard input; what it prints goes to the
 /// file `output`. Errors: it cannot be started, takes too long, or does not end with 0.
 pub async fn translate(
-    stage: &Rc<Stage>,
+    context: &Rc<TrialContext>,
     children: &Rc<Children>,
     resolved: &Resolved,
     input: &Path,
@@ -283,7 +285,7 @@ pub async fn translate(
     let Some((program, arguments)) = resolved.command.split_first() else {
         return Ok(());
     };
-    let log = stage.log(".translate")?;
+    let log = context.log(".translate")?;
     let io = Halt::io("the client's output cannot be translated");
     let open = || Ok((File::open(input)?, File::create(output)?, log.writer()?));
     let (input, output, errors) = open().map_err(io)?;
@@ -302,13 +304,13 @@ pub async fn translate(
     let started = launch::start(&mut command);
     let process =
         started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
-    let child = children.follow(process.id(), Role::Generator, TRANSLATE_FAREWELL);
+    let child = children.follow(process.id(), Role::Generator, TRANSLATE_STOP_SIGNAL);
     let ended = async {
         child.ended().await;
         Ok(())
     };
     let late = || format!("the translation of its output had not ended after {TRANSLATE_TIMEOUT}");
-    let waited = stage.unless_interrupted(stage.within(TRANSLATE_TIMEOUT, ended, late));
+    let waited = context.unless_interrupted(context.within(TRANSLATE_TIMEOUT, ended, late));
     waited.await??;
     let result = match child.exit() {
         Some(Exit::Code { code: 0 }) | None => Ok(()),

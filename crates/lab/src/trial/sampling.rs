@@ -11,9 +11,9 @@ use prony_engine::Task;
 use prony_runtime::services::{Context, Failure, Service};
 
 use super::children::Children;
+use super::context::TrialContext;
 use super::log::Log;
 use super::profiling::WholeRun;
-use super::stage::Stage;
 
 /// How often the processes are looked at.
 const LOOK: Nanos = Nanos::from_millis(100);
@@ -34,7 +34,7 @@ pub struct Watched {
 
 /// Looks at the processes.
 pub struct Sampling {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     children: Rc<Children>,
     watched: Rc<Watched>,
     task: RefCell<Option<Task<()>>>,
@@ -42,9 +42,13 @@ pub struct Sampling {
 
 impl Sampling {
     /// One that looks at the processes of `children`.
-    pub fn new(stage: Rc<Stage>, children: Rc<Children>, watched: Rc<Watched>) -> Sampling {
+    pub fn new(
+        context: Rc<TrialContext>,
+        children: Rc<Children>,
+        watched: Rc<Watched>,
+    ) -> Sampling {
         Sampling {
-            stage,
+            context,
             children,
             watched,
             task: RefCell::default(),
@@ -54,14 +58,14 @@ impl Sampling {
 
 impl Service for Sampling {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let (stage, children) = (self.stage.clone(), self.children.clone());
+        let (context, children) = (self.context.clone(), self.children.clone());
         let watched = self.watched.clone();
-        let looking = self.stage.handle.spawn(async move {
+        let looking = self.context.handle.spawn(async move {
             loop {
-                stage.handle.sleep(LOOK).await;
-                stage.awake.wait().await;
+                context.handle.sleep(LOOK).await;
+                context.awake.wait().await;
                 children.collect();
-                look(&stage, &watched);
+                look(&context, &watched);
             }
         });
         *self.task.borrow_mut() = Some(looking);
@@ -75,15 +79,15 @@ impl Service for Sampling {
     }
 }
 
-fn look(stage: &Stage, watched: &Watched) {
-    let mut sampler = stage.sampler.borrow_mut();
+fn look(context: &TrialContext, watched: &Watched) {
+    let mut sampler = context.sampler.borrow_mut();
     sampler.look();
     if let Some(looks) = watched.in_window.get() {
         if looks % MEMORY_ONE_IN == 0 {
             sampler.note_memory();
         }
         watched.in_window.set(Some(looks + 1));
-        if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
+        if let Some(profiler) = &mut *context.profiler.borrow_mut() {
             profiler.drain();
         }
         if let Some(whole) = &mut *watched.whole.borrow_mut() {

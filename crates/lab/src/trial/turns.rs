@@ -18,9 +18,9 @@ use prony_engine::Handle;
 use prony_record::{CoreUse, Phase, Role, Turn, Turned, Visit};
 use rustix::process::Signal;
 
+use super::context::Halt;
 use super::generator::Load;
 use super::server::{LATE, Running, SHORTLY, sleep_until};
-use super::stage::Halt;
 use super::start::Places;
 use crate::launch;
 use crate::sample::{self, machine};
@@ -52,7 +52,7 @@ impl Running<'_> {
         self.go_on(&visited);
         if visited.late > LATE {
             let late = visited.late;
-            self.stage
+            self.context
                 .note(format!("the processes' clocks were read up to {late} late"));
         }
         let Some(load) = &visited.load else {
@@ -60,16 +60,16 @@ impl Running<'_> {
         };
         match ended {
             Err(Halt::Failed(reason)) => {
-                let failed_in = self.stage.phase();
-                self.scene.enter(Phase::Drain);
+                let failed_in = self.context.phase();
+                self.lifecycle.enter(Phase::Drain);
                 let _ = self.drain(load).await;
-                self.stage.leave();
-                self.stage.blame(failed_in);
+                self.context.leave();
+                self.context.blame(failed_in);
                 Err(Halt::Failed(reason))
             }
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
             Ok(()) => {
-                self.scene.enter(Phase::Drain);
+                self.lifecycle.enter(Phase::Drain);
                 self.drain(load).await
             }
         }
@@ -77,14 +77,14 @@ impl Running<'_> {
 
     async fn all_turns(&mut self, places: &Places, visited: &mut Visited) -> Result<(), Halt> {
         self.pause(visited).await?;
-        self.scene.report(Report::Waiting);
+        self.lifecycle.report(Report::Waiting);
         loop {
             let Some(turn) = self.turns.next().await else {
                 return Err(Halt::Interrupted);
             };
             self.go_on(visited);
-            self.scene.children.collect();
-            self.cast.lives("its turn")?;
+            self.lifecycle.children.collect();
+            self.participants.lives("its turn")?;
             let turned = match turn {
                 TurnOrder::Finish => return Ok(()),
                 TurnOrder::WarmUp { length_ns } => {
@@ -99,19 +99,19 @@ impl Running<'_> {
                 }
             };
             self.pause(visited).await?;
-            self.scene.report(Report::Turned(turned));
+            self.lifecycle.report(Report::Turned(turned));
         }
     }
 
     /// Nothing of the trial moves from now on, and nothing of it looks whether something does.
     async fn pause(&self, visited: &Visited) -> Result<(), Halt> {
-        self.stage.awake.reset();
-        stop_processes(&self.stage.handle, generator(visited)).await
+        self.context.awake.reset();
+        stop_processes(&self.context.handle, generator(visited)).await
     }
 
     fn go_on(&self, visited: &Visited) {
         continue_processes(generator(visited));
-        self.stage.awake.set();
+        self.context.awake.set();
     }
 
     /// The generator, which connects in its first turn.
@@ -141,9 +141,9 @@ impl Running<'_> {
 
     async fn turned(&self, load: &Load, length: Nanos) -> Result<Turned, Halt> {
         let turned = self
-            .cast
+            .participants
             .while_alive("its turn was over", load.turned(length));
-        self.stage.unless_interrupted(turned).await??
+        self.context.unless_interrupted(turned).await??
     }
 
     /// One lead-in and one window, measured.
@@ -162,19 +162,19 @@ impl Running<'_> {
         })?;
         let is_first = visited.first.is_none();
         if is_first {
-            self.scene.enter(Phase::Measure);
+            self.lifecycle.enter(Phase::Measure);
         }
         self.sleep_until(start).await?;
         let cpu_before = self.subject_cpu();
         match is_first {
-            true => self.stage.sampler.borrow_mut().reset_peaks(),
-            false => self.stage.sampler.borrow_mut().again(),
+            true => self.context.sampler.borrow_mut().reset_peaks(),
+            false => self.context.sampler.borrow_mut().again(),
         }
         let late = self.measure_visit(start, end).await?;
         visited.late = visited.late.max(late);
         let turned = self.turned(&load, lead_in + length).await?;
         let first = *visited.first.get_or_insert(start);
-        self.stage.trial.borrow_mut().visits.push(Visit {
+        self.context.trial.borrow_mut().visits.push(Visit {
             start_ns: start.since(first).0,
             window_ns: length.0,
             completed: turned.completed,
@@ -188,40 +188,40 @@ impl Running<'_> {
     async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
         sleep_until(start);
         let began = clock::monotonic();
-        self.stage.sampler.borrow_mut().begin();
+        self.context.sampler.borrow_mut().begin();
         let cores = machine::core_times();
         // The memory marks are read at the end of each visit.
-        self.scene.watched.in_window.set(Some(1));
+        self.lifecycle.watched.in_window.set(Some(1));
         let slept = self.sleep_until(end).await;
-        self.scene.watched.in_window.set(None);
-        self.stage.sampler.borrow_mut().look();
+        self.lifecycle.watched.in_window.set(None);
+        self.context.sampler.borrow_mut().look();
         if slept.is_ok() {
             sleep_until(end);
         }
         let ended = clock::monotonic();
-        self.stage.sampler.borrow_mut().end();
-        self.scene.children.collect();
-        let used = machine::core_use(&cores, &machine::core_times(), &self.stage.order.cores);
-        let mut trial = self.stage.trial.borrow_mut();
+        self.context.sampler.borrow_mut().end();
+        self.lifecycle.children.collect();
+        let used = machine::core_use(&cores, &machine::core_times(), &self.context.order.cores);
+        let mut trial = self.context.trial.borrow_mut();
         add_up(&mut trial.cores, used);
         trial.sampled_ns += ended.since(began).0;
         trial.window_ns += end.since(start).0.min(ended.since(start).0);
         slept?;
         drop(trial);
-        self.cast.lives("its visit ended")?;
+        self.participants.lives("its visit ended")?;
         Ok(began.since(start).max(ended.since(end)))
     }
 
     /// Until shortly before a moment.
     async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
         let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.stage.handle.sleep_until(shortly);
-        let living = self.cast.while_alive("its visit ended", sleeping);
-        self.stage.unless_interrupted(living).await?
+        let sleeping = self.context.handle.sleep_until(shortly);
+        let living = self.participants.while_alive("its visit ended", sleeping);
+        self.context.unless_interrupted(living).await?
     }
 
     fn subject_cpu(&self) -> u64 {
-        let sampler = self.stage.sampler.borrow();
+        let sampler = self.context.sampler.borrow();
         sampler.cpu_in_windows_ns(Role::Subject)
     }
 }

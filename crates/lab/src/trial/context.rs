@@ -50,7 +50,7 @@ pub fn in_words(exit: &Exit) -> String {
 }
 
 /// What all services of a trial share.
-pub struct Stage {
+pub struct TrialContext {
     /// What is to be done.
     pub order: TrialOrder,
     /// The loop.
@@ -70,14 +70,14 @@ pub struct Stage {
     phase: Cell<(Phase, Instant)>,
 }
 
-impl Stage {
+impl TrialContext {
     /// A stage on which nothing has happened.
     pub fn new(
         order: TrialOrder,
         isolation: Isolation,
         interrupt: &Interrupt,
         handle: Handle,
-    ) -> Rc<Stage> {
+    ) -> Rc<TrialContext> {
         let now = clock::monotonic();
         let profiler = match &order.generator {
             Generator::Profile { pass } => Some(Profiler::new(pass.clone())),
@@ -96,7 +96,7 @@ impl Stage {
         };
         let awake = ManualEvent::new();
         awake.set();
-        Rc::new(Stage {
+        Rc::new(TrialContext {
             order,
             awake,
             handle,
@@ -158,7 +158,7 @@ impl Stage {
         }
     }
 
-    /// From now on the trial stops, and what [`Stage::unless_stopping`] does ends.
+    /// From now on the trial stops, and what [`TrialContext::unless_stopping`] does ends.
     pub fn stop(&self) {
         self.stopping.set();
     }

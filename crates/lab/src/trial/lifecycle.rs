@@ -16,10 +16,10 @@ use prony_runtime::services::{
 use rustix::process::Signal;
 
 use super::children::Children;
+use super::context::{Halt, TrialContext};
 use super::log;
-use super::process::{Part, Process, Ready, Step};
+use super::process::{Participant, Process, Ready, Step};
 use super::sampling::{Sampling, Watched};
-use super::stage::{Halt, Stage};
 use super::start::Place;
 use crate::sample::machine;
 use crate::supervise::{Report, TrialOrder};
@@ -66,9 +66,9 @@ pub fn without_loop(
 }
 
 /// A trial under way, as far as all are alike.
-pub struct Scene<'a> {
+pub struct Lifecycle<'a> {
     /// What its services share.
-    pub stage: Rc<Stage>,
+    pub context: Rc<TrialContext>,
     /// The services.
     pub services: Services,
     /// The processes.
@@ -88,14 +88,18 @@ pub struct Scene<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(Option<i64>);
 
-impl<'a> Scene<'a> {
+impl<'a> Lifecycle<'a> {
     /// One in which nothing has begun. `began` is told of each phase.
-    pub fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Report)) -> Scene<'a> {
-        Scene {
+    pub fn new(
+        context: Rc<TrialContext>,
+        handle: &Handle,
+        began: &'a mut dyn FnMut(Report),
+    ) -> Lifecycle<'a> {
+        Lifecycle {
             services: Services::new(handle, Options::default()),
-            children: Children::new(stage.clone()),
+            children: Children::new(context.clone()),
             watched: Rc::default(),
-            stage,
+            context,
             began,
             canary_before: None,
             counters_before: None,
@@ -109,23 +113,23 @@ impl<'a> Scene<'a> {
         (self.began)(Report::Phase {
             phase: Phase::Prepare,
         });
-        let stage = self.stage.clone();
-        let order = &stage.order;
+        let context = self.context.clone();
+        let order = &context.order;
         std::fs::create_dir_all(&order.work_dir)
             .map_err(Halt::io("the trial's folder cannot be made"))?;
         if !order.cores.generator.is_empty() {
             launch::pin(&order.cores.generator)
                 .map_err(Halt::io("the generator's cores cannot be had"))?;
         }
-        stage.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
-        self.canary_before = Some(canary::sing(&order.cores.subject));
+        context.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
+        self.canary_before = Some(canary::run(&order.cores.subject));
         self.counters_before = Some(machine::network_counters());
         Ok(())
     }
 
     /// Goes on to the next phase.
     pub fn enter(&mut self, phase: Phase) {
-        self.stage.enter(phase);
+        self.context.enter(phase);
         (self.began)(Report::Phase { phase });
     }
 
@@ -138,7 +142,7 @@ impl<'a> Scene<'a> {
     pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let added = self.services.add(definition);
         let id = added.map_err(|error| Halt::Failed(error.to_string()))?;
-        let started = self.stage.unless_interrupted(self.services.start(id));
+        let started = self.context.unless_interrupted(self.services.start(id));
         started.await?.map_err(|error| self.halt(id, &error))?;
         Ok(id)
     }
@@ -156,36 +160,46 @@ impl<'a> Scene<'a> {
             .provides::<Rc<Children>>(|children| children)
             .stop_timeout(STUCK);
         self.up(children).await?;
-        let (stage, watched) = (self.stage.clone(), self.watched.clone());
+        let (context, watched) = (self.context.clone(), self.watched.clone());
         let made =
-            move |children: Rc<Children>| Sampling::new(stage.clone(), children, watched.clone());
+            move |children: Rc<Children>| Sampling::new(context.clone(), children, watched.clone());
         let sampling =
             Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
         self.up(sampling).await.map(drop)
     }
 
     /// Starts a server, which stops before all that was started until now.
-    pub async fn start(&self, part: &Rc<Part>) -> Result<ServiceId, Halt> {
-        self.watched.logs.borrow_mut().push(part.log.clone());
-        let process = Process::new(self.stage.clone(), part.clone(), self.children.clone());
-        let definition = Definition::shared(part.title.clone(), Rc::new(process))
+    pub async fn start(&self, participant: &Rc<Participant>) -> Result<ServiceId, Halt> {
+        self.watched.logs.borrow_mut().push(participant.log.clone());
+        let process = Process::new(
+            self.context.clone(),
+            participant.clone(),
+            self.children.clone(),
+        );
+        let definition = Definition::shared(participant.title.clone(), Rc::new(process))
             .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
             .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
             .provides::<Rc<dyn Step>>(|process| process)
-            .stop_timeout(part.farewell.timeout + STUCK);
+            .stop_timeout(participant.stop_signal.timeout + STUCK);
         self.step(definition).await
     }
 
     /// Waits until the started server has given its sign.
     pub async fn wait_ready(
         &self,
-        part: &Rc<Part>,
+        participant: &Rc<Participant>,
         sign: &ReadySign,
         place: &Place,
     ) -> Result<(), Halt> {
-        let (stage, children) = (self.stage.clone(), self.children.clone());
-        let ready = Ready::new(stage, part.clone(), children, sign.clone(), place.clone());
-        let definition = Definition::shared(format!("{} ready", part.title), Rc::new(ready))
+        let (context, children) = (self.context.clone(), self.children.clone());
+        let ready = Ready::new(
+            context,
+            participant.clone(),
+            children,
+            sign.clone(),
+            place.clone(),
+        );
+        let definition = Definition::shared(format!("{} ready", participant.title), Rc::new(ready))
             .provides::<Rc<dyn Step>>(|ready| ready)
             .start_timeout(Nanos(sign.timeout_ns) + STUCK);
         self.step(definition).await.map(drop)
@@ -223,14 +237,14 @@ impl<'a> Scene<'a> {
 
     /// Ends what was started last, then the others, then whatever is left.
     pub async fn stop(&mut self) {
-        self.stage.stop();
+        self.context.stop();
         self.counters_after();
         self.enter(Phase::Stop);
         self.services.stop_all().await;
         self.clear(&[]).await;
         // Only now does nothing of the trial live any more that could be on its core.
         self.canary_after();
-        self.stage.leave();
+        self.context.leave();
     }
 
     /// Reads the network's counters for the last time; later calls change nothing.
@@ -238,7 +252,7 @@ impl<'a> Scene<'a> {
         let Some(before) = self.counters_before.take() else {
             return;
         };
-        let mut trial = self.stage.trial.borrow_mut();
+        let mut trial = self.context.trial.borrow_mut();
         let own = trial.isolation.network_namespace;
         trial.kernel = machine::kernel_counters(own, before, machine::network_counters());
     }
@@ -246,12 +260,12 @@ impl<'a> Scene<'a> {
     /// Only where a window was measured: nothing else is judged by the machine's speed.
     fn canary_after(&mut self) {
         let measured = {
-            let trial = self.stage.trial.borrow();
+            let trial = self.context.trial.borrow();
             trial.load.is_some() || trial.program.is_some()
         };
         if let (Some(before), true) = (self.canary_before, measured) {
-            let after = canary::sing(&self.stage.order.cores.subject);
-            self.stage.trial.borrow_mut().canary = Some(CanaryPair { before, after });
+            let after = canary::run(&self.context.order.cores.subject);
+            self.context.trial.borrow_mut().canary = Some(CanaryPair { before, after });
         }
     }
 
@@ -271,13 +285,13 @@ impl<'a> Scene<'a> {
                 return;
             }
             if clock::monotonic() > deadline {
-                let mut sampler = self.stage.sampler.borrow_mut();
+                let mut sampler = self.context.sampler.borrow_mut();
                 sampler.look();
                 let names = left.iter().map(|&pid| sampler.name_of(pid));
-                self.stage.trial.borrow_mut().left_behind.extend(names);
+                self.context.trial.borrow_mut().left_behind.extend(names);
                 return;
             }
-            self.stage.handle.sleep(PAUSE).await;
+            self.context.handle.sleep(PAUSE).await;
         }
     }
 
@@ -292,14 +306,15 @@ impl<'a> Scene<'a> {
             for pid in left {
                 launch::signal(pid, Signal::KILL);
             }
-            self.stage.handle.sleep(PAUSE).await;
+            self.context.handle.sleep(PAUSE).await;
         }
-        self.stage.note("a process could not be killed".to_owned());
+        self.context
+            .note("a process could not be killed".to_owned());
     }
 
     /// The record, but for its processes. `end`: how all phases but the last went.
     pub fn finish(&self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
-        let mut trial = self.stage.trial.take();
+        let mut trial = self.context.trial.take();
         trial.outcome = match end {
             Ok(()) => Outcome::Measured,
             Err(Halt::Interrupted) => Outcome::Interrupted,

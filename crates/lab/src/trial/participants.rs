@@ -1,5 +1,5 @@
 //! The servers of a trial, all of them: backing services, the instances of the subject, and
-//! the proxy in front. Each is a [`Part`] with services of its own; here they are started in
+//! the proxy in front. Each is a [`Participant`] with services of its own; here they are started in
 //! their order, watched together, and the subject's ended and started anew.
 //!
 //! ```text
@@ -16,37 +16,37 @@ use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
 use prony_runtime::services::ServiceId;
 use rustix::process::Signal;
 
-use super::children::Farewell;
-use super::process::{Part, any_ended};
-use super::scene::{Mark, Scene};
-use super::stage::{First, Halt, Stage, first};
+use super::children::StopSignal;
+use super::context::{First, Halt, TrialContext, first};
+use super::lifecycle::{Lifecycle, Mark};
+use super::process::{Participant, any_ended};
 use super::start::{self, Place, Places, Resolved};
 use crate::launch;
 use crate::network::Network;
 
 /// An instance of the subject that was started.
 struct Instance {
-    part: Rc<Part>,
+    participant: Rc<Participant>,
     service: ServiceId,
 }
 
 /// The servers of a trial.
-pub struct Cast {
-    stage: Rc<Stage>,
+pub struct Participants {
+    context: Rc<TrialContext>,
     /// Those that must live, in the order of their start.
-    living: Vec<Rc<Part>>,
+    living: Vec<Rc<Participant>>,
     instances: Vec<Instance>,
     /// All that were ever started.
-    all: Vec<Rc<Part>>,
+    all: Vec<Rc<Participant>>,
     /// What the instances follow.
     before_instances: Option<Mark>,
 }
 
-impl Cast {
+impl Participants {
     /// None yet.
-    pub fn new(stage: Rc<Stage>) -> Cast {
-        Cast {
-            stage,
+    pub fn new(context: Rc<TrialContext>) -> Participants {
+        Participants {
+            context,
             living: Vec::new(),
             instances: Vec::new(),
             all: Vec::new(),
@@ -55,8 +55,8 @@ impl Cast {
     }
 
     /// Starts the backing services, each once the one before is ready, then the instances.
-    pub async fn start(&mut self, scene: &Scene<'_>, places: &Places) -> Result<(), Halt> {
-        let order = self.stage.clone();
+    pub async fn start(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
+        let order = self.context.clone();
         let order = &order.order;
         let names = names(order.backings.iter().map(|backing| backing.id.as_str()));
         for ((backing, place), name) in order.backings.iter().zip(&places.backings).zip(names) {
@@ -64,21 +64,23 @@ impl Cast {
             std::fs::create_dir_all(&work)
                 .map_err(Halt::io("a backing's folder cannot be made"))?;
             let resolved = start::resolve_backing(order, backing, place, &work);
-            let part = self.part(Role::Backing, backing, resolved, format!("-{name}"));
-            self.bring_up(scene, part.clone()).await?;
-            self.wait_ready(scene, &part, backing, place).await?;
+            let participant =
+                self.participant(Role::Backing, backing, resolved, format!("-{name}"));
+            self.bring_up(lifecycle, participant.clone()).await?;
+            self.wait_ready(lifecycle, &participant, backing, place)
+                .await?;
         }
-        self.before_instances = Some(scene.mark());
+        self.before_instances = Some(lifecycle.mark());
         if !self.is_url() {
-            self.start_instances(scene, places, "").await?;
+            self.start_instances(lifecycle, places, "").await?;
         }
         Ok(())
     }
 
     /// Waits until all instances are ready, then starts the front and waits for it.
-    pub async fn ready(&mut self, scene: &Scene<'_>, places: &Places) -> Result<(), Halt> {
-        self.instances_ready(scene, places).await?;
-        let order = self.stage.clone();
+    pub async fn ready(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
+        self.instances_ready(lifecycle, places).await?;
+        let order = self.context.clone();
         let order = &order.order;
         let (Some(front), Some(place)) = (&order.front, &places.front) else {
             return Ok(());
@@ -88,23 +90,23 @@ impl Cast {
         let work = order.work_dir.join(&name);
         std::fs::create_dir_all(&work).map_err(Halt::io("the front's folder cannot be made"))?;
         let resolved = start::resolve_front(order, front, places, (place, &work));
-        let part = self.part(Role::Front, front, resolved, format!("-{name}"));
-        self.bring_up(scene, part.clone()).await?;
-        self.wait_ready(scene, &part, front, place).await
+        let participant = self.participant(Role::Front, front, resolved, format!("-{name}"));
+        self.bring_up(lifecycle, participant.clone()).await?;
+        self.wait_ready(lifecycle, &participant, front, place).await
     }
 
     fn is_url(&self) -> bool {
-        matches!(self.stage.order.subject.source, Source::Url { .. })
+        matches!(self.context.order.subject.source, Source::Url { .. })
     }
 
     async fn start_instances(
         &mut self,
-        scene: &Scene<'_>,
+        lifecycle: &Lifecycle<'_>,
         places: &Places,
         ending: &str,
     ) -> Result<(), Halt> {
-        let stage = self.stage.clone();
-        let order = &stage.order;
+        let context = self.context.clone();
+        let order = &context.order;
         self.instances.clear();
         for (number, place) in places.instances.iter().enumerate() {
             let log_name = match number {
@@ -112,47 +114,55 @@ impl Cast {
                 _ => format!("-{number}{ending}"),
             };
             let resolved = start::resolve(order, places, number, place);
-            let mut part = self.part(Role::Subject, &order.subject, resolved, log_name);
-            if let Some(part) = Rc::get_mut(&mut part) {
-                part.output = order.cell.around.output;
+            let mut participant =
+                self.participant(Role::Subject, &order.subject, resolved, log_name);
+            if let Some(participant) = Rc::get_mut(&mut participant) {
+                participant.output = order.cell.around.output;
                 if start::instances(order) > 1 {
-                    part.title = format!("subject's instance {number}");
+                    participant.title = format!("subject's instance {number}");
                 }
             }
-            let service = self.bring_up(scene, part.clone()).await?;
-            self.instances.push(Instance { part, service });
+            let service = self.bring_up(lifecycle, participant.clone()).await?;
+            self.instances.push(Instance {
+                participant,
+                service,
+            });
         }
         Ok(())
     }
 
-    async fn instances_ready(&self, scene: &Scene<'_>, places: &Places) -> Result<(), Halt> {
+    async fn instances_ready(
+        &self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+    ) -> Result<(), Halt> {
         for (instance, place) in self.instances.iter().zip(&places.instances) {
-            let subject = &self.stage.order.subject;
-            self.wait_ready(scene, &instance.part, subject, place)
+            let subject = &self.context.order.subject;
+            self.wait_ready(lifecycle, &instance.participant, subject, place)
                 .await?;
         }
         Ok(())
     }
 
     /// A part with a log of its own. `server`: what is started.
-    fn part(
+    fn participant(
         &self,
         role: Role,
         server: &PlannedSubject,
         resolved: Resolved,
         log_name: String,
-    ) -> Rc<Part> {
+    ) -> Rc<Participant> {
         let title = match role {
             Role::Backing => format!("backing {}", server.id),
             Role::Front => format!("front {}", server.id),
             _ => "subject".to_owned(),
         };
-        Rc::new(Part {
+        Rc::new(Participant {
             role,
             title,
             resolved,
-            cores: self.stage.order.cores.subject.clone(),
-            farewell: farewell(&server.stop),
+            cores: self.context.order.cores.subject.clone(),
+            stop_signal: stop_signal(&server.stop),
             log_name,
             output: Output::File,
             reader: RefCell::default(),
@@ -162,26 +172,35 @@ impl Cast {
         })
     }
 
-    async fn bring_up(&mut self, scene: &Scene<'_>, part: Rc<Part>) -> Result<ServiceId, Halt> {
-        self.all.push(part.clone());
-        let before = format!("the {} was started", part.title);
-        let service = self.while_alive(&before, scene.start(&part)).await??;
-        self.living.push(part);
+    async fn bring_up(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        participant: Rc<Participant>,
+    ) -> Result<ServiceId, Halt> {
+        self.all.push(participant.clone());
+        let before = format!("the {} was started", participant.title);
+        let service = self
+            .while_alive(&before, lifecycle.start(&participant))
+            .await??;
+        self.living.push(participant);
         Ok(service)
     }
 
     /// Waits for one's sign while the others live.
     async fn wait_ready(
         &self,
-        scene: &Scene<'_>,
-        part: &Rc<Part>,
+        lifecycle: &Lifecycle<'_>,
+        participant: &Rc<Participant>,
         server: &PlannedSubject,
         place: &Place,
     ) -> Result<(), Halt> {
-        let before = format!("the {} was ready", part.title);
-        let waiting = scene.wait_ready(part, &server.ready, place);
-        let others = self.living.iter().filter(|other| !Rc::ptr_eq(other, part));
-        let others: Vec<Rc<Part>> = others.cloned().collect();
+        let before = format!("the {} was ready", participant.title);
+        let waiting = lifecycle.wait_ready(participant, &server.ready, place);
+        let others = self
+            .living
+            .iter()
+            .filter(|other| !Rc::ptr_eq(other, participant));
+        let others: Vec<Rc<Participant>> = others.cloned().collect();
         while_alive(&others, &before, waiting).await?
     }
 
@@ -196,17 +215,20 @@ impl Cast {
 
     /// The failure that one of them ended too early, if it did.
     pub fn lives(&self, before: &str) -> Result<(), Halt> {
-        self.living.iter().try_for_each(|part| part.lives(before))
+        self.living
+            .iter()
+            .try_for_each(|participant| participant.lives(before))
     }
 
     /// Kills the instances and all that they started, and waits for none of them.
-    pub fn kill(&mut self, scene: &Scene<'_>) {
-        scene.children.expect_ends();
-        self.living.retain(|part| part.role == Role::Backing);
+    pub fn kill(&mut self, lifecycle: &Lifecycle<'_>) {
+        lifecycle.children.expect_ends();
+        self.living
+            .retain(|participant| participant.role == Role::Backing);
         let own: Vec<u32> = self
             .instances
             .iter()
-            .filter_map(|one| one.part.pid())
+            .filter_map(|one| one.participant.pid())
             .collect();
         let theirs: Vec<u32> = own
             .iter()
@@ -218,53 +240,67 @@ impl Cast {
     }
 
     /// Stops the instances as they are to be stopped, and before them what requires them.
-    pub async fn stop(&mut self, scene: &Scene<'_>) -> Result<(), Halt> {
-        scene.children.expect_ends();
-        self.living.retain(|part| part.role == Role::Backing);
+    pub async fn stop(&mut self, lifecycle: &Lifecycle<'_>) -> Result<(), Halt> {
+        lifecycle.children.expect_ends();
+        self.living
+            .retain(|participant| participant.role == Role::Backing);
         let Some(first) = self.instances.first() else {
             return Ok(());
         };
         // The others follow the first, and with it the front.
-        let stopping = scene.services.stop(first.service);
-        let stopped = self.stage.unless_interrupted(stopping).await?;
+        let stopping = lifecycle.services.stop(first.service);
+        let stopped = self.context.unless_interrupted(stopping).await?;
         stopped.map_err(|error| Halt::Failed(format!("the subject cannot be stopped: {error}")))
     }
 
     /// Starts the instances once more, at new places, and waits until they are ready.
-    pub async fn start_anew(&mut self, scene: &Scene<'_>, places: &Places) -> Result<(), Halt> {
-        let kept: Vec<u32> = self.living.iter().filter_map(|part| part.pid()).collect();
-        scene.clear(&kept).await;
+    pub async fn start_anew(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+    ) -> Result<(), Halt> {
+        let kept: Vec<u32> = self
+            .living
+            .iter()
+            .filter_map(|participant| participant.pid())
+            .collect();
+        lifecycle.clear(&kept).await;
         if let Some(mark) = self.before_instances {
-            scene.follow(mark);
+            lifecycle.follow(mark);
         }
-        self.start_instances(scene, places, "-anew").await?;
-        self.instances_ready(scene, places).await
+        self.start_instances(lifecycle, places, "-anew").await?;
+        self.instances_ready(lifecycle, places).await
     }
 
     /// Every server that was started, in the order of their starts.
-    pub fn all(&self) -> &[Rc<Part>] {
+    pub fn all(&self) -> &[Rc<Participant>] {
         &self.all
     }
 }
 
 async fn while_alive<T>(
-    parts: &[Rc<Part>],
+    participants: &[Rc<Participant>],
     before: &str,
     work: impl Future<Output = T>,
 ) -> Result<T, Halt> {
-    let children: Vec<_> = parts.iter().flat_map(|part| part.children()).collect();
+    let children: Vec<_> = participants
+        .iter()
+        .flat_map(|participant| participant.children())
+        .collect();
     match first(any_ended(&children), work).await {
         First::Other(done) => Ok(done),
         First::One(()) => {
-            parts.iter().try_for_each(|part| part.lives(before))?;
+            participants
+                .iter()
+                .try_for_each(|participant| participant.lives(before))?;
             Err(Halt::Failed(format!("a process ended before {before}")))
         }
     }
 }
 
 /// How a server is asked to end.
-pub fn farewell(rule: &StopRule) -> Farewell {
-    Farewell {
+pub fn stop_signal(rule: &StopRule) -> StopSignal {
+    StopSignal {
         signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
         timeout: Nanos(rule.timeout_ns),
     }
