@@ -8,7 +8,7 @@
 //! <cache>/build/rust-axum-0123456789ab.log     what the build printed
 //! ```
 //!
-//! What is built from somebody's repository (`[source]`) is built in a work tree of it, `{build}/source` ([`mod@source`]).
+//! A subject with a `[source]` is built in a work tree of that repository, `{build}/source` ([`mod@source`]).
 //!
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
 //! sorted), the commits of its repositories, what the tools in `needs.commands` say of their version, and what of the
@@ -47,7 +47,7 @@ const INPUT_FILES_MAX: usize = 10_000;
 const INPUT_BYTES_MAX: u64 = 256 << 20;
 /// Folders among the inputs that hold what others made of them.
 const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
-/// How long a tool may take to say its version.
+/// How long a tool may take to print its version.
 const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
 
 /// What came of a build.
@@ -79,7 +79,7 @@ pub struct Ready {
     pub hold: Option<File>,
 }
 
-/// Builds `subject` unless the cache has it, and asks for its version. Blocking;
+/// Builds `subject` unless the cache has it, and reads its version. Blocking;
 /// several subjects may be built at the same time, by several Pronys too.
 pub fn build(
     subject: &Subject,
@@ -260,7 +260,7 @@ impl Job<'_> {
         Ok(hash)
     }
 
-    /// What a tool says of its version; tools differ in how they are asked.
+    /// The version that a tool prints; tools differ in the flag for it.
     fn tool_version(&self, tool: &str) -> Result<String, Failed> {
         let tool = quote(tool);
         let command =
@@ -268,7 +268,7 @@ impl Job<'_> {
         let log = temporary(&self.shelf.root);
         let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
-        // Left behind, it would be in nobody's way but in the user's sight.
+        // A file that stays does no harm.
         let _ = fs::remove_file(&log);
         finished.map(|_| text)
     }

@@ -12,8 +12,7 @@ const ROUNDS: u32 = 5;
 const COMPUTATIONS: u64 = 2_000_000;
 const SYSCALLS: u32 = 10_000;
 
-/// Runs the canary on `cores` (their first; none: wherever the thread is).
-/// Takes about 20 ms.
+/// Times the canary on the first of `cores` (none: wherever the thread is). Takes about 20 ms.
 pub fn run(cores: &[u32]) -> Canary {
     let first = &cores[..cores.len().min(1)];
     let timed = || Canary {

@@ -1,4 +1,4 @@
-//! What every step of a build has: its commands and who runs them, and how it fails.
+//! What the steps of a build share: commands, the trait that runs them, and failures.
 //!
 //! Not for: which commands there are ([`super::build`], [`super::source`]).
 
@@ -42,7 +42,7 @@ pub struct CommandSpec {
 pub enum Finished {
     /// By itself.
     Code(i32),
-    /// By a signal that nobody here sent.
+    /// By a signal that Prony did not send.
     Signal(i32),
     /// Killed at its time-out.
     TimedOut,

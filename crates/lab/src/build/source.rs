@@ -10,7 +10,7 @@
 //! again. A tag is looked up whenever its repository can be reached: one that moved is refused, as what was measured under
 //! its name before was something else.
 //!
-//! Not for: builds, or who may be asked (git's own configuration says that).
+//! Not for: builds, or access to repositories (git's own configuration has that).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub const ORIGINALS: &str = "PRONY_ORIGINALS";
 const BRANCH: &str = "refs/heads/prony";
 /// A file with the hash of the commit, beside the marker.
 const COMMIT: &str = ".commit";
-/// How long a repository has to answer at all, to send what is asked for, and to be checked out.
+/// Time-outs of a repository: to respond at all, to send a commit, and to be checked out.
 const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(30);
 const FETCH_TIMEOUT: Nanos = Nanos::from_secs(900);
 const LOCAL_TIMEOUT: Nanos = Nanos::from_secs(120);

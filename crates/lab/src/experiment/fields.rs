@@ -64,7 +64,7 @@ fn kind_with_article(value: &DeValue<'_>) -> String {
     }
 }
 
-/// One table while it is read. Each key that is asked for becomes a known one;
+/// One table while it is read. Each key that is requested becomes a known one;
 /// [`Fields::finish`] then notes those that are not.
 #[derive(Debug)]
 pub struct Fields<'a, 'i> {
@@ -104,7 +104,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         value.map_or_else(|| self.span.clone(), Spanned::span)
     }
 
-    /// What the table calls `key`: its older name where only that stands there.
+    /// The name of `key` in the table: its older name where only that is there.
     fn written<'k>(&self, key: &'k str) -> &'k str {
         let older = RENAMED.iter().find(|(_, name)| *name == key);
         match older {
@@ -274,7 +274,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         tables
     }
 
-    /// Keys and values that nobody asked for yet.
+    /// Keys and values that have not been requested.
     pub fn rest(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'i>)> {
         let known: Vec<&str> = self.known.iter().map(|key| self.written(key)).collect();
         self.table

@@ -66,7 +66,7 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     let mut problems = Problems::default();
     let root = document(text, &mut problems);
     if !problems.errors.is_empty() {
-        // What the parser made up to go on would be blamed on the writer.
+        // The values with which the parser recovered would be reported as the writer's.
         return Err(problems.errors);
     }
     let mut top = Fields::new("the experiment", 0..0, root.get_ref());

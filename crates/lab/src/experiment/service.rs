@@ -1,7 +1,7 @@
-//! The parts of an experiment that are about what stands around a server: backing services,
+//! The parts of an experiment that are about the topology of a server: backing services,
 //! proxies in front, instances, where output goes, and numbers that must come out right. Pure.
 //!
-//! Not for: rows of a table ([`super::rows`]), or what of it stands around one cell
+//! Not for: rows of a table ([`super::rows`]), or the topology of one cell
 //! ([`crate::plan`]).
 
 use std::ops::RangeInclusive;

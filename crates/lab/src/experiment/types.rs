@@ -20,7 +20,7 @@ use crate::diagnosis::{Diagnoses, Diagnosis};
 pub const CONNECTIONS_MAX_DEFAULT: u32 = 20_000;
 
 /// A parsed experiment. Names that refer to subjects are not yet checked
-/// ([`check_names`]): a subject's id may stand in its own file.
+/// ([`super::check_names`]): a subject's id may stand in its own file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Where it comes from.
@@ -47,7 +47,7 @@ pub struct Experiment {
     pub fronts: Vec<SubjectEntry>,
     /// Networks between client and peer, beside loopback.
     pub networks: Vec<Network>,
-    /// What is asked, in order; at least one.
+    /// The workloads, in order; at least one.
     pub workloads: Vec<Workload>,
     /// Named variations, in order.
     pub settings: Vec<Setting>,
@@ -235,7 +235,7 @@ impl Workload {
     }
 }
 
-/// What a program is asked to do.
+/// The work of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// The name of the work.
@@ -267,7 +267,7 @@ pub struct Setting {
     pub env_of: BTreeMap<String, BTreeMap<String, String>>,
     /// Kernel setting that has the value during a trial.
     pub sysctl: Option<String>,
-    /// What its values put around a subject.
+    /// The services and the output that its values give a subject.
     pub topology: SettingTopology,
     /// Only these subjects.
     pub subjects: Option<Vec<Spanned<String>>>,
@@ -276,8 +276,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Whether it does something to any subject, not only to one that offers builds by
-    /// its name.
+    /// Whether it affects any subject, not only one that offers builds by its name.
     pub fn has_effect(&self) -> bool {
         let nothing = self.env.is_empty() && self.args.is_empty() && self.env_of.is_empty();
         let topology = !self.topology.is_empty();
@@ -344,12 +343,12 @@ impl Experiment {
     }
 }
 
-/// What clients are asked to do.
+/// The work of clients.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClientWork {
     /// `requests` or `downloads`.
     pub work: String,
-    /// Path (and query) that is asked for.
+    /// Path (and query) that is requested.
     pub path: String,
     /// Threads of the client where no setting says them.
     pub threads: u32,
@@ -381,10 +380,10 @@ pub struct Network {
     pub planned: PlannedNetwork,
 }
 
-/// What a workload looks for.
+/// A search for the highest rate of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
-    /// What must be kept.
+    /// The objective that must hold.
     pub objective: Objective,
     /// Length of a step.
     pub step: Nanos,
@@ -442,7 +441,7 @@ pub const INSTANCES: &str = "instances";
 /// The setting whose value is the number of threads of the generator.
 pub const GENERATORS: &str = "generators";
 
-/// What the values of a setting put around a subject, each by value.
+/// The services and the output that the values of a setting give a subject, by value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettingTopology {
     /// Backing services that are started.
@@ -454,13 +453,13 @@ pub struct SettingTopology {
 }
 
 impl SettingTopology {
-    /// Whether it puts nothing around anything.
+    /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.backings.is_empty() && self.fronts.is_empty() && self.outputs.is_empty()
     }
 }
 
-/// `counter`: a number that every right answer raises.
+/// `counter`: a number that every correct response raises.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
     /// Where it stands in the file.
@@ -469,7 +468,7 @@ pub struct Counter {
     pub path: String,
     /// By how much one request raises it.
     pub adds: u64,
-    /// How the subject is ended before it is asked what it kept; `None`: it is not.
+    /// How the subject is ended before its counter is read again; `None`: it is not.
     pub kept: Option<Ended>,
 }
 

@@ -121,7 +121,7 @@ pub fn counts(value: &Value<'_>, p: &mut Problems) -> Option<Vec<u64>> {
     Some(read)
 }
 
-/// What cannot be said of a subject that is named in this way.
+/// Reports keys that cannot go with this kind of subject.
 pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems) {
     let (keys, why): (&[&str], &str) = match from {
         Some(From::Url(_)) => (
@@ -210,7 +210,7 @@ fn check_numbers(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut 
     }
 }
 
-/// Whether the values of the setting `threads` can be said to a subject.
+/// Checks that the values of the setting `threads` are numbers of threads.
 fn check_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
     let right = |value: &&String| {
         let number = value

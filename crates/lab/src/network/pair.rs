@@ -143,7 +143,7 @@ impl Side {
     ) -> io::Result<T> {
         let (tell, told) = sync_channel(1);
         let job = move || {
-            // Who asked waits for the answer, unless it is about to end.
+            // The caller waits for the result, unless it is about to end.
             let _ = tell.send(action());
         };
         self.jobs.send(Box::new(job)).map_err(|_| gone())?;

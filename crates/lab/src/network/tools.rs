@@ -1,6 +1,6 @@
 //! `ip` and `tc` of iproute2: where they are, running them, and why a network cannot be had.
 //!
-//! Not for: what they are told ([`super::shape`]).
+//! Not for: their arguments ([`super::shape`]).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -78,7 +78,7 @@ pub fn missing(tool: &str) -> Refusal {
     }
 }
 
-/// What a tool that failed said, as a reason.
+/// The error output of a tool that failed, as a reason.
 fn refused(step: &Step, said: &str) -> Refusal {
     let line = said.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("it failed without a word").trim();

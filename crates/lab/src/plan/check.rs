@@ -1,4 +1,4 @@
-//! Whether what an experiment says of services, rows and counters fits the subjects' own files.
+//! Checks of an experiment against its subjects' files: roles, services, rows and counters. Pure.
 
 use toml::Spanned;
 
@@ -10,8 +10,8 @@ use crate::experiment::words::short;
 use crate::experiment::{Experiment, From, Parts, Row, Setting, Workload, service};
 use crate::subject::{Role, Subject};
 
-/// Checks that each subject is what the experiment takes it for, that all services are used,
-/// and that rows and counters ask for what can be. `all`: in the order of
+/// Checks that each subject has the role of its entry, that all services are used,
+/// and that rows and counters are possible. `all`: in the order of
 /// [`Experiment::entries`].
 pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
     let mut problems = Problems::default();
@@ -87,7 +87,7 @@ fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Prob
     }
 }
 
-/// A service that nothing starts was meant to be started.
+/// Reports services that no cell starts: they were meant to be.
 fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
     let settings = &experiment.settings;
     for (backing, entry) in parts.backings.iter().zip(&experiment.backings) {
@@ -122,7 +122,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
     }
 }
 
-/// What a server kept can be asked only of one that Prony starts.
+/// Checks that counters which must survive a restart are of servers that Prony starts.
 fn check_counter(
     experiment: &Experiment,
     workload: &Workload,
@@ -153,7 +153,7 @@ fn check_counter(
     }
 }
 
-/// A row is one cell, which must be possible as it is written.
+/// Checks that a row, which is one cell, is possible as written.
 fn check_row(
     experiment: &Experiment,
     workload: &Workload,

@@ -1,9 +1,9 @@
-//! The part of a plan that is about what stands around a server: which backing services, which
-//! proxy, how many processes, and what of that this machine cannot have. Pure.
+//! The topology of a cell: the backing services of its server, the proxy in front, the number of processes, and which of
+//! these this machine cannot run. Pure.
 //!
-//! A backing service is started in a cell when a setting's `backing_of` names it for the
-//! cell's value, or when its name stands in braces in what the cell's subject or its settings
-//! say: who asks for an address needs somebody there.
+//! A backing service is started in a cell if a setting's `backing_of` names it for the
+//! cell's value, or if its name stands in braces in a text of the subject or of its settings:
+//! a command that takes an address needs a server there.
 
 use prony_base::counted;
 use prony_record::{Around, Cell, NotRun, PlannedSubject};
@@ -25,7 +25,7 @@ pub(crate) fn names_in<'a>(mut texts: impl Iterator<Item = &'a String>, id: &str
     texts.any(|text| text.contains(&braced))
 }
 
-/// What settings put around `subject` in a cell.
+/// The topology of `subject` in a cell with these settings.
 pub fn topology(
     subject: &Subject,
     written: &[Written<'_>],
@@ -71,12 +71,12 @@ pub fn services_of<'a>(
     all.filter(|service| uses(around, &service.id))
 }
 
-/// Whether the service `id` stands around a subject.
+/// Whether a topology has the service `id`.
 pub fn uses(around: &Around, id: &str) -> bool {
     around.backings.iter().any(|own| own == id) || around.front.as_deref() == Some(id)
 }
 
-/// Whether a setting is about servers only: what it says means nothing to a program or client.
+/// Whether a setting is for servers only and has no effect on programs and clients.
 pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
     let name = setting.name.get_ref();
     let named = |backing: &Subject| names_in(setting.texts(), &backing.id);
@@ -86,7 +86,7 @@ pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
         || services.backings.iter().any(named)
 }
 
-/// Why a row of `workload` cannot have `setting` with `value` on `subject`, and what to do.
+/// Why a row of `workload` cannot set `setting` to `value` for `subject`, and the remedy.
 /// `written`: all settings of the row.
 pub(crate) fn why_not_set(
     (setting, value): Written<'_>,
@@ -139,7 +139,7 @@ pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item =
     services.iter().filter(needed)
 }
 
-/// Services of `cells` that need what is not there.
+/// Services of `cells` whose needs this machine lacks.
 pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
@@ -153,7 +153,7 @@ pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> 
     all.filter_map(missing).collect()
 }
 
-/// A reason why the service `id` cannot be had, with the cells that go with it.
+/// The reason why the service `id` is unavailable, with the cells that are left out with it.
 pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
     let gone = cells.iter().filter(|cell| uses(&cell.around, id));
     let gone: Vec<&str> = gone.map(|cell| cell.id.as_str()).collect();
@@ -169,8 +169,7 @@ pub fn lacks(cell: &Cell, not_run: &[NotRun]) -> bool {
     not_run.iter().any(|gone| uses(&cell.around, &gone.what))
 }
 
-/// Cells whose connections cannot be shared out over all of their processes, but for those
-/// that are not run already.
+/// Cells with fewer connections than processes, except those that are not run anyway.
 pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
     let too_few = |cell: &Cell| {
         let around = &cell.around;
@@ -191,7 +190,7 @@ pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
     cells.iter().filter(of_server).filter_map(too_few).collect()
 }
 
-/// Whether a proxy stands in front of any subject of the experiment.
+/// Whether any subject of the experiment has a proxy in front.
 pub fn has_front(experiment: &Experiment) -> bool {
     experiment
         .settings

@@ -11,7 +11,7 @@
 //! follow frame pointers: the innermost function of each is certain, its callers are where programs keep frame pointers,
 //! and in the kernel always.
 //!
-//! Not for: what is said of a profile (`prony-report`), or when it is taken ([`crate::trial`]).
+//! Not for: reporting a profile (`prony-report`), or when it is taken ([`crate::trial`]).
 
 mod fold;
 mod maps;
@@ -34,9 +34,9 @@ pub use strace::{arguments as strace_arguments, counts as strace_counts};
 
 /// Window of a profile trial: some thousand samples of a busy core.
 const WINDOW: Nanos = Nanos::from_secs(3);
-/// What is said where system calls cannot be counted.
+/// Message where system calls cannot be counted.
 const UNCOUNTED: &str = "the tracepoint raw_syscalls:sys_enter cannot be had";
-/// The setting that says who may take samples.
+/// The kernel setting that restricts sampling.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// How cells are profiled, where that is asked for.

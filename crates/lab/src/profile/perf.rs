@@ -86,7 +86,7 @@ pub enum Found {
         /// Addresses, and marks of whose they are.
         chain: Vec<u64>,
     },
-    /// So many samples found no room.
+    /// So many samples were lost: the buffer was full.
     Lost(u64),
 }
 

@@ -16,7 +16,7 @@ use super::symbols::Symbols;
 const STACKS_MAX: usize = 200_000;
 /// Rings at the most: each is a descriptor, and usual limits are 1024 of them.
 const RINGS_MAX: usize = 768;
-/// What is said where nothing was left to be looked into.
+/// Message where all threads had ended before they could be profiled.
 pub const TOO_BRIEF: &str = "it had ended before it could be looked into";
 
 /// What one profile trial looks at.

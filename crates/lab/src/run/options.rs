@@ -1,4 +1,4 @@
-//! What a run is given, what it reports while it goes on, and what it comes to.
+//! Options of a run, the events that it reports, and its outcome.
 
 use std::io;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use crate::profile::Means;
 use crate::store::StoreError;
 use crate::supervise::{Interrupt, SupervisorError};
 
-/// How often an interruption is looked for.
+/// Interval at which the interrupt flag is polled.
 pub(super) const POLL: Duration = Duration::from_millis(50);
 
-/// What a trial may take beyond the time-outs that it names, before it counts as hung.
+/// Slack beyond the time-outs of a trial, after which it counts as hung.
 pub(super) const TRIAL_SLACK: Nanos = Nanos::from_secs(90);
 
-/// How long an interrupted trial has for its end in good order, beside its stop rule.
+/// How long an interrupted trial may take to end, beside its stop rule.
 pub(super) const INTERRUPT_SLACK: Nanos = Nanos::from_secs(15);
 
-/// How a run is to be done.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The run directory.
     pub dir: PathBuf,
-    /// Go on with the run that is in it.
+    /// Resume the run that is in it.
     pub resume: bool,
     /// The prony binary, absolute.
     pub prony: PathBuf,
@@ -37,9 +37,9 @@ pub struct Options {
     pub driver: String,
     /// wrk, for one cross-check of the reference's cells.
     pub wrk: Option<Wrk>,
-    /// What servers are profiled with, where the plan says that they are.
+    /// The means of profiling, where the plan has profiles.
     pub profile: Option<Means>,
-    /// Raised when the user wants to end.
+    /// Raised when the user interrupts the run.
     pub interrupt: Interrupt,
 }
 
@@ -53,7 +53,7 @@ pub struct Wrk {
 }
 
 impl Wrk {
-    /// Looks for wrk on `PATH` (the variable's value) and asks it for its version.
+    /// Looks for wrk on `PATH` (the variable's value) and reads its version.
     pub fn find(path: &std::ffi::OsStr) -> Option<Wrk> {
         let found = std::env::split_paths(path)
             .map(|folder| folder.join("wrk"))
@@ -76,22 +76,22 @@ pub(super) fn wrk_version(text: &str) -> Option<String> {
     (name == "wrk").then(|| format!("{name} {version}"))
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RunOutcome {
-    /// Trials that had been recorded before, and were kept.
+    /// Trials recorded by an earlier run, and kept.
     pub kept: u32,
-    /// Trials that were measured now.
+    /// Trials measured by this run.
     pub measured: u32,
-    /// Trials that failed now.
+    /// Trials that failed in this run.
     pub failed: u32,
     /// Trials that were left out, because their cell had failed before.
     pub left_out: u32,
-    /// Whether the user ended it.
+    /// Whether the user interrupted it.
     pub interrupted: bool,
 }
 
-/// Why a run could not go on. What had been recorded is kept.
+/// Why a run could not continue. Recorded trials are kept.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The run directory.
@@ -103,7 +103,7 @@ pub enum RunError {
     /// The folder for the trials' files, or a kernel setting that cannot be put back.
     #[error("the folder for the trials' files, or a kernel setting: {0}")]
     Work(#[from] io::Error),
-    /// The plan names what it does not hold.
+    /// The plan refers to an entry that it does not have.
     #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
     Plan {
         /// The cell, or its number.
@@ -113,10 +113,10 @@ pub enum RunError {
     },
 }
 
-/// What happens in a run.
+/// An event in a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It begins, or goes on after `kept` trials of `total`.
+    /// It begins, or resumes after `kept` trials of `total`.
     Begun {
         /// Trials recorded before.
         kept: u32,
@@ -160,9 +160,9 @@ pub enum Event<'a> {
     },
 }
 
-/// Someone who wants to know what happens in a run. Any `FnMut(Event<'_>)` is one.
+/// Receives the events of a run. Any `FnMut(Event<'_>)` does.
 pub trait Progress {
-    /// Something happened.
+    /// Receives one event.
     fn event(&mut self, event: Event<'_>);
 }
 

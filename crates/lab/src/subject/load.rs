@@ -1,7 +1,7 @@
-//! The subjects that the entries of an experiment name: read from their folders, or made of a command or an address, with
-//! what the experiment says of each in place of what its file says.
+//! Loads the subjects of an experiment: from their folders, or from a command or an address. Keys of the experiment's
+//! entry override those of the subject's file.
 //!
-//! Not for: what a `subject.toml` says ([`Subject::load`]).
+//! Not for: reading one `subject.toml` ([`Subject::load`]).
 
 use std::path::{Path, PathBuf};
 
@@ -25,13 +25,13 @@ const FOLDERS_MAX: usize = 2_000;
 /// Characters of a command in its summary.
 const SUMMARY_CHARS_MAX: usize = 200;
 
-/// The same as [`load_all_at`] for experiments that name no revision.
+/// Loads as [`load_all_at`] does, without other revisions.
 pub fn load_all(experiment: &Experiment, root: &Path) -> Result<Vec<Subject>, Vec<Diagnoses>> {
     load_all_at(experiment, root, &Nowhere)
 }
 
-/// Reads what the entries of an experiment name, in their order ([`Experiment::entries`]),
-/// and checks the names that refer to it. `root` is the folder `subjects/`, `revisions` has other states of it.
+/// Loads the subjects of all entries of an experiment, in the order of [`Experiment::entries`],
+/// and checks the experiment against them. `root` is the folder `subjects/`; `revisions` checks out other revisions.
 ///
 /// Every file with problems is in the error.
 pub fn load_all_at(
@@ -138,7 +138,7 @@ fn find(
     Err(Diagnosis::new(reference.span(), message).help(help))
 }
 
-/// What is in the folder `id`, by where it is: services lie in folders of their role.
+/// The kind of subject in the folder `id`, by its first part: services lie in folders of their role.
 fn kind_of_folder(id: &str) -> &str {
     let folder = id.split('/').next().unwrap_or_default();
     let services = [Role::Backing.name(), Role::Front.name()];
@@ -222,7 +222,7 @@ pub(crate) fn stand_ins(experiment: &Experiment) -> Vec<Subject> {
     experiment.entries().map(stand_in).collect()
 }
 
-/// What the experiment says of a subject goes before what its file says.
+/// Overrides what a subject's file says by what the experiment's entry says.
 fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
     if let Some(name) = &entry.name {
         subject.id = name.get_ref().clone();
@@ -264,9 +264,9 @@ fn with_entry(mut subject: Subject, entry: &SubjectEntry) -> Subject {
     subject
 }
 
-/// Has folders as they were at other revisions of the repository around them.
+/// Checks out folders at other revisions of the repository that they are in.
 pub trait AtRevision {
-    /// The folder that was `folder` at `revision`, and which state that is; an error is a sentence.
+    /// Checks out `folder` at `revision`: the path of the copy and the state of the repository. Errors: a sentence.
     fn folder(
         &self,
         folder: &Path,
@@ -274,7 +274,7 @@ pub trait AtRevision {
     ) -> Result<(PathBuf, prony_record::Repository), String>;
 }
 
-/// Has none: for looking at experiments without running them.
+/// Has no revisions: for reading experiments without running them.
 struct Nowhere;
 
 impl AtRevision for Nowhere {

@@ -1,4 +1,5 @@
-//! What Prony says to a trial in turns while it runs, on its way from the thread that reads it to the trial's loop.
+//! Requests to a running trial, passed from the thread that reads standard input to the trial's event loop: an
+//! interruption, and the turns of a trial in turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,54 +8,54 @@ use prony_engine::{Receiver, Sender, mailbox};
 
 use super::order::{INTERRUPT, TURN, TurnOrder};
 
-/// Lines that wait to be heard; Prony gives one turn at a time, and an interruption may come on top.
+/// Messages that may wait in the mailbox: the run sends one turn at a time, and an interruption may come on top.
 const LINES_MAX: usize = 16;
 
-/// Whether what is under way is to end now.
+/// A flag that requests the end of what is running; clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that is raised by setting `flag`, as a signal handler can.
+    /// A flag that a signal handler can raise by setting `flag`.
     pub fn by_flag(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt(flag)
     }
 
-    /// Asks for the end.
+    /// Requests the end.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the end was asked for.
+    /// Whether the end was requested.
     pub fn is_raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// What was said.
+/// A message to the trial.
 enum Message {
     Turn(TurnOrder),
-    /// The run is to end, or what was said is no turn.
+    /// The run ends, or the line was not a valid turn.
     End,
 }
 
-/// The thread's side.
+/// The sending side, of the thread that reads.
 pub struct TurnSender {
     interrupt: Interrupt,
     send: Sender<Message>,
 }
 
-/// The trial's side.
+/// The receiving side, of the trial.
 pub struct Turns(Receiver<Message>);
 
-/// Both sides. `interrupt` is raised before the trial hears of it.
+/// Makes both sides. `interrupt` is raised before the trial receives the message.
 pub fn channel(interrupt: Interrupt) -> (TurnSender, Turns) {
     let (send, receive) = mailbox(LINES_MAX);
     (TurnSender { interrupt, send }, Turns(receive))
 }
 
 impl TurnSender {
-    /// Passes on a line of Prony's.
+    /// Forwards a line of standard input.
     pub fn forward(&self, line: &str) {
         let message = match line.strip_prefix(TURN) {
             Some(turn) => serde_json::from_str(turn).map_or(Message::End, Message::Turn),
@@ -64,13 +65,13 @@ impl TurnSender {
             }
             None => return,
         };
-        // A trial that waits for no turn any more has ended.
+        // A closed mailbox means that the trial has ended.
         let _ = self.send.send(message);
     }
 }
 
 impl Turns {
-    /// The next turn; `None`: the run is to end. Costs nothing while there is none.
+    /// Waits for the next turn; `None`: the run ends. Costs nothing while there is none.
     pub async fn next(&mut self) -> Option<TurnOrder> {
         match self.0.recv().await? {
             Message::Turn(turn) => Some(turn),

@@ -1,12 +1,12 @@
-//! One trial of a client: its peer is started and asked what it has counted, the client is
-//! run to its end beside it, and the peer is asked again.
+//! A trial of a client: its peer is started and its counters are read, the client runs to its end, and the counters
+//! are read again.
 //!
 //! ```text
 //! children <- sampling <- peer <- ready <- client        (an arrow: is required by)
 //! ```
 //!
-//! The peer is a server as in any trial, on the generator's cores; the client is run as a
-//! program is, by a parent that waits, on the subject's. What the two sides counted is
+//! The peer is a server as in any trial, on the generator's cores; the client runs as a
+//! program does, under a parent that waits, on the subject's. Both sides' counts are
 //! recorded, whether they agree or not: that is judged from the record.
 //!
 //! Not for: what the lines mean ([`crate::printed`]), or networks ([`crate::network`]).
@@ -46,14 +46,14 @@ use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Interrupt, Report, TrialOrder};
 
-/// How long the peer's counts may move after the client has ended.
+/// How long the peer's counters may take to settle after the client has ended.
 const SETTLE: Nanos = Nanos::from_secs(5);
-/// The first pause between two readings of them; each one is twice the last.
+/// First interval at which they are read; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// Bytes of a tool's own output that a record keeps.
 const SAID_BYTES_MAX: usize = 16 << 10;
 
-/// Runs a trial to its end. `began` is told of each phase.
+/// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
     order: &TrialOrder,
     asked: &PlannedClient,
@@ -142,7 +142,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// All phases but the last.
+    /// Runs all phases but the last.
     async fn until_read(&mut self) -> Result<(), Halt> {
         self.lifecycle.prepare()?;
         let place = self.set_up()?;
@@ -173,7 +173,7 @@ impl<'a> Running<'a> {
         self.check("output", read)
     }
 
-    /// The network, the two commands and the files of the client.
+    /// Resolves the network, the commands of peer and client, and the client's files.
     fn set_up(&mut self) -> Result<Place, Halt> {
         let order = &self.context.order;
         let lacks = |what: &str| Halt::Failed(format!("the trial has no {what}"));
@@ -207,7 +207,7 @@ impl<'a> Running<'a> {
         self.runner.clone().ok_or_else(lacking)
     }
 
-    /// Notes a check that must pass, and fails where it did not.
+    /// Records a check that must pass. Errors: it did not.
     fn check(&self, name: &str, result: Result<(), String>) -> Result<(), Halt> {
         self.context
             .trial
@@ -222,7 +222,7 @@ impl<'a> Running<'a> {
         result.map_err(Halt::Failed)
     }
 
-    /// Asks for the page once, as the clients will; of a payload only its head.
+    /// Requests the page once, as the clients will; of a payload only its head.
     fn look_at_page(&mut self, place: &Place) -> Result<(), String> {
         let path = &self.asked.path;
         let downloads = self.asked.work == DOWNLOADS;
@@ -258,11 +258,11 @@ impl<'a> Running<'a> {
         sign.ok_or_else(|| Halt::Failed("the peer does not say what it counts".to_owned()))
     }
 
-    /// Reads the peer's counts until nothing but the reading itself moves them.
+    /// Reads the peer's counters until only the readings themselves change them.
     async fn count(&mut self, place: &Place) -> Result<(), Halt> {
         let sign = self.sign()?;
         let patterns = Patterns::new(&sign).map_err(Halt::Failed)?;
-        // What was asked just before a reading may be missing from it for so long.
+        // A request just before a reading may be missing from it for so long.
         let stale = Nanos(sign.refresh_ns + sign.refresh_ns / 5);
         let deadline = clock::monotonic() + SETTLE + stale * 4;
         let mut pause = PAUSE_MIN;
@@ -339,7 +339,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What the machine and the peer did while the client ran.
+    /// Ends the sampling of the peer, and records the use of cores while the client ran.
     fn note_window(&self, start: Instant, cores: &BTreeMap<u32, CoreTimes>) {
         let mut sampler = self.context.sampler.borrow_mut();
         sampler.look();
@@ -357,7 +357,7 @@ impl<'a> Running<'a> {
         trial.sampled_ns = clock::monotonic().since(start).0;
     }
 
-    /// What the kernel says of the client at its end.
+    /// Records the client's resource usage at its exit.
     fn note_end(&self, runner: &Runner) -> Result<(), Halt> {
         self.lifecycle.children.collect();
         self.peer.lives("the client ended")?;

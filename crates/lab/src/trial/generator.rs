@@ -27,11 +27,11 @@ use super::wrk;
 use crate::supervise::{Generator, TrialOrder};
 use crate::{launch, plan, request};
 
-/// What connecting and draining may take beyond the time-out of a request.
+/// Slack for connecting and draining beyond the time-out of a request.
 const SLACK: Nanos = Nanos::from_secs(15);
-/// How long a generator that has said its result has to end.
+/// How long a generator may take to exit after it has reported its result.
 const EXIT_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// How a generator that is not needed any more is asked to end.
+/// How a generator that is no longer needed is stopped.
 const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
@@ -40,12 +40,12 @@ const STOP_SIGNAL: StopSignal = StopSignal {
 const WORD: &str = "__generate";
 /// Longest line of a generator: its histogram.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-/// Lines of a generator that wait to be read; one that prints more is cut off.
+/// Lines of a generator that may wait to be read; one that prints more is cut off.
 const LINES_MAX: usize = 4096;
 /// How long after its start the window of wrk begins, for its connections to be made.
 const WRK_CONNECTS: Nanos = Nanos::from_millis(20);
 
-/// Drives the subject.
+/// The service that drives the subject.
 pub struct Load {
     context: Rc<TrialContext>,
     children: Rc<Children>,
@@ -56,7 +56,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// One that is to drive what `spec` says.
+    /// A load by `spec` that has not been started.
     pub fn new(context: Rc<TrialContext>, children: Rc<Children>, spec: LoadSpec) -> Rc<Load> {
         Rc::new(Load {
             context,
@@ -73,7 +73,7 @@ impl Load {
         self.window.get()
     }
 
-    /// What it measured, when it has said so and ended.
+    /// Waits for its result and for its exit. Errors: it has none in time.
     pub async fn result(&self) -> Result<Driven, Halt> {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
@@ -95,7 +95,7 @@ impl Load {
         child.as_ref().map(|child| child.pid())
     }
 
-    /// Gives it a turn, of a load in turns.
+    /// Sends it a turn, of a load in turns.
     pub fn turn(&self, turn: &Turn) -> Result<(), Halt> {
         let mut driver = self.driver.borrow_mut();
         let told = driver.as_mut().map(|driver| driver.turn(turn));
@@ -103,7 +103,7 @@ impl Load {
             .map_err(Halt::io("the generator cannot be given its turn"))
     }
 
-    /// What came of its turn, which is so long, when it is over.
+    /// Waits for the result of its turn, which lasts `length`.
     pub async fn turned(&self, length: Nanos) -> Result<Turned, Halt> {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
@@ -218,17 +218,17 @@ pub struct Window {
     pub end: Instant,
 }
 
-/// What the generator did, when it has ended.
+/// The result of a generator: report, histogram, and search where there was one.
 pub type Driven = (LoadReport, Option<Histogram>, Option<RateSearch>);
 
 /// A started generator.
 pub struct Driver {
     /// Its process id.
     pub pid: u32,
-    /// What it prints beside its results.
+    /// Its standard error.
     pub log: Log,
     lines: Receiver<String>,
-    /// Where a load in turns is given them.
+    /// Its standard input, over which a load in turns receives them.
     turns: Option<ChildStdin>,
     kind: Kind,
 }
@@ -238,9 +238,9 @@ enum Kind {
     Wrk { printed: String, version: String },
 }
 
-/// The load of a trial, all resolved.
+/// The load of a trial, resolved.
 ///
-/// `entry`: what is asked; `further`: what is asked beside it, in turn.
+/// `entry`: the first server that requests go to; `further`: the others, round robin.
 pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
     let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
     let threads = match order.cell.around.generators {
@@ -358,7 +358,7 @@ impl Driver {
         })
     }
 
-    /// The window, when it is known; an error when the generator said something else.
+    /// Waits for the window. Errors: the generator reported something else.
     pub async fn window(&mut self, spec: &LoadSpec) -> Result<Window, String> {
         if let Kind::Wrk { .. } = self.kind {
             // Wholly within the time that wrk runs for.
@@ -384,7 +384,7 @@ impl Driver {
         }
     }
 
-    /// What it measured, when it has said so.
+    /// Waits for its result.
     pub async fn result(&mut self, spec: &LoadSpec) -> Result<Driven, String> {
         if let Kind::Wrk { printed, version } = &mut self.kind {
             while let Some(line) = self.lines.recv().await {
@@ -418,7 +418,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What came of its turn, when it is over.
+    /// Waits for the result of its turn.
     pub async fn turned(&mut self) -> Result<Turned, String> {
         match self.event().await? {
             GeneratorEvent::Turned(turned) => Ok(turned),
@@ -426,7 +426,7 @@ impl Driver {
         }
     }
 
-    /// It will get no other turn.
+    /// Closes its input: there are no more turns.
     pub fn no_more_turns(&mut self) {
         self.turns = None;
     }
@@ -443,7 +443,7 @@ impl Driver {
     }
 }
 
-/// A window that the sampler can keep to: in the future, and as long as was asked for.
+/// Checks that the sampler can keep to a window: in the near future, and as long as requested.
 fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, String> {
     let latest = clock::monotonic() + Nanos(spec.warmup_ns) + Nanos::from_secs(60);
     let length = end.saturating_sub(start);

@@ -33,12 +33,11 @@ use prony_record::{Histogram, Isolation, Trial};
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
 
-/// Runs a trial to its end. `network`: that between a client and its peer. `turns`: where those
-/// come from of one in turns. `began` is told of each phase and turn.
+/// Runs a trial to its end. `network` is the one between a client and its peer; `turns` receives the turns of a trial
+/// that is measured in turns; `began` is called at each phase and turn.
 ///
-/// For a supervisor, whose only task this is: children of the calling process are
-/// collected, all its descendants are taken for processes of the trial, and in the
-/// end all of them are killed.
+/// For a supervisor that does nothing else: it reaps the children of the calling process, counts all its descendants
+/// as processes of the trial, and kills them at the end.
 pub fn run(
     order: &TrialOrder,
     network: Network,

@@ -1,12 +1,12 @@
-//! The servers of a trial, all of them: backing services, the instances of the subject, and
-//! the proxy in front. Each is a [`Participant`] with services of its own; here they are started in
-//! their order, watched together, and the subject's ended and started anew.
+//! The servers of a trial: backing services, the instances of the subject, and the proxy in front. Each is a
+//! [`Participant`] with services of its own; they are started in order and monitored together, and the subject's
+//! instances can be stopped and restarted.
 //!
 //! ```text
-//! backing <- it is ready <- .. <- instances <- they are ready <- front <- it is ready
+//! backing <- ready <- .. <- instances <- ready <- front <- ready        (an arrow: is required by)
 //! ```
 //!
-//! Not for: how one is started ([`super::process`]), or the load ([`super::server`]).
+//! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -33,17 +33,17 @@ struct Instance {
 /// The servers of a trial.
 pub struct Participants {
     context: Rc<TrialContext>,
-    /// Those that must live, in the order of their start.
+    /// Those that must stay alive, in start order.
     living: Vec<Rc<Participant>>,
     instances: Vec<Instance>,
-    /// All that were ever started.
+    /// All that were started, in order.
     all: Vec<Rc<Participant>>,
-    /// What the instances follow.
+    /// The place in the start order that the instances follow.
     before_instances: Option<Mark>,
 }
 
 impl Participants {
-    /// None yet.
+    /// No servers yet.
     pub fn new(context: Rc<TrialContext>) -> Participants {
         Participants {
             context,
@@ -144,7 +144,7 @@ impl Participants {
         Ok(())
     }
 
-    /// A part with a log of its own. `server`: what is started.
+    /// A participant with a log of its own. `server`: what is started.
     fn participant(
         &self,
         role: Role,
@@ -186,7 +186,7 @@ impl Participants {
         Ok(service)
     }
 
-    /// Waits for one's sign while the others live.
+    /// Waits until one is ready; fails if another one ends meanwhile.
     async fn wait_ready(
         &self,
         lifecycle: &Lifecycle<'_>,
@@ -204,7 +204,7 @@ impl Participants {
         while_alive(&others, &before, waiting).await?
     }
 
-    /// Does `work` while all live; the failure that one ended before that otherwise.
+    /// Awaits `work`; fails if a server ends before it is done.
     pub async fn while_alive<T>(
         &self,
         before: &str,
@@ -213,14 +213,14 @@ impl Participants {
         while_alive(&self.living, before, work).await
     }
 
-    /// The failure that one of them ended too early, if it did.
+    /// Checks that all are alive. Errors: which one ended before `before`.
     pub fn lives(&self, before: &str) -> Result<(), Halt> {
         self.living
             .iter()
             .try_for_each(|participant| participant.lives(before))
     }
 
-    /// Kills the instances and all that they started, and waits for none of them.
+    /// Kills the instances and their descendants without waiting for them to end.
     pub fn kill(&mut self, lifecycle: &Lifecycle<'_>) {
         lifecycle.children.expect_ends();
         self.living
@@ -239,7 +239,7 @@ impl Participants {
         }
     }
 
-    /// Stops the instances as they are to be stopped, and before them what requires them.
+    /// Stops the instances by their stop rule, after whatever requires them.
     pub async fn stop(&mut self, lifecycle: &Lifecycle<'_>) -> Result<(), Halt> {
         lifecycle.children.expect_ends();
         self.living
@@ -247,13 +247,13 @@ impl Participants {
         let Some(first) = self.instances.first() else {
             return Ok(());
         };
-        // The others follow the first, and with it the front.
+        // The other instances and the front require the first, and are stopped before it.
         let stopping = lifecycle.services.stop(first.service);
         let stopped = self.context.unless_interrupted(stopping).await?;
         stopped.map_err(|error| Halt::Failed(format!("the subject cannot be stopped: {error}")))
     }
 
-    /// Starts the instances once more, at new places, and waits until they are ready.
+    /// Restarts the instances on new ports, and waits until they are ready.
     pub async fn start_anew(
         &mut self,
         lifecycle: &Lifecycle<'_>,
@@ -272,7 +272,7 @@ impl Participants {
         self.instances_ready(lifecycle, places).await
     }
 
-    /// Every server that was started, in the order of their starts.
+    /// Every server that was started, in order.
     pub fn all(&self) -> &[Rc<Participant>] {
         &self.all
     }
@@ -298,7 +298,7 @@ async fn while_alive<T>(
     }
 }
 
-/// How a server is asked to end.
+/// The stop signal of a server and its time-out.
 pub fn stop_signal(rule: &StopRule) -> StopSignal {
     StopSignal {
         signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),

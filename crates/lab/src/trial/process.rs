@@ -35,20 +35,20 @@ use super::start::{Place, Resolved};
 use crate::network::Network;
 use crate::{launch, verify};
 
-/// What a server is told that its terminal is.
+/// `TERM` of a server whose output is a terminal.
 const TERMINAL_KIND: &str = "xterm-256color";
-/// The first pause between two looks for the sign; each one is twice the last.
+/// First interval at which readiness is probed; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
-/// What reads a pipe or a terminal: it copies its input to its output.
+/// The command that reads a pipe or a terminal: it copies its input to its output.
 const READER: &str = "cat";
-/// How long a reader has to come to the end after the last writer has gone.
+/// How long a reader may take to reach the end of its input once the last writer is gone.
 const READER_TIMEOUT: Nanos = Nanos::from_secs(1);
-/// How a reader that does not is asked to end.
+/// How a reader that takes longer is stopped.
 const READER_STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
-/// The size of the terminal that programs are told.
+/// The window size of the terminal.
 const TERMINAL: Winsize = Winsize {
     ws_row: 24,
     ws_col: 80,
@@ -58,27 +58,27 @@ const TERMINAL: Winsize = Winsize {
 /// How long one attempt to connect, or one request, may take.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server of a trial, and what is known of it: kept when its services have stopped.
+/// A server of a trial: how it is started, its process and its log. Outlives its services.
 pub struct Participant {
-    /// What it is in the trial.
+    /// Its role in the trial.
     pub role: Role,
-    /// What sentences call it, after `the`: `subject`, `backing backing/redis`.
+    /// Its name in messages, after `the`: `subject`, `backing backing/redis`.
     pub title: String,
     /// How it is started.
     pub resolved: Resolved,
     /// Its cores.
     pub cores: Vec<u32>,
-    /// How it is asked to end.
+    /// How it is stopped.
     pub stop_signal: StopSignal,
-    /// What follows the stem of the trial's files in the name of its log.
+    /// Suffix of its log's name, after the stem of the trial's files.
     pub log_name: String,
     /// Where its standard output goes.
     pub output: Output,
-    /// What reads it there.
+    /// The process that reads it, if any.
     pub reader: RefCell<Reader>,
     /// The network on whose far side it is started.
     pub network: Rc<Network>,
-    /// What it prints.
+    /// Its log, once it was started.
     pub log: Rc<RefCell<Option<Log>>>,
     /// Its process, once it was started.
     pub child: RefCell<Option<Rc<Child>>>,
@@ -103,7 +103,7 @@ impl Participant {
             .unwrap_or_default()
     }
 
-    /// The failure that it, or what reads what it prints, ended too early, if it did.
+    /// Checks that it and its reader are alive. Errors: which one ended before `before`, and how.
     pub fn lives(&self, before: &str) -> Result<(), Halt> {
         let ended = |of: &str, exit| {
             let (title, how) = (&self.title, in_words(&exit));
@@ -121,7 +121,7 @@ impl Participant {
         }
     }
 
-    /// Does `work` while the process lives; the failure that it ended before that otherwise.
+    /// Awaits `work`; fails if the process ends before it is done.
     pub async fn while_alive<T>(
         &self,
         before: &str,
@@ -136,7 +136,7 @@ impl Participant {
         }
     }
 
-    /// Its process and that of its reader, as far as they were started.
+    /// Its process and its reader's, where they were started.
     pub fn children(&self) -> Vec<Rc<Child>> {
         let own = self.child.borrow().clone();
         own.into_iter()
@@ -144,7 +144,7 @@ impl Participant {
             .collect()
     }
 
-    /// The number of its process, if it was started.
+    /// Its process id, if it was started.
     pub fn pid(&self) -> Option<u32> {
         self.child.borrow().as_ref().map(|child| child.pid())
     }
@@ -165,7 +165,7 @@ impl Participant {
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
         command.stdout(output).stderr(errors);
         if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {
-            // The kind of this terminal, not of the one that the user sits at.
+            // The type of this terminal, not of the user's.
             command.env("TERM", TERMINAL_KIND);
         }
         let kept = launch::capabilities_named(&self.resolved.capabilities);
@@ -174,7 +174,7 @@ impl Participant {
     }
 }
 
-/// Waits until one of `children` has ended; for ever where there are none.
+/// Waits until one of `children` has ended; forever where there are none.
 pub async fn any_ended(children: &[Rc<Child>]) {
     let mut ends: Vec<_> = children
         .iter()
@@ -191,14 +191,14 @@ pub async fn any_ended(children: &[Rc<Child>]) {
     .await;
 }
 
-/// One of the services that follow each other in a trial: what the next one requires.
+/// A service in the start order of a trial, which the next one requires.
 pub trait Step {}
 
 impl Step for Process {}
 
 impl Step for Ready {}
 
-/// A server's process.
+/// The service that starts and stops a server's process.
 pub struct Process {
     context: Rc<TrialContext>,
     participant: Rc<Participant>,
@@ -206,7 +206,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// One that is to be started.
+    /// A process that has not been started.
     pub fn new(
         context: Rc<TrialContext>,
         participant: Rc<Participant>,
@@ -258,7 +258,7 @@ impl Service for Process {
     }
 }
 
-/// That a server has given its sign: where it can be asked.
+/// The service that runs once a server is ready.
 pub struct Ready {
     context: Rc<TrialContext>,
     participant: Rc<Participant>,
@@ -268,7 +268,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// One that waits for `sign`.
+    /// Waits for `sign` when it is started.
     pub fn new(
         context: Rc<TrialContext>,
         participant: Rc<Participant>,
@@ -305,7 +305,7 @@ impl Ready {
                 .await?;
             pause = (pause * 2).min(POLL_MAX);
         }
-        // The sign may have come from another process on the same port.
+        // Another process may have answered on the same port.
         self.children.collect();
         self.participant.lives("it was ready")
     }
@@ -326,7 +326,7 @@ impl Service for Ready {
     }
 }
 
-/// Looks for the sign once. An unknown sign is an error, in words.
+/// Probes once for the ready sign. Errors: the sign is unknown.
 fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> {
     match sign.sign.as_str() {
         "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
@@ -341,7 +341,7 @@ fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> 
     }
 }
 
-/// The sign in words, as it is missed: `its port accepts connections`.
+/// The ready sign as a noun for a message: `a port that accepts connections`.
 fn sign_in_words(sign: &ReadySign) -> String {
     match sign.sign.as_str() {
         "line" => format!("a line with `{}` in its output", sign.text),
@@ -350,10 +350,10 @@ fn sign_in_words(sign: &ReadySign) -> String {
     }
 }
 
-/// What reads what a server prints.
+/// The reader of a server's standard output.
 #[derive(Default)]
 pub enum Reader {
-    /// Nobody: it goes to a file or nowhere.
+    /// None: the output goes to a file or to `/dev/null`.
     #[default]
     Nobody,
     /// A process at the other end of a pipe or a terminal.
@@ -361,7 +361,7 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Starts what `part` needs, and gives what its process is to print to.
+    /// Starts the reader that the participant needs, and returns the standard output for its process.
     pub fn start(
         participant: &Participant,
         log: &Log,
@@ -377,7 +377,7 @@ impl Reader {
             }
             Output::Terminal => {
                 let (from, to) = terminal()?;
-                // That a terminal has come to its end the kernel says by an error, of which the reader would tell.
+                // The end of a terminal is an I/O error, which the reader would print.
                 let reader = Reader::read(from.into(), Stdio::null(), participant, log, children)?;
                 Ok((to.into(), reader))
             }
@@ -409,7 +409,7 @@ impl Reader {
         }
     }
 
-    /// Waits until all that was printed has been read, once its writer has ended.
+    /// Waits until everything printed has been read, once the writer has ended.
     pub async fn end(self, context: &TrialContext, children: &Children) {
         match self {
             Reader::Nobody => {}
@@ -421,7 +421,7 @@ impl Reader {
     }
 }
 
-/// A new terminal: its reading end, and the one that programs print to.
+/// Opens a pseudoterminal: the end that is read, and the end that programs print to.
 fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     rustix::pty::grantpt(&ours)?;

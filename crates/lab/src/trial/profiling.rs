@@ -1,6 +1,5 @@
-//! What a profile trial does beside one that is measured: the subject's threads are sampled and counted in the window, or
-//! strace is attached to it from before the load until after it; a program and a client are looked into from their start to
-//! their end.
+//! The profile of a trial: the subject's threads are sampled and their system calls counted in the window, or
+//! strace is attached from before the load until after it; a program and a client are profiled from start to exit.
 //!
 //! Not for: how samples are taken ([`crate::profile`]).
 
@@ -22,26 +21,26 @@ use crate::sample::{Sampler, parse};
 use crate::supervise::{Generator, TrialOrder};
 use crate::{launch, profile};
 
-/// How long strace has to attach itself to all threads.
+/// How long strace may take to attach to all threads.
 const ATTACH: Nanos = Nanos::from_secs(5);
-/// Pause between two looks whether it has.
+/// Interval at which that is polled.
 const PAUSE: Nanos = Nanos::from_millis(5);
-/// How long a process has to stop while it is begun to be looked into.
+/// How long a process may take to stop while its profile begins.
 const STOPPED: Nanos = Nanos::from_millis(200);
-/// How strace is asked to let go of the subject and to write its table.
+/// How strace is made to detach from the subject and to write its table.
 const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::INT,
     timeout: Nanos::from_secs(5),
 };
 
-/// strace at work.
+/// A running strace.
 pub struct Strace {
     child: Rc<Child>,
     table: PathBuf,
 }
 
 impl TrialContext {
-    /// Opens what is looked at, shortly before the window.
+    /// Opens the samplers and counters, shortly before the window.
     pub fn open_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             let mut cores = self.order.cores.subject.clone();
@@ -52,14 +51,14 @@ impl TrialContext {
         }
     }
 
-    /// The window begins.
+    /// Begins the profile at the start of the window.
     pub fn begin_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             profiler.begin();
         }
     }
 
-    /// The window is over.
+    /// Ends the profile at the end of the window.
     pub fn end_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             profiler.end(&self.subjects_threads());
@@ -77,7 +76,7 @@ impl TrialContext {
     }
 }
 
-/// Attaches strace, where that is what this trial is for; without it the trial goes on, and says so.
+/// Attaches strace in a trial for it. Where that fails, the trial continues and records why.
 pub async fn attach(
     context: &TrialContext,
     children: &Rc<Children>,
@@ -123,7 +122,7 @@ pub async fn attach(
     Ok(Some(Strace { child, table }))
 }
 
-/// Lets it go, and reads what it counted.
+/// Detaches strace and reads its counts.
 pub async fn detach(context: &TrialContext, children: &Children, strace: Strace) {
     children.end(&strace.child).await;
     let text = std::fs::read(&strace.table).unwrap_or_default();
@@ -136,7 +135,7 @@ pub async fn detach(context: &TrialContext, children: &Children, strace: Strace)
     }
 }
 
-/// Whether somebody follows this thread, or it is gone.
+/// Whether this thread is traced, or has ended.
 fn is_traced(tid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else {
         return true;
@@ -147,7 +146,7 @@ fn is_traced(tid: u32) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// The cores that are there.
+/// The cores that are online.
 fn online() -> Vec<u32> {
     crate::sample::machine::core_times().into_keys().collect()
 }
@@ -157,20 +156,20 @@ pub struct WholeRun {
     profiler: Profiler,
     pid: u32,
     start: Instant,
-    /// When it was looked at for the last time.
+    /// When it was last sampled.
     last: Instant,
-    /// What each thread has done by then, from nothing.
+    /// The totals of each thread at that time.
     threads: BTreeMap<u32, ProfiledThread>,
 }
 
 impl WholeRun {
-    /// Begins to look into a process that has just begun; `None`: this trial is not for that. `cores`: where it runs.
+    /// Begins the profile of a process that has just started; `None`: not a profile trial. `cores`: where it runs.
     pub fn begin(order: &TrialOrder, pid: u32, cores: &[u32]) -> Option<WholeRun> {
         let Generator::Profile { pass } = &order.generator else {
             return None;
         };
         let mut profiler = Profiler::new(pass.clone());
-        // A thread that began between listing and opening would be followed by nobody.
+        // A thread that started between listing and opening would be missed.
         launch::signal(pid, Signal::STOP);
         wait_until_stopped(pid);
         let mut pids = vec![pid];
@@ -197,7 +196,7 @@ impl WholeRun {
         })
     }
 
-    /// Reads what waits, and the clocks of its threads; several times a second.
+    /// Drains the samples and reads the clocks of its threads; to be called several times a second.
     pub fn look(&mut self) {
         let mut pids = vec![self.pid];
         pids.extend(launch::descendants(self.pid));
@@ -213,7 +212,7 @@ impl WholeRun {
         self.profiler.drain();
     }
 
-    /// It has ended: puts what was seen into the record.
+    /// Puts the profile into the record once the process has ended.
     pub fn keep(mut self, order: &TrialOrder, trial: &mut Trial) {
         self.profiler.end(&[]);
         let length = self.last.since(self.start).0;
@@ -222,7 +221,7 @@ impl WholeRun {
     }
 }
 
-/// Waits until a process that was told to stop has: no thread of it begins meanwhile.
+/// Waits until a process that was sent SIGSTOP has stopped, so that it starts no thread.
 fn wait_until_stopped(pid: u32) {
     let deadline = clock::monotonic() + STOPPED;
     let runs = || {
@@ -237,7 +236,7 @@ fn wait_until_stopped(pid: u32) {
     }
 }
 
-/// What a thread has done since it began.
+/// The totals of a thread since it started.
 fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
     let (cpu_ns, delay_ns) = parse::schedstat(&read("schedstat")?)?;
@@ -254,7 +253,7 @@ fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
     })
 }
 
-/// Puts what was seen of a server into the record.
+/// Puts the profile of a server into the record.
 pub fn keep(profiler: Profiler, sampler: &Sampler, context: &TrialContext, trial: &mut Trial) {
     let threads = sampler.profiled(Role::Subject);
     keep_report(

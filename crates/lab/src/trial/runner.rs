@@ -1,9 +1,9 @@
 //! The service that runs a client: it runs once the client has been started, and stopping
 //! it ends the client.
 //!
-//! The client is started fresh by a parent that only waits ([`crate::supervise`] says why).
+//! The client is started by a fresh parent process that only waits ([`crate::supervise`] explains why).
 //!
-//! What turns the output of its own tool into a line of JSON is run after it has ended, outside of what is measured.
+//! The command that translates the output of a tool into a line of JSON runs after the client has ended, unmeasured.
 //!
 //! Not for: its peer, or what it prints ([`super::client`]).
 
@@ -28,15 +28,15 @@ use super::start::Resolved;
 use crate::launch::{self, Wanted};
 use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
 
-/// How long the parent has to start the client and say so.
+/// How long the parent may take to start the client and report it.
 const START_TIMEOUT: Nanos = Nanos::from_secs(20);
-/// The first pause between two looks for that; each one is twice the last.
+/// First interval at which that is polled; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
-/// How long a killed client has to be gone.
+/// How long a killed client may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// How long the translation of its output may take.
 const TRANSLATE_TIMEOUT: Nanos = Nanos::from_secs(30);
-/// How a translation that takes longer is asked to end.
+/// How a translation that takes longer is stopped.
 const TRANSLATE_STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
@@ -59,7 +59,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// One that is to run `resolved`. `output` is an empty file, `errors` that of `log`.
+    /// A client that has not been started. `output` is an empty file, `errors` that of `log`.
     pub fn new(
         context: Rc<TrialContext>,
         resolved: Resolved,
@@ -123,7 +123,7 @@ impl Runner {
         self.ran.borrow().as_ref().map(|ran| ran.usage.clone())
     }
 
-    /// It as a process of the trial; `None`: it was not seen to end.
+    /// Its record as a process of the trial; `None`: it has not been reaped.
     pub fn record(&self) -> Option<ProcessRecord> {
         let command = self.resolved.command.clone();
         let ran = self.ran.borrow();
@@ -197,7 +197,7 @@ impl Runner {
         }
     }
 
-    /// Waits until it has ended; the failure that it printed too much, or was lost.
+    /// Waits until it has ended. Errors: it printed too much, or its parent was lost.
     pub async fn ended(&self) -> Result<(), Halt> {
         loop {
             if self.poll_parent()? {
@@ -212,7 +212,7 @@ impl Runner {
         }
     }
 
-    /// Hears the parent once; true when the client has ended.
+    /// Polls the parent once; true when the client has ended.
     fn poll_parent(&self) -> Result<bool, Halt> {
         if self.ran.borrow().is_some() {
             return Ok(true);
@@ -224,7 +224,7 @@ impl Runner {
         Ok(true)
     }
 
-    /// Asks it to end, and kills it when it does not in time.
+    /// Sends it its stop signal, and kills it after the time-out.
     async fn end(&self) {
         let rule = &self.context.order.subject.stop;
         let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);

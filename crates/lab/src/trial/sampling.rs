@@ -1,6 +1,6 @@
-//! The service that looks at the processes of a trial, every 100 ms while it runs.
+//! The service that samples the processes of a trial every 100 ms while it runs.
 //!
-//! Not for: what is seen ([`crate::sample`]), or the two readings at the edges of the
+//! Not for: what a sample holds ([`crate::sample`]), or the two at the edges of the
 //! window ([`super::server`] takes them itself, on time).
 
 use std::cell::{Cell, RefCell};
@@ -15,24 +15,24 @@ use super::context::TrialContext;
 use super::log::Log;
 use super::profiling::WholeRun;
 
-/// How often the processes are looked at.
+/// Interval at which the processes are sampled.
 const LOOK: Nanos = Nanos::from_millis(100);
-/// In the window, one look in this many reads memory: that costs ten times what the rest
-/// does, and is needed only for processes that do not see the window's end.
+/// In the window, one sample in this many reads memory: that costs ten times as much as the rest,
+/// and is needed only for processes that end before the window does.
 const MEMORY_ONE_IN: u32 = 10;
 
-/// What is looked at beside the processes.
+/// What is sampled beside the processes.
 #[derive(Default)]
 pub struct Watched {
-    /// Logs, which are kept from growing without end.
+    /// Logs, whose size is bounded.
     pub logs: RefCell<Vec<Rc<RefCell<Option<Log>>>>>,
-    /// Looks since the start of the window; `None` outside of it.
+    /// Samples since the start of the window; `None` outside of it.
     pub in_window: Cell<Option<u32>>,
-    /// A client that is looked into.
+    /// The profile of a client.
     pub whole: RefCell<Option<WholeRun>>,
 }
 
-/// Looks at the processes.
+/// Samples the processes.
 pub struct Sampling {
     context: Rc<TrialContext>,
     children: Rc<Children>,
@@ -41,7 +41,7 @@ pub struct Sampling {
 }
 
 impl Sampling {
-    /// One that looks at the processes of `children`.
+    /// A service that samples the processes of `children`.
     pub fn new(
         context: Rc<TrialContext>,
         children: Rc<Children>,

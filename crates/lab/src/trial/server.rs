@@ -1,21 +1,20 @@
-//! A trial of a server: what it consists of are services of a [`prony_runtime`], on one
-//! loop of one thread on the generator's cores.
+//! A trial of a server: a set of [`prony_runtime`] services on one event loop of one thread on the generator's cores.
 //!
 //! ```text
 //! children <- sampling <- backings, ready <- instances, ready <- front, ready <- load
 //!                                                          (an arrow: is required by)
 //! ```
 //!
-//! Mostly the subject is one instance, with nothing around it. Each service starts when
-//! what it requires runs, and the trial goes from phase to phase as they come up; in the
-//! end, however that comes about, they stop in reverse order. A process
-//! that ends too early fails the step that the trial is in. Only the edges of the window
-//! are waited for outside of the loop, so that the clocks are read on time.
+//! Usually the subject is one instance without backing services or a front. Each service starts once
+//! those that it requires run, and the trial moves from phase to phase as they start; at the
+//! end, whatever ended it, they stop in reverse order. A process
+//! that ends too early fails the current phase. Only for the edges of the window does the thread
+//! sleep outside of the loop, so that the clocks are read on time.
 //!
 //! Where the workload has a counter, the number that the subject keeps is read before and
 //! after the load, and once more when the subject was ended and started anew.
 //!
-//! Not for: programs ([`super::program`]), or who the servers are ([`super::participants`]).
+//! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -42,16 +41,16 @@ use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
 use crate::{launch, verify};
 
-/// How long before the window the memory marks are reset, and before its end the last look is.
+/// How long before the window the memory marks are reset, and before its end the last sample is taken.
 pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
-/// Clocks that are read later than this after an edge of the window are worth a note.
+/// Clocks read later than this after an edge of the window are noted in the record.
 pub(super) const LATE: Nanos = Nanos::from_millis(1);
-/// How long a number may take to come to rest.
+/// How long a counter may take to settle.
 const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
-/// Pause between two readings of it.
+/// Interval at which it is read.
 const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 
-/// Runs a trial to its end. `began` is told of each phase.
+/// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
     order: &TrialOrder,
     isolation: Isolation,
@@ -74,7 +73,7 @@ pub(super) struct Running<'a> {
     pub(super) lifecycle: Lifecycle<'a>,
     pub(super) context: Rc<TrialContext>,
     pub(super) participants: Participants,
-    /// Who says when it has its turn, of one in turns.
+    /// Receives its turns, in a trial in turns.
     pub(super) turns: Turns,
     histogram: Option<Histogram>,
     counter: Option<PlannedCounter>,
@@ -99,7 +98,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// All phases but the last.
+    /// Runs all phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
         self.lifecycle.prepare()?;
         let places = Places::find(&self.context.order, &self.context.trial.borrow())
@@ -146,8 +145,8 @@ impl<'a> Running<'a> {
         self.counter_after(&places).await
     }
 
-    /// Checks the answers of all that the load goes to; the record keeps the checks of the
-    /// first, and of the first that fails.
+    /// Checks the responses of every server that the load goes to; the record keeps the checks of the
+    /// first, or of the first that fails.
     fn verify(&self, places: &Places) -> Result<(), Halt> {
         let order = &self.context.order;
         let several = places.entries().len() > 1;
@@ -203,7 +202,7 @@ impl<'a> Running<'a> {
         self.measure(window).await
     }
 
-    /// Until the start of the window, where the memory marks are reset.
+    /// Waits until shortly before the window, and resets the memory marks.
     async fn warm_up(&self, window: Window) -> Result<(), Halt> {
         let shortly = Instant(window.start.0.saturating_sub(SHORTLY.0));
         let sleeping = self.context.handle.sleep_until(shortly);
@@ -214,7 +213,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// The window. The inner result says whether the subject lived through it: what
+    /// Measures the window. The inner result is an error where the subject did not survive it: what
     /// was measured is kept either way.
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         sleep_until(window.start);
@@ -238,7 +237,7 @@ impl<'a> Running<'a> {
         self.lifecycle.children.collect();
         let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
-            // As early as its clocks allow: what is outstanding is then not answered.
+            // As early as its clocks allow, so that outstanding requests are not answered.
             self.participants.kill(&self.lifecycle);
         }
         self.note_window(start, end, &cores, window);
@@ -277,7 +276,7 @@ impl<'a> Running<'a> {
         }
         trial.load = Some(report);
         trial.search = search;
-        // The latencies of a profile are nobody's business.
+        // Profiling distorts latencies, so a profile trial keeps none.
         self.histogram = histogram.filter(|_| self.context.order.generator == Generator::Prony);
         Ok(())
     }
@@ -287,7 +286,7 @@ impl<'a> Running<'a> {
         ended_by == Some(how) && !matches!(self.context.order.subject.source, Source::Url { .. })
     }
 
-    /// The number before the load: after the checks, which raise it too.
+    /// Reads the counter before the load and after the checks, which raise it too.
     async fn counter_before(&self, places: &Places) -> Result<(), Halt> {
         let Some(counter) = &self.counter else {
             return Ok(());
@@ -300,7 +299,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// The number after the load, and what is left of it when the subject has been ended.
+    /// Reads the counter after the load, and again after the subject was stopped and restarted.
     async fn counter_after(&mut self, places: &Places) -> Result<(), Halt> {
         let Some((counter, expected)) = self.acknowledged() else {
             return Ok(());
@@ -331,7 +330,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// What the load must have added, noted and as the number that is to be expected.
+    /// Records what the load must have added, and returns the counter's expected range.
     fn acknowledged(&self) -> Option<(PlannedCounter, Expected)> {
         let counter = self.counter.clone()?;
         let mut trial = self.context.trial.borrow_mut();
@@ -351,7 +350,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// The number that the instances keep, once it has come to rest.
+    /// Reads the counter of the instances until it has settled.
     async fn number(
         &self,
         counter: &PlannedCounter,
@@ -404,7 +403,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// Asks one instance for its number.
+/// Requests the counter of one instance.
 fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     let page = asking::ask(place, &Method::Get, &counter.path);
     let number = page.and_then(|page| counter::number(page.status, &page.body));
@@ -416,7 +415,7 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     })
 }
 
-/// Sleeps until a moment of `CLOCK_MONOTONIC`; at once when it has passed.
+/// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
 pub(super) fn sleep_until(moment: Instant) {
     let request = rustix::thread::Timespec {
         tv_sec: (moment.0 / 1_000_000_000) as i64,

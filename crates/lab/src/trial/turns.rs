@@ -5,11 +5,11 @@
 //! verified ──> stopped ──> [go on ──> lead-in ──> window ──> all answered ──> stopped] … ──> go on ──> drain
 //! ```
 //!
-//! Who has its turn is decided by [`crate::run`], which gives one at a time. No request is outstanding while the
-//! processes are stopped, so that no latency holds a pause. The clocks of processes and cores are read at the edges of
+//! [`crate::run`] schedules the turns, one at a time. No request is outstanding while the
+//! processes are stopped, so that no latency includes a pause. The clocks of processes and cores are read at the edges of
 //! each window and added up.
 //!
-//! Not for: what a trial is before its first turn and after its last ([`super::server`]).
+//! Not for: the trial before its first turn and after its last ([`super::server`]).
 
 use std::rc::Rc;
 
@@ -26,26 +26,26 @@ use crate::launch;
 use crate::sample::{self, machine};
 use crate::supervise::{Report, TurnOrder};
 
-/// How long all have to stand still; one in an uninterruptible wait of the kernel takes as long as that takes.
+/// How long processes may take to stop; one in uninterruptible sleep takes as long as that lasts.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// Pause between two looks whether they do.
+/// Interval at which stopping processes are polled.
 const LOOK: Nanos = Nanos::from_micros(100);
 
-/// What has been visited so far.
+/// The visits so far.
 #[derive(Default)]
 pub struct Visited {
     load: Option<Rc<Load>>,
     /// Start of the first window.
     first: Option<Instant>,
-    /// Furthest that the clocks were read from where they should have been.
+    /// Largest delay between an edge of a window and the reading of the clocks.
     late: Nanos,
 }
 
 impl Running<'_> {
-    /// All turns, and the drain after the last. What was measured is kept however it ends.
+    /// Runs all turns, and the drain after the last. What was measured is kept however it ends.
     pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
         let mut visited = Visited::default();
-        // As in a window of one piece.
+        // As in a trial with a single window.
         let _ = launch::urgent(true);
         let ended = self.all_turns(places, &mut visited).await;
         let _ = launch::urgent(false);
@@ -103,7 +103,7 @@ impl Running<'_> {
         }
     }
 
-    /// Nothing of the trial moves from now on, and nothing of it looks whether something does.
+    /// Stops all processes of the trial and its sampling.
     async fn pause(&self, visited: &Visited) -> Result<(), Halt> {
         self.context.awake.reset();
         stop_processes(&self.context.handle, generator(visited)).await
@@ -114,7 +114,7 @@ impl Running<'_> {
         self.context.awake.set();
     }
 
-    /// The generator, which connects in its first turn.
+    /// The load, which is started, and connects, in the first turn.
     async fn load(&self, places: &Places, visited: &mut Visited) -> Result<Rc<Load>, Halt> {
         if let Some(load) = &visited.load {
             return Ok(load.clone());
@@ -146,7 +146,7 @@ impl Running<'_> {
         self.context.unless_interrupted(turned).await??
     }
 
-    /// One lead-in and one window, measured.
+    /// Runs one lead-in and one measured window.
     async fn visit(
         &mut self,
         places: &Places,
@@ -184,7 +184,7 @@ impl Running<'_> {
         Ok(turned)
     }
 
-    /// Reads all clocks at both edges of a window, and says how late.
+    /// Reads all clocks at both edges of a window, and returns how late.
     async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
         sleep_until(start);
         let began = clock::monotonic();
@@ -212,7 +212,7 @@ impl Running<'_> {
         Ok(began.since(start).max(ended.since(end)))
     }
 
-    /// Until shortly before a moment.
+    /// Sleeps until shortly before a moment.
     async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
         let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
         let sleeping = self.context.handle.sleep_until(shortly);
@@ -230,7 +230,7 @@ fn generator(visited: &Visited) -> Option<u32> {
     visited.load.as_ref().and_then(|load| load.pid())
 }
 
-/// Adds what each core did in another window.
+/// Adds the use of each core in another window.
 fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
     for one in more {
         match all.iter_mut().find(|sum| sum.core == one.core) {
@@ -245,11 +245,12 @@ fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
     }
 }
 
-/// Stops every descendant but `kept`, those too that are forked meanwhile, and waits until no thread of theirs moves.
+/// Sends SIGSTOP to every descendant except `kept`, including those forked meanwhile, and waits until all their threads
+/// are stopped.
 async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> {
     let deadline = clock::monotonic() + STOP_TIMEOUT;
     loop {
-        // One that was stopped forks nobody any more: a look that finds all of them still has found all of them.
+        // A stopped process cannot fork: once all that are found are stopped, all have been found.
         let moving: Vec<u32> = others(kept).into_iter().filter(|&pid| moves(pid)).collect();
         if moving.is_empty() {
             return Ok(());
@@ -265,7 +266,7 @@ async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> 
     }
 }
 
-/// Lets every descendant but `kept` go on.
+/// Sends SIGCONT to every descendant except `kept`.
 fn continue_processes(kept: Option<u32>) {
     for pid in others(kept) {
         launch::signal(pid, Signal::CONT);

@@ -683,7 +683,7 @@ fn missing_user() -> Option<String> {
     (!works(&["/usr/bin/python3", "--version"])).then(|| "no /usr/bin/python3".to_owned())
 }
 
-/// A stage on which an ordinary user runs all.
+/// A fixture on which an ordinary user runs all.
 fn stage_of_user() -> Fixture {
     let mut fixture = Fixture::new(NAMESPACES);
     fixture.user = NOBODY.iter().map(|&word| word.to_owned()).collect();
