@@ -219,7 +219,11 @@ impl Bench<'_> {
     }
 
     /// One of its experiments. `None`: the user ended it.
-    fn part(&self, part: &ContractCheck, streams: &mut Streams<'_>) -> anyhow::Result<Option<Came>> {
+    fn part(
+        &self,
+        part: &ContractCheck,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<Option<Came>> {
         let origin = Origin::new("check", self.here);
         let experiment = Experiment::parse(&part.text, &origin)?;
         let subjects = subject::load_all(&experiment, &self.home.subjects)

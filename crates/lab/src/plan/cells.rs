@@ -1,22 +1,24 @@
-//! The cells that an experiment means, whatever the machine lacks. Pure.
+//! The cells of an experiment regardless of the machine, and the settings and rates that these cells use. Pure.
 //!
-//! Not for: what of them is run ([`super::plan`]).
+//! Not for: which of them are run ([`super::plan`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores};
+use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
 use toml::Spanned;
 
 use super::options::{CELLS_MAX, PlanError};
 use super::{client, program, topology};
 use crate::experiment::types::{Written, is_listed};
-use crate::experiment::{Connections, Exclusion, Experiment, Parts, Row, Setting, Workload};
+use crate::experiment::{
+    Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
+};
 use crate::subject::Subject;
 
-/// How much a cell asks.
+/// The size of a cell.
 #[derive(Clone, Copy)]
 enum Size {
-    /// Connections, as asked for and as cut, and requests a second where a rate is said.
+    /// Connections as requested and as capped, and requests a second where the arrival has rates.
     Connections(Connections, u32, Option<f64>),
     /// Of a program's work.
     Count(u64),
@@ -36,21 +38,20 @@ fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: boo
     kept.into_iter().flat_map(of).collect()
 }
 
-/// What all cells are made from.
+/// The inputs from which all cells are made.
 pub struct CellInputs<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
     /// What the entries of the experiment name.
     pub parts: &'a Parts<'a, Subject>,
-    /// What the machine gives all cells.
+    /// The limits of the machine.
     pub frame: &'a Frame,
     /// Whether it is a quick run.
     pub quick: bool,
 }
 
-/// All cells that the experiment means, whatever the machine lacks, in the order
-/// of the document: by workload and size (connections, then rate); then the rows of the workload, or by setting,
-/// then by subject.
+/// All cells of the experiment, regardless of the machine, in the order of the document: by workload and size
+/// (connections, then rate); then by row of the workload, or by setting, then by subject.
 pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
@@ -77,7 +78,7 @@ pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
 /// A subject with the values of the settings that it has.
 type Meant<'a> = (&'a Subject, Vec<Written<'a>>);
 
-/// What a workload is asked of: its rows, or all combinations.
+/// The subjects of a workload with their settings: its rows, or all combinations.
 fn meant<'a>(
     inputs: &CellInputs<'a>,
     workload: &'a Workload,
@@ -132,7 +133,7 @@ fn combinations<'a>(
     Ok(all)
 }
 
-/// Whether `workload` asks for what `subject` does.
+/// Whether `subject` can run `workload`.
 pub fn applies(workload: &Workload, subject: &Subject) -> bool {
     let does = match (&workload.work, &workload.client) {
         (None, None) => {
@@ -151,8 +152,8 @@ pub fn applies(workload: &Workload, subject: &Subject) -> bool {
     does && (workload.rows.is_empty() || in_rows) && is_listed(&workload.subjects, &subject.id)
 }
 
-/// The values of those settings that concern `subject` in `workload`: nothing can be set
-/// on a server that already runs. `None`: it, or what stands around it, does not offer one
+/// The values of those settings that affect `subject` in `workload`: nothing can be set
+/// on a server that already runs. `None`: it, or a service of its topology, does not offer one
 /// of them.
 fn settings_of<'a>(
     subject: &Subject,
@@ -164,7 +165,7 @@ fn settings_of<'a>(
     let concerns = |setting: &Setting| may(setting) && program::is_told(setting, subject, workload);
     let own = |(setting, _): &Written<'a>| concerns(setting);
     let written: Vec<Written<'a>> = chosen.iter().copied().filter(own).collect();
-    // A setting may choose among the builds of what the others put around the subject.
+    // A setting may choose among the builds of services that the other settings add.
     let around = topology::topology(subject, &written, parts);
     let offered_by = |name: &String| {
         let mut services = topology::services_of(&around, parts);
@@ -250,7 +251,7 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
         && exclusion.settings.iter().all(setting)
 }
 
-/// What one machine gives all cells.
+/// The limits of a machine that hold for all cells.
 pub struct Frame {
     /// The limit on connections.
     pub connection_cap: ConnectionCap,
@@ -258,7 +259,7 @@ pub struct Frame {
     pub cores: Cores,
 }
 
-/// The connections of a workload: quick ones if asked, cut to the cap, each once.
+/// The connections of a workload: those of a quick run if it is one, capped, each once.
 pub fn connections(
     workload: &Workload,
     experiment: &Experiment,
@@ -293,7 +294,7 @@ pub fn connections(
     cut
 }
 
-/// The rates of a workload's cells: quick ones if asked; one `None` where no rate is an axis.
+/// The rates of a workload's cells: those of a quick run if it is one; one `None` where rate is not an axis.
 fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<f64>> {
     let (Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s }) = arrival else {
         return vec![None];
@@ -311,4 +312,72 @@ fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<
         }
     }
     rates.into_iter().map(Some).collect()
+}
+
+/// The different values, in order.
+pub fn once<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for value in values {
+        if !different.contains(&value) {
+            different.push(value);
+        }
+    }
+    different
+}
+
+pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {
+    let used = |s: &&Setting| {
+        cells
+            .iter()
+            .any(|cell| cell.settings.contains_key(s.name.get_ref()))
+    };
+    let values = |setting: &Setting| match setting.name.get_ref().as_str() {
+        // As the cells have them, where "cores" is a number.
+        THREADS => once(
+            cells
+                .iter()
+                .filter_map(|c| c.settings.get(THREADS).cloned()),
+        ),
+        _ => setting.values.clone(),
+    };
+    let planned = |setting: &Setting| PlannedSetting {
+        name: setting.name.get_ref().clone(),
+        values: values(setting),
+        env: setting.env.clone(),
+        args: setting.args.clone(),
+        env_of: setting.env_of.clone(),
+        sysctl: setting.sysctl.clone(),
+        backing_of: setting
+            .topology
+            .backings
+            .iter()
+            .map(|(value, names)| (value.clone(), plain(names)))
+            .collect(),
+        front_of: setting
+            .topology
+            .fronts
+            .iter()
+            .map(|(value, name)| (value.clone(), name.get_ref().clone()))
+            .collect(),
+        output_of: setting.topology.outputs.clone(),
+    };
+    experiment
+        .settings
+        .iter()
+        .filter(used)
+        .map(planned)
+        .collect()
+}
+
+fn plain(names: &[toml::Spanned<String>]) -> Vec<String> {
+    names.iter().map(|name| name.get_ref().clone()).collect()
+}
+
+/// The arrival of a workload with the rates that its `cells` have.
+pub fn planned_arrival<'a>(arrival: &Arrival, cells: impl Iterator<Item = &'a Cell>) -> Arrival {
+    let mut planned = arrival.clone();
+    if let Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s } = &mut planned {
+        *rates_per_s = once(cells.filter_map(|cell| cell.rate_per_s));
+    }
+    planned
 }

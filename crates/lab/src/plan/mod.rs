@@ -1,8 +1,8 @@
-//! From an experiment, its subjects and a machine to the [`Plan`]: what is run,
+//! From an experiment, its subjects and a machine to the [`Plan`](prony_record::Plan): what is run,
 //! what is not and why, in which order, with how many connections.
 //!
-//! [`plan`] is a pure function. Around it, in this order: [`Experiment::load`],
-//! [`subject::load_all`], [`Facts::gather`], [`plan()`],
+//! [`plan`] is a pure function. Around it, in this order: [`Experiment::load`](crate::experiment::Experiment::load),
+//! [`load_all`](crate::subject::load_all), [`Facts::gather`], [`plan()`],
 //! [`estimate`], then [`build`](crate::build) for each subject and [`settle`].
 //!
 //! Not for: starting anything.
@@ -39,7 +39,6 @@ mod find_max;
 mod fuzz;
 mod options;
 mod order;
-mod planned;
 mod program;
 mod published;
 mod resolve;

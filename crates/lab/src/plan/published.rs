@@ -4,8 +4,7 @@ use prony_record::{
     Cell, CellMetric, ConnectionCap, Cores, Measurand, Named, Plan, PlannedSetting, PublishedClaim,
 };
 
-use super::cells::{CellInputs, Frame, candidates, connections};
-use super::planned::planned_settings;
+use super::cells::{CellInputs, Frame, candidates, connections, planned_settings};
 use super::program;
 use crate::diagnosis::{Diagnoses, Diagnosis, quoted, suggest};
 use crate::experiment::{Connections, Experiment, Wanted, Workload};

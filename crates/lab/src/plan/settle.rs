@@ -1,16 +1,14 @@
-//! What building changes in a plan: where each subject was built to and its
-//! version, and that those whose build failed are not run.
+//! Puts the results of builds into a plan: each subject's folder and version, and those whose build failed as not run.
 
 use prony_record::{NotRun, Plan, PlannedSubject};
 
+use super::cells::planned_arrival;
 use super::order::order;
-use super::planned::planned_arrival;
 use super::{rows, topology, visits};
 use crate::build::BuildOutcome;
 
-/// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
-/// failed leave it with their cells, and the order is drawn anew from the same seed.
-/// A plan may be left without cells; the caller ends then, saying `not_run`.
+/// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that failed are removed with their cells,
+/// and the order is drawn again from the same seed. Where no cells are left, the caller reports `not_run` and ends.
 pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
     for (id, outcome) in outcomes {
         match outcome {

@@ -2,7 +2,11 @@
 //! each recorded before the next one starts.
 //!
 //! Not for: making the plan, building subjects, or reading anything out of the
-//! records. What fails in a trial is a recorded trial, never the end of the run.
+//! records. A failure in a trial is recorded and never ends the run.
+//!
+//! One trial, from the plan to its record: `tasks` lists it, [`run`] makes its order and starts a
+//! [`Supervisor`], which carries out the order in namespaces of its own ([`crate::supervise::main`],
+//! [`crate::trial::run`]) and reports the record, which [`Journal`] appends and syncs.
 //!
 //! ```no_run
 //! use prony_lab::run::{Event, Options, run};
@@ -33,35 +37,33 @@ mod options;
 mod pace;
 mod tasks;
 mod visits;
-mod watch;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use prony_base::{Nanos, Random, clock};
+use prony_base::{Instant, Nanos, Random, clock};
 use prony_record::{
-    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial,
+    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial, Turned,
 };
 
 use crate::plan;
 use crate::store::{self, Journal};
 use crate::sums;
-use crate::supervise::{Generator, Order, Supervisor, TrialOrder};
+use crate::supervise::{Generator, Interrupt, Order, Report, Supervisor, TrialOrder};
 use crate::sysctl::{self, Note};
-use options::TRIAL_SLACK;
 pub use options::{Event, Options, Progress, RunError, RunOutcome, Wrk};
+use options::{INTERRUPT_SLACK, POLL, TRIAL_SLACK};
 use pace::Pace;
 use tasks::{Task, network_of, peer_of, services_of, subject_of, tasks, workload_of};
-use watch::Watch;
 use work::WorkFolder;
 
 /// Failures before the measurement after which a cell is not tried again: one may be chance.
 const EARLY_FAILURES_MAX: u32 = 2;
-/// Does all trials of `plan` that are not recorded yet. Blocks until they are done or
-/// the user ends it; the calling thread must live on meanwhile.
+/// Runs all trials of `plan` that are not recorded yet. Blocks until they are done or the user interrupts it. The
+/// calling thread must stay alive meanwhile: the kernel kills the supervisors with it.
 ///
-/// Errors are those after which no trial can be done; a trial that fails is none.
+/// Errors are those after which no trial can run; a failed trial is recorded and is not an error.
 pub fn run(
     plan: &Plan,
     environment: Environment,
@@ -71,7 +73,7 @@ pub fn run(
     run_or_check(plan, environment, options, false, progress)
 }
 
-/// The same without load: a server is started, its answers are checked, it is stopped. Programs and clients do their work.
+/// Runs the trials without load: starts each server, checks its responses, stops it. Programs and clients do their work.
 pub fn check(
     plan: &Plan,
     environment: Environment,
@@ -132,7 +134,7 @@ fn searches(plan: &Plan) -> BTreeMap<String, Nanos> {
     plan.cells.iter().filter_map(length).collect()
 }
 
-/// The longest that a trial can take when everything in it takes its time-out.
+/// The longest that a trial can take when everything in it runs into its time-out.
 fn deadline_of(order: &TrialOrder) -> Nanos {
     let workload = &order.workload;
     let start_and_stop = |subject: &PlannedSubject| {
@@ -144,7 +146,7 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     let others = order.peer.iter().chain(&order.backings).chain(&order.front);
     let others = others.map(start_and_stop).fold(0, u64::saturating_add);
     let counter = workload.counter.as_ref();
-    // One that is asked what it kept is started, and asked, once more.
+    // A server that must keep its counter is restarted, and its counter read, once more.
     let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
     let starts = u64::from(order.cell.around.instances.max(1)) + again;
     let asked = 3 + 2 * u64::from(counter.is_some());
@@ -159,7 +161,7 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     named.iter().fold(TRIAL_SLACK, |sum, &ns| sum + Nanos(ns))
 }
 
-/// How long an interrupted trial has for its end in good order.
+/// How long the servers of an interrupted trial may take to stop.
 fn end_of(order: &TrialOrder) -> Nanos {
     let others = order.backings.iter().chain(&order.front);
     let all = others.chain([&order.subject]);
@@ -177,9 +179,9 @@ struct Runner<'a> {
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
-    /// Cells that have shown that they bear a pause.
+    /// Cells whose servers survived a pause.
     checked: BTreeSet<String>,
-    /// Cells that do not, and why.
+    /// Cells whose servers did not, and why.
     unfit: BTreeMap<String, String>,
     /// Trials that have ended or were left out, and trials in all.
     done: u32,
@@ -213,7 +215,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One trial, recorded; `later` are those after it.
+    /// Runs and records one trial; `later` are those after it.
     fn by_itself(
         &mut self,
         task: &Task<'_>,
@@ -236,7 +238,7 @@ impl Runner<'_> {
         self.record(task, (trial, histogram), length, later, progress)
     }
 
-    /// Leaves a trial out whose cell has failed before; tells whether it did.
+    /// Skips a trial whose cell has failed before; returns whether it did.
     fn leave_out(&mut self, task: &Task<'_>, progress: &mut dyn Progress) -> bool {
         if !self.is_hopeless(task.cell) {
             return false;
@@ -252,7 +254,7 @@ impl Runner<'_> {
         true
     }
 
-    /// Keeps what came of a trial that took `length`, and tells of it.
+    /// Records the result of a trial that took `length`, and reports it.
     fn record(
         &mut self,
         task: &Task<'_>,
@@ -271,7 +273,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The tasks that no finished trial is recorded for.
+    /// The tasks for which no finished trial is recorded.
     fn open_tasks<'t>(&mut self, tasks: &[Task<'t>]) -> Vec<Task<'t>> {
         let mut finished = HashSet::new();
         for trial in self
@@ -306,7 +308,7 @@ impl Runner<'_> {
         self.pace.left(hopeful.map(|task| task.cell.id.as_str()))
     }
 
-    /// Counts the trial that was recorded last, and tells of it.
+    /// Counts the trial that was recorded last, and reports it.
     fn count_last(&mut self, progress: &mut dyn Progress, left: Nanos) {
         let Some(trial) = self.journal.trials().last() else {
             return;
@@ -327,7 +329,7 @@ impl Runner<'_> {
         });
     }
 
-    /// One trial under a supervisor of its own.
+    /// Runs one trial under a supervisor of its own.
     fn one(
         &self,
         task: &Task<'_>,
@@ -401,7 +403,7 @@ impl Runner<'_> {
             // strace counts from before the load until after it: all requests are to be in the window.
             warmup_ns *= u64::from(pass.strace.is_none());
         }
-        // Only Prony's own generator says what was acknowledged.
+        // Only Prony's own generator reports acknowledged requests.
         asked.counter = asked.counter.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
             cell: task.cell.clone(),
@@ -440,9 +442,88 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Whether a trial failed before anything of it was measured, by no chance of the load. A
-/// program is under no load, so that whenever it fails it is likely to fail again; a client
-/// is its own load.
+/// A running supervisor.
+struct Watch {
+    /// The supervisor.
+    supervisor: Supervisor,
+    /// Raised when the user interrupts the run.
+    interrupt: Interrupt,
+    /// When it counts as hung.
+    deadline: Instant,
+    /// Whether it was asked to end.
+    interrupted: bool,
+    /// The current phase of its trial.
+    phase: Phase,
+}
+
+impl Watch {
+    /// Waits for the trial's record. Errors: why there is none.
+    fn result(
+        &mut self,
+        stop: Nanos,
+        progress: &mut dyn Progress,
+    ) -> Result<(Trial, Option<Histogram>), String> {
+        match self.receive(stop, progress)? {
+            Reported::Ended(result) => Ok(*result),
+            Reported::Waiting | Reported::Turned(_) => {
+                Err("the supervisor did not report a trial".to_owned())
+            }
+        }
+    }
+
+    /// Waits for the next report that is not a phase. Errors: why there is none.
+    fn receive(&mut self, stop: Nanos, progress: &mut dyn Progress) -> Result<Reported, String> {
+        loop {
+            match self
+                .supervisor
+                .next(POLL)
+                .map_err(|error| error.to_string())?
+            {
+                Some(Report::Phase { phase }) => {
+                    self.phase = phase;
+                    progress.event(Event::Phase(phase));
+                }
+                Some(Report::Trial { trial, histogram }) => {
+                    return Ok(Reported::Ended(Box::new((trial, histogram))));
+                }
+                Some(Report::Waiting) => return Ok(Reported::Waiting),
+                Some(Report::Turned(turned)) => return Ok(Reported::Turned(turned)),
+                Some(_) => return Err("the supervisor did not report a trial".to_owned()),
+                None => {}
+            }
+            let now = clock::monotonic();
+            if self.interrupt.is_raised() {
+                self.interrupt(stop);
+            }
+            if now > self.deadline {
+                return Err("the trial hung and was ended".to_owned());
+            }
+        }
+    }
+
+    /// Requests a graceful end, once.
+    fn interrupt(&mut self, stop: Nanos) {
+        if !self.interrupted {
+            self.interrupted = true;
+            let soon = clock::monotonic() + stop + INTERRUPT_SLACK;
+            self.deadline = self.deadline.min(soon);
+            self.supervisor.interrupt();
+        }
+    }
+}
+
+/// A report of a supervisor that is not a phase.
+enum Reported {
+    /// The trial waits for its first turn.
+    Waiting,
+    /// A turn of it is over.
+    Turned(Turned),
+    /// It has ended.
+    Ended(Box<(Trial, Option<Histogram>)>),
+}
+
+/// Whether a trial failed before anything was measured, and so will likely fail again. A program is under no load, so
+/// that any failure counts; a client is its own load.
 fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     let is_program = || {
         let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
@@ -468,7 +549,7 @@ mod tests {
     use super::*;
     use crate::launch::Wanted;
     use crate::profile::Means;
-    use crate::supervise::{Interrupt, SupervisorError};
+    use crate::supervise::SupervisorError;
 
     fn plan() -> Plan {
         let cell = |id: &str, subject: &str| Cell {

@@ -28,7 +28,6 @@
 
 mod client;
 mod command;
-mod launcher;
 mod order;
 mod parent;
 mod turns;
@@ -47,7 +46,7 @@ use crate::network::{Network, Refusal};
 use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
-pub use launcher::SupervisedLauncher;
+pub use command::SupervisedLauncher;
 pub use turns::Interrupt;
 pub(crate) use turns::Turns;
 
@@ -91,8 +90,8 @@ pub fn main(input: BorrowedFd<'_>, mut output: impl Write) -> ExitCode {
     outcome.unwrap_or_else(|error| refuse(&mut output, &error.to_string()))
 }
 
-/// What the parent says: read without reading ahead of what was asked for, so that
-/// the rest can be waited for with poll or from another thread.
+/// The lines of the parent, read without buffering ahead, so that
+/// the rest can be polled for or read by another thread.
 struct Lines {
     input: File,
     pending: Vec<u8>,
@@ -133,7 +132,7 @@ impl Lines {
 
 fn refuse(output: &mut impl Write, reason: &str) -> ExitCode {
     let reason = reason.to_owned();
-    // Without a reader there is nobody to tell.
+    // Without a reader the report cannot be delivered.
     let _ = Report::Refused { reason }.print(output);
     ExitCode::FAILURE
 }
@@ -149,8 +148,8 @@ enum BeginError {
     Json(#[from] serde_json::Error),
 }
 
-/// The guard: enters the namespaces, starts the supervisor, passes on what the parent
-/// says, and ends everything when the parent is gone. It has a single thread: after
+/// The guard: enters the namespaces, starts the supervisor, forwards the parent's lines,
+/// and kills everything when the parent is gone. It has a single thread: after
 /// leaving its process namespace the kernel lets it start no other.
 fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     let entered = launch::enter(envelope.wanted)?;
@@ -188,7 +187,7 @@ fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     Ok(ExitCode::from(u8::from(!well)))
 }
 
-/// Gives the supervisor its order and passes on what the parent says, until the
+/// Sends the supervisor its order and forwards the parent's lines, until the
 /// supervisor has ended (false) or the parent is gone (true).
 fn pass_on(supervisor: &mut Child, order: &[u8], rest: Lines) -> io::Result<bool> {
     let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
@@ -232,7 +231,7 @@ fn pass_on(supervisor: &mut Child, order: &[u8], rest: Lines) -> io::Result<bool
     }
 }
 
-/// The supervisor: furnishes the namespaces and carries out the order.
+/// The supervisor: sets up the namespaces and carries out the order.
 fn supervisor(
     entered: Entered,
     order: Order,

@@ -1,7 +1,7 @@
-//! What the services of a trial share: the order, the record under way, the sampler, and
-//! ways to wait on the loop that they all run on.
+//! The state that the services of a trial share: the order, the record so far, the sampler, the current phase, and
+//! waits on the event loop that they all run on.
 //!
-//! Not for: anything that starts or stops.
+//! Not for: starting or stopping anything ([`super::lifecycle`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -23,10 +23,10 @@ use crate::supervise::{Generator, Interrupt, TrialOrder};
 /// Longest pause between two looks for a ready sign or an interruption.
 pub const POLL_MAX: Nanos = Nanos::from_millis(20);
 
-/// Why a trial does not go on.
+/// Why a trial ends early.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
-    /// In one sentence.
+    /// It failed; the reason, in one sentence.
     #[error("{0}")]
     Failed(String),
     /// The user ended the run.
@@ -49,29 +49,29 @@ pub fn in_words(exit: &Exit) -> String {
     }
 }
 
-/// What all services of a trial share.
+/// The state that all services of a trial share.
 pub struct TrialContext {
-    /// What is to be done.
+    /// The order of this trial.
     pub order: TrialOrder,
-    /// The loop.
+    /// The event loop.
     pub handle: Handle,
-    /// The record under way.
+    /// The record so far.
     pub trial: RefCell<Trial>,
-    /// What follows the processes.
+    /// Samples the processes.
     pub sampler: RefCell<Sampler>,
-    /// What looks into the subject, of a trial that profiles it.
+    /// Profiles the subject, in a trial that does.
     pub profiler: RefCell<Option<Profiler>>,
-    /// Set but while the processes are stopped: then nobody looks at them.
+    /// Reset while the processes are stopped between turns: they are not sampled then.
     pub awake: ManualEvent,
     interrupt: Interrupt,
-    /// The trial stops: no start is worth going on with.
+    /// Set once the trial stops: starts under way are abandoned.
     stopping: ManualEvent,
     origin: Instant,
     phase: Cell<(Phase, Instant)>,
 }
 
 impl TrialContext {
-    /// A stage on which nothing has happened.
+    /// The state of a trial that has not begun.
     pub fn new(
         order: TrialOrder,
         isolation: Isolation,
@@ -84,15 +84,8 @@ impl TrialContext {
             _ => None,
         };
         let trial = Trial {
-            schema: prony_record::SCHEMA,
-            cell: order.cell.id.clone(),
-            block: order.block,
-            position: order.position,
-            seed: order.seed,
-            generator: order.generator.name().to_owned(),
-            started_unix_ms: clock::unix_nanos() / 1_000_000,
             isolation,
-            ..Trial::default()
+            ..order.unfinished()
         };
         let awake = ManualEvent::new();
         awake.set();
@@ -110,18 +103,18 @@ impl TrialContext {
         })
     }
 
-    /// The phase that the trial is in.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         self.phase.get().0
     }
 
-    /// Goes on to the next phase.
+    /// Ends the current phase and begins the next one.
     pub fn enter(&self, phase: Phase) {
         self.leave();
         self.phase.set((phase, self.phase.get().1));
     }
 
-    /// Notes the end of the current phase.
+    /// Records the end of the current phase.
     pub fn leave(&self) {
         let now = clock::monotonic();
         let (phase, start) = self.phase.get();
@@ -133,24 +126,24 @@ impl TrialContext {
         self.phase.set((phase, now));
     }
 
-    /// Says of which phase a failure is, whatever phase the trial is in.
+    /// Attributes a failure to `phase`, whatever the current phase is.
     pub fn blame(&self, phase: Phase) {
         self.phase.set((phase, self.phase.get().1));
     }
 
-    /// A sentence for the record.
+    /// Adds a sentence to the notes of the record.
     pub fn note(&self, sentence: String) {
         self.trial.borrow_mut().notes.push(sentence);
     }
 
-    /// The file that a process prints to: `of` follows the stem of the trial's files.
+    /// Creates the log of a process; `of` follows the stem of the trial's files in its name.
     pub fn log(&self, of: &str) -> Result<Log, Halt> {
         let name = format!("{}{of}.log", self.order.file_stem);
         let path = self.order.run_dir.join(layout::LOGS).join(name);
         Log::create(&path).map_err(Halt::io("a log cannot be written"))
     }
 
-    /// Does `work` unless the user ends the run first; `work` is then dropped.
+    /// Awaits `work`, and drops it if the user ends the run first.
     pub async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
         match first(work, self.interrupted()).await {
             First::One(done) => Ok(done),
@@ -158,13 +151,13 @@ impl TrialContext {
         }
     }
 
-    /// From now on the trial stops, and what [`TrialContext::unless_stopping`] does ends.
+    /// Marks the trial as stopping, which ends all [`TrialContext::unless_stopping`].
     pub fn stop(&self) {
         self.stopping.set();
     }
 
-    /// Does `work`, a part of a service's start, unless the trial stops first: a service
-    /// that starts is only stopped once its start has ended.
+    /// Awaits `work`, a part of a service's start, unless the trial stops first: a service
+    /// can only be stopped once its start has ended.
     pub async fn unless_stopping<T>(
         &self,
         work: impl Future<Output = Result<T, Halt>>,
@@ -181,7 +174,7 @@ impl TrialContext {
         }
     }
 
-    /// `work`, or the failure that it took longer than `limit`.
+    /// Awaits `work`; fails with the sentence `late` after `limit`.
     pub async fn within<T>(
         &self,
         limit: Nanos,
@@ -195,15 +188,15 @@ impl TrialContext {
     }
 }
 
-/// Which of two was ready first.
+/// Which of two futures was ready first.
 pub enum First<A, B> {
-    /// The one.
+    /// The first argument.
     One(A),
-    /// The other.
+    /// The second argument.
     Other(B),
 }
 
-/// The first of two to be ready; the one where both are.
+/// Awaits the first of two futures to be ready; `one` where both are.
 pub async fn first<A, B>(
     one: impl Future<Output = A>,
     other: impl Future<Output = B>,
