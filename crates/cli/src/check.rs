@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use prony_base::{Nanos, clock, counted};
 use prony_findings::{Records, Verdict, findings, verdict};
-use prony_lab::contract::{self, Part};
+use prony_lab::contract::{self, ContractCheck};
 use prony_lab::diagnosis::nearest;
 use prony_lab::experiment::{Experiment, Origin};
 use prony_lab::plan::{self, Facts, PlanError};
@@ -197,7 +197,7 @@ impl Bench<'_> {
         };
         let folder = fs::canonicalize(&folder).unwrap_or(folder);
         let reference = folder.display().to_string();
-        for part in contract::parts(&subject, &reference) {
+        for part in contract::checks(&subject, &reference) {
             match self.part(&part, streams)? {
                 None => return Ok(None),
                 Some(Came::NotRun(gone)) => {
@@ -219,7 +219,11 @@ impl Bench<'_> {
     }
 
     /// One of its experiments. `None`: the user ended it.
-    fn part(&self, part: &Part, streams: &mut Streams<'_>) -> anyhow::Result<Option<Came>> {
+    fn part(
+        &self,
+        part: &ContractCheck,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<Option<Came>> {
         let origin = Origin::new("check", self.here);
         let experiment = Experiment::parse(&part.text, &origin)?;
         let subjects = subject::load_all(&experiment, &self.home.subjects)

@@ -8,7 +8,7 @@
 //! <cache>/build/rust-axum-0123456789ab.log     what the build printed
 //! ```
 //!
-//! What is built from somebody's repository (`[source]`) is built in a work tree of it, `{build}/source` ([`mod@source`]).
+//! A subject with a `[source]` is built in a work tree of that repository, `{build}/source` ([`mod@source`]).
 //!
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
 //! sorted), the commits of its repositories, what the tools in `needs.commands` say of their version, and what of the
@@ -21,97 +21,34 @@
 
 pub mod clean;
 mod command;
+mod job;
 mod shelf;
 pub mod source;
 
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use prony_base::Nanos;
-use prony_record::{NotRun, Repository as Recorded, Source};
+use prony_record::{Repository as Recorded, Source};
 use sha2::{Digest as _, Sha256};
-use thiserror::Error;
 
-use crate::experiment::HexOf;
-use crate::passed::{Passed, To};
+use crate::experiment::words::fill;
 use crate::subject::{Build, Subject};
+use crate::sums::HexOf;
+pub use job::{BuildContext, CommandSpec, Failed, Finished, LaunchError, Launcher};
+use job::{interrupted, part, plain_name, quote, tail, temporary};
 use shelf::{Held, Shelf};
 use source::{Fetched, Git};
 
-/// Lines of a failed build's log that its reason quotes.
-const TAIL_LINES: usize = 8;
-/// Bytes read of the end of a log.
-const TAIL_BYTES: u64 = 4 << 10;
 /// Files among the inputs of one subject, and their bytes together, at the most.
 const INPUT_FILES_MAX: usize = 10_000;
 const INPUT_BYTES_MAX: u64 = 256 << 20;
 /// Folders among the inputs that hold what others made of them.
 const SKIPPED: [&str; 4] = ["target", "node_modules", ".git", "__pycache__"];
-/// How long a tool may take to say its version.
+/// How long a tool may take to print its version.
 const VERSION_TIMEOUT: Nanos = Nanos::from_secs(60);
-
-/// A command to run to its end.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct CommandSpec {
-    /// Argument vector.
-    pub argv: Vec<String>,
-    /// Folder that it runs in.
-    pub cwd: PathBuf,
-    /// Environment added to what is passed ([`crate::passed`]).
-    pub env: Vec<(String, String)>,
-    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
-    pub capabilities: Vec<String>,
-    /// File that gets both of its output streams; created or cut.
-    pub log: PathBuf,
-    /// After this it is killed, with all that it started.
-    pub timeout: Nanos,
-}
-
-/// How a command ended.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Finished {
-    /// By itself.
-    Code(i32),
-    /// By a signal that nobody here sent.
-    Signal(i32),
-    /// Killed at its time-out.
-    TimedOut,
-    /// Killed because the run was interrupted.
-    Interrupted,
-}
-
-/// A command that could not be started.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("{0}")]
-pub struct LaunchError(pub String);
-
-/// Starts processes that do not outlive Prony, and waits for them.
-pub trait Launcher {
-    /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
-    /// it started.
-    fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
-
-    /// What of the environment of this process the commands get.
-    fn passed(&self) -> Passed {
-        Passed::here(To::Builds)
-    }
-}
-
-/// What building needs to know.
-#[derive(Clone, Debug)]
-pub struct BuildContext<'a> {
-    /// Folder of the cache; `build/` is made in it.
-    pub cache: &'a Path,
-    /// Folder of repositories that are used in place of the network ([`source::originals`]).
-    pub originals: Option<&'a Path>,
-    /// The prony binary, for `{prony}`.
-    pub prony: &'a Path,
-    /// Set when the run is interrupted.
-    pub cancel: &'a AtomicBool,
-}
 
 /// What came of a build.
 #[derive(Debug)]
@@ -142,48 +79,7 @@ pub struct Ready {
     pub hold: Option<File>,
 }
 
-/// A subject that cannot be started.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Failed {
-    /// Why, in a sentence, with the last lines of the log.
-    pub reason: String,
-    /// What would change it; empty: to read the log.
-    pub remedy: String,
-    /// What the build printed, where it came to that.
-    pub log: Option<PathBuf>,
-    /// Whether it was the interruption of the run, not the subject.
-    pub interrupted: bool,
-}
-
-impl Failed {
-    fn new(reason: impl Into<String>) -> Failed {
-        Failed {
-            reason: reason.into(),
-            remedy: String::new(),
-            log: None,
-            interrupted: false,
-        }
-    }
-
-    /// As an entry of the plan.
-    pub fn not_run(&self, id: &str) -> NotRun {
-        let read_log = || {
-            let log = self.log.as_ref()?;
-            Some(format!("less {}", quote(&log.display().to_string())))
-        };
-        let remedy = match self.remedy.is_empty() {
-            true => read_log().unwrap_or_default(),
-            false => self.remedy.clone(),
-        };
-        NotRun {
-            what: id.to_owned(),
-            reason: self.reason.clone(),
-            remedy,
-        }
-    }
-}
-
-/// Builds `subject` unless the cache has it, and asks for its version. Blocking;
+/// Builds `subject` unless the cache has it, and reads its version. Blocking;
 /// several subjects may be built at the same time, by several Pronys too.
 pub fn build(
     subject: &Subject,
@@ -275,7 +171,7 @@ impl Job<'_> {
             ("{build}", path(&self.dir)),
             ("{prony}", path(self.context.prony)),
         ];
-        crate::trial::fill(command, &values)
+        fill(command, &values)
     }
 
     fn shell(&self, command: &str, log: PathBuf, timeout: Nanos) -> CommandSpec {
@@ -364,7 +260,7 @@ impl Job<'_> {
         Ok(hash)
     }
 
-    /// What a tool says of its version; tools differ in how they are asked.
+    /// The version that a tool prints; tools differ in the flag for it.
     fn tool_version(&self, tool: &str) -> Result<String, Failed> {
         let tool = quote(tool);
         let command =
@@ -372,7 +268,7 @@ impl Job<'_> {
         let log = temporary(&self.shelf.root);
         let finished = self.run(&self.shell(&command, log.clone(), VERSION_TIMEOUT));
         let text = fs::read_to_string(&log).unwrap_or_default();
-        // Left behind, it would be in nobody's way but in the user's sight.
+        // A file that stays does no harm.
         let _ = fs::remove_file(&log);
         finished.map(|_| text)
     }
@@ -437,29 +333,6 @@ fn prefix(subject: &Subject) -> String {
     format!("{}-", plain_name(&name))
 }
 
-/// A file of this call's own for the output of a short command.
-fn temporary(root: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    root.join(format!(".output-{}-{number}", std::process::id()))
-}
-
-/// `name` as a part of a file's name.
-fn plain_name(name: &str) -> String {
-    let plain = |c: char| match c.is_alphanumeric() || "._-".contains(c) {
-        true => c,
-        false => '_',
-    };
-    name.chars().map(plain).collect()
-}
-
-fn interrupted() -> Failed {
-    Failed {
-        interrupted: true,
-        ..Failed::new("the run was interrupted")
-    }
-}
-
 /// The name of the subject in its own file, whatever the experiment calls it.
 fn folder_name(subject: &Subject) -> String {
     let folder = subject.folder().and_then(Path::file_name);
@@ -467,24 +340,6 @@ fn folder_name(subject: &Subject) -> String {
         || subject.name.clone(),
         |name| name.to_string_lossy().into_owned(),
     )
-}
-
-/// Quoted for a shell.
-fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-/// Adds a named part to a hash, lengths first, so that no two lists of parts are
-/// the same bytes.
-fn part(hash: &mut Sha256, name: &str, content: &[u8]) {
-    for bytes in [name.as_bytes(), content] {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    }
 }
 
 #[derive(Default)]
@@ -520,27 +375,6 @@ fn collect(
         }
     }
     Ok(())
-}
-
-/// The last lines of a log, without control characters.
-fn tail(log: &Path) -> Vec<String> {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut file = File::open(log)?;
-        let length = file.metadata()?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
-    let lines: Vec<String> = text
-        .lines()
-        .map(clean)
-        .filter(|line| !line.trim().is_empty())
-        .collect();
-    lines[lines.len().saturating_sub(TAIL_LINES)..].to_vec()
 }
 
 #[cfg(test)]

@@ -12,9 +12,8 @@ const ROUNDS: u32 = 5;
 const COMPUTATIONS: u64 = 2_000_000;
 const SYSCALLS: u32 = 10_000;
 
-/// Runs the canary on `cores` (their first; none: wherever the thread is).
-/// Takes about 20 ms.
-pub fn sing(cores: &[u32]) -> Canary {
+/// Times the canary on the first of `cores` (none: wherever the thread is). Takes about 20 ms.
+pub fn run(cores: &[u32]) -> Canary {
     let first = &cores[..cores.len().min(1)];
     let timed = || Canary {
         compute_ns: fastest(compute),
@@ -57,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_canary_measures_both_kinds_of_work() {
-        let canary = sing(&[]);
+        let canary = run(&[]);
         assert!(canary.compute_ns > 0 && canary.syscalls_ns > 0);
     }
 }

@@ -17,7 +17,7 @@ const COUNT: u32 = 1_000;
 
 /// One experiment about one subject.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Part {
+pub struct ContractCheck {
     /// What the subject is in it: `server`, `program`, `client`, `backing`, `front`.
     pub role: &'static str,
     /// Its text.
@@ -25,10 +25,10 @@ pub struct Part {
 }
 
 /// The experiments that hold `subject` to its contract. `reference` is what an experiment's `ref` calls it.
-pub fn parts(subject: &Subject, reference: &str) -> Vec<Part> {
+pub fn checks(subject: &Subject, reference: &str) -> Vec<ContractCheck> {
     let part = |role: Role, text: Option<String>| {
         let text = text.map(|text| head(role, subject) + &text);
-        text.map(|text| Part {
+        text.map(|text| ContractCheck {
             role: role.name(),
             text,
         })
@@ -186,7 +186,7 @@ mod tests {
         let mut roles = Vec::new();
         for id in folders(&root) {
             let subject = Subject::load(&root.join(&id)).expect("a subject");
-            let parts = parts(&subject, &id);
+            let parts = checks(&subject, &id);
             assert!(!parts.is_empty(), "{id}");
             for part in parts {
                 let experiment = Experiment::parse(&part.text, &Origin::new("check", "/"));
@@ -214,7 +214,7 @@ mod tests {
         let root = prony_testkit::root().join("subjects");
         let text = |id: &str| {
             let subject = Subject::load(&root.join(Path::new(id))).expect("a subject");
-            parts(&subject, id).remove(0).text
+            checks(&subject, id).remove(0).text
         };
         let ping = text("rust/axum");
         assert!(

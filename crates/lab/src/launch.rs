@@ -21,6 +21,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Mutex, PoisonError};
 
@@ -512,7 +513,7 @@ pub fn urgent(on: bool) -> io::Result<()> {
 /// Every descendant of process `root`, from `/proc`, without `root`.
 pub fn descendants(root: u32) -> Vec<u32> {
     let mut parents = Vec::new();
-    for pid in crate::sample::numbered("/proc") {
+    for pid in numbered("/proc") {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         if let Some(stat) = crate::sample::parse::stat(&text) {
             parents.push((pid, stat.parent));
@@ -529,7 +530,7 @@ pub fn descendants_by_lists(root: u32) -> Vec<u32> {
     let mut seen = HashSet::from([root]);
     let mut from = vec![root];
     while let Some(pid) = from.pop() {
-        for tid in crate::sample::numbered(&format!("/proc/{pid}/task")) {
+        for tid in numbered(&format!("/proc/{pid}/task")) {
             let list = format!("/proc/{pid}/task/{tid}/children");
             let Ok(children) = std::fs::read_to_string(list) else {
                 if pid == root {
@@ -600,6 +601,32 @@ pub fn kill_descendants(rounds_max: u32) -> bool {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     false
+}
+
+/// Whether `command` is an executable file in a folder of `path`, or at its own path.
+pub fn on_path(command: &str, path: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    let executable = |file: &Path| {
+        std::fs::metadata(file)
+            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    if command.contains('/') {
+        return executable(Path::new(command));
+    }
+    std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
+}
+
+/// The numbered entries of a folder under `/proc`, rising.
+pub fn numbered(folder: &str) -> Vec<u32> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    let mut numbers: Vec<u32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub mod plan;
 pub mod printed;
 pub mod subject;
 #[doc(hidden)]
-pub use experiment::fuzz as fuzz_experiment;
+pub use plan::fuzz as fuzz_experiment;
 
 pub mod canary;
 pub mod doctor;

@@ -37,7 +37,7 @@ pub const LINE_BYTES_MAX: usize = 4 << 20;
 const PATTERN_BYTES_MAX: usize = 1_000;
 /// Bytes that a compiled pattern may take.
 const COMPILED_BYTES_MAX: usize = 1 << 20;
-/// How far a count that is reckoned from a printed rate may be from a whole multiple of
+/// How far a count that is computed from a printed rate may be from a whole multiple of
 /// what was asked: such programs round what they print.
 const RATE_TOLERANCE: f64 = 0.01;
 /// Threads that a line may speak of.
@@ -164,7 +164,7 @@ fn of_json(line: &str) -> Option<Result<ProgramLine, String>> {
     }
 }
 
-/// A measurement from the groups of a pattern. What no group says is reckoned from the
+/// A measurement from the groups of a pattern. What no group says is computed from the
 /// rate, or taken to be what was asked for.
 fn of_groups(found: &Captures<'_>, asked: &Asked) -> Result<ProgramLine, String> {
     let text = |name: &str| found.name(name).map(|group| group.as_str());

@@ -310,8 +310,8 @@ impl Journal {
         let is_own = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.is_ok_and(|entry| entry.file_name() == layout::PILOT)
         };
-        let occupied = std::fs::read_dir(dir).is_ok_and(|mut all| !all.all(is_own));
-        if occupied {
+        let in_use = std::fs::read_dir(dir).is_ok_and(|mut all| !all.all(is_own));
+        if in_use {
             return Err(StoreError::Exists {
                 path: dir.to_owned(),
             });

@@ -153,6 +153,15 @@ fn unread(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     move |source| StoreError::Io { path, source }
 }
 
+/// Bytes that `{:x}` writes.
+pub(crate) struct HexOf<'a>(pub &'a [u8]);
+
+impl std::fmt::LowerHex for HexOf<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

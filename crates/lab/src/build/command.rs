@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
-use super::part;
-use crate::experiment::HexOf;
+use super::job::part;
 use crate::subject::Subject;
+use crate::sums::HexOf;
 
 /// A larger file is told by its size and when it was written: to read it takes longer than anyone waits for.
 const READ_BYTES_MAX: u64 = 256 << 20;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::{Failed, interrupted};
+use super::job::{Failed, interrupted};
 
 /// Folders of one name that are kept.
 pub(super) const KEPT: usize = 2;
@@ -125,7 +125,7 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Removes a folder that nobody holds, and tells whether it did.
+    /// Removes a folder that is not locked; returns whether it did.
     pub(super) fn remove(&self, stem: &str) -> bool {
         let Some(lock) = self.free(stem) else {
             return false;
@@ -139,7 +139,7 @@ impl<'a> Shelf<'a> {
         removed
     }
 
-    /// The lock of a folder that nobody holds; `None`: somebody does, or there is no such folder.
+    /// Locks a folder that is not locked; `None`: it is, or there is no such folder.
     pub(super) fn free(&self, stem: &str) -> Option<File> {
         let path = self.root.join(format!("{stem}.lock"));
         let lock = File::options().write(true).open(path).ok()?;

@@ -10,7 +10,7 @@
 //! again. A tag is looked up whenever its repository can be reached: one that moved is refused, as what was measured under
 //! its name before was something else.
 //!
-//! Not for: builds, or who may be asked (git's own configuration says that).
+//! Not for: builds, or access to repositories (git's own configuration has that).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,13 @@ use prony_base::Nanos;
 use prony_record::Repository as Recorded;
 use sha2::{Digest as _, Sha256};
 
-use super::shelf::{Held, Shelf};
-use super::{
-    BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, quote, tail,
+use super::job::{
+    BuildContext, CommandSpec, Failed, Finished, Launcher, interrupted, part, plain_name, quote,
+    tail, temporary,
 };
-use crate::experiment::HexOf;
+use super::shelf::{Held, Shelf};
 use crate::subject::{AtRevision, Repository};
+use crate::sums::HexOf;
 
 /// Folder of the work tree in that of the build.
 pub const TREE: &str = "source";
@@ -34,7 +35,7 @@ pub const ORIGINALS: &str = "PRONY_ORIGINALS";
 const BRANCH: &str = "refs/heads/prony";
 /// A file with the hash of the commit, beside the marker.
 const COMMIT: &str = ".commit";
-/// How long a repository has to answer at all, to send what is asked for, and to be checked out.
+/// Time-outs of a repository: to respond at all, to send a commit, and to be checked out.
 const ANSWER_TIMEOUT: Nanos = Nanos::from_secs(30);
 const FETCH_TIMEOUT: Nanos = Nanos::from_secs(900);
 const LOCAL_TIMEOUT: Nanos = Nanos::from_secs(120);
@@ -150,7 +151,7 @@ impl<'a> Git<'a> {
         let mut hash = Sha256::new();
         part(&mut hash, &repository.git, repository.revision.as_bytes());
         let key = format!("{:x}", HexOf(&hash.finalize()));
-        let prefix = format!("{}-", super::plain_name(repository.name()));
+        let prefix = format!("{}-", plain_name(repository.name()));
         let stem = format!("{prefix}{}", &key[..12]);
         let from = self.local_repository(repository)?;
         let held = self.shelf.hold(&stem, &|bare| {
@@ -325,7 +326,7 @@ impl<'a> Git<'a> {
 
     /// What git prints on its standard output and error together.
     fn git(&self, folder: &Path, words: &[&str], timeout: Nanos) -> Result<String, Failed> {
-        let log = super::temporary(&self.shelf.root);
+        let log = temporary(&self.shelf.root);
         let mut argv = vec!["git".to_owned()];
         argv.extend(AS_IT_IS.iter().chain(words).map(|&word| word.to_owned()));
         let quiet = [
@@ -418,7 +419,7 @@ impl<'a> Revisions<'a> {
         part(&mut hash, &top, recorded.commit.as_bytes());
         let key = format!("{:x}", HexOf(&hash.finalize()));
         let name = Path::new(&top).file_name().unwrap_or_default();
-        let prefix = format!("{}-", super::plain_name(&name.to_string_lossy()));
+        let prefix = format!("{}-", plain_name(&name.to_string_lossy()));
         let stem = format!("{prefix}{}", &key[..12]);
         let held = git.shelf.hold(&stem, &|dir| {
             let tree = dir.join(TREE);

@@ -2,11 +2,13 @@ mod sources;
 
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::shelf::{KEPT, MARKER};
 use super::*;
 use crate::experiment::Origin;
+use crate::passed::{Passed, To};
 
 /// Starts processes plainly, and remembers what it was asked to.
 #[derive(Default)]
@@ -66,20 +68,20 @@ impl Launcher for Plain {
 }
 
 /// A subject in a folder of its own, and a cache.
-struct Stage {
+struct Fixture {
     folder: tempfile::TempDir,
     cancel: AtomicBool,
     launcher: Plain,
     originals: Option<PathBuf>,
 }
 
-impl Stage {
-    fn new() -> Stage {
+impl Fixture {
+    fn new() -> Fixture {
         let folder = tempfile::tempdir().unwrap();
         let subject = folder.path().join("it's mine");
         fs::create_dir_all(subject.join("src/deep")).unwrap();
         fs::write(subject.join("src/deep/main.c"), "one\n").unwrap();
-        Stage {
+        Fixture {
             folder,
             cancel: AtomicBool::new(false),
             launcher: Plain::default(),
@@ -141,34 +143,34 @@ impl Stage {
 
 #[test]
 fn what_is_not_built_is_known_by_the_files_in_its_folder() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let text = "name = 'mine'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
                 [needs]\ncommands = []\n[start]\ncmd = ['true', '{port}']\n[ready]\nport = true\n\
                 [version]\ncmd = 'echo 1'\n";
-    let subject = Subject::parse(text, &Origin::new("subject.toml", stage.dir())).unwrap();
-    let files = || stage.ready(&subject).files;
+    let subject = Subject::parse(text, &Origin::new("subject.toml", fixture.dir())).unwrap();
+    let files = || fixture.ready(&subject).files;
     let first = files();
     assert_eq!(first.len(), 64);
-    fs::create_dir_all(stage.dir().join("__pycache__")).unwrap();
-    fs::write(stage.dir().join("__pycache__/app.pyc"), "made").unwrap();
+    fs::create_dir_all(fixture.dir().join("__pycache__")).unwrap();
+    fs::write(fixture.dir().join("__pycache__/app.pyc"), "made").unwrap();
     assert_eq!(files(), first);
-    fs::write(stage.dir().join("src/deep/main.c"), "two\n").unwrap();
+    fs::write(fixture.dir().join("src/deep/main.c"), "two\n").unwrap();
     assert_ne!(files(), first);
-    assert_eq!(stage.ready(&stage.subject(COPY)).files, "");
+    assert_eq!(fixture.ready(&fixture.subject(COPY)).files, "");
 }
 
 #[test]
 fn a_command_is_known_by_the_files_that_it_names() {
-    let stage = Stage::new();
-    let (program, script) = (stage.dir().join("server"), stage.dir().join("app.lua"));
+    let fixture = Fixture::new();
+    let (program, script) = (fixture.dir().join("server"), fixture.dir().join("app.lua"));
     let of = |words: &[&str]| {
-        let mut subject = stage.subject(COPY);
+        let mut subject = fixture.subject(COPY);
         (subject.build, subject.version) = (None, String::new());
         subject.source = Source::Command {
-            dir: stage.dir().display().to_string(),
+            dir: fixture.dir().display().to_string(),
         };
         subject.start = words.iter().map(|&word| word.to_owned()).collect();
-        stage.ready(&subject).files
+        fixture.ready(&subject).files
     };
     let words = ["./server", "--app=app.lua", "--port", "{port}"];
     assert_eq!(of(&words), "", "neither is there");
@@ -197,18 +199,18 @@ const COPY: &str = "cat src/deep/main.c > {build}/out";
 
 #[test]
 fn a_build_is_done_once_and_kept() {
-    let stage = Stage::new();
-    let subject = stage.subject(COPY);
-    let first = stage.ready(&subject);
+    let fixture = Fixture::new();
+    let subject = fixture.subject(COPY);
+    let first = fixture.ready(&subject);
     assert!(!first.cached);
     assert_eq!(first.version, "one");
     assert!(first.dir.contains("/build/c-it_s_mine-"), "{}", first.dir);
     assert_eq!(first.key.len(), 64);
-    let second = stage.ready(&subject);
+    let second = fixture.ready(&subject);
     assert!(second.cached);
     assert_eq!((first.dir, first.key), (second.dir, second.key));
-    assert_eq!(stage.launcher.count("src/deep/main.c >"), 1);
-    let names: Vec<String> = fs::read_dir(stage.cache().join("build"))
+    assert_eq!(fixture.launcher.count("src/deep/main.c >"), 1);
+    let names: Vec<String> = fs::read_dir(fixture.cache().join("build"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.starts_with('.'))
@@ -218,16 +220,16 @@ fn a_build_is_done_once_and_kept() {
 
 #[test]
 fn content_names_modes_and_subject_toml_are_in_the_key() {
-    let stage = Stage::new();
-    let key = |cmd: &str| stage.ready(&stage.subject(cmd)).key;
+    let fixture = Fixture::new();
+    let key = |cmd: &str| fixture.ready(&fixture.subject(cmd)).key;
     let mut keys = vec![key(COPY)];
     keys.push(key("cat src/deep/main.c > {build}/out; true"));
-    let file = stage.dir().join("src/deep/main.c");
+    let file = fixture.dir().join("src/deep/main.c");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     keys.push(key(COPY));
     fs::write(&file, "two").unwrap();
     keys.push(key(COPY));
-    fs::write(stage.dir().join("src/more"), "").unwrap();
+    fs::write(fixture.dir().join("src/more"), "").unwrap();
     keys.push(key(COPY));
     let different: std::collections::BTreeSet<&String> = keys.iter().collect();
     assert_eq!(different.len(), keys.len());
@@ -235,12 +237,12 @@ fn content_names_modes_and_subject_toml_are_in_the_key() {
 
 #[test]
 fn a_flag_that_was_let_through_was_not_in_the_key() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let key = |variables: &[(&str, &str)]| {
         let variables = variables.iter();
         let variables = variables.map(|&(name, value)| (name.into(), value.into()));
-        *stage.launcher.passed.lock().unwrap() = Passed::of(variables, To::Builds);
-        stage.ready(&stage.subject(COPY)).key
+        *fixture.launcher.passed.lock().unwrap() = Passed::of(variables, To::Builds);
+        fixture.ready(&fixture.subject(COPY)).key
     };
     let none = key(&[]);
     assert_eq!(key(&[("RUSTFLAGS", "-g"), ("HOME", "/home/someone")]), none);
@@ -252,30 +254,30 @@ fn a_flag_that_was_let_through_was_not_in_the_key() {
 
 #[test]
 fn old_builds_go_but_for_two_and_those_in_use() {
-    let stage = Stage::new();
-    let file = stage.dir().join("src/deep/main.c");
-    let subject = stage.subject(COPY);
-    let used = stage.ready(&subject);
+    let fixture = Fixture::new();
+    let file = fixture.dir().join("src/deep/main.c");
+    let subject = fixture.subject(COPY);
+    let used = fixture.ready(&subject);
     for round in 0..4 {
         fs::write(&file, format!("round {round}")).unwrap();
-        stage.ready(&subject);
+        fixture.ready(&subject);
     }
     assert!(Path::new(&used.dir).join(MARKER).exists(), "it is in use");
     drop(used);
     for round in 4..7 {
         fs::write(&file, format!("round {round}")).unwrap();
-        stage.ready(&subject);
+        fixture.ready(&subject);
     }
-    assert_eq!(stage.builds(), KEPT);
+    assert_eq!(fixture.builds(), KEPT);
 }
 
 #[test]
 fn a_failed_build_gives_the_end_of_its_log_and_is_tried_again() {
-    let stage = Stage::new();
-    let subject = stage.subject(
+    let fixture = Fixture::new();
+    let subject = fixture.subject(
         "test -e src/there || { seq 1 20; echo 'no there' >&2; exit 3; }; touch {build}/out",
     );
-    let failed = stage.failed(&subject);
+    let failed = fixture.failed(&subject);
     assert!(
         failed
             .reason
@@ -291,49 +293,49 @@ fn a_failed_build_gives_the_end_of_its_log_and_is_tried_again() {
     let log = failed.log.clone().unwrap();
     assert_eq!(fs::read_to_string(log).unwrap().lines().count(), 21);
     assert!(failed.not_run("c/mine").remedy.starts_with("less "));
-    assert_eq!(stage.builds(), 0);
-    fs::write(stage.dir().join("src/there"), "").unwrap();
-    stage.ready(&subject);
+    assert_eq!(fixture.builds(), 0);
+    fs::write(fixture.dir().join("src/there"), "").unwrap();
+    fixture.ready(&subject);
 }
 
 #[test]
 fn a_build_that_was_cut_off_is_begun_anew() {
-    let stage = Stage::new();
-    let subject = stage.subject("test ! -e {build}/half && cat src/deep/main.c > {build}/out");
-    let whole = stage.ready(&subject);
+    let fixture = Fixture::new();
+    let subject = fixture.subject("test ! -e {build}/half && cat src/deep/main.c > {build}/out");
+    let whole = fixture.ready(&subject);
     let dir = PathBuf::from(&whole.dir);
     fs::remove_file(dir.join(MARKER)).unwrap();
     fs::write(dir.join("half"), "").unwrap();
     drop(whole);
-    let again = stage.ready(&subject);
+    let again = fixture.ready(&subject);
     assert!(!again.cached && !dir.join("half").exists());
 }
 
 #[test]
 fn a_build_that_takes_too_long_is_ended() {
-    let stage = Stage::new();
-    let mut subject = stage.subject("exec sleep 600");
+    let fixture = Fixture::new();
+    let mut subject = fixture.subject("exec sleep 600");
     subject.build.as_mut().unwrap().timeout = Nanos::from_millis(20);
-    let failed = stage.failed(&subject);
+    let failed = fixture.failed(&subject);
     assert_eq!(failed.reason, "its build took longer than 20.0ms");
 }
 
 #[test]
 fn an_interrupted_build_says_so_and_leaves_nothing() {
-    let stage = Stage::new();
-    stage.cancel.store(true, Ordering::Relaxed);
-    let failed = stage.failed(&stage.subject("exec sleep 600"));
+    let fixture = Fixture::new();
+    fixture.cancel.store(true, Ordering::Relaxed);
+    let failed = fixture.failed(&fixture.subject("exec sleep 600"));
     assert!(failed.interrupted);
-    assert_eq!(stage.builds(), 0);
+    assert_eq!(fixture.builds(), 0);
 }
 
 #[test]
 fn two_at_once_build_once() {
-    let stage = Stage::new();
-    let subject = stage.subject(COPY);
+    let fixture = Fixture::new();
+    let subject = fixture.subject(COPY);
     let cached: Vec<bool> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| stage.ready(&subject).cached))
+            .map(|_| scope.spawn(|| fixture.ready(&subject).cached))
             .collect();
         threads
             .into_iter()
@@ -341,14 +343,14 @@ fn two_at_once_build_once() {
             .collect()
     });
     assert_eq!(cached.iter().filter(|&&cached| !cached).count(), 1);
-    assert_eq!(stage.launcher.count("src/deep/main.c >"), 1);
+    assert_eq!(fixture.launcher.count("src/deep/main.c >"), 1);
 }
 
 #[test]
 fn an_input_that_is_not_there_is_named() {
-    let stage = Stage::new();
-    fs::remove_dir_all(stage.dir().join("src")).unwrap();
-    let failed = stage.failed(&stage.subject(COPY));
+    let fixture = Fixture::new();
+    fs::remove_dir_all(fixture.dir().join("src")).unwrap();
+    let failed = fixture.failed(&fixture.subject(COPY));
     assert!(
         failed.reason.starts_with("input `src`: No such file"),
         "{}",
@@ -358,17 +360,17 @@ fn an_input_that_is_not_there_is_named() {
 
 #[test]
 fn what_is_not_built_only_says_its_version() {
-    let stage = Stage::new();
-    let mut subject = stage.subject(COPY);
+    let fixture = Fixture::new();
+    let mut subject = fixture.subject(COPY);
     subject.build = None;
     subject.version = "echo; echo \"$(basename {prony}) 7\"".to_owned();
-    let ready = stage.ready(&subject);
+    let ready = fixture.ready(&subject);
     assert_eq!(
         (ready.version.as_str(), ready.dir.as_str()),
         ("prony 7", "")
     );
     subject.version = "echo no; exit 1".to_owned();
-    assert_eq!(stage.ready(&subject).version, "");
+    assert_eq!(fixture.ready(&subject).version, "");
 }
 
 #[test]
@@ -380,15 +382,15 @@ fn paths_are_quoted_for_a_shell() {
 
 #[test]
 fn inputs_may_lie_outside_and_what_others_made_of_them_does_not_count() {
-    let stage = Stage::new();
-    let tree = stage.folder.path().join("crates");
+    let fixture = Fixture::new();
+    let tree = fixture.folder.path().join("crates");
     fs::create_dir_all(tree.join("one/target/debug")).unwrap();
     fs::write(tree.join("one/lib.rs"), "one\n").unwrap();
-    let mut subject = stage.subject(COPY);
+    let mut subject = fixture.subject(COPY);
     if let Some(build) = &mut subject.build {
         build.inputs.push("../crates".to_owned());
     }
-    let key = || stage.ready(&subject).key;
+    let key = || fixture.ready(&subject).key;
     let first = key();
     for made in ["one/target/debug/out", "one/.git", "node_modules"] {
         fs::write(tree.join(made), "made\n").unwrap();
@@ -399,6 +401,6 @@ fn inputs_may_lie_outside_and_what_others_made_of_them_does_not_count() {
     if let Some(build) = &mut subject.build {
         build.inputs.push("../nothing".to_owned());
     }
-    let reason = stage.failed(&subject).reason;
+    let reason = fixture.failed(&subject).reason;
     assert!(reason.starts_with("input `../nothing`"), "{reason}");
 }

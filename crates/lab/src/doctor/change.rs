@@ -10,8 +10,8 @@ use std::path::Path;
 use prony_record::{MachineCheck, MachineState};
 use serde::{Deserialize, Serialize};
 
-use super::read::TURBO;
-use super::{Tree, read};
+use super::read::{self, TURBO};
+use super::tree::Tree;
 
 /// Version of the note.
 const SCHEMA: u32 = 1;

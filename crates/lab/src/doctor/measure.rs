@@ -18,7 +18,7 @@ use prony_engine::Config;
 use prony_record::MachineCheck;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 
-use super::{Ailment, Tree, healthy, unknown};
+use super::tree::{Ailment, Tree, healthy, unknown};
 use crate::sample::parse::{self, CoreTimes};
 
 /// How long each sleep lasts whose end is timed.

@@ -4,7 +4,7 @@
 
 use prony_record::MachineCheck;
 
-use super::{Ailment, Tree, healthy, unknown};
+use super::tree::{Ailment, Tree, healthy, unknown};
 
 /// Connections that an experiment may ask for where it does not say how many, with what Prony keeps in reserve.
 const CONNECTIONS: u64 = 20_200;

@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{self, Fields, Problems, Value};
+use super::types::{Experiment, Workload};
 use super::words::short;
-use super::{Experiment, Workload};
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// Think times that an experiment may ask for.
@@ -195,7 +195,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Origin;
+    use super::super::fields::Origin;
     use super::*;
 
     fn parse(arrival: &str, more: &str) -> Result<Experiment, String> {

@@ -6,19 +6,19 @@
 use std::ops::RangeInclusive;
 
 use prony_base::Nanos;
-use prony_record::{Arrival, DOWNLOADS, PlannedNetwork, REQUESTS, RequestTemplate};
+use prony_record::{Arrival, DOWNLOADS, PlannedNetwork, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{self, Fields, Problems};
-use super::read::{self, read_name, read_title};
-use super::words::{self, CLIENT_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{
-    CONNECTIONS_MAX_DEFAULT, Connections, Experiment, SubjectEntry, Workload, find_max, folder,
-    names, service, work,
+use super::keys::{self, check_placeholders, read_name, read_title};
+use super::types::{
+    CONNECTIONS_MAX_DEFAULT, ClientWork, Connections, Experiment, Network, SubjectEntry, Workload,
 };
+use super::words::{self, CLIENT_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use super::{find_max, folder, service};
 use crate::diagnosis::{Diagnosis, suggest};
-use crate::subject::{self, client};
+use crate::subject::client;
 
 /// The network that needs no entry.
 pub const LOOPBACK: &str = "loopback";
@@ -43,43 +43,6 @@ const OF_CLIENTS: [&str; 7] = [
 ];
 /// Keys of a workload that are about requests of Prony's own, or the works of programs.
 const OF_OTHERS: [&str; 4] = ["request", "expect", "arrival", "count"];
-
-/// What clients are asked to do.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ClientWork {
-    /// `requests` or `downloads`.
-    pub work: String,
-    /// Path (and query) that is asked for.
-    pub path: String,
-    /// Threads of the client where no setting says them.
-    pub threads: u32,
-    /// The server on the other side; `None`: the only one.
-    pub peer: Option<Spanned<String>>,
-    /// Threads of the peer.
-    pub peer_threads: u32,
-    /// The network between them; `None`: loopback.
-    pub network: Option<Spanned<String>>,
-    /// Length of what the peer serves for downloads; 0: nothing.
-    pub payload_bytes: u64,
-    /// Added to the client's command.
-    pub args: Vec<String>,
-}
-
-impl ClientWork {
-    /// Whether it lasts for the time that the experiment says, not until all is done.
-    pub fn is_timed(&self) -> bool {
-        self.work == REQUESTS
-    }
-}
-
-/// `[[network]]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    /// Its name.
-    pub name: Spanned<String>,
-    /// What it is.
-    pub planned: PlannedNetwork,
-}
 
 /// `[[peer]]`.
 pub fn read_peer(table: Fields<'_, '_>, p: &mut Problems) -> Option<SubjectEntry> {
@@ -184,8 +147,8 @@ pub fn read_workload(
     let downloads = work.as_deref() == Some(DOWNLOADS);
     let path = read_path(&mut table, downloads, p);
     let one = |value: Option<u64>| value.map_or(1, |count| count as u32);
-    let threads = one(table.whole("threads", read::THREADS, p));
-    let peer_threads = one(table.whole("peer_threads", read::THREADS, p));
+    let threads = one(table.whole("threads", keys::THREADS, p));
+    let peer_threads = one(table.whole("peer_threads", keys::THREADS, p));
     let peer = table.text("peer", p);
     let network = table.text("network", p);
     let network = network.filter(|name| name.get_ref() != LOOPBACK);
@@ -193,10 +156,10 @@ pub fn read_workload(
     if downloads && !table.has("payload") {
         table.missing("payload", "payload = \"200MiB\"", p);
     }
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
-    subject::check_placeholders(&args, &CLIENT_PLACEHOLDERS, &table.span_of("args"), p);
+    let args = keys::texts(table.texts("args", p).unwrap_or_default());
+    check_placeholders(&args, &CLIENT_PLACEHOLDERS, &table.span_of("args"), p);
     let (connections, connections_max) = read_connections(&mut table, p);
-    let timeout = work::timeout(&mut table, p);
+    let timeout = keys::timeout(&mut table, p);
     service::refuse_without_request(&mut table, p);
     find_max::refuse(&mut table, p);
     let subjects = table.texts("subjects", p);
@@ -205,7 +168,7 @@ pub fn read_workload(
     table.finish(&[], p);
     let path = path?;
     Some(Workload {
-        name: name.unwrap_or_else(|| Spanned::new(span, read::name_of_path(&path))),
+        name: name.unwrap_or_else(|| Spanned::new(span, keys::name_of_path(&path))),
         title,
         work: None,
         client: Some(ClientWork {
@@ -264,17 +227,17 @@ fn read_path(table: &mut Fields<'_, '_>, downloads: bool, p: &mut Problems) -> O
         return Some(PAYLOAD_PATH.to_owned());
     }
     let path = table.text_needed("path", "path = \"/hello\"", p)?;
-    read::check_path(&path, p);
+    keys::check_path(&path, p);
     Some(path.into_inner())
 }
 
 fn read_connections(table: &mut Fields<'_, '_>, p: &mut Problems) -> (Vec<Connections>, u32) {
-    let max = table.whole("max", read::CONNECTIONS, p);
+    let max = table.whole("max", keys::CONNECTIONS, p);
     let max = max.map_or(CONNECTIONS_MAX_DEFAULT, |count| count as u32);
     let place = table.value("connections");
-    let list = place.and_then(|value| read::connections(value, p));
+    let list = place.and_then(|value| keys::connections(value, p));
     if let (Some(value), Some(list)) = (place, &list) {
-        read::check_below_max(value.span(), list, max, p);
+        keys::check_below_max(value.span(), list, max, p);
     }
     (list.unwrap_or_else(|| vec![Connections::Exactly(10)]), max)
 }
@@ -293,7 +256,7 @@ pub fn refuse_without_client(table: &mut Fields<'_, '_>, p: &mut Problems) {
 /// What can be checked without the peers' own files.
 pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     let networks: Vec<&Spanned<String>> = experiment.networks.iter().map(|n| &n.name).collect();
-    names::twice("network", &networks, p);
+    keys::twice("network", &networks, p);
     let right: Vec<&str> = networks
         .iter()
         .map(|name| name.get_ref().as_str())
@@ -305,7 +268,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         };
         timed |= client.is_timed();
         if let Some(name) = &client.network {
-            names::known("network", name, &right, p);
+            keys::known("network", name, &right, p);
         }
         check_peer(experiment, workload, client, p);
     }

@@ -1,17 +1,20 @@
-//! Reading a TOML table key by key: every problem is noted with its place and
-//! reading goes on, so that one look at a file finds all that is wrong with it.
+//! Files that people write, in TOML: their text, and their tables read key by key. Every problem is noted with its place
+//! and reading goes on, so that one look at a file finds all that is wrong with it.
 //!
 //! Not for: what the keys mean ([`super::read`] and [`crate::subject`] know).
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
 
 use prony_base::Nanos;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::words;
-use crate::diagnosis::{Diagnosis, nearest, quoted};
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest, quoted};
 
 /// Items of one list or table at the most.
 pub const ITEMS_MAX: usize = 1_000;
@@ -61,7 +64,7 @@ fn kind_with_article(value: &DeValue<'_>) -> String {
     }
 }
 
-/// One table while it is read. Each key that is asked for becomes a known one;
+/// One table while it is read. Each key that is requested becomes a known one;
 /// [`Fields::finish`] then notes those that are not.
 #[derive(Debug)]
 pub struct Fields<'a, 'i> {
@@ -101,7 +104,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         value.map_or_else(|| self.span.clone(), Spanned::span)
     }
 
-    /// What the table calls `key`: its older name where only that stands there.
+    /// The name of `key` in the table: its older name where only that is there.
     fn written<'k>(&self, key: &'k str) -> &'k str {
         let older = RENAMED.iter().find(|(_, name)| *name == key);
         match older {
@@ -271,7 +274,7 @@ impl<'a, 'i> Fields<'a, 'i> {
         tables
     }
 
-    /// Keys and values that nobody asked for yet.
+    /// Keys and values that have not been requested.
     pub fn rest(&self) -> impl Iterator<Item = (Spanned<&'a str>, &'a Value<'i>)> {
         let known: Vec<&str> = self.known.iter().map(|key| self.written(key)).collect();
         self.table
@@ -425,4 +428,59 @@ fn length(
             None
         }
     }
+}
+
+/// Bytes of a file that a person writes, at the most.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Where a text comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Origin {
+    /// The file as it was named, for messages.
+    pub path: String,
+    /// The absolute folder that it lies in.
+    pub folder: PathBuf,
+}
+
+impl Origin {
+    /// A file named `path` in `folder`.
+    pub fn new(path: impl Into<String>, folder: impl Into<PathBuf>) -> Origin {
+        Origin {
+            path: path.into(),
+            folder: folder.into(),
+        }
+    }
+}
+
+/// The text of the file at `path`, not more than [`FILE_BYTES_MAX`], and its origin.
+pub(crate) fn read_file(path: &Path) -> Result<(String, Origin), Diagnoses> {
+    let name = path.display().to_string();
+    let wrong = |reason: String| Diagnoses::unreadable(&name, &reason);
+    let absolute = path
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    let file = File::open(&absolute).map_err(|error| wrong(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| wrong(error.to_string()))?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(wrong(format!("it is longer than {FILE_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        wrong(format!("it is not UTF-8 text (byte {at})"))
+    })?;
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    Ok((text, Origin::new(name, folder)))
+}
+
+/// Parses `text` as TOML; syntax errors become problems, at the most the first few.
+pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'i>> {
+    let (table, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let span = error.span().unwrap_or(0..0);
+        problems.note(Diagnosis::new(span, error.message().replace('\n', ", ")));
+    }
+    table
 }

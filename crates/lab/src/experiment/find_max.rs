@@ -4,10 +4,10 @@
 use std::ops::Range;
 
 use prony_base::Nanos;
-use prony_load::Objective;
 
 use super::fields::{Fields, Problems};
-use super::read::DURATION;
+use super::keys::DURATION;
+use super::types::Search;
 use crate::diagnosis::Diagnosis;
 
 /// Length of a step where none is given, as of `prony load --find-max`.
@@ -27,15 +27,6 @@ const REFUSED: [(&str, &str); 3] = [
         "what a search sends is not held against the number; ask for it in a workload without `find_max`",
     ),
 ];
-
-/// What a workload looks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Search {
-    /// What must be kept.
-    pub objective: Objective,
-    /// Length of a step.
-    pub step: Nanos,
-}
 
 /// `find_max`, and `duration`, which is the length of its steps.
 pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Search> {
@@ -82,7 +73,8 @@ pub fn refuse(table: &mut Fields<'_, '_>, p: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Experiment, Origin};
+    use super::super::fields::Origin;
+    use super::super::types::Experiment;
     use super::*;
 
     fn parse(workload: &str) -> Result<Experiment, String> {

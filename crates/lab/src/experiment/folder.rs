@@ -5,10 +5,9 @@
 use toml::Spanned;
 
 use super::fields::{Fields, Problems};
-use super::read::{self, read_name};
-use super::{From, SubjectEntry};
+use super::keys::{check_placeholders, read_name, texts};
+use super::types::{From, SubjectEntry};
 use crate::diagnosis::Diagnosis;
-use crate::subject;
 
 /// What is particular to one kind of entry.
 pub struct Kind<'a> {
@@ -43,11 +42,11 @@ pub fn read(mut table: Fields<'_, '_>, kind: &Kind<'_>, p: &mut Problems) -> Opt
     {
         p.note(Diagnosis::new(name.span(), fault));
     }
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
+    let args = texts(table.texts("args", p).unwrap_or_default());
     let env = table.map("env", p).unwrap_or_default();
     let right = kind.placeholders;
-    subject::check_placeholders(&args, right, &table.span_of("args"), p);
-    subject::check_placeholders(env.values(), right, &table.span_of("env"), p);
+    check_placeholders(&args, right, &table.span_of("args"), p);
+    check_placeholders(env.values(), right, &table.span_of("env"), p);
     let place = table.span.clone();
     table.finish(kind.elsewhere, p);
     Some(SubjectEntry {

@@ -3,7 +3,10 @@
 use toml::Spanned;
 
 use super::fields::Problems;
-use super::{Connections, Experiment, Parts, SubjectEntry, THREADS};
+use super::keys::{differ, known, known_value, twice};
+use super::service;
+use super::types::{Connections, Experiment, Parts, THREADS};
+use super::words::short;
 use crate::diagnosis::{Diagnoses, Diagnosis, suggest};
 use crate::subject::Subject;
 
@@ -56,7 +59,7 @@ pub(super) fn check_within(experiment: &Experiment, p: &mut Problems) {
     super::arrival::check_within(experiment, p);
     check_window(experiment, p);
     super::client::check_within(experiment, p);
-    super::service::check_within(&experiment.settings, p);
+    service::check_within(&experiment.settings, p);
     super::rows::check_within(experiment, p);
     super::published::check_within(experiment, p);
 }
@@ -71,43 +74,6 @@ fn unknown_key(name: &Spanned<String>, settings: &[&str], p: &mut Problems) {
     let message = format!("unknown key `{}` in exclude = [{{…}}]", name.get_ref());
     let help = suggest(name.get_ref(), "key", &keys);
     p.note(Diagnosis::new(name.span(), message).help(help));
-}
-
-/// Notes every name but the first of those that are the same.
-pub(super) fn twice(kind: &str, names: &[&Spanned<String>], p: &mut Problems) {
-    for (index, name) in names.iter().enumerate() {
-        if names[..index].contains(name) {
-            let message = format!("two {kind}s are called `{}`", name.get_ref());
-            let help = format!("give each {kind} a `name` of its own");
-            p.note(Diagnosis::new(name.span(), message).help(help));
-        }
-    }
-}
-
-pub(super) fn known(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
-    if !right.contains(&name.get_ref().as_str()) {
-        let message = format!("there is no {kind} `{}` in this experiment", name.get_ref());
-        let help = suggest(name.get_ref(), kind, right);
-        p.note(Diagnosis::new(name.span(), message).help(help));
-    }
-}
-
-/// Notes a value that the setting does not have.
-pub(super) fn known_value(
-    setting: &Spanned<String>,
-    value: &Spanned<String>,
-    right: &[&str],
-    p: &mut Problems,
-) {
-    if !right.contains(&value.get_ref().as_str()) {
-        let message = format!(
-            "setting `{}` has no value `{}`",
-            setting.get_ref(),
-            value.get_ref()
-        );
-        let help = suggest(value.get_ref(), "value", right);
-        p.note(Diagnosis::new(value.span(), message).help(help));
-    }
 }
 
 /// A quick number of connections must be one of some workload, or it would be
@@ -170,17 +136,6 @@ fn check_window(experiment: &Experiment, p: &mut Problems) {
     }
 }
 
-/// Notes every entry that has the id of one before it.
-pub(super) fn differ(kind: &str, ids: &[String], entries: &[SubjectEntry], p: &mut Problems) {
-    for (index, (id, entry)) in ids.iter().zip(entries).enumerate() {
-        if ids[..index].contains(id) {
-            let message = format!("two {kind}s are called `{id}`");
-            let help = "give one of them a `name` of its own";
-            p.note(Diagnosis::new(entry.place.clone(), message).help(help));
-        }
-    }
-}
-
 /// Checks that each peer can be one, and is not called as a subject that is another. The
 /// peers follow the subjects in `all`.
 pub fn check_peers(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
@@ -220,7 +175,7 @@ pub fn check_names(experiment: &Experiment, ids: &[String]) -> Result<(), Diagno
     let (ids, peers) = (parts.subjects, parts.peers);
     differ("subject", ids, &experiment.subjects, p);
     differ("peer", peers, &experiment.peers, p);
-    super::services::check_names(experiment, &parts, p);
+    check_service_names(experiment, &parts, p);
     let right: Vec<&str> = peers.iter().map(String::as_str).collect();
     let clients = experiment
         .workloads
@@ -290,4 +245,37 @@ pub fn check_settings(experiment: &Experiment, subjects: &[Subject]) -> Result<(
         return Ok(());
     }
     Err(experiment.diagnoses(problems.errors))
+}
+
+/// Checks the names that refer to backing services and fronts.
+fn check_service_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut Problems) {
+    differ("backing service", ids.backings, &experiment.backings, p);
+    differ("front", ids.fronts, &experiment.fronts, p);
+    let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
+    let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
+    for setting in &experiment.settings {
+        for name in setting.topology.backings.values().flatten() {
+            declared("backing", name, &backings, p);
+        }
+        for name in setting.topology.fronts.values() {
+            declared("front", name, &fronts, p);
+        }
+        let span = setting.name.span();
+        for name in service::named(setting.texts(), !backings.is_empty()) {
+            let name = Spanned::new(span.clone(), name.to_owned());
+            declared("backing", &name, &backings, p);
+        }
+    }
+}
+
+/// Notes a service that has no entry.
+pub(crate) fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
+    if !right.is_empty() {
+        known(kind, name, right, p);
+    } else {
+        let text = short(name.get_ref());
+        let message = format!("there is no {kind} `{text}` in this experiment");
+        let help = format!("[[{kind}]]\nref = \"{text}\"");
+        p.note(Diagnosis::new(name.span(), message).help(help));
+    }
 }

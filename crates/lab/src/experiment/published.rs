@@ -13,9 +13,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Problems, Value};
-use super::read::CONNECTIONS;
+use super::keys::{self, CONNECTIONS};
+use super::types::{Connections, Experiment, Published, Wanted};
 use super::words::short;
-use super::{Connections, Experiment, names, rows, work};
+use super::{rows, work};
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// The key.
@@ -50,53 +51,6 @@ const UNITS: [(&str, Dimension, f64); 21] = [
     ("", Dimension::Number, 1.0),
     ("%", Dimension::Number, 0.01),
 ];
-
-/// One of `[[published]]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Published {
-    /// The claim.
-    pub text: String,
-    /// Document and place.
-    pub source: String,
-    /// What it states.
-    pub stated: Stated,
-    /// The figure that answers it of what the document measured.
-    pub original: Option<Wanted>,
-    /// That of this project's subject.
-    pub ours: Option<Wanted>,
-    /// Cores below which it cannot be compared.
-    pub cores_min: u32,
-    /// Why no cell answers it; empty: one does.
-    pub why_not: String,
-}
-
-/// A metric of a cell, or its ratio to another one, as written.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
-    /// Where it stands.
-    pub place: Range<usize>,
-    /// Subject's id.
-    pub subject: Spanned<String>,
-    /// Workload's name.
-    pub workload: Spanned<String>,
-    /// Connections, where they are said.
-    pub connections: Option<Spanned<Connections>>,
-    /// Size of a program's work, likewise.
-    pub count: Option<u64>,
-    /// Values by setting.
-    pub settings: Vec<(Spanned<String>, Spanned<String>)>,
-    /// What is measured.
-    pub metric: CellMetric,
-    /// What it is divided by.
-    pub over: Option<Box<Wanted>>,
-}
-
-impl Wanted {
-    /// It, and what it is divided by.
-    pub fn both(&self) -> impl Iterator<Item = &Wanted> {
-        std::iter::once(self).chain(self.over.as_deref())
-    }
-}
 
 /// The part of an experiment's text that says what is measured: all before its claims, and before blank lines and comments
 /// that stand directly above these.
@@ -382,7 +336,7 @@ fn said(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Said> {
     let connections = match table.value("connections") {
         None => None,
         Some(value) => {
-            let read = super::read::connections(value, p)?;
+            let read = keys::connections(value, p)?;
             match read[..] {
                 [one] => Some(Spanned::new(value.span(), one)),
                 _ => {
@@ -466,7 +420,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
     let claims = experiment.published.iter();
     let wanted = claims.flat_map(|claim| claim.original.iter().chain(&claim.ours));
     for wanted in wanted.flat_map(Wanted::both) {
-        names::known("workload", &wanted.workload, &workloads, p);
+        keys::known("workload", &wanted.workload, &workloads, p);
         for (name, value) in &wanted.settings {
             let Some(setting) = experiment.settings.iter().find(|s| s.name == *name) else {
                 let mut keys = vec![
@@ -489,7 +443,7 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
                 continue;
             };
             let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-            names::known_value(name, value, &values, p);
+            keys::known_value(name, value, &values, p);
         }
     }
 }

@@ -1,23 +1,29 @@
 //! From the text of an experiment to [`Experiment`]: pure, and all problems at once.
 
 use std::ops::{Range, RangeInclusive};
+use std::path::Path;
 
 use prony_base::Nanos;
 use prony_base::typed::share;
 use prony_record::RequestTemplate;
 use sha2::{Digest, Sha256};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-use super::fields::{self, Fields, Problems, Value};
-use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{
-    Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Origin, Quick, Run,
+use super::fields::{Fields, Origin, Problems, document, read_file};
+use super::keys::{
+    CONNECTIONS, DURATION, THREADS, check_below_max, check_path, check_placeholders, command,
+    connection_count, connections, name_of_path, read_name, read_title, texts,
+};
+use super::types::{
+    Aim, CONNECTIONS_MAX_DEFAULT, Connections, Exclusion, Experiment, From, Quick, Run,
     SubjectEntry, Workload,
 };
+use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
 use super::{arrival, client, find_max, published, rows, service, work};
-use crate::diagnosis::{Diagnosis, nearest};
-use crate::subject;
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
+use crate::subject::{program, server};
+use crate::sums::HexOf;
 use crate::target::Target;
 
 /// Keys that one might expect and that mean nothing yet.
@@ -34,8 +40,6 @@ const UNSUPPORTED_WORKLOAD: [(&str, &str); 5] = [
 ];
 const IN_ARRIVAL: &str = "it stands in `arrival`: arrival = { rate = 1000 }, { stages = \"0:100,30s:1000\" }, { think = \"10ms\" }";
 
-/// Measured windows that an experiment, or `--duration`, may ask for.
-pub const DURATION: RangeInclusive<Nanos> = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
 /// Visits that an experiment, or `--visits`, may ask for.
 pub const VISITS: RangeInclusive<Nanos> = Nanos::from_millis(50)..=Nanos::from_secs(5);
 const WARMUP: RangeInclusive<Nanos> = Nanos::ZERO..=Nanos::from_secs(3_600);
@@ -44,17 +48,17 @@ const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(
 pub const BLOCKS: RangeInclusive<u64> = 1..=1_000;
 /// What a run may be given to spend.
 pub const BUDGET: RangeInclusive<Nanos> = Nanos::from_secs(1)..=Nanos::from_secs(7 * 86_400);
-pub(super) const THREADS: RangeInclusive<u64> = 1..=4_096;
-pub(super) const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
-
-/// Parses `text` as TOML; syntax errors become problems, at the most the first few.
-pub fn document<'i>(text: &'i str, problems: &mut Problems) -> Spanned<DeTable<'i>> {
-    let (table, errors) = DeTable::parse_recoverable(text);
-    for error in errors {
-        let span = error.span().unwrap_or(0..0);
-        problems.note(Diagnosis::new(span, error.message().replace('\n', ", ")));
+impl Experiment {
+    /// Reads and checks the file at `path`.
+    pub fn load(path: &Path) -> Result<Experiment, Diagnoses> {
+        let (text, origin) = read_file(path)?;
+        Experiment::parse(&text, &origin)
     }
-    table
+
+    /// Checks the text of an experiment. Pure; all problems are reported together.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Experiment, Diagnoses> {
+        experiment(text, origin).map_err(|problems| Diagnoses::new(&origin.path, text, problems))
+    }
 }
 
 /// The whole file.
@@ -62,7 +66,7 @@ pub fn experiment(text: &str, origin: &Origin) -> Result<Experiment, Vec<Diagnos
     let mut problems = Problems::default();
     let root = document(text, &mut problems);
     if !problems.errors.is_empty() {
-        // What the parser made up to go on would be blamed on the writer.
+        // The values with which the parser recovered would be reported as the writer's.
         return Err(problems.errors);
     }
     let mut top = Fields::new("the experiment", 0..0, root.get_ref());
@@ -139,15 +143,6 @@ fn check_there(top: &Fields<'_, '_>, p: &mut Problems) {
     if !top.has("workload") {
         let example = "[[workload]]\nrequest = { path = \"/\" }";
         top.missing("[[workload]]", example, p);
-    }
-}
-
-/// Bytes that `{:x}` writes.
-pub(crate) struct HexOf<'a>(pub &'a [u8]);
-
-impl std::fmt::LowerHex for HexOf<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
@@ -246,51 +241,6 @@ fn read_quick(mut table: Fields<'_, '_>, p: &mut Problems) -> Quick {
     quick
 }
 
-/// `[2, 400, "max"]`, or one of them alone.
-pub(super) fn connections(value: &Value<'_>, p: &mut Problems) -> Option<Vec<Connections>> {
-    let wanted = "a list such as [2, 400, \"max\"]";
-    let items = match value.get_ref() {
-        DeValue::Array(_) => fields::list("connections", value, wanted, p)?,
-        _ => std::slice::from_ref(value),
-    };
-    let mut read: Vec<Connections> = Vec::with_capacity(items.len());
-    for item in items {
-        let Some(count) = connection_count(item, p) else {
-            continue;
-        };
-        if read.contains(&count) {
-            p.note(Diagnosis::new(
-                item.span(),
-                "this number of connections stands here twice",
-            ));
-        }
-        read.push(count);
-    }
-    if items.is_empty() {
-        p.note(Diagnosis::new(
-            value.span(),
-            format!("`connections` is empty; it is {wanted}"),
-        ));
-    }
-    Some(read)
-}
-
-fn connection_count(item: &Value<'_>, p: &mut Problems) -> Option<Connections> {
-    match item.get_ref() {
-        DeValue::String(word) if word == "max" => Some(Connections::Max),
-        DeValue::String(word) => {
-            let message = format!("`{}` is no number of connections", short(word));
-            let help = "write a whole number, or \"max\" for as many as the machine allows";
-            p.note(Diagnosis::new(item.span(), message).help(help));
-            None
-        }
-        _ => {
-            let count = fields::whole("connections", item, CONNECTIONS, p)?;
-            Some(Connections::Exactly(count as u32))
-        }
-    }
-}
-
 /// `[[subject]]`. `backings`: names that stand in braces for addresses.
 fn read_subject(
     mut table: Fields<'_, '_>,
@@ -308,16 +258,16 @@ fn read_subject(
         threads: table.whole("threads", THREADS, p).map(|n| n as u32),
         args: args.iter().map(|arg| arg.get_ref().clone()).collect(),
         env,
-        capabilities: subject::capabilities(&mut table, p),
-        endpoints: subject::endpoints(&mut table, p),
+        capabilities: server::capabilities(&mut table, p),
+        endpoints: server::endpoints(&mut table, p),
         ready: table
             .table("ready", "ready = {…}", p)
-            .and_then(|ready| subject::ready(ready, p)),
+            .and_then(|ready| server::ready(ready, p)),
         stop: table
             .table("stop", "stop = {…}", p)
-            .map(|stop| subject::stop(stop, p)),
-        works: texts(subject::program::works(&mut table, p)),
-        output: subject::program::output(&mut table, p),
+            .map(|stop| server::stop(stop, p)),
+        works: texts(program::works(&mut table, p)),
+        output: program::output(&mut table, p),
     };
     let mut right = match table.has("works") {
         true => PROGRAM_PLACEHOLDERS.to_vec(),
@@ -328,10 +278,10 @@ fn read_subject(
         right = words::with_clients(&right);
     }
     let right: Vec<&str> = words::with_names(&right, backings);
-    subject::check_placeholders(&entry.args, &right, &table.span_of("args"), p);
-    subject::check_placeholders(entry.env.values(), &right, &table.span_of("env"), p);
+    check_placeholders(&entry.args, &right, &table.span_of("args"), p);
+    check_placeholders(entry.env.values(), &right, &table.span_of("env"), p);
     if let Some(From::Command(command)) = &from {
-        subject::check_placeholders(command, &right, &table.span_of("cmd"), p);
+        check_placeholders(command, &right, &table.span_of("cmd"), p);
         let words = command.iter().chain(&entry.args).chain(entry.env.values());
         check_command(words, !table.has("works"), &table.span_of("cmd"), p);
     }
@@ -364,7 +314,7 @@ fn check_command<'a>(
     p: &mut Problems,
 ) {
     if is_server {
-        subject::check_port(words.clone(), span, p);
+        server::check_port(words.clone(), span, p);
     }
     if words.any(|word| word.contains("{build}")) {
         let message = "`{build}` is for a folder with a subject.toml: a `cmd` is not built";
@@ -406,49 +356,6 @@ fn check_url(url: Spanned<String>, p: &mut Problems) -> Option<String> {
     };
     p.note(Diagnosis::new(url.span(), problem));
     None
-}
-
-/// A command line, or an argument vector.
-pub fn command(value: &Value<'_>, p: &mut Problems) -> Option<Vec<String>> {
-    if let DeValue::String(_) = value.get_ref() {
-        let line = fields::text("cmd", value, p)?;
-        return match words::split_command(line.get_ref()) {
-            Ok(words) => Some(words),
-            Err(reason) => {
-                let message = format!("`cmd` cannot be run: {reason}");
-                p.note(Diagnosis::new(value.span(), message));
-                None
-            }
-        };
-    }
-    let items = fields::list("cmd", value, "a command line, or a list of its words", p)?;
-    let words: Vec<Spanned<String>> = items
-        .iter()
-        .filter_map(|item| fields::text("cmd", item, p))
-        .collect();
-    if words
-        .first()
-        .is_none_or(|program| program.get_ref().is_empty())
-    {
-        p.note(Diagnosis::new(value.span(), "`cmd` names no program"));
-        return None;
-    }
-    Some(words.into_iter().map(Spanned::into_inner).collect())
-}
-
-/// `name`, checked.
-pub fn read_name(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Spanned<String>> {
-    let name = table.text("name", p)?;
-    if let Some(problem) = words::name_problem(name.get_ref()) {
-        p.note(Diagnosis::new(name.span(), problem));
-    }
-    Some(name)
-}
-
-/// What headings call a workload; empty where it is not said.
-pub fn read_title(table: &mut Fields<'_, '_>, p: &mut Problems) -> String {
-    let title = table.text("title", p);
-    title.map_or_else(String::new, Spanned::into_inner)
 }
 
 fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload> {
@@ -512,39 +419,6 @@ fn read_workload(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Workload
         counter,
         find_max,
     })
-}
-
-pub(super) fn check_below_max(
-    span: Range<usize>,
-    list: &[Connections],
-    max: u32,
-    p: &mut Problems,
-) {
-    let above = list.iter().find_map(|&count| match count {
-        Connections::Exactly(count) if count > max => Some(count),
-        _ => None,
-    });
-    if let Some(count) = above {
-        let message = format!("{count} connections are more than this workload's max, {max}");
-        p.note(Diagnosis::new(span, message).help(format!("add max = {count}")));
-    }
-}
-
-/// `/a/b?c` is called `a-b`, and `/` is called `root`.
-pub(super) fn name_of_path(path: &str) -> String {
-    let path = path.split(['?', '{']).next().unwrap_or_default();
-    let plain = |c: char| {
-        if c.is_alphanumeric() || "._-".contains(c) {
-            c
-        } else {
-            '-'
-        }
-    };
-    let name: String = path.trim_matches('/').chars().map(plain).take(40).collect();
-    match name.trim_matches('-') {
-        "" => "root".to_owned(),
-        name => name.to_owned(),
-    }
 }
 
 fn read_expect(
@@ -611,22 +485,6 @@ fn check_method(method: &Spanned<String>, p: &mut Problems) {
     );
 }
 
-pub(super) fn check_path(path: &Spanned<String>, p: &mut Problems) {
-    let text = path.get_ref();
-    let problem = if !text.starts_with('/') {
-        "a path begins with `/`"
-    } else if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        "a path has no space and no control character; write %20 for a space"
-    } else if text.contains('#') {
-        "`#` and what follows it is never sent to a server"
-    } else if !text.is_ascii() {
-        "a path is ASCII; write other characters as %XX"
-    } else {
-        return;
-    };
-    p.note(Diagnosis::new(path.span(), problem));
-}
-
 fn check_header(name: &Spanned<String>, value: &Spanned<String>, p: &mut Problems) {
     const OURS: [&str; 4] = ["host", "content-length", "transfer-encoding", "connection"];
     let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -661,11 +519,6 @@ fn check_placeholder_spelling(text: &Spanned<String>, p: &mut Problems) {
             p.note(Diagnosis::new(text.span(), message).help("did you mean `{random}`?"));
         }
     }
-}
-
-/// Texts without their places.
-pub(super) fn texts(spanned: Vec<Spanned<String>>) -> Vec<String> {
-    spanned.into_iter().map(Spanned::into_inner).collect()
 }
 
 fn read_exclusion(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Exclusion> {

@@ -7,58 +7,13 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{self, Fields, Problems, Value};
+use super::keys;
+use super::types::{Baseline, Experiment, Row, Workload};
 use super::words::short;
-use super::{Experiment, Setting, Workload, names};
 use crate::diagnosis::{Diagnosis, suggest};
 
 /// Bytes of a title at the most.
 const TITLE_BYTES_MAX: usize = 200;
-
-/// One of `rows`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// What the table calls it.
-    pub title: Spanned<String>,
-    /// Subject's id.
-    pub subject: Spanned<String>,
-    /// Values by setting, in the order of the file.
-    pub settings: Vec<(Spanned<String>, Spanned<String>)>,
-    /// The row to which its ratios refer.
-    pub baseline: Baseline,
-}
-
-/// To which row the ratios of one refer.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Baseline {
-    /// The first one, as where nothing is said. The first one itself has none.
-    First,
-    /// None, by `baseline = false`.
-    Nothing,
-    /// The one of this title.
-    Row(Spanned<String>),
-}
-
-impl Row {
-    /// Title of its baseline, as the `index`-th of `rows`.
-    pub fn baseline_of<'a>(&'a self, index: usize, rows: &'a [Row]) -> Option<&'a str> {
-        match &self.baseline {
-            Baseline::Row(title) => Some(title.get_ref()),
-            Baseline::First if index > 0 => rows.first().map(|row| row.title.get_ref().as_str()),
-            Baseline::First | Baseline::Nothing => None,
-        }
-    }
-
-    /// Its settings and their values.
-    pub fn written<'a>(&'a self, settings: &'a [Setting]) -> Vec<(&'a Setting, &'a str)> {
-        // In the order of the settings, not of the row, so that the order of a row is free.
-        let value = |setting: &'a Setting| {
-            let mut own = self.settings.iter();
-            let found = own.find(|(name, _)| *name == setting.name)?;
-            Some((setting, found.1.get_ref().as_str()))
-        };
-        settings.iter().filter_map(value).collect()
-    }
-}
 
 /// `rows` of a workload; empty where there are none.
 pub fn read(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<Row> {
@@ -176,7 +131,7 @@ fn check_settings(experiment: &Experiment, row: &Row, p: &mut Problems) {
             continue;
         };
         let values: Vec<&str> = setting.values.iter().map(String::as_str).collect();
-        names::known_value(name, value, &values, p);
+        keys::known_value(name, value, &values, p);
     }
 }
 

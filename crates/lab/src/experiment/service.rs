@@ -1,82 +1,27 @@
-//! The parts of an experiment that are about what stands around a server: backing services,
+//! The parts of an experiment that are about the topology of a server: backing services,
 //! proxies in front, instances, where output goes, and numbers that must come out right. Pure.
 //!
-//! Not for: rows of a table ([`super::rows`]), or what of it stands around one cell
+//! Not for: rows of a table ([`super::rows`]), or the topology of one cell
 //! ([`crate::plan`]).
 
-use std::collections::BTreeMap;
-use std::ops::{Range, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use prony_record::{Ended, Output};
 use toml::Spanned;
 
 use super::fields::{self, Fields, Problems, Value};
-use super::read;
+use super::folder;
+use super::keys::{by_value, check_path};
+use super::types::{Counter, Setting, SettingTopology, SubjectEntry};
 use super::words::{self, BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, short};
-use super::{Setting, SubjectEntry, folder, work};
 use crate::diagnosis::{Diagnosis, suggest};
 
-/// The setting whose value is the number of processes of the subject.
-pub const INSTANCES: &str = "instances";
-/// The setting whose value is the number of threads of the generator.
-pub const GENERATORS: &str = "generators";
 /// Values of both.
 const PROCESSES: RangeInclusive<u64> = 1..=64;
 /// Folders of a role, which begin the names of services.
 const PREFIX: &str = "backing/";
 /// What one request adds to a counter.
 const ADDS: RangeInclusive<u64> = 1..=1 << 32;
-
-/// What the values of a setting put around a subject, each by value.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AroundOf {
-    /// Backing services that are started.
-    pub backings: BTreeMap<String, Vec<Spanned<String>>>,
-    /// The proxy that is asked instead.
-    pub fronts: BTreeMap<String, Spanned<String>>,
-    /// Where standard output goes.
-    pub outputs: BTreeMap<String, Output>,
-}
-
-impl AroundOf {
-    /// Whether it puts nothing around anything.
-    pub fn is_empty(&self) -> bool {
-        self.backings.is_empty() && self.fronts.is_empty() && self.outputs.is_empty()
-    }
-}
-
-/// `counter`: a number that every right answer raises.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Counter {
-    /// Where it stands in the file.
-    pub place: Range<usize>,
-    /// Path whose answer to GET is the number.
-    pub path: String,
-    /// By how much one request raises it.
-    pub adds: u64,
-    /// How the subject is ended before it is asked what it kept; `None`: it is not.
-    pub kept: Option<Ended>,
-}
-
-impl Setting {
-    /// All texts that it may add.
-    pub fn texts(&self) -> impl Iterator<Item = &String> {
-        let of_values = self.env_of.values().flat_map(BTreeMap::values);
-        self.args.iter().chain(self.env.values()).chain(of_values)
-    }
-
-    /// The texts that it adds with `value`.
-    pub fn texts_of(&self, value: &str) -> impl Iterator<Item = &String> {
-        let of_value = self.env_of.get(value).into_iter();
-        let of_value = of_value.flat_map(BTreeMap::values);
-        self.args.iter().chain(self.env.values()).chain(of_value)
-    }
-}
-
-/// Whether a setting of this name is a number of processes.
-pub fn is_number_of_processes(name: &str) -> bool {
-    name == INSTANCES || name == GENERATORS
-}
 
 fn is_path(name: &str) -> bool {
     name.contains('/')
@@ -131,15 +76,19 @@ pub fn names(entries: &[SubjectEntry]) -> Vec<String> {
 }
 
 /// `backing_of`, `front_of` and `output_of` of a setting with these values.
-pub fn read_around(table: &mut Fields<'_, '_>, values: &[String], p: &mut Problems) -> AroundOf {
-    AroundOf {
-        backings: work::by_value(table, "backing_of", values, p, |key, value, p| {
+pub fn read_topology(
+    table: &mut Fields<'_, '_>,
+    values: &[String],
+    p: &mut Problems,
+) -> SettingTopology {
+    SettingTopology {
+        backings: by_value(table, "backing_of", values, p, |key, value, p| {
             let items = fields::list(key, value, "a list such as [\"backing/redis\"]", p)?;
             let names = items.iter().map(|item| fields::text(key, item, p));
             Some(names.collect::<Vec<_>>().into_iter().flatten().collect())
         }),
-        fronts: work::by_value(table, "front_of", values, p, fields::text),
-        outputs: work::by_value(table, "output_of", values, p, output),
+        fronts: by_value(table, "front_of", values, p, fields::text),
+        outputs: by_value(table, "output_of", values, p, output),
     }
 }
 
@@ -180,7 +129,7 @@ pub fn read_counter(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Coun
     let mut table = table.table("counter", "counter = {…}", p)?;
     let path = table.text_needed("path", "path = \"/\"", p);
     if let Some(path) = &path {
-        read::check_path(path, p);
+        check_path(path, p);
     }
     if !table.has("adds") {
         table.missing("adds", "adds = 1", p);
@@ -224,8 +173,8 @@ pub fn refuse_without_request(table: &mut Fields<'_, '_>, p: &mut Problems) {
 
 /// A cell has one proxy in front, and its output goes to one place.
 pub fn check_within(settings: &[Setting], p: &mut Problems) {
-    let fronts = |setting: &&Setting| !setting.around.fronts.is_empty();
-    let outputs = |setting: &&Setting| !setting.around.outputs.is_empty();
+    let fronts = |setting: &&Setting| !setting.topology.fronts.is_empty();
+    let outputs = |setting: &&Setting| !setting.topology.outputs.is_empty();
     let of_fronts: Vec<&Setting> = settings.iter().filter(fronts).collect();
     let of_outputs: Vec<&Setting> = settings.iter().filter(outputs).collect();
     for (key, all) in [("front_of", of_fronts), ("output_of", of_outputs)] {

@@ -1,6 +1,11 @@
+use std::path::Path;
+
+use prony_base::Nanos;
 use proptest::prelude::*;
 
 use super::*;
+use crate::diagnosis::Diagnoses;
+use crate::plan::fuzz;
 
 fn parse(text: &str) -> Result<Experiment, Diagnoses> {
     Experiment::parse(text, &Origin::new("e.toml", "/srv"))

@@ -236,6 +236,32 @@ pub fn short(text: &str) -> String {
     text.chars().take(40).chain(['…']).collect()
 }
 
+/// Puts values in for placeholders, in one pass: a value that looks like a
+/// placeholder stays as it is.
+pub fn fill<N: AsRef<str>>(text: &str, values: &[(N, String)]) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        match values
+            .iter()
+            .find(|(name, _)| rest.starts_with(name.as_ref()))
+        {
+            Some((name, value)) => {
+                filled.push_str(value);
+                rest = &rest[name.as_ref().len()..];
+            }
+            None => {
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

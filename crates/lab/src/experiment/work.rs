@@ -4,24 +4,19 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use prony_base::Nanos;
 use prony_record::{Arrival, RequestTemplate};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::fields::{self, Fields, Problems, Value};
-use super::read::{self, read_name};
+use super::keys::{self, by_value, check_placeholders, read_name};
+use super::types::{ALL_CORES, From, Setting, THREADS, Work, Workload, is_number_of_processes};
 use super::words::{self, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short};
-use super::{ALL_CORES, From, Setting, THREADS, Work, Workload};
 use super::{client, find_max, service};
-use crate::diagnosis::{Diagnosis, suggest};
-use crate::subject;
+use crate::diagnosis::Diagnosis;
 
 /// Sizes of a work.
 pub const COUNT: RangeInclusive<u64> = 1..=1_000_000_000_000;
-/// Time-out of a program's run.
-const TIMEOUT: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_secs(7_200);
-const TIMEOUT_USUAL: Nanos = Nanos::from_secs(60);
 /// Keys of a workload that are about requests.
 const OF_REQUESTS: [&str; 5] = ["request", "expect", "arrival", "connections", "max"];
 
@@ -56,13 +51,13 @@ pub fn read_workload(
             None
         }
     };
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
-    subject::check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
-    let timeout = timeout(&mut table, p);
+    let args = keys::texts(table.texts("args", p).unwrap_or_default());
+    check_placeholders(&args, &PROGRAM_PLACEHOLDERS, &table.span_of("args"), p);
+    let timeout = keys::timeout(&mut table, p);
     service::refuse_without_request(&mut table, p);
     find_max::refuse(&mut table, p);
     let subjects = table.texts("subjects", p);
-    let title = read::read_title(&mut table, p);
+    let title = keys::read_title(&mut table, p);
     table.finish(&[], p);
     let work = work?;
     Some(Workload {
@@ -87,17 +82,6 @@ pub fn read_workload(
         counter: None,
         find_max: None,
     })
-}
-
-/// `timeout_s = 60`, or `timeout = "60s"` as of requests.
-pub(super) fn timeout(table: &mut Fields<'_, '_>, p: &mut Problems) -> Nanos {
-    let seconds = table.whole("timeout_s", 1..=7_200, p).map(Nanos::from_secs);
-    let length = table.duration("timeout", TIMEOUT, p);
-    if table.has("timeout_s") && table.has("timeout") {
-        let message = "`timeout` and `timeout_s` say the same; one of them is enough";
-        p.note(Diagnosis::new(table.span_of("timeout"), message));
-    }
-    seconds.or(length).unwrap_or(TIMEOUT_USUAL)
 }
 
 /// Keys of a work in a workload that is requests.
@@ -137,7 +121,7 @@ pub fn counts(value: &Value<'_>, p: &mut Problems) -> Option<Vec<u64>> {
     Some(read)
 }
 
-/// What cannot be said of a subject that is named in this way.
+/// Reports keys that cannot go with this kind of subject.
 pub fn refuse_for(from: &Option<From>, table: &Fields<'_, '_>, p: &mut Problems) {
     let (keys, why): (&[&str], &str) = match from {
         Some(From::Url(_)) => (
@@ -189,15 +173,15 @@ pub fn read_setting(
         }
     };
     let env = table.map("env", p).unwrap_or_default();
-    let args = read::texts(table.texts("args", p).unwrap_or_default());
+    let args = keys::texts(table.texts("args", p).unwrap_or_default());
     let mut right = words::with_clients(&START_PLACEHOLDERS);
     right.extend(["count", "value"]);
     let right = words::with_names(&right, backings);
-    subject::check_placeholders(&args, &right, &table.span_of("args"), p);
-    subject::check_placeholders(env.values(), &right, &table.span_of("env"), p);
+    check_placeholders(&args, &right, &table.span_of("args"), p);
+    check_placeholders(env.values(), &right, &table.span_of("env"), p);
     let env_of = env_of(&mut table, &values, &right, p);
     let sysctl = sysctl(&mut table, p);
-    let around = service::read_around(&mut table, &values, p);
+    let topology = service::read_topology(&mut table, &values, p);
     let subjects = table.texts("subjects", p);
     let workloads = table.texts("workloads", p);
     if let Some(name) = &name {
@@ -211,7 +195,7 @@ pub fn read_setting(
         args,
         env_of,
         sysctl,
-        around,
+        topology,
         subjects,
         workloads,
     })
@@ -221,17 +205,17 @@ pub fn read_setting(
 fn check_numbers(name: &str, values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
     if name == THREADS {
         check_threads(values, table, p);
-    } else if service::is_number_of_processes(name) {
+    } else if is_number_of_processes(name) {
         service::check_processes(name, values, table, p);
     }
 }
 
-/// Whether the values of the setting `threads` can be said to a subject.
+/// Checks that the values of the setting `threads` are numbers of threads.
 fn check_threads(values: &[String], table: &Fields<'_, '_>, p: &mut Problems) {
     let right = |value: &&String| {
         let number = value
             .parse()
-            .is_ok_and(|count: u64| read::THREADS.contains(&count));
+            .is_ok_and(|count: u64| keys::THREADS.contains(&count));
         !number && value.as_str() != ALL_CORES
     };
     if let Some(wrong) = values.iter().find(right) {
@@ -250,35 +234,9 @@ fn env_of(
 ) -> BTreeMap<String, BTreeMap<String, String>> {
     by_value(table, "env_of", values, p, |typed, value, p| {
         let env = fields::map(typed, value, p).unwrap_or_default();
-        subject::check_placeholders(env.values(), right, &value.span(), p);
+        check_placeholders(env.values(), right, &value.span(), p);
         Some(env)
     })
-}
-
-/// A table by the values of a setting, each read by `read`.
-pub(super) fn by_value<T>(
-    table: &mut Fields<'_, '_>,
-    key: &'static str,
-    values: &[String],
-    p: &mut Problems,
-    read: impl Fn(&str, &Value<'_>, &mut Problems) -> Option<T>,
-) -> BTreeMap<String, T> {
-    let mut by_value = BTreeMap::new();
-    let Some(inner) = table.table(key, "by value", p) else {
-        return by_value;
-    };
-    let keys: Vec<(Spanned<&str>, &Value<'_>)> = inner.rest().collect();
-    for (key, value) in keys {
-        let typed = *key.get_ref();
-        if !values.iter().any(|own| own == typed) {
-            let known: Vec<&str> = values.iter().map(String::as_str).collect();
-            let message = format!("this setting has no value `{}`", short(typed));
-            let help = suggest(typed, "value", &known);
-            p.note(Diagnosis::new(key.span(), message).help(help));
-        }
-        by_value.extend(read(typed, value, p).map(|read| (typed.to_owned(), read)));
-    }
-    by_value
 }
 
 /// `sysctl`: the name of a kernel setting, as `sysctl` writes it.

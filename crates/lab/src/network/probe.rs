@@ -7,7 +7,7 @@ use std::path::Path;
 use prony_base::Nanos;
 use prony_record::PlannedNetwork;
 
-use super::{Refusal, tools};
+use super::tools::{self, Refusal};
 use crate::launch::Wanted;
 use crate::supervise::{Order, Report, Supervisor};
 

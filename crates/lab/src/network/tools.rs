@@ -1,18 +1,37 @@
-//! `ip` and `tc` of iproute2: where they are, and running them.
+//! `ip` and `tc` of iproute2: where they are, running them, and why a network cannot be had.
 //!
-//! Not for: what they are told ([`super::shape`]).
+//! Not for: their arguments ([`super::shape`]).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use super::Refusal;
+use serde::{Deserialize, Serialize};
+
 use super::shape::Step;
-use crate::launch;
-use crate::plan::on_path;
+use crate::launch::{self, on_path};
 
 /// Folders for programs of the system, which an ordinary user's PATH often lacks.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 const REMEDY: &str = "apt-get install -y iproute2";
+
+/// Why a machine cannot have a network.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// In one sentence.
+    pub reason: String,
+    /// The command that would change it; empty where there is none.
+    pub remedy: String,
+}
+
+impl Refusal {
+    /// One without a remedy.
+    pub(super) fn of(reason: impl Into<String>) -> Refusal {
+        Refusal {
+            reason: reason.into(),
+            remedy: String::new(),
+        }
+    }
+}
 
 /// Where `tool` is: in a folder of `path`, the variable PATH, or among the system's.
 pub fn find(tool: &str, path: &str) -> Option<PathBuf> {
@@ -59,7 +78,7 @@ pub fn missing(tool: &str) -> Refusal {
     }
 }
 
-/// What a tool that failed said, as a reason.
+/// The error output of a tool that failed, as a reason.
 fn refused(step: &Step, said: &str) -> Refusal {
     let line = said.lines().find(|line| !line.trim().is_empty());
     let line = line.unwrap_or("it failed without a word").trim();

@@ -1,20 +1,24 @@
-//! The cells that an experiment means, whatever the machine lacks. Pure.
+//! The cells of an experiment regardless of the machine, and the settings and rates that these cells use. Pure.
 //!
-//! Not for: what of them is run ([`super::plan`]).
+//! Not for: which of them are run ([`super::plan`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prony_record::{Around, Cell};
+use prony_record::{Around, Arrival, Cell, ConnectionCap, Cores, PlannedSetting};
 use toml::Spanned;
 
-use super::{CELLS_MAX, Frame, PlanError, around, arrival, client, connections, program};
-use crate::experiment::{Connections, Exclusion, Experiment, Parts, Row, Setting, Workload};
+use super::options::{CELLS_MAX, PlanError};
+use super::{client, program, topology};
+use crate::experiment::types::{Written, is_listed};
+use crate::experiment::{
+    Connections, Exclusion, Experiment, Parts, Row, Setting, THREADS, Workload,
+};
 use crate::subject::Subject;
 
-/// How much a cell asks.
+/// The size of a cell.
 #[derive(Clone, Copy)]
 enum Size {
-    /// Connections, as asked for and as cut, and requests a second where a rate is said.
+    /// Connections as requested and as capped, and requests a second where the arrival has rates.
     Connections(Connections, u32, Option<f64>),
     /// Of a program's work.
     Count(u64),
@@ -26,7 +30,7 @@ fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: boo
         return counts.into_iter().map(Size::Count).collect();
     }
     let kept = connections(workload, experiment, &frame.connection_cap, quick);
-    let rates = arrival::rates(&workload.arrival, experiment, quick);
+    let rates = rates(&workload.arrival, experiment, quick);
     let of = |(asked, number)| {
         let size = move |rate: &Option<f64>| Size::Connections(asked, number, *rate);
         rates.iter().map(size)
@@ -34,29 +38,31 @@ fn sizes(workload: &Workload, experiment: &Experiment, frame: &Frame, quick: boo
     kept.into_iter().flat_map(of).collect()
 }
 
-/// What all cells are made from.
-pub(super) struct Stage<'a> {
+/// The inputs from which all cells are made.
+pub struct CellInputs<'a> {
+    /// The experiment.
     pub experiment: &'a Experiment,
     /// What the entries of the experiment name.
     pub parts: &'a Parts<'a, Subject>,
+    /// The limits of the machine.
     pub frame: &'a Frame,
+    /// Whether it is a quick run.
     pub quick: bool,
 }
 
-/// All cells that the experiment means, whatever the machine lacks, in the order
-/// of the document: by workload and size (connections, then rate); then the rows of the workload, or by setting,
-/// then by subject.
-pub(super) fn candidates(stage: &Stage<'_>) -> Result<Vec<Cell>, PlanError> {
+/// All cells of the experiment, regardless of the machine, in the order of the document: by workload and size
+/// (connections, then rate); then by row of the workload, or by setting, then by subject.
+pub fn candidates(inputs: &CellInputs<'_>) -> Result<Vec<Cell>, PlanError> {
     let mut cells: Vec<Cell> = Vec::new();
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    for workload in &stage.experiment.workloads {
-        let combinations = combinations(stage, workload)?;
-        for size in sizes(workload, stage.experiment, stage.frame, stage.quick) {
-            for (subject, written) in meant(stage, workload, &combinations) {
-                let cell = cell(stage, subject, workload, size, &written);
+    for workload in &inputs.experiment.workloads {
+        let combinations = combinations(inputs, workload)?;
+        for size in sizes(workload, inputs.experiment, inputs.frame, inputs.quick) {
+            for (subject, written) in meant(inputs, workload, &combinations) {
+                let cell = cell(inputs, subject, workload, size, &written);
                 let excluded = |e| excludes(e, &cell, size, &written);
                 // A subject that a setting does not concern has one cell, not one a value.
-                let left_out = stage.experiment.exclude.iter().any(excluded);
+                let left_out = inputs.experiment.exclude.iter().any(excluded);
                 if !left_out && seen.insert(cell.id.clone()) {
                     cells.push(cell);
                 }
@@ -72,25 +78,25 @@ pub(super) fn candidates(stage: &Stage<'_>) -> Result<Vec<Cell>, PlanError> {
 /// A subject with the values of the settings that it has.
 type Meant<'a> = (&'a Subject, Vec<Written<'a>>);
 
-/// What a workload is asked of: its rows, or all combinations.
+/// The subjects of a workload with their settings: its rows, or all combinations.
 fn meant<'a>(
-    stage: &Stage<'a>,
+    inputs: &CellInputs<'a>,
     workload: &'a Workload,
     combinations: &[Vec<Written<'a>>],
 ) -> Vec<Meant<'a>> {
-    let subjects = stage.parts.subjects;
+    let subjects = inputs.parts.subjects;
     if !workload.rows.is_empty() {
         let of_row = |row: &'a Row| {
             let mut subjects = subjects.iter();
             let subject = subjects.find(|subject| subject.id == *row.subject.get_ref())?;
-            Some((subject, row.written(&stage.experiment.settings)))
+            Some((subject, row.written(&inputs.experiment.settings)))
         };
         return workload.rows.iter().filter_map(of_row).collect();
     }
     let mut meant = Vec::new();
     for chosen in combinations {
         for subject in subjects.iter().filter(|s| applies(workload, s)) {
-            let written = settings_of(subject, workload, chosen, stage.parts);
+            let written = settings_of(subject, workload, chosen, inputs.parts);
             meant.extend(written.map(|written| (subject, written)));
         }
     }
@@ -99,17 +105,17 @@ fn meant<'a>(
 
 /// Every choice of one value for each setting that is for `workload`; none where it has rows.
 fn combinations<'a>(
-    stage: &Stage<'a>,
+    inputs: &CellInputs<'a>,
     workload: &Workload,
 ) -> Result<Vec<Vec<Written<'a>>>, PlanError> {
     let mut all: Vec<Vec<Written<'a>>> = vec![Vec::new()];
     let is_meant = |setting: &&Setting| {
-        let of_servers = around::is_of_servers(setting, stage.parts);
+        let of_servers = topology::is_of_servers(setting, inputs.parts);
         workload.rows.is_empty()
-            && is_for(setting, workload)
+            && setting.is_for(workload)
             && (workload.is_request() || !of_servers)
     };
-    for setting in stage.experiment.settings.iter().filter(is_meant) {
+    for setting in inputs.experiment.settings.iter().filter(is_meant) {
         if all.len() * setting.values.len() > CELLS_MAX {
             return Err(PlanError::TooManyCells);
         }
@@ -127,20 +133,8 @@ fn combinations<'a>(
     Ok(all)
 }
 
-/// Whether `workload` is among those that a setting is for.
-pub(super) fn is_for(setting: &Setting, workload: &Workload) -> bool {
-    let names = setting.workloads.as_ref();
-    names.is_none_or(|names| names.iter().any(|n| n.get_ref() == workload.name.get_ref()))
-}
-
-/// Whether a list of subjects, if there is one, holds `subject`.
-pub(super) fn is_listed(names: &Option<Vec<Spanned<String>>>, subject: &Subject) -> bool {
-    let listed =
-        |names: &Vec<Spanned<String>>| names.iter().any(|name| *name.get_ref() == subject.id);
-    names.as_ref().is_none_or(listed)
-}
-
-pub(super) fn applies(workload: &Workload, subject: &Subject) -> bool {
+/// Whether `subject` can run `workload`.
+pub fn applies(workload: &Workload, subject: &Subject) -> bool {
     let does = match (&workload.work, &workload.client) {
         (None, None) => {
             let counter = workload.counter.as_ref();
@@ -155,14 +149,11 @@ pub(super) fn applies(workload: &Workload, subject: &Subject) -> bool {
     };
     let mut rows = workload.rows.iter();
     let in_rows = rows.any(|row| *row.subject.get_ref() == subject.id);
-    does && (workload.rows.is_empty() || in_rows) && is_listed(&workload.subjects, subject)
+    does && (workload.rows.is_empty() || in_rows) && is_listed(&workload.subjects, &subject.id)
 }
 
-/// A setting and its value as the experiment writes it.
-pub(super) type Written<'a> = (&'a Setting, &'a str);
-
-/// The values of those settings that concern `subject` in `workload`: nothing can be set
-/// on a server that already runs. `None`: it, or what stands around it, does not offer one
+/// The values of those settings that affect `subject` in `workload`: nothing can be set
+/// on a server that already runs. `None`: it, or a service of its topology, does not offer one
 /// of them.
 fn settings_of<'a>(
     subject: &Subject,
@@ -170,21 +161,21 @@ fn settings_of<'a>(
     chosen: &[Written<'a>],
     parts: &Parts<'_, Subject>,
 ) -> Option<Vec<Written<'a>>> {
-    let may = |setting: &Setting| subject.is_started() && is_listed(&setting.subjects, subject);
+    let may = |setting: &Setting| subject.is_started() && is_listed(&setting.subjects, &subject.id);
     let concerns = |setting: &Setting| may(setting) && program::is_told(setting, subject, workload);
     let own = |(setting, _): &Written<'a>| concerns(setting);
     let written: Vec<Written<'a>> = chosen.iter().copied().filter(own).collect();
-    // A setting may choose among the builds of what the others put around the subject.
-    let around = around::around(subject, &written, parts);
+    // A setting may choose among the builds of services that the other settings add.
+    let around = topology::topology(subject, &written, parts);
     let offered_by = |name: &String| {
-        let mut services = around::services_of(&around, parts);
+        let mut services = topology::services_of(&around, parts);
         services.any(|service| service.variants.contains_key(name))
     };
     let concerned = |(setting, _): &Written<'a>| {
         concerns(setting) || may(setting) && offered_by(setting.name.get_ref())
     };
     let written: Vec<Written<'a>> = chosen.iter().copied().filter(concerned).collect();
-    let mut all = std::iter::once(subject).chain(around::services_of(&around, parts));
+    let mut all = std::iter::once(subject).chain(topology::services_of(&around, parts));
     let offers = |other: &Subject| {
         let mut own = written.iter();
         own.all(|(setting, value)| program::offers(setting, other, value))
@@ -193,7 +184,7 @@ fn settings_of<'a>(
 }
 
 fn cell(
-    stage: &Stage<'_>,
+    inputs: &CellInputs<'_>,
     subject: &Subject,
     workload: &Workload,
     size: Size,
@@ -207,7 +198,7 @@ fn cell(
         Size::Count(count) => (0, Some(count), None, format!("n={count}")),
     };
     let shown = |&(setting, value): &Written<'_>| {
-        let value = program::value_of(setting, value, workload, &stage.frame.cores);
+        let value = program::value_of(setting, value, workload, &inputs.frame.cores);
         (setting.name.get_ref().clone(), value)
     };
     let settings: BTreeMap<String, String> = written.iter().map(shown).collect();
@@ -220,7 +211,7 @@ fn cell(
         }
     }
     let around = match workload.is_request() {
-        true => around::around(subject, written, stage.parts),
+        true => topology::topology(subject, written, inputs.parts),
         false => Around::default(),
     };
     Cell {
@@ -258,4 +249,135 @@ fn excludes(exclusion: &Exclusion, cell: &Cell, size: Size, written: &[Written<'
             .rate
             .is_none_or(|rate| cell.rate_per_s == Some(rate))
         && exclusion.settings.iter().all(setting)
+}
+
+/// The limits of a machine that hold for all cells.
+pub struct Frame {
+    /// The limit on connections.
+    pub connection_cap: ConnectionCap,
+    /// Cores by role.
+    pub cores: Cores,
+}
+
+/// The connections of a workload: those of a quick run if it is one, capped, each once.
+pub fn connections(
+    workload: &Workload,
+    experiment: &Experiment,
+    cap: &ConnectionCap,
+    quick: bool,
+) -> Vec<(Connections, u32)> {
+    let mut asked = workload.connections.clone();
+    if let Some(kept) = experiment.quick.connections.as_ref().filter(|_| quick) {
+        let few: Vec<Connections> = asked
+            .iter()
+            .copied()
+            .filter(|c| kept.get_ref().contains(c))
+            .collect();
+        asked.truncate(1);
+        if !few.is_empty() {
+            asked = few;
+        }
+    }
+    let most = experiment.quick.connections_max.filter(|_| quick);
+    let most = most.unwrap_or(u32::MAX);
+    let mut cut: Vec<(Connections, u32)> = Vec::with_capacity(asked.len());
+    for count in asked {
+        let number = match count {
+            Connections::Exactly(number) => number,
+            Connections::Max => workload.connections_max,
+        };
+        let number = number.min(cap.connections_max).min(most);
+        if cut.iter().all(|&(_, before)| before != number) {
+            cut.push((count, number));
+        }
+    }
+    cut
+}
+
+/// The rates of a workload's cells: those of a quick run if it is one; one `None` where rate is not an axis.
+fn rates(arrival: &Arrival, experiment: &Experiment, quick: bool) -> Vec<Option<f64>> {
+    let (Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s }) = arrival else {
+        return vec![None];
+    };
+    let mut rates = rates_per_s.clone();
+    if let Some(kept) = experiment.quick.rates.as_ref().filter(|_| quick) {
+        let few: Vec<f64> = rates
+            .iter()
+            .copied()
+            .filter(|rate| kept.get_ref().contains(rate))
+            .collect();
+        rates.truncate(1);
+        if !few.is_empty() {
+            rates = few;
+        }
+    }
+    rates.into_iter().map(Some).collect()
+}
+
+/// The different values, in order.
+pub fn once<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut different = Vec::new();
+    for value in values {
+        if !different.contains(&value) {
+            different.push(value);
+        }
+    }
+    different
+}
+
+pub fn planned_settings(experiment: &Experiment, cells: &[Cell]) -> Vec<PlannedSetting> {
+    let used = |s: &&Setting| {
+        cells
+            .iter()
+            .any(|cell| cell.settings.contains_key(s.name.get_ref()))
+    };
+    let values = |setting: &Setting| match setting.name.get_ref().as_str() {
+        // As the cells have them, where "cores" is a number.
+        THREADS => once(
+            cells
+                .iter()
+                .filter_map(|c| c.settings.get(THREADS).cloned()),
+        ),
+        _ => setting.values.clone(),
+    };
+    let planned = |setting: &Setting| PlannedSetting {
+        name: setting.name.get_ref().clone(),
+        values: values(setting),
+        env: setting.env.clone(),
+        args: setting.args.clone(),
+        env_of: setting.env_of.clone(),
+        sysctl: setting.sysctl.clone(),
+        backing_of: setting
+            .topology
+            .backings
+            .iter()
+            .map(|(value, names)| (value.clone(), plain(names)))
+            .collect(),
+        front_of: setting
+            .topology
+            .fronts
+            .iter()
+            .map(|(value, name)| (value.clone(), name.get_ref().clone()))
+            .collect(),
+        output_of: setting.topology.outputs.clone(),
+    };
+    experiment
+        .settings
+        .iter()
+        .filter(used)
+        .map(planned)
+        .collect()
+}
+
+fn plain(names: &[toml::Spanned<String>]) -> Vec<String> {
+    names.iter().map(|name| name.get_ref().clone()).collect()
+}
+
+/// The arrival of a workload with the rates that its `cells` have.
+pub fn planned_arrival<'a>(arrival: &Arrival, cells: impl Iterator<Item = &'a Cell>) -> Arrival {
+    let mut planned = arrival.clone();
+    if let Arrival::Constant { rates_per_s } | Arrival::Poisson { rates_per_s } = &mut planned {
+        *rates_per_s = once(cells.filter_map(|cell| cell.rate_per_s));
+    }
+    planned
 }

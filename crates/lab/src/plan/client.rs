@@ -6,10 +6,11 @@ use prony_record::{Cell, NotRun, PlannedClient, PlannedNetwork};
 
 use super::facts::Facts;
 use super::select;
+use crate::experiment::types::is_listed;
 use crate::experiment::{ClientWork, Experiment, THREADS, Workload};
 use crate::subject::Subject;
 
-/// What a client that is not told for how long is reckoned at before one was seen.
+/// Estimate for a client that runs until its work is done, before one was measured.
 const DOWNLOAD: Nanos = Nanos::from_secs(5);
 
 /// What a workload asks of clients, with its peer by id. `peers`: those of the experiment;
@@ -183,7 +184,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
         };
         let listed = subjects
             .iter()
-            .filter(|s| super::is_listed(&workload.subjects, s));
+            .filter(|s| is_listed(&workload.subjects, &s.id));
         for subject in listed {
             let why = subject
                 .client
@@ -227,7 +228,7 @@ pub fn seconds(duration: Nanos) -> u64 {
     duration.0.div_ceil(1_000_000_000).max(1)
 }
 
-/// How long a client is reckoned to run.
+/// Estimate of how long a client runs.
 pub fn estimate(client: &PlannedClient, duration: Nanos) -> Nanos {
     match client.work == prony_record::REQUESTS {
         true => Nanos::from_secs(seconds(duration)),

@@ -5,6 +5,8 @@
 
 use prony_record::{Cell, Plan, PlannedSubject};
 
+use super::options::CELLS_MAX;
+
 /// Blocks from which ratios have an interval, so that a copy tells something.
 const BLOCKS_MIN: u32 = 6;
 /// What the copy's `id` has more than the reference's.
@@ -58,7 +60,7 @@ pub(super) fn add(plan: &mut Plan) {
             ..cell.clone()
         })
         .collect();
-    if cells.is_empty() || plan.cells.len() + cells.len() > super::CELLS_MAX {
+    if cells.is_empty() || plan.cells.len() + cells.len() > CELLS_MAX {
         return;
     }
     plan.notes.push(format!(

@@ -1,21 +1,21 @@
-//! How long a run of a plan takes, before anything of it was seen. Pure.
+//! An estimate of how long a run of a plan takes, before any of its trials ran. Pure.
 //!
 //! Not for: the rest of a run that is under way ([`crate::run`] knows its trials).
 
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, Plan, Source, Work};
 
-use super::{client, search_length, visits};
+use super::find_max;
+use super::{client, visits};
 
-/// What a run of a program is reckoned at before one was seen.
+/// Estimate for a run of a program before one was measured.
 const PROGRAM: Nanos = Nanos::from_secs(1);
 
-/// What each process around a server is reckoned at, to start and to stop.
+/// Estimate for starting and stopping each further process of a cell.
 const PROCESS: Nanos = Nanos::from_millis(200);
 
-/// Whether a cell is measured once more by wrk, where that is there: those of the reference are, of
-/// servers alone. wrk has nothing to ask of a program or a client, knows no pace, looks for no rate, and is not told of what
-/// stands around a server.
+/// Whether a cell is cross-checked by wrk where that is installed: cells of the reference are, if they are closed loops
+/// of requests to a server without services. wrk has no open loop and no search, and cannot drive programs or clients.
 pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
     let is_server = workload.is_none_or(|w| {
@@ -25,7 +25,7 @@ pub fn is_cross_checked(plan: &Plan, cell: &Cell) -> bool {
     is_server && cell.around.is_alone() && plan.reference.as_ref() == Some(&cell.subject)
 }
 
-/// Whether a cell is profiled, where the plan says that anything is: all are but those of servers that somebody else started.
+/// Whether a cell is profiled where the plan has profiles: all are but those of servers that Prony did not start.
 pub fn is_profiled(plan: &Plan, cell: &Cell) -> bool {
     let subject = plan.subjects.iter().find(|s| s.id == cell.subject);
     plan.profile.is_some() && !subject.is_some_and(|s| matches!(s.source, Source::Url { .. }))
@@ -37,7 +37,7 @@ pub fn is_server(plan: &Plan, cell: &Cell) -> bool {
     workload.is_none_or(|w| w.work() == Work::Server)
 }
 
-/// What is done beside the trials that are measured.
+/// Trials beside those that are measured.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Beside {
     /// Whether wrk is there for cross-checks.
@@ -88,13 +88,13 @@ pub fn estimate(plan: &Plan, per_trial: Nanos, all: Beside) -> Nanos {
         match workload.and_then(|workload| workload.client.as_ref()) {
             Some(asked) => client::estimate(asked, Nanos(plan.duration_ns)),
             None if cell.count.is_some() => PROGRAM,
-            None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, search_length),
+            None => window + in_turns(cell) + workload.map_or(Nanos::ZERO, find_max::length),
         }
     };
     let beside = |cell: &Cell| {
         let workload = plan.workloads.iter().find(|w| w.name == cell.workload);
         let counter = workload.and_then(|workload| workload.counter.as_ref());
-        // One that is asked what it kept is started once more.
+        // A server that must keep its counter is restarted once.
         let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
         let around = &cell.around;
         let instances = u64::from(around.instances.saturating_sub(1));

@@ -9,6 +9,7 @@ use prony_record::PlannedNetwork;
 
 use crate::cap::Limits;
 use crate::experiment::Experiment;
+use crate::launch::on_path;
 use crate::network::Refusal;
 use crate::subject::{Needs, Subject};
 use crate::sysctl;
@@ -147,19 +148,6 @@ impl Facts {
             .cloned()
             .unwrap_or_default()
     }
-}
-
-/// Whether `command` is an executable file in a folder of `path`, or at its own path.
-pub fn on_path(command: &str, path: &str) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let executable = |file: &Path| {
-        fs::metadata(file)
-            .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    };
-    if command.contains('/') {
-        return executable(Path::new(command));
-    }
-    std::env::split_paths(path).any(|folder| executable(&folder.join(command)))
 }
 
 /// Where in the system's own folders `command` is, if it is.

@@ -5,6 +5,7 @@ use prony_record::{Cell, Cores, NotRun, PlannedProgram};
 
 use super::facts::Facts;
 use super::select;
+use crate::experiment::types::is_listed;
 use crate::experiment::{ALL_CORES, Experiment, Setting, THREADS, Work, Workload};
 use crate::subject::Subject;
 
@@ -126,7 +127,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
         let Some(work) = &workload.work else { continue };
         for subject in subjects
             .iter()
-            .filter(|s| super::is_listed(&workload.subjects, s))
+            .filter(|s| is_listed(&workload.subjects, &s.id))
         {
             let why = subject.program.as_ref().and_then(|p| p.why_not(&work.work));
             if let Some(reason) = why {
@@ -141,7 +142,7 @@ pub fn undone(experiment: &Experiment, subjects: &[Subject], only: &[String]) ->
     for setting in &experiment.settings {
         for subject in subjects
             .iter()
-            .filter(|s| super::is_listed(&setting.subjects, s))
+            .filter(|s| is_listed(&setting.subjects, &s.id))
         {
             let name = setting.name.get_ref();
             for value in setting

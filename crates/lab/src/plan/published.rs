@@ -4,8 +4,8 @@ use prony_record::{
     Cell, CellMetric, ConnectionCap, Cores, Measurand, Named, Plan, PlannedSetting, PublishedClaim,
 };
 
-use super::cells::{Stage, candidates};
-use super::{Frame, connections, planned_settings, program};
+use super::cells::{CellInputs, Frame, candidates, connections, planned_settings};
+use super::program;
 use crate::diagnosis::{Diagnoses, Diagnosis, quoted, suggest};
 use crate::experiment::{Connections, Experiment, Wanted, Workload};
 use crate::subject::Subject;
@@ -102,14 +102,14 @@ pub fn check_published(experiment: &Experiment, all: &[Subject]) -> Result<(), D
             generator: vec![1],
         },
     };
-    let stage = Stage {
+    let inputs = CellInputs {
         experiment,
         parts: &parts,
         frame: &frame,
         quick: false,
     };
     // What is wrong with the cells themselves, the plan says.
-    let Ok(cells) = candidates(&stage) else {
+    let Ok(cells) = candidates(&inputs) else {
         return Ok(());
     };
     let settings = planned_settings(experiment, &cells);

@@ -1,15 +1,14 @@
-//! What building changes in a plan: where each subject was built to and its
-//! version, and that those whose build failed are not run.
+//! Puts the results of builds into a plan: each subject's folder and version, and those whose build failed as not run.
 
 use prony_record::{NotRun, Plan, PlannedSubject};
 
+use super::cells::planned_arrival;
 use super::order::order;
-use super::{around, arrival, rows, visits};
+use super::{rows, topology, visits};
 use crate::build::BuildOutcome;
 
-/// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that
-/// failed leave it with their cells, and the order is drawn anew from the same seed.
-/// A plan may be left without cells; the caller ends then, saying `not_run`.
+/// Puts the outcomes of builds, by the subject's id, into the plan. Subjects that failed are removed with their cells,
+/// and the order is drawn again from the same seed. Where no cells are left, the caller reports `not_run` and ends.
 pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
     for (id, outcome) in outcomes {
         match outcome {
@@ -37,9 +36,9 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
     if plan
         .cells
         .iter()
-        .any(|cell| around::uses(&cell.around, &gone.what))
+        .any(|cell| topology::uses(&cell.around, &gone.what))
     {
-        gone.reason = around::with_cells(&gone.reason, &gone.what, &plan.cells);
+        gone.reason = topology::with_cells(&gone.reason, &gone.what, &plan.cells);
     }
     let workloads = plan.workloads.iter().filter(|workload| {
         let asked = workload.client.as_ref();
@@ -55,12 +54,12 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
     plan.cells.retain(|cell| {
         !is_gone(&cell.subject)
             && !without_peer.contains(&cell.workload)
-            && !around::uses(&cell.around, &gone.what)
+            && !topology::uses(&cell.around, &gone.what)
     });
     plan.peers.retain(|peer| peer.id != gone.what);
     let cells = &plan.cells;
-    around::retain(&mut plan.backings, cells);
-    around::retain(&mut plan.fronts, cells);
+    topology::retain(&mut plan.backings, cells);
+    topology::retain(&mut plan.fronts, cells);
     plan.subjects
         .retain(|subject| cells.iter().any(|cell| cell.subject == subject.id));
     for workload in &mut plan.workloads {
@@ -68,7 +67,7 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         workload
             .connections
             .retain(|&connections| own().any(|cell| cell.connections == connections));
-        workload.arrival = arrival::planned(&workload.arrival, own());
+        workload.arrival = planned_arrival(&workload.arrival, own());
         if let Some(program) = &mut workload.program {
             program
                 .counts

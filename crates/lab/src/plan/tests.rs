@@ -1,12 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use prony_base::Nanos;
+use prony_record::{Cell, ConnectionCap, Plan};
 use proptest::prelude::*;
 
 use super::*;
 use crate::build::{BuildOutcome, Failed, Ready};
 use crate::cap::Limits;
-use crate::experiment::Origin;
+use crate::experiment::{Experiment, Origin};
+use crate::profile;
+use crate::subject::{self, Subject};
 
 mod clients;
 mod programs;

@@ -3,34 +3,34 @@
 use prony_base::{Nanos, counted};
 use prony_record::{Arrival, Cell, NotVisited, Plan, PlannedVisits, Source, Work};
 
-use super::Options;
+use super::options::Options;
 use crate::experiment::Run;
 use crate::sysctl;
 
-/// Why one is measured by itself that is compared with nothing.
+/// Reason for a cell that is compared with no other.
 const ALONE: &str =
     "no other server of its workload and connections is there to be visited beside it";
 /// Cells that a line names at the most.
 const LISTED_MAX: usize = 8;
-/// Of a visit, so much more load comes before its window, within these bounds.
+/// The lead-in of a visit: this fraction of its window, within these bounds.
 const LEAD_IN_OF: u64 = 10;
 const LEAD_IN_MIN: Nanos = Nanos::from_millis(15);
 const LEAD_IN_MAX: Nanos = Nanos::from_millis(50);
-/// A window is longer or shorter than the average by up to this part of it, so that nothing that comes and goes by the
-/// clock meets always the same subject.
+/// The length of a window varies by up to this fraction of the mean, so that periodic interference does not always hit
+/// the same subject.
 const JITTER_OF: u64 = 8;
-/// What a turn takes beside load: letting processes go on, answers that are outstanding, stopping, telling.
+/// Overhead of a turn beside its load: continuing processes, outstanding responses, stopping them, reporting.
 const BESIDE: Nanos = Nanos::from_millis(10);
 
-/// Length of visits where nobody says one.
+/// Default length of visits.
 const LENGTH: Nanos = Nanos::from_millis(200);
 
-/// What the command line says of visits, or else the experiment; zero is `off`.
+/// The length of visits by the command line, or else by the experiment; zero is `off`.
 pub(super) fn said(options: &Options, run: &Run) -> Option<Nanos> {
     options.visits.or(run.visits)
 }
 
-/// The visits of a plan: what is said, and where nothing is, those that give narrow intervals a run that asks for these.
+/// The visits of a plan: as requested, or the default in a run that aims at narrow intervals.
 pub(super) fn chosen(options: &Options, run: &Run) -> Option<PlannedVisits> {
     said(options, run)
         .or(options.aims.then_some(LENGTH))
@@ -38,7 +38,7 @@ pub(super) fn chosen(options: &Options, run: &Run) -> Option<PlannedVisits> {
         .map(planned)
 }
 
-/// Visits that nobody asked for, and that nothing can have, are not spoken of.
+/// Removes visits that were not requested where no cell can have them.
 pub(super) fn leave_where_nobody_is_visited(plan: &mut Plan) {
     let is_any = |visits: &PlannedVisits| visits.fresh.len() < plan.cells.len();
     if !plan.visits.as_ref().is_some_and(is_any) {
@@ -125,7 +125,7 @@ pub fn lengths(visits: &PlannedVisits, duration: Nanos) -> (Nanos, Nanos) {
     )
 }
 
-/// Longest time that a turn is reckoned to take, all in all.
+/// Estimate of the longest that a turn takes, overhead included.
 pub fn turn_max(visits: &PlannedVisits, duration: Nanos) -> Nanos {
     lengths(visits, duration).1 + Nanos(visits.lead_in_ns) + BESIDE
 }
@@ -135,12 +135,12 @@ pub fn pause_max(visits: &PlannedVisits, duration: Nanos, subjects: usize) -> Na
     turn_max(visits, duration) * (2 * subjects.saturating_sub(1) as u64)
 }
 
-/// What is spent on a visited trial beside its warm-up and window.
+/// Overhead of a visited trial beside its warm-up and window.
 pub(super) fn beside(visits: &PlannedVisits, duration: Nanos) -> Nanos {
     (Nanos(visits.lead_in_ns) + BESIDE) * count(visits, duration)
 }
 
-/// What a reader must know of the visits of a plan, a line each: which cells are measured by themselves, by reason.
+/// The visits of a plan as lines for a reader: which cells are measured alone, by reason.
 pub fn lines(plan: &Plan) -> Vec<String> {
     let Some(visits) = &plan.visits else {
         return Vec::new();

@@ -11,7 +11,7 @@
 //! follow frame pointers: the innermost function of each is certain, its callers are where programs keep frame pointers,
 //! and in the kernel always.
 //!
-//! Not for: what is said of a profile (`prony-report`), or when it is taken ([`crate::trial`]).
+//! Not for: reporting a profile (`prony-report`), or when it is taken ([`crate::trial`]).
 
 mod fold;
 mod maps;
@@ -26,18 +26,17 @@ use std::path::PathBuf;
 
 use prony_base::Nanos;
 use prony_record::PlannedProfile;
-use serde::{Deserialize, Serialize};
 
-pub use profiler::{Profiler, TOO_BRIEF};
+use perf::RATE_PER_S;
+pub use perf::Reach;
+pub use profiler::{Pass, Profiler, TOO_BRIEF};
 pub use strace::{arguments as strace_arguments, counts as strace_counts};
 
 /// Window of a profile trial: some thousand samples of a busy core.
 const WINDOW: Nanos = Nanos::from_secs(3);
-/// Samples a second: a prime, so that what a program does every millisecond is not always seen at the same point of it.
-const RATE_PER_S: u32 = 997;
-/// What is said where system calls cannot be counted.
+/// Message where system calls cannot be counted.
 const UNCOUNTED: &str = "the tracepoint raw_syscalls:sys_enter cannot be had";
-/// The setting that says who may take samples.
+/// The kernel setting that restricts sampling.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 
 /// How cells are profiled, where that is asked for.
@@ -46,31 +45,6 @@ pub fn planned() -> PlannedProfile {
         window_ns: WINDOW.0,
         rate_per_s: RATE_PER_S,
     }
-}
-
-/// Which time samples are of.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Reach {
-    /// In user mode alone.
-    User,
-    /// In user mode and in the kernel.
-    Kernel,
-}
-
-/// What one profile trial looks at.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pass {
-    /// Samples a second.
-    pub rate_per_s: u32,
-    /// Which samples; `None`: none.
-    pub samples: Option<Reach>,
-    /// Number of the tracepoint at which system calls are counted.
-    pub tracepoint: Option<u64>,
-    /// strace, which counts system calls in this trial and does nothing else.
-    pub strace: Option<PathBuf>,
-    /// What cannot be had, a sentence each.
-    pub refused: Vec<String>,
 }
 
 /// What a machine permits this process.

@@ -8,7 +8,20 @@ use std::io;
 use perf_event::events::{Software, Tracepoint};
 use perf_event::{Builder, Counter, SampleFlag, Sampler};
 
-use super::Reach;
+use serde::{Deserialize, Serialize};
+
+/// Samples a second: a prime, so that what a program does every millisecond is not always seen at the same point of it.
+pub const RATE_PER_S: u32 = 997;
+
+/// Which time samples are of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// In user mode alone.
+    User,
+    /// In user mode and in the kernel.
+    Kernel,
+}
 
 /// Where the kernel says its tracepoints' numbers, which root alone may read.
 const SYSTEM_CALLS: [&str; 2] = [
@@ -38,7 +51,7 @@ fn cpu_clock(rate_per_s: u32, reach: Reach) -> Builder<'static> {
 
 /// Whether this process may take samples of itself, and so of its children.
 pub fn try_sampling(reach: Reach) -> io::Result<()> {
-    let mut builder = cpu_clock(super::RATE_PER_S, reach);
+    let mut builder = cpu_clock(RATE_PER_S, reach);
     builder.observe_self().one_cpu(0).build().map(drop)
 }
 
@@ -73,7 +86,7 @@ pub enum Found {
         /// Addresses, and marks of whose they are.
         chain: Vec<u64>,
     },
-    /// So many samples found no room.
+    /// So many samples were lost: the buffer was full.
     Lost(u64),
 }
 

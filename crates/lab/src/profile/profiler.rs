@@ -2,21 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 
 use prony_record::{ProfileReport, ProfiledThread};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::fold::{self, Stack};
-use super::perf::{Found, Ring, SystemCalls};
+use super::perf::{Found, Reach, Ring, SystemCalls};
 use super::symbols::Symbols;
-use super::{Pass, Reach};
 
 /// Different stacks that are kept at the most; samples of others count as lost.
 const STACKS_MAX: usize = 200_000;
 /// Rings at the most: each is a descriptor, and usual limits are 1024 of them.
 const RINGS_MAX: usize = 768;
-/// What is said where nothing was left to be looked into.
+/// Message where all threads had ended before they could be profiled.
 pub const TOO_BRIEF: &str = "it had ended before it could be looked into";
+
+/// What one profile trial looks at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// Samples a second.
+    pub rate_per_s: u32,
+    /// Which samples; `None`: none.
+    pub samples: Option<Reach>,
+    /// Number of the tracepoint at which system calls are counted.
+    pub tracepoint: Option<u64>,
+    /// strace, which counts system calls in this trial and does nothing else.
+    pub strace: Option<PathBuf>,
+    /// What cannot be had, a sentence each.
+    pub refused: Vec<String>,
+}
 
 /// Takes the samples and counts of one profile trial: [`open`](Profiler::open) shortly before the window,
 /// [`begin`](Profiler::begin) at its start, [`drain`](Profiler::drain) several times a second, [`end`](Profiler::end) at its

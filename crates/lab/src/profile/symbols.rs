@@ -146,7 +146,7 @@ impl Symbols {
         let name = format!("/tmp/perf-{pid}.map");
         // Numbers of processes come again, and what an earlier one wrote may still lie there: the own one is held open.
         let holds = || {
-            let descriptors = crate::sample::numbered(&format!("/proc/{pid}/fd")).into_iter();
+            let descriptors = crate::launch::numbered(&format!("/proc/{pid}/fd")).into_iter();
             let mut targets =
                 descriptors.map(|fd| std::fs::read_link(format!("/proc/{pid}/fd/{fd}")));
             targets.any(|target| target.is_ok_and(|target| target.as_os_str() == name.as_str()))

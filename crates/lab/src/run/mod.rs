@@ -2,7 +2,11 @@
 //! each recorded before the next one starts.
 //!
 //! Not for: making the plan, building subjects, or reading anything out of the
-//! records. What fails in a trial is a recorded trial, never the end of the run.
+//! records. A failure in a trial is recorded and never ends the run.
+//!
+//! One trial, from the plan to its record: `tasks` lists it, [`run`] makes its order and starts a
+//! [`Supervisor`], which carries out the order in namespaces of its own ([`crate::supervise::main`],
+//! [`crate::trial::run`]) and reports the record, which [`Journal`] appends and syncs.
 //!
 //! ```no_run
 //! use prony_lab::run::{Event, Options, run};
@@ -29,198 +33,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod options;
 mod pace;
 mod tasks;
 mod visits;
-mod watch;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use prony_base::{Nanos, Random, clock};
+use prony_base::{Instant, Nanos, Random, clock};
 use prony_record::{
-    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial,
+    Cell, Environment, Histogram, Outcome, Phase, Plan, PlannedSubject, Source, Trial, Turned,
 };
-use thiserror::Error;
 
-use crate::launch::Wanted;
 use crate::plan;
-use crate::profile::Means;
-use crate::store::{self, Journal, StoreError};
+use crate::store::{self, Journal};
 use crate::sums;
-use crate::supervise::{Generator, Interrupt, Order, Supervisor, SupervisorError, TrialOrder};
+use crate::supervise::{Generator, Interrupt, Order, Report, Supervisor, TrialOrder};
 use crate::sysctl::{self, Note};
+pub use options::{Event, Options, Progress, RunError, RunOutcome, Wrk};
+use options::{INTERRUPT_SLACK, POLL, TRIAL_SLACK};
 use pace::Pace;
 use tasks::{Task, network_of, peer_of, services_of, subject_of, tasks, workload_of};
-use watch::{Heard, Watch};
 use work::WorkFolder;
 
-/// How often an interruption is looked for.
-const POLL: Duration = Duration::from_millis(50);
 /// Failures before the measurement after which a cell is not tried again: one may be chance.
 const EARLY_FAILURES_MAX: u32 = 2;
-/// What a trial may take beyond the time-outs that it names, before it counts as hung.
-const TRIAL_SLACK: Nanos = Nanos::from_secs(90);
-/// How long an interrupted trial has for its end in good order, beside its stop rule.
-const INTERRUPT_SLACK: Nanos = Nanos::from_secs(15);
-
-/// How a run is to be done.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The run directory.
-    pub dir: PathBuf,
-    /// Go on with the run that is in it.
-    pub resume: bool,
-    /// The prony binary, absolute.
-    pub prony: PathBuf,
-    /// The namespaces that the machine offers ([`crate::supervise::offer`]).
-    pub wanted: Wanted,
-    /// Driver of the generator: `auto`, `ring` or `epoll`.
-    pub driver: String,
-    /// wrk, for one cross-check of the reference's cells.
-    pub wrk: Option<Wrk>,
-    /// What servers are profiled with, where the plan says that they are.
-    pub profile: Option<Means>,
-    /// Raised when the user wants to end.
-    pub interrupt: Interrupt,
-}
-
-/// An installed wrk.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Wrk {
-    /// Its binary.
-    pub path: PathBuf,
-    /// `wrk 4.1.0`
-    pub version: String,
-}
-
-impl Wrk {
-    /// Looks for wrk on `PATH` (the variable's value) and asks it for its version.
-    pub fn find(path: &std::ffi::OsStr) -> Option<Wrk> {
-        let found = std::env::split_paths(path)
-            .map(|folder| folder.join("wrk"))
-            .find(|file| file.is_file())?;
-        // It prints its version and usage, and ends with 1.
-        let output = std::process::Command::new(&found).arg("-v").output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned()
-            + &String::from_utf8_lossy(&output.stderr);
-        Some(Wrk {
-            path: found,
-            version: wrk_version(&text)?,
-        })
-    }
-}
-
-/// `wrk debian/4.1.0-3+b2 [epoll] Copyright …` to `wrk debian/4.1.0-3+b2`.
-fn wrk_version(text: &str) -> Option<String> {
-    let mut words = text.lines().next()?.split_ascii_whitespace();
-    let (name, version) = (words.next()?, words.next()?);
-    (name == "wrk").then(|| format!("{name} {version}"))
-}
-
-/// What a run came to.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct RunOutcome {
-    /// Trials that had been recorded before, and were kept.
-    pub kept: u32,
-    /// Trials that were measured now.
-    pub measured: u32,
-    /// Trials that failed now.
-    pub failed: u32,
-    /// Trials that were left out, because their cell had failed before.
-    pub left_out: u32,
-    /// Whether the user ended it.
-    pub interrupted: bool,
-}
-
-/// Why a run could not go on. What had been recorded is kept.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The run directory.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The supervisors cannot be started at all.
-    #[error(transparent)]
-    Supervisor(#[from] SupervisorError),
-    /// The folder for the trials' files, or a kernel setting that cannot be put back.
-    #[error("the folder for the trials' files, or a kernel setting: {0}")]
-    Work(#[from] io::Error),
-    /// The plan names what it does not hold.
-    #[error("the plan is broken: cell `{cell}` names {what}, which is not in it")]
-    Plan {
-        /// The cell, or its number.
-        cell: String,
-        /// What it names.
-        what: String,
-    },
-}
-
-/// What happens in a run.
-#[derive(Debug)]
-pub enum Event<'a> {
-    /// It begins, or goes on after `kept` trials of `total`.
-    Begun {
-        /// Trials recorded before.
-        kept: u32,
-        /// Trials in all, the cross-checks included.
-        total: u32,
-        /// Estimate for all that is left.
-        left: Nanos,
-    },
-    /// A trial begins.
-    Started {
-        /// Its cell.
-        cell: &'a Cell,
-        /// Its block, from 0.
-        block: u32,
-        /// `prony`, `wrk`, `profile` or `profile-strace`.
-        generator: &'a str,
-    },
-    /// A phase of it begins.
-    Phase(Phase),
-    /// It has ended and is recorded.
-    Ended {
-        /// Its record.
-        trial: &'a Trial,
-        /// Trials that have ended or were left out.
-        done: u32,
-        /// Trials in all.
-        total: u32,
-        /// Estimate for all that is left.
-        left: Nanos,
-    },
-    /// A trial was left out, because its cell had failed before.
-    LeftOut {
-        /// Its cell.
-        cell: &'a Cell,
-        /// Its block, from 0.
-        block: u32,
-        /// Trials that have ended or were left out.
-        done: u32,
-        /// Trials in all.
-        total: u32,
-    },
-}
-
-/// Someone who wants to know what happens in a run. Any `FnMut(Event<'_>)` is one.
-pub trait Progress {
-    /// Something happened.
-    fn event(&mut self, event: Event<'_>);
-}
-
-impl<F: FnMut(Event<'_>)> Progress for F {
-    fn event(&mut self, event: Event<'_>) {
-        self(event);
-    }
-}
-
-/// Does all trials of `plan` that are not recorded yet. Blocks until they are done or
-/// the user ends it; the calling thread must live on meanwhile.
+/// Runs all trials of `plan` that are not recorded yet. Blocks until they are done or the user interrupts it. The
+/// calling thread must stay alive meanwhile: the kernel kills the supervisors with it.
 ///
-/// Errors are those after which no trial can be done; a trial that fails is none.
+/// Errors are those after which no trial can run; a failed trial is recorded and is not an error.
 pub fn run(
     plan: &Plan,
     environment: Environment,
@@ -230,7 +73,7 @@ pub fn run(
     run_or_check(plan, environment, options, false, progress)
 }
 
-/// The same without load: a server is started, its answers are checked, it is stopped. Programs and clients do their work.
+/// Runs the trials without load: starts each server, checks its responses, stops it. Programs and clients do their work.
 pub fn check(
     plan: &Plan,
     environment: Environment,
@@ -291,7 +134,7 @@ fn searches(plan: &Plan) -> BTreeMap<String, Nanos> {
     plan.cells.iter().filter_map(length).collect()
 }
 
-/// The longest that a trial can take when everything in it takes its time-out.
+/// The longest that a trial can take when everything in it runs into its time-out.
 fn deadline_of(order: &TrialOrder) -> Nanos {
     let workload = &order.workload;
     let start_and_stop = |subject: &PlannedSubject| {
@@ -303,7 +146,7 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     let others = order.peer.iter().chain(&order.backings).chain(&order.front);
     let others = others.map(start_and_stop).fold(0, u64::saturating_add);
     let counter = workload.counter.as_ref();
-    // One that is asked what it kept is started, and asked, once more.
+    // A server that must keep its counter is restarted, and its counter read, once more.
     let again = u64::from(counter.is_some_and(|counter| counter.ended_by.is_some()));
     let starts = u64::from(order.cell.around.instances.max(1)) + again;
     let asked = 3 + 2 * u64::from(counter.is_some());
@@ -318,7 +161,7 @@ fn deadline_of(order: &TrialOrder) -> Nanos {
     named.iter().fold(TRIAL_SLACK, |sum, &ns| sum + Nanos(ns))
 }
 
-/// How long an interrupted trial has for its end in good order.
+/// How long the servers of an interrupted trial may take to stop.
 fn end_of(order: &TrialOrder) -> Nanos {
     let others = order.backings.iter().chain(&order.front);
     let all = others.chain([&order.subject]);
@@ -336,9 +179,9 @@ struct Runner<'a> {
     pace: Pace,
     /// By cell: trials that failed before anything was measured.
     early_failures: BTreeMap<String, u32>,
-    /// Cells that have shown that they bear a pause.
+    /// Cells whose servers survived a pause.
     checked: BTreeSet<String>,
-    /// Cells that do not, and why.
+    /// Cells whose servers did not, and why.
     unfit: BTreeMap<String, String>,
     /// Trials that have ended or were left out, and trials in all.
     done: u32,
@@ -372,7 +215,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One trial, recorded; `later` are those after it.
+    /// Runs and records one trial; `later` are those after it.
     fn by_itself(
         &mut self,
         task: &Task<'_>,
@@ -395,7 +238,7 @@ impl Runner<'_> {
         self.record(task, (trial, histogram), length, later, progress)
     }
 
-    /// Leaves a trial out whose cell has failed before; tells whether it did.
+    /// Skips a trial whose cell has failed before; returns whether it did.
     fn leave_out(&mut self, task: &Task<'_>, progress: &mut dyn Progress) -> bool {
         if !self.is_hopeless(task.cell) {
             return false;
@@ -411,7 +254,7 @@ impl Runner<'_> {
         true
     }
 
-    /// Keeps what came of a trial that took `length`, and tells of it.
+    /// Records the result of a trial that took `length`, and reports it.
     fn record(
         &mut self,
         task: &Task<'_>,
@@ -430,7 +273,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// The tasks that no finished trial is recorded for.
+    /// The tasks for which no finished trial is recorded.
     fn open_tasks<'t>(&mut self, tasks: &[Task<'t>]) -> Vec<Task<'t>> {
         let mut finished = HashSet::new();
         for trial in self
@@ -465,7 +308,7 @@ impl Runner<'_> {
         self.pace.left(hopeful.map(|task| task.cell.id.as_str()))
     }
 
-    /// Counts the trial that was recorded last, and tells of it.
+    /// Counts the trial that was recorded last, and reports it.
     fn count_last(&mut self, progress: &mut dyn Progress, left: Nanos) {
         let Some(trial) = self.journal.trials().last() else {
             return;
@@ -486,7 +329,7 @@ impl Runner<'_> {
         });
     }
 
-    /// One trial under a supervisor of its own.
+    /// Runs one trial under a supervisor of its own.
     fn one(
         &self,
         task: &Task<'_>,
@@ -494,7 +337,7 @@ impl Runner<'_> {
     ) -> Result<(Trial, Option<Histogram>), RunError> {
         let order = self.order(task)?;
         let stop = end_of(&order);
-        let mut record = unfinished(&order);
+        let mut record = order.unfinished();
         let values = sysctl::wanted(&order.cell, &order.settings);
         let note = Note::of(&self.dir, &values)?;
         let mut watch = self.start(task, order, progress)?;
@@ -560,7 +403,7 @@ impl Runner<'_> {
             // strace counts from before the load until after it: all requests are to be in the window.
             warmup_ns *= u64::from(pass.strace.is_none());
         }
-        // Only Prony's own generator says what was acknowledged.
+        // Only Prony's own generator reports acknowledged requests.
         asked.counter = asked.counter.filter(|_| task.generator == Generator::Prony);
         Ok(TrialOrder {
             cell: task.cell.clone(),
@@ -599,23 +442,88 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The record of a trial whose supervisor did not give one.
-pub(crate) fn unfinished(order: &TrialOrder) -> Trial {
-    Trial {
-        schema: prony_record::SCHEMA,
-        cell: order.cell.id.clone(),
-        block: order.block,
-        position: order.position,
-        seed: order.seed,
-        generator: order.generator.name().to_owned(),
-        started_unix_ms: clock::unix_nanos() / 1_000_000,
-        ..Trial::default()
+/// A running supervisor.
+struct Watch {
+    /// The supervisor.
+    supervisor: Supervisor,
+    /// Raised when the user interrupts the run.
+    interrupt: Interrupt,
+    /// When it counts as hung.
+    deadline: Instant,
+    /// Whether it was asked to end.
+    interrupted: bool,
+    /// The current phase of its trial.
+    phase: Phase,
+}
+
+impl Watch {
+    /// Waits for the trial's record. Errors: why there is none.
+    fn result(
+        &mut self,
+        stop: Nanos,
+        progress: &mut dyn Progress,
+    ) -> Result<(Trial, Option<Histogram>), String> {
+        match self.receive(stop, progress)? {
+            Reported::Ended(result) => Ok(*result),
+            Reported::Waiting | Reported::Turned(_) => {
+                Err("the supervisor did not report a trial".to_owned())
+            }
+        }
+    }
+
+    /// Waits for the next report that is not a phase. Errors: why there is none.
+    fn receive(&mut self, stop: Nanos, progress: &mut dyn Progress) -> Result<Reported, String> {
+        loop {
+            match self
+                .supervisor
+                .next(POLL)
+                .map_err(|error| error.to_string())?
+            {
+                Some(Report::Phase { phase }) => {
+                    self.phase = phase;
+                    progress.event(Event::Phase(phase));
+                }
+                Some(Report::Trial { trial, histogram }) => {
+                    return Ok(Reported::Ended(Box::new((trial, histogram))));
+                }
+                Some(Report::Waiting) => return Ok(Reported::Waiting),
+                Some(Report::Turned(turned)) => return Ok(Reported::Turned(turned)),
+                Some(_) => return Err("the supervisor did not report a trial".to_owned()),
+                None => {}
+            }
+            let now = clock::monotonic();
+            if self.interrupt.is_raised() {
+                self.interrupt(stop);
+            }
+            if now > self.deadline {
+                return Err("the trial hung and was ended".to_owned());
+            }
+        }
+    }
+
+    /// Requests a graceful end, once.
+    fn interrupt(&mut self, stop: Nanos) {
+        if !self.interrupted {
+            self.interrupted = true;
+            let soon = clock::monotonic() + stop + INTERRUPT_SLACK;
+            self.deadline = self.deadline.min(soon);
+            self.supervisor.interrupt();
+        }
     }
 }
 
-/// Whether a trial failed before anything of it was measured, by no chance of the load. A
-/// program is under no load, so that whenever it fails it is likely to fail again; a client
-/// is its own load.
+/// A report of a supervisor that is not a phase.
+enum Reported {
+    /// The trial waits for its first turn.
+    Waiting,
+    /// A turn of it is over.
+    Turned(Turned),
+    /// It has ended.
+    Ended(Box<(Trial, Option<Histogram>)>),
+}
+
+/// Whether a trial failed before anything was measured, and so will likely fail again. A program is under no load, so
+/// that any failure counts; a client is its own load.
 fn failed_early(plan: &Plan, trial: &Trial) -> bool {
     let is_program = || {
         let cell = plan.cells.iter().find(|cell| cell.id == trial.cell);
@@ -633,9 +541,15 @@ fn failed_early(plan: &Plan, trial: &Trial) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use prony_record::PlannedWorkload;
 
+    use super::options::wrk_version;
     use super::*;
+    use crate::launch::Wanted;
+    use crate::profile::Means;
+    use crate::supervise::SupervisorError;
 
     fn plan() -> Plan {
         let cell = |id: &str, subject: &str| Cell {

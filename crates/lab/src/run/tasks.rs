@@ -2,12 +2,12 @@
 
 use prony_record::{Cell, Plan, PlannedNetwork, PlannedSubject, PlannedWorkload};
 
-use super::{RunError, Wrk};
+use super::options::{RunError, Wrk};
 use crate::plan;
 use crate::profile::Means;
 use crate::supervise::Generator;
 
-/// One trial that is to be done.
+/// One trial to run.
 #[derive(Clone, Debug)]
 pub(super) struct Task<'a> {
     pub cell: &'a Cell,
@@ -175,7 +175,7 @@ pub(super) fn network_of<'a>(
     })
 }
 
-/// What stands around the subject of a cell: backing services in their order, the front.
+/// The services of a cell: backing services in start order, and the front.
 pub(super) type Services<'a> = (Vec<&'a PlannedSubject>, Option<&'a PlannedSubject>);
 
 pub(super) fn services_of<'a>(plan: &'a Plan, cell: &Cell) -> Result<Services<'a>, RunError> {

@@ -17,18 +17,20 @@ use std::time::Duration;
 use prony_base::{Instant, Nanos, Random, clock};
 use prony_record::{Histogram, Outcome, Plan, PlannedVisits, Trial, Turned};
 
-use super::{Heard, POLL, Progress, RunError, Runner, Task, Watch, end_of, unfinished};
+use super::options::{POLL, Progress, RunError, TRIAL_SLACK};
+use super::tasks::Task;
+use super::{Reported, Runner, Watch, deadline_of, end_of};
 use crate::plan::visits;
 use crate::supervise::{Generator, TurnOrder};
 
-/// Load after the pause that is to be borne.
+/// Length of the load after the pause of the check.
 const CHECK: Nanos = Nanos::from_millis(50);
-/// Further turns where nothing was sent in it, as on a machine that is busy with other things.
+/// Retries where the load sent nothing, as on a busy machine.
 const CHECKS_MAX: u32 = 20;
-/// What a turn may take beyond its length and the time-out of a request, before its trial counts as hung.
+/// Slack beyond the length of a turn and the time-out of a request, after which its trial counts as hung.
 const TURN_SLACK: Nanos = Nanos::from_secs(30);
 
-/// Tasks that are done one after the other, each with those that are visited in its turns.
+/// Groups tasks that are visited in turns; the groups run one after the other.
 pub fn units<'a>(plan: &Plan, tasks: Vec<Task<'a>>) -> Vec<Vec<Task<'a>>> {
     let mut units: Vec<Vec<Task<'a>>> = Vec::new();
     for task in tasks {
@@ -56,11 +58,11 @@ fn is_planned(plan: &Plan, task: &Task<'_>) -> bool {
 struct Member<'t, 'a> {
     task: &'t Task<'a>,
     watch: Watch,
-    /// Its record should its supervisor give none.
+    /// Its record if its supervisor reports none.
     record: Trial,
-    /// How long it has to stop.
+    /// Time-out of its stop.
     stop: Nanos,
-    /// How long a request has.
+    /// Time-out of a request.
     timeout: Nanos,
     /// Its record, once it has ended.
     ended: Option<(Trial, Option<Histogram>)>,
@@ -68,13 +70,13 @@ struct Member<'t, 'a> {
 }
 
 impl Member<'_, '_> {
-    /// Hears what comes of what it was told; a trial that is over has ended. `limit`: how long that may take.
-    fn hear(&mut self, limit: Nanos, progress: &mut dyn Progress) -> Option<Turned> {
+    /// Waits up to `limit` for the result of the last order; stores the record of a trial that has ended.
+    fn receive(&mut self, limit: Nanos, progress: &mut dyn Progress) -> Option<Turned> {
         self.watch.deadline = clock::monotonic() + limit;
-        match self.watch.hear(self.stop, progress) {
-            Ok(Heard::Waits) => None,
-            Ok(Heard::Turned(turned)) => Some(turned),
-            Ok(Heard::Ended(result)) => {
+        match self.watch.receive(self.stop, progress) {
+            Ok(Reported::Waiting) => None,
+            Ok(Reported::Turned(turned)) => Some(turned),
+            Ok(Reported::Ended(result)) => {
                 self.ended = Some(*result);
                 None
             }
@@ -94,7 +96,7 @@ impl Member<'_, '_> {
         }
     }
 
-    /// Has one turn.
+    /// Runs one turn.
     fn turn(&mut self, turn: TurnOrder, progress: &mut dyn Progress) -> Option<Turned> {
         let length = match turn {
             TurnOrder::WarmUp { length_ns } => length_ns,
@@ -105,15 +107,15 @@ impl Member<'_, '_> {
             TurnOrder::Finish => 0,
         };
         self.watch.supervisor.turn(turn);
-        self.hear(Nanos(length) + self.timeout * 2 + TURN_SLACK, progress)
+        self.receive(Nanos(length) + self.timeout * 2 + TURN_SLACK, progress)
     }
 }
 
-/// All of one group, and what is left to do after it.
+/// The members of one group, and the tasks after it.
 struct Group<'t, 'a> {
     visits: &'t PlannedVisits,
     members: Vec<Member<'t, 'a>>,
-    /// Those that are measured by themselves after the others.
+    /// Members that are measured alone after the others.
     unfit: Vec<&'t Task<'a>>,
     /// Why all are to be, once that is known.
     why: Option<String>,
@@ -122,7 +124,7 @@ struct Group<'t, 'a> {
 }
 
 impl<'p> Runner<'p> {
-    /// Whether a task is measured in turns, as far as is known by now.
+    /// Whether a task is measured in turns, as far as is known so far.
     pub(super) fn is_visited(&self, task: &Task<'_>) -> bool {
         is_planned(self.plan, task) && !self.unfit.contains_key(&task.cell.id)
     }
@@ -182,17 +184,17 @@ impl<'p> Runner<'p> {
             }
             let mut order = self.order(task)?;
             order.in_turns = true;
-            let limit = super::deadline_of(&order);
+            let limit = deadline_of(&order);
             let mut member = Member {
                 task,
-                record: unfinished(&order),
+                record: order.unfinished(),
                 stop: end_of(&order),
                 timeout: Nanos(order.workload.timeout_ns),
                 watch: self.start(task, order, progress)?,
                 ended: None,
                 is_recorded: false,
             };
-            member.hear(limit, progress);
+            member.receive(limit, progress);
             group.members.push(member);
             self.record_ended(group, progress)?;
         }
@@ -219,7 +221,7 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// Once for each cell: lets all stand still for the longest pause that is to be expected. Where one then does not
+    /// Once for each cell: stops all members for the longest pause to be expected. If one then does not
     /// answer on the same connections, none of them is visited.
     fn check(
         &mut self,
@@ -241,7 +243,7 @@ impl<'p> Runner<'p> {
         for at in 0..group.members.len() {
             let mut turned = self.one_turn(group, at, turn, progress)?;
             for _ in 0..CHECKS_MAX {
-                // A generator that came too late for its turn has sent nothing, which says nothing of the subject.
+                // A generator that was scheduled too late for its turn has sent nothing, which is not the subject's fault.
                 if turned == Some(Turned::default()) {
                     turned = self.one_turn(group, at, turn, progress)?;
                 }
@@ -273,7 +275,7 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Every subject once a round.
+    /// Visits every subject once a round.
     fn visit_all(
         &mut self,
         group: &mut Group<'_, '_>,
@@ -302,14 +304,14 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// Ends all that still take part, one after the other.
+    /// Ends all members that are left, one after the other.
     fn finish(
         &mut self,
         group: &mut Group<'_, '_>,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         if self.is_interrupted() {
-            // All are told before one is waited for.
+            // All are interrupted before one is waited for.
             for member in group.members.iter_mut().filter(|m| !m.is_recorded) {
                 member.watch.interrupt(member.stop);
             }
@@ -322,17 +324,17 @@ impl<'p> Runner<'p> {
             if !self.options.interrupt.is_raised() {
                 member.watch.supervisor.turn(TurnOrder::Finish);
             }
-            let limit = member.stop + member.timeout * 2 + super::TRIAL_SLACK;
+            let limit = member.stop + member.timeout * 2 + TRIAL_SLACK;
             // A turn that was under way when the run was interrupted may still be reported.
             while member.ended.is_none() {
-                member.hear(limit, progress);
+                member.receive(limit, progress);
             }
             self.record_ended(group, progress)?;
         }
         Ok(())
     }
 
-    /// Gives one its turn, unless it has ended or the run does.
+    /// Runs a turn of one member, unless it has ended or the run is interrupted.
     fn one_turn(
         &mut self,
         group: &mut Group<'_, '_>,
@@ -377,7 +379,7 @@ impl<'p> Runner<'p> {
     }
 }
 
-/// Why a subject cannot be visited, by what came of the load after the pause.
+/// Why a subject cannot be visited, by the result of the load after the pause.
 fn why_unfit(turned: &Turned, pause: Nanos) -> Option<String> {
     let after = format!("after a pause of {pause}");
     if turned.answered == 0 {

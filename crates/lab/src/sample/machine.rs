@@ -56,7 +56,7 @@ pub fn open_kernel_threads() {
             let file = File::open(format!("/proc/{pid}/schedstat")).ok()?;
             command.is_empty().then_some((core, file))
         };
-        let pids = super::numbered("/proc").into_iter();
+        let pids = crate::launch::numbered("/proc").into_iter();
         pids.filter_map(clock).collect()
     });
 }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use prony_base::counted;
 use toml::Spanned;
 
-use super::check_placeholders;
 use super::program::{self, Variants};
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{Fields, Problems};
+use crate::experiment::keys::check_placeholders;
 use crate::experiment::words::{CLIENT_PLACEHOLDERS, short};
 
 /// The works that a client may do.
@@ -28,7 +28,7 @@ pub struct Client {
     pub env: BTreeMap<String, String>,
     /// Argument vector that turns what it printed into a line of JSON; empty: it prints one.
     pub translate: Vec<String>,
-    /// The works that it does, of [`WORKS`].
+    /// The works that it does, `requests` or `downloads`.
     pub works: Vec<String>,
     /// Works that it does not do, and why.
     pub not_applicable: BTreeMap<String, String>,

@@ -10,9 +10,9 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::check_placeholders;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
+use crate::experiment::keys::{self, check_placeholders};
 use crate::experiment::words::{
     self, CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short,
 };
@@ -168,7 +168,7 @@ pub(super) fn command(
         p.note(Diagnosis::new(value.span(), message).help(example));
         return None;
     }
-    crate::experiment::command(value, p)
+    keys::command(value, p)
 }
 
 /// Placeholders, with the names of the variants among them.

@@ -12,13 +12,14 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::program::{self, Role, Variants};
-use super::{SIGNALS, check_placeholders, needed};
 use crate::counts;
 use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
+use crate::experiment::keys::{self, check_placeholders};
 use crate::experiment::words::{
     BACKING_PLACEHOLDERS, FRONT_PLACEHOLDERS, START_PLACEHOLDERS, short,
 };
+use crate::launch;
 
 /// The parts of a server.
 #[derive(Default)]
@@ -137,7 +138,7 @@ fn read_start(
             p.note(Diagnosis::new(value.span(), message).help(example));
             None
         }
-        _ => crate::experiment::command(value, p),
+        _ => keys::command(value, p),
     };
     let env = table.map("env", p).unwrap_or_default();
     let env_span = table.span_of("env");
@@ -282,4 +283,34 @@ fn read_counts(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<CountsSign
         own_requests: own_requests.unwrap_or(1),
         refresh_ns: Nanos::from_millis(refresh_ms.unwrap_or(0)).0,
     })
+}
+
+/// Signals that a server can be asked to stop with.
+pub const SIGNALS: [&str; 7] = ["TERM", "INT", "QUIT", "HUP", "USR1", "USR2", "KILL"];
+
+/// A table that must be there.
+pub(crate) fn needed<'a, 'i>(
+    top: &mut Fields<'a, 'i>,
+    key: &'static str,
+    place: &'static str,
+    example: &str,
+    p: &mut Problems,
+) -> Option<Fields<'a, 'i>> {
+    if !top.has(key) {
+        top.missing(place, &format!("{place}\n{example}"), p);
+    }
+    top.table(key, place, p)
+}
+
+/// `capabilities`, each one that the kernel has.
+pub(crate) fn capabilities(table: &mut Fields<'_, '_>, p: &mut Problems) -> Vec<String> {
+    let names = table.texts("capabilities", p).unwrap_or_default();
+    for name in &names {
+        if launch::capability_named(name.get_ref()).is_none() {
+            let message = format!("`{}` is no capability", short(name.get_ref()));
+            let help = "capabilities = [\"sys_nice\"], as capabilities(7) lists them, in small letters without CAP_";
+            p.note(Diagnosis::new(name.span(), message).help(help));
+        }
+    }
+    names.into_iter().map(Spanned::into_inner).collect()
 }

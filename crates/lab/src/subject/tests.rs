@@ -1,4 +1,9 @@
+use std::path::{Path, PathBuf};
+
+use super::file::blank;
+use super::load::of_command;
 use super::*;
+use crate::experiment::{Experiment, Origin};
 
 fn root() -> PathBuf {
     prony_testkit::root().join("subjects")

@@ -1,4 +1,4 @@
-//! Prony's side of a supervisor: start it, hear it, end it.
+//! The run's side of a supervisor: starts it, receives its reports, ends it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,14 +11,13 @@ use prony_base::{Nanos, clock};
 use prony_record::{Fact, Isolation};
 use thiserror::Error;
 
-use super::order::LINE_BYTES_MAX;
-use super::{Envelope, INTERRUPT, Order, Report, TURN, TurnOrder, WORD};
+use super::order::{Envelope, INTERRUPT, LINE_BYTES_MAX, Order, Report, TURN, TurnOrder, WORD};
 use crate::launch::{self, Wanted};
 use crate::passed::Passed;
 
-/// Reports that wait to be heard.
+/// Reports that may wait to be received.
 const REPORTS_MAX: usize = 64;
-/// How long a supervisor whose pipe was closed has to kill what it started.
+/// How long a supervisor whose pipe was closed may take to kill what it started.
 const END_TIMEOUT: Nanos = Nanos::from_secs(6);
 /// How long a probe may take.
 const PROBE_TIMEOUT: Nanos = Nanos::from_secs(10);
@@ -40,14 +39,14 @@ pub enum SupervisorError {
     /// It was refused its namespaces.
     #[error("the supervisor could not begin: {0}")]
     Refused(String),
-    /// It said something that is no report.
+    /// It printed a line that is not a report.
     #[error("the supervisor reported what is no report: {0}")]
     Garbled(String),
 }
 
 /// A running supervisor. Dropping it ends it and everything that it started.
 ///
-/// The thread that started it must live on: with namespaces, the kernel ends the
+/// The thread that started it must stay alive: with namespaces, the kernel kills the
 /// supervisor together with that thread.
 #[derive(Debug)]
 pub struct Supervisor {
@@ -90,7 +89,7 @@ impl Supervisor {
         let mut child = launch::start(&mut command).map_err(failed)?;
         let mut input = child.stdin.take();
         if let Some(pipe) = &mut input {
-            // One that is gone by now is seen by the end of its reports.
+            // One that has exited is noticed by the end of its reports.
             let _ = pipe.write_all(&line);
         }
         let (send, reports) = sync_channel(REPORTS_MAX);
@@ -124,7 +123,7 @@ impl Supervisor {
         }
     }
 
-    /// One that closed its output without a result is of no use any more.
+    /// Ends a supervisor that closed its output without a result; its exit status in words.
     fn exit_in_words(&mut self) -> String {
         self.end();
         match self.child.try_wait() {
@@ -133,7 +132,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives the trial its turn; what came of it is the next report.
+    /// Sends the trial its turn; its result is the next report.
     pub fn turn(&mut self, turn: TurnOrder) {
         if let (Some(pipe), Ok(text)) = (&mut self.input, serde_json::to_string(&turn)) {
             // One that is gone by now is seen by the end of its reports.
@@ -141,14 +140,14 @@ impl Supervisor {
         }
     }
 
-    /// Asks for an end in good order; the last report is still to come.
+    /// Requests a graceful end; the last report is still to come.
     pub fn interrupt(&mut self) {
         if let Some(pipe) = &mut self.input {
             let _ = writeln!(pipe, "{INTERRUPT}");
         }
     }
 
-    /// Ends it and all that it started, and waits until they are gone.
+    /// Kills it and all that it started, and waits until they have ended.
     pub fn end(&mut self) {
         drop(self.input.take());
         let deadline = clock::monotonic() + END_TIMEOUT;
@@ -184,12 +183,12 @@ fn next_report(lines: &mut impl BufRead) -> Option<Result<Report, String>> {
     Some(parsed.map_err(|error| error.to_string()))
 }
 
-/// What this machine offers to hold trials apart.
+/// The isolation between trials that this machine offers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offer {
-    /// What to ask for.
+    /// The namespaces to request.
     pub wanted: Wanted,
-    /// What then holds (`pinned` is known only in a trial).
+    /// The isolation with them (`pinned` is known only in a trial).
     pub isolation: Isolation,
     /// Settings of the network that trials run in.
     pub facts: Vec<Fact>,
@@ -197,7 +196,7 @@ pub struct Offer {
     pub refused: Vec<String>,
 }
 
-/// Tries what the machine offers, from most to least. `program` is the prony binary.
+/// Finds the strongest isolation that the machine offers. `program` is the prony binary.
 /// Errors: the binary cannot be executed, or nothing works, not even the least.
 pub fn offer(program: &Path) -> Result<Offer, SupervisorError> {
     let mut refused = Vec::new();

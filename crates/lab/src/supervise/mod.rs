@@ -28,7 +28,6 @@
 
 mod client;
 mod command;
-mod launcher;
 mod order;
 mod parent;
 mod turns;
@@ -37,8 +36,6 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use prony_record::{Fact, Isolation, Outcome, Phase};
 use rustix::event::{PollFd, PollFlags};
@@ -49,40 +46,17 @@ use crate::network::{Network, Refusal};
 use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
-pub use launcher::SupervisedLauncher;
+pub use command::SupervisedLauncher;
+pub use turns::Interrupt;
 pub(crate) use turns::Turns;
 
 pub use order::{
     CommandOrder, Envelope, Generator, INTERRUPT, Order, ProgramOrder, Report, TURN, TrialOrder,
-    TurnOrder,
+    TurnOrder, WORD,
 };
-
-/// The hidden command of `prony` that runs [`main`].
-pub const WORD: &str = "__supervise";
 
 /// Looks at descendants of 1 ms each before one that cannot be killed is left to the kernel.
 const KILL_ROUNDS_MAX: u32 = 5_000;
-
-/// Whether what is under way is to end now.
-#[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
-
-impl Interrupt {
-    /// One that is raised by setting `flag`, as a signal handler can.
-    pub fn by_flag(flag: Arc<AtomicBool>) -> Interrupt {
-        Interrupt(flag)
-    }
-
-    /// Asks for the end.
-    pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the end was asked for.
-    pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// The whole program of a guard or a supervisor: reads the order from `input` and
 /// reports on `output`. `input` must be a pipe whose other end the parent holds
@@ -116,8 +90,8 @@ pub fn main(input: BorrowedFd<'_>, mut output: impl Write) -> ExitCode {
     outcome.unwrap_or_else(|error| refuse(&mut output, &error.to_string()))
 }
 
-/// What the parent says: read without reading ahead of what was asked for, so that
-/// the rest can be waited for with poll or from another thread.
+/// The lines of the parent, read without buffering ahead, so that
+/// the rest can be polled for or read by another thread.
 struct Lines {
     input: File,
     pending: Vec<u8>,
@@ -158,16 +132,9 @@ impl Lines {
 
 fn refuse(output: &mut impl Write, reason: &str) -> ExitCode {
     let reason = reason.to_owned();
-    // Without a reader there is nobody to tell.
-    let _ = print(output, &Report::Refused { reason });
+    // Without a reader the report cannot be delivered.
+    let _ = Report::Refused { reason }.print(output);
     ExitCode::FAILURE
-}
-
-/// Prints one report.
-fn print(output: &mut impl Write, report: &Report) -> io::Result<()> {
-    serde_json::to_writer(&mut *output, report)?;
-    output.write_all(b"\n")?;
-    output.flush()
 }
 
 /// Why a guard or a supervisor could not begin.
@@ -181,8 +148,8 @@ enum BeginError {
     Json(#[from] serde_json::Error),
 }
 
-/// The guard: enters the namespaces, starts the supervisor, passes on what the parent
-/// says, and ends everything when the parent is gone. It has a single thread: after
+/// The guard: enters the namespaces, starts the supervisor, forwards the parent's lines,
+/// and kills everything when the parent is gone. It has a single thread: after
 /// leaving its process namespace the kernel lets it start no other.
 fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     let entered = launch::enter(envelope.wanted)?;
@@ -220,7 +187,7 @@ fn guard(envelope: Envelope, rest: Lines) -> Result<ExitCode, BeginError> {
     Ok(ExitCode::from(u8::from(!well)))
 }
 
-/// Gives the supervisor its order and passes on what the parent says, until the
+/// Sends the supervisor its order and forwards the parent's lines, until the
 /// supervisor has ended (false) or the parent is gone (true).
 fn pass_on(supervisor: &mut Child, order: &[u8], rest: Lines) -> io::Result<bool> {
     let pid = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
@@ -264,7 +231,7 @@ fn pass_on(supervisor: &mut Child, order: &[u8], rest: Lines) -> io::Result<bool
     }
 }
 
-/// The supervisor: furnishes the namespaces and carries out the order.
+/// The supervisor: sets up the namespaces and carries out the order.
 fn supervisor(
     entered: Entered,
     order: Order,
@@ -287,8 +254,8 @@ fn supervisor(
     launch::raise_open_files();
     launch::raise_locked_memory();
     let interrupt = Interrupt::default();
-    let (tell, turns) = turns::channel(interrupt.clone());
-    std::thread::spawn(move || watch(rest, &tell, alone));
+    let (sender, turns) = turns::channel(interrupt.clone());
+    std::thread::spawn(move || watch(rest, &sender, alone));
     let isolation = Isolation {
         network_namespace: entered.wanted.network,
         process_namespace: entered.wanted.processes,
@@ -302,16 +269,16 @@ fn supervisor(
     };
     let report = carry_out(order, begun, output);
     launch::kill_descendants(KILL_ROUNDS_MAX);
-    print(output, &report)?;
+    report.print(output)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Waits for `interrupt` and for turns, and ends everything when the parent is gone.
-fn watch(rest: Lines, tell: &turns::Teller, alone: bool) {
+fn watch(rest: Lines, sender: &turns::TurnSender, alone: bool) {
     let input = io::Cursor::new(rest.pending).chain(rest.input);
     for line in BufReader::new(input).lines() {
         match line {
-            Ok(line) => tell.line(&line),
+            Ok(line) => sender.forward(&line),
             Err(_) => break,
         }
     }
@@ -346,9 +313,9 @@ fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report 
             refusal: network.err(),
         },
         Order::Trial(order) => {
-            let mut began = |report| {
+            let mut began = |report: Report| {
                 // A reader that is gone ends this process through its input.
-                let _ = print(output, &report);
+                let _ = report.print(output);
             };
             let network = match prepared(&order, network) {
                 Ok(network) => network,
@@ -377,7 +344,7 @@ fn prepared(order: &TrialOrder, network: Result<Network, Refusal>) -> Result<Net
 }
 
 fn unprepared(order: &TrialOrder, reason: String) -> Report {
-    let mut trial = crate::run::unfinished(order);
+    let mut trial = order.unfinished();
     let phase = Phase::Prepare;
     trial.outcome = Outcome::Failed { phase, reason };
     let histogram = None;

@@ -1,11 +1,13 @@
-//! What a supervisor is told and what it reports: one JSON value a line.
+//! Orders to a supervisor and its reports: one JSON value a line.
 
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
+use prony_base::clock;
 use prony_record::{
     Cell, Cores, Exit, Fact, Histogram, Isolation, PROFILE, PROFILE_STRACE, Phase, PlannedNetwork,
-    PlannedSetting, PlannedSubject, PlannedWorkload, Trial, Turned,
+    PlannedSetting, PlannedSubject, PlannedWorkload, SCHEMA, Trial, Turned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,13 +16,16 @@ use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
 
+/// The hidden command of `prony` that runs [`super::main`].
+pub const WORD: &str = "__supervise";
+
 /// Longest line of an order or a report: a histogram is the largest thing in one.
 pub const LINE_BYTES_MAX: usize = 64 << 20;
 
-/// The line that ends a trial in good order.
+/// The line that requests a graceful end of a trial.
 pub const INTERRUPT: &str = "interrupt";
 
-/// What a line begins with that gives a trial its turn ([`TurnOrder`] follows, as JSON).
+/// Prefix of a line that gives a trial its turn; a [`TurnOrder`] follows as JSON.
 pub const TURN: &str = "turn ";
 
 /// One turn of a trial in turns. Before and after it all processes of its subject are stopped.
@@ -46,34 +51,34 @@ pub enum TurnOrder {
 /// The first line on a supervisor's input.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// The namespaces that it is to have.
+    /// The namespaces that are requested.
     pub wanted: Wanted,
     /// `None` for the guard, which enters the namespaces; what it entered for the
     /// supervisor, the first process in them.
     pub entered: Option<Entered>,
-    /// What is to be done there.
+    /// The order to carry out in them.
     pub order: Order,
 }
 
-/// What a supervisor does.
+/// An order to a supervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 #[expect(clippy::large_enum_variant, reason = "one of them is ever held")]
 pub enum Order {
-    /// Only see whether the namespaces can be had.
+    /// Only try whether the namespaces are available.
     Probe,
-    /// Only see whether a network between client and peer can be had.
+    /// Only try whether a network between client and peer can be made.
     Network(PlannedNetwork),
     /// Run one trial.
     Trial(TrialOrder),
     /// Run one command to its end.
     Command(CommandOrder),
-    /// Start one program, as its parent that does nothing else.
+    /// Start one program and wait for it, in a process that does nothing else.
     Program(ProgramOrder),
 }
 
 impl Order {
-    /// Whose environment its processes get; `None`: that of the caller, a supervisor.
+    /// Which environment its processes get; `None`: that of the caller, a supervisor.
     pub(super) fn environment(&self) -> Option<To> {
         match self {
             Order::Probe | Order::Network(_) | Order::Trial(_) => Some(To::Trials),
@@ -125,10 +130,10 @@ pub struct TrialOrder {
     pub position: u32,
     /// Seed of this trial.
     pub seed: u64,
-    /// Its window is made of turns, which it is given one by one.
+    /// Its window is made of turns, which it receives one by one.
     #[serde(default)]
     pub in_turns: bool,
-    /// It ends when the answers have been checked: there is no load.
+    /// It ends once the responses have been checked: there is no load.
     #[serde(default)]
     pub check_only: bool,
     /// What drives the subject.
@@ -143,6 +148,22 @@ pub struct TrialOrder {
     pub run_dir: PathBuf,
     /// Name of this trial's files in the run directory, without folder and ending.
     pub file_stem: String,
+}
+
+impl TrialOrder {
+    /// The record of the trial before anything is known of its outcome.
+    pub fn unfinished(&self) -> Trial {
+        Trial {
+            schema: SCHEMA,
+            cell: self.cell.id.clone(),
+            block: self.block,
+            position: self.position,
+            seed: self.seed,
+            generator: self.generator.name().to_owned(),
+            started_unix_ms: clock::unix_nanos() / 1_000_000,
+            ..Trial::default()
+        }
+    }
 }
 
 /// What drives the subject.
@@ -285,4 +306,13 @@ pub enum Report {
         /// Whether it could be started at all, and why not.
         error: Option<String>,
     },
+}
+
+impl Report {
+    /// Prints it as one line.
+    pub(super) fn print(&self, output: &mut impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut *output, self)?;
+        output.write_all(b"\n")?;
+        output.flush()
+    }
 }

@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use prony_base::clock;
 
-use super::{ProgramOrder, Report, print};
+use super::order::{ProgramOrder, Report};
 use crate::launch;
 
 /// Starts the program, waits for its end and reports both.
@@ -33,7 +33,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
         Ok(child) => child.id(),
         Err(error) => return unstarted(error, output),
     };
-    print(output, &Report::Began { pid })?;
+    Report::Began { pid }.print(output)?;
     let ended = launch::wait_for(pid).ok_or_else(io::Error::last_os_error)?;
     let wall_ns = clock::monotonic().since(start).0;
     let report = Report::Ran {
@@ -45,7 +45,7 @@ pub fn run(order: &ProgramOrder, output: &mut impl Write) -> io::Result<ExitCode
         switches_voluntary: ended.switches_voluntary,
         switches_involuntary: ended.switches_involuntary,
     };
-    print(output, &report)?;
+    report.print(output)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -54,7 +54,7 @@ fn unstarted(error: io::Error, output: &mut impl Write) -> io::Result<ExitCode> 
         exit: None,
         error: Some(error.to_string()),
     };
-    print(output, &report)?;
+    report.print(output)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use prony_wire::{EndOfInput, Limits, Method, ResponseEvent, ResponseReader};
 
-use super::place::Place;
+use super::start::Place;
 use crate::counts;
 
 /// How long each part of an answer may be waited for.
@@ -88,8 +88,8 @@ fn take(
             }
             Some(ResponseEvent::Data(data)) => {
                 page.body_bytes = page.body_bytes.map(|bytes| bytes + data.len() as u64);
-                let room = counts::ANSWER_BYTES_MAX.saturating_sub(page.body.len());
-                page.body.extend_from_slice(&data[..data.len().min(room)]);
+                let left = counts::ANSWER_BYTES_MAX.saturating_sub(page.body.len());
+                page.body.extend_from_slice(&data[..data.len().min(left)]);
             }
             Some(ResponseEvent::End(_)) => whole = true,
         }

@@ -1,5 +1,5 @@
-//! The service that knows the processes that a trial started: sees each one's end as soon
-//! as it comes, collects orphans, and ends what is asked to end.
+//! The service that tracks the processes that a trial started: notices at once when one ends, reaps orphans, and stops
+//! processes by signal and time-out.
 //!
 //! Not for: starting them ([`super::process`], [`super::generator`]).
 
@@ -13,17 +13,17 @@ use prony_runtime::coroutines::ManualEvent;
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
-use super::stage::Stage;
+use super::context::TrialContext;
 use crate::launch;
 
-/// How long a killed process has to be gone.
+/// How long a killed process may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// How often orphans are collected, and ends where the kernel has no process descriptors.
+/// Interval at which orphans are reaped, and all children where the kernel has no process descriptors.
 const COLLECT: Nanos = Nanos::from_millis(20);
 
-/// How a process is asked to end.
+/// How a process is stopped.
 #[derive(Clone, Copy, Debug)]
-pub struct Farewell {
+pub struct StopSignal {
     /// The signal.
     pub signal: Signal,
     /// After this it is killed.
@@ -33,19 +33,19 @@ pub struct Farewell {
 /// A process that the trial started.
 pub struct Child {
     pid: u32,
-    farewell: Farewell,
+    stop_signal: StopSignal,
     asked: Cell<bool>,
     exit: RefCell<Option<Exit>>,
     over: ManualEvent,
 }
 
 impl Child {
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// How it ended; `None`: not seen to end.
+    /// Its exit status; `None`: it has not been reaped.
     pub fn exit(&self) -> Option<Exit> {
         self.exit.borrow().clone()
     }
@@ -56,62 +56,62 @@ impl Child {
     }
 }
 
-/// Knows the processes of a trial.
+/// Tracks the processes of a trial.
 pub struct Children {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     started: RefCell<Vec<Rc<Child>>>,
     watches: RefCell<Vec<Task<()>>>,
-    /// Whoever ends from now on was asked to.
+    /// Processes that end from now on were stopped by the trial.
     expected: Cell<bool>,
 }
 
 impl Children {
-    /// None yet.
-    pub fn new(stage: Rc<Stage>) -> Rc<Children> {
+    /// No processes yet.
+    pub fn new(context: Rc<TrialContext>) -> Rc<Children> {
         Rc::new(Children {
-            stage,
+            context,
             started: RefCell::default(),
             watches: RefCell::default(),
             expected: Cell::new(false),
         })
     }
 
-    /// Follows a process that was just started.
-    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, farewell: Farewell) -> Rc<Child> {
+    /// Tracks a process that was just started.
+    pub fn follow(self: &Rc<Children>, pid: u32, role: Role, stop_signal: StopSignal) -> Rc<Child> {
         let child = Rc::new(Child {
             pid,
-            farewell,
+            stop_signal,
             asked: Cell::new(false),
             exit: RefCell::default(),
             over: ManualEvent::new(),
         });
         self.started.borrow_mut().push(child.clone());
-        self.stage.sampler.borrow_mut().started(pid, role);
-        // Where the kernel has no process descriptors, its end is seen a little later.
+        self.context.sampler.borrow_mut().started(pid, role);
+        // Where the kernel has no process descriptors, its end is noticed at the next interval.
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let end = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         if let Some(end) = end {
-            let (theirs, handle) = (self.clone(), self.stage.handle.clone());
+            let (theirs, handle) = (self.clone(), self.context.handle.clone());
             let watch = async move {
                 if handle.readable(&end).await.is_ok() {
                     theirs.collect();
                 }
             };
-            let watch = self.stage.handle.spawn(watch);
+            let watch = self.context.handle.spawn(watch);
             self.watches.borrow_mut().push(watch);
         }
         child
     }
 
-    /// From now on processes end because the trial ends them, their descendants too.
+    /// Counts processes that end from now on, and their descendants, as stopped by the trial.
     pub fn expect_ends(&self) {
         self.expected.set(true);
     }
 
-    /// Collects ended children, orphans of the trial's processes among them.
+    /// Reaps children that have ended, orphans of the trial's processes among them.
     pub fn collect(&self) {
         while let Some(ended) = launch::reap() {
-            let mut asked = self.stage.phase() == Phase::Stop || self.expected.get();
+            let mut asked = self.context.phase() == Phase::Stop || self.expected.get();
             for child in self.started.borrow().iter() {
                 if child.pid == ended.pid && child.exit.borrow().is_none() {
                     asked |= child.asked.get();
@@ -119,13 +119,13 @@ impl Children {
                     child.over.set();
                 }
             }
-            self.stage.sampler.borrow_mut().ended(&ended, asked);
+            self.context.sampler.borrow_mut().ended(&ended, asked);
         }
     }
 
-    /// Asks a process to end, and kills it when it does not in time.
+    /// Sends a process its stop signal, and kills it after its time-out.
     pub async fn end(&self, child: &Child) {
-        let Farewell { signal, timeout } = child.farewell;
+        let StopSignal { signal, timeout } = child.stop_signal;
         for (signal, timeout) in [(signal, timeout), (Signal::KILL, KILL_TIMEOUT)] {
             self.collect();
             if child.exit.borrow().is_some() {
@@ -133,7 +133,7 @@ impl Children {
             }
             child.asked.set(true);
             launch::signal(child.pid, signal);
-            let _ = self.stage.handle.timeout(timeout, child.ended()).await;
+            let _ = self.context.handle.timeout(timeout, child.ended()).await;
         }
     }
 }
@@ -145,11 +145,11 @@ impl Service for Children {
         let Some(me) = me else {
             return Ok(());
         };
-        let handle = self.stage.handle.clone();
-        let collecting = self.stage.handle.spawn(async move {
+        let handle = self.context.handle.clone();
+        let collecting = self.context.handle.spawn(async move {
             loop {
                 handle.sleep(COLLECT).await;
-                me.stage.awake.wait().await;
+                me.context.awake.wait().await;
                 me.collect();
             }
         });
@@ -157,7 +157,7 @@ impl Service for Children {
         Ok(())
     }
 
-    /// Ends what nobody ended, the last started first.
+    /// Stops the processes that are still running, the last started first.
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
         let started = self.started.borrow().clone();
         for child in started.iter().rev() {

@@ -1,12 +1,12 @@
-//! One trial of a client: its peer is started and asked what it has counted, the client is
-//! run to its end beside it, and the peer is asked again.
+//! A trial of a client: its peer is started and its counters are read, the client runs to its end, and the counters
+//! are read again.
 //!
 //! ```text
 //! children <- sampling <- peer <- ready <- client        (an arrow: is required by)
 //! ```
 //!
-//! The peer is a server as in any trial, on the generator's cores; the client is run as a
-//! program is, by a parent that waits, on the subject's. What the two sides counted is
+//! The peer is a server as in any trial, on the generator's cores; the client runs as a
+//! program does, under a parent that waits, on the subject's. Both sides' counts are
 //! recorded, whether they agree or not: that is judged from the record.
 //!
 //! Not for: what the lines mean ([`crate::printed`]), or networks ([`crate::network`]).
@@ -28,16 +28,14 @@ use prony_wire::Method;
 use rustix::process::Signal;
 
 use super::asking::{self, Page};
-use super::children::Farewell;
-use super::place::Place;
-use super::process::Part;
+use super::children::StopSignal;
+use super::context::{Halt, POLL_MAX, TrialContext, in_words};
+use super::lifecycle::{self, Lifecycle, STUCK};
+use super::process::Participant;
 use super::profiling::WholeRun;
-use super::runner::Runner;
-use super::scene::{self, STUCK, Scene};
-use super::stage::Stage;
-use super::start::{self, Resolved};
-use super::translate::translate;
-use super::{Halt, POLL_MAX, in_words, program};
+use super::program;
+use super::runner::{Runner, translate};
+use super::start::{self, Place, Resolved};
 use crate::counts::{Patterns, Readings};
 use crate::experiment::THREADS;
 use crate::launch;
@@ -48,14 +46,14 @@ use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Interrupt, Report, TrialOrder};
 
-/// How long the peer's counts may move after the client has ended.
+/// How long the peer's counters may take to settle after the client has ended.
 const SETTLE: Nanos = Nanos::from_secs(5);
-/// The first pause between two readings of them; each one is twice the last.
+/// First interval at which they are read; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// Bytes of a tool's own output that a record keeps.
 const SAID_BYTES_MAX: usize = 16 << 10;
 
-/// Runs a trial to its end. `began` is told of each phase.
+/// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
     order: &TrialOrder,
     asked: &PlannedClient,
@@ -64,16 +62,16 @@ pub fn run(
     interrupt: &Interrupt,
     began: &mut dyn FnMut(Report),
 ) -> Trial {
-    let ran = prony_engine::run(&scene::config(), |handle| async move {
-        let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(stage, asked, network, &handle, began);
+    let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
+        let context = TrialContext::new(order.clone(), isolation, interrupt, handle.clone());
+        let mut running = Running::new(context, asked, network, &handle, began);
         let end = running.until_read().await;
-        let failed_in = running.stage.phase();
+        let failed_in = running.context.phase();
         running.peer_counters.1 = running.peer.network.peer_counters();
-        running.scene.stop().await;
+        running.lifecycle.stop().await;
         running.finish(end, failed_in)
     });
-    ran.unwrap_or_else(|error| scene::without_loop(order, isolation, &error))
+    ran.unwrap_or_else(|error| lifecycle::without_loop(order, isolation, &error))
 }
 
 /// Threads that the client is told to use.
@@ -84,11 +82,11 @@ fn threads(order: &TrialOrder, asked: &PlannedClient) -> u32 {
 }
 
 struct Running<'a> {
-    scene: Scene<'a>,
-    stage: Rc<Stage>,
+    lifecycle: Lifecycle<'a>,
+    context: Rc<TrialContext>,
     asked: &'a PlannedClient,
     threads: u32,
-    peer: Rc<Part>,
+    peer: Rc<Participant>,
     runner: Option<Rc<Runner>>,
     translation: Resolved,
     readings: Readings,
@@ -100,22 +98,22 @@ struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn new(
-        stage: Rc<Stage>,
+        context: Rc<TrialContext>,
         asked: &'a PlannedClient,
         network: Network,
         handle: &Handle,
         began: &'a mut dyn FnMut(Report),
     ) -> Running<'a> {
-        let order = &stage.order;
+        let order = &context.order;
         let peer = order.peer.clone().unwrap_or_default();
         let own = peer.counts.as_ref().map_or(0, |sign| sign.own_requests);
         let (words, counters) = (network.words().to_owned(), network.peer_counters());
-        let part = Part {
+        let participant = Participant {
             role: Role::Peer,
             title: "peer".to_owned(),
             resolved: Resolved::default(),
             cores: order.cores.generator.clone(),
-            farewell: Farewell {
+            stop_signal: StopSignal {
                 signal: launch::signal_named(&peer.stop.signal).unwrap_or(Signal::TERM),
                 timeout: Nanos(peer.stop.timeout_ns),
             },
@@ -127,7 +125,7 @@ impl<'a> Running<'a> {
             child: RefCell::default(),
         };
         Running {
-            peer: Rc::new(part),
+            peer: Rc::new(participant),
             threads: threads(order, asked),
             asked,
             runner: None,
@@ -139,31 +137,31 @@ impl<'a> Running<'a> {
                 ..ClientReport::default()
             },
             line: None,
-            scene: Scene::new(stage.clone(), handle, began),
-            stage,
+            lifecycle: Lifecycle::new(context.clone(), handle, began),
+            context,
         }
     }
 
-    /// All phases but the last.
+    /// Runs all phases but the last.
     async fn until_read(&mut self) -> Result<(), Halt> {
-        self.scene.prepare()?;
+        self.lifecycle.prepare()?;
         let place = self.set_up()?;
-        self.scene.enter(Phase::Start);
-        self.scene.watch_over().await?;
-        self.scene.start(&self.peer).await?;
-        self.scene.enter(Phase::Ready);
-        let peer = self.stage.order.peer.clone().unwrap_or_default();
-        self.scene
+        self.lifecycle.enter(Phase::Start);
+        self.lifecycle.watch_over().await?;
+        self.lifecycle.start(&self.peer).await?;
+        self.lifecycle.enter(Phase::Ready);
+        let peer = self.context.order.peer.clone().unwrap_or_default();
+        self.lifecycle
             .wait_ready(&self.peer, &peer.ready, &place)
             .await?;
-        self.scene.enter(Phase::Verify);
+        self.lifecycle.enter(Phase::Verify);
         let page = self.look_at_page(&place);
         self.check("page", page)?;
         self.count(&place).await?;
         self.readings.start();
-        self.scene.enter(Phase::Measure);
+        self.lifecycle.enter(Phase::Measure);
         self.measure().await?;
-        self.scene.enter(Phase::Drain);
+        self.lifecycle.enter(Phase::Drain);
         self.count(&place).await?;
         let source = format!("GET {} of {}", self.sign()?.path, peer.name);
         self.report.peer = self.readings.counted(&source);
@@ -175,33 +173,33 @@ impl<'a> Running<'a> {
         self.check("output", read)
     }
 
-    /// The network, the two commands and the files of the client.
+    /// Resolves the network, the commands of peer and client, and the client's files.
     fn set_up(&mut self) -> Result<Place, Halt> {
-        let order = &self.stage.order;
+        let order = &self.context.order;
         let lacks = |what: &str| Halt::Failed(format!("the trial has no {what}"));
         let peer = order.peer.as_ref().ok_or_else(|| lacks("peer"))?;
-        let place = Place::of_peer(&self.peer.network, &self.stage.trial.borrow())
+        let place = Place::of_peer(&self.peer.network, &self.context.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
         let (client, translation) = start::resolve_client(order, self.asked, self.threads, &place);
         if client.command.is_empty() {
             return Err(lacks("command that runs the subject as a client"));
         }
-        if let Some(part) = Rc::get_mut(&mut self.peer) {
-            part.resolved = start::resolve_peer(order, peer, self.asked, &place);
+        if let Some(participant) = Rc::get_mut(&mut self.peer) {
+            participant.resolved = start::resolve_peer(order, peer, self.asked, &place);
         }
         self.translation = translation;
         let output = self.file(".output.log");
         File::create(&output).map_err(Halt::io("a log cannot be written"))?;
-        let log = Rc::new(RefCell::new(Some(self.stage.log("")?)));
-        self.scene.watched.logs.borrow_mut().push(log.clone());
-        let runner = Runner::new(self.stage.clone(), client, output, self.file(".log"), log);
+        let log = Rc::new(RefCell::new(Some(self.context.log("")?)));
+        self.lifecycle.watched.logs.borrow_mut().push(log.clone());
+        let runner = Runner::new(self.context.clone(), client, output, self.file(".log"), log);
         self.runner = Some(runner);
         Ok(place)
     }
 
     fn file(&self, ending: &str) -> PathBuf {
-        let name = format!("{}{ending}", self.stage.order.file_stem);
-        self.stage.order.run_dir.join(layout::LOGS).join(name)
+        let name = format!("{}{ending}", self.context.order.file_stem);
+        self.context.order.run_dir.join(layout::LOGS).join(name)
     }
 
     fn runner(&self) -> Result<Rc<Runner>, Halt> {
@@ -209,9 +207,9 @@ impl<'a> Running<'a> {
         self.runner.clone().ok_or_else(lacking)
     }
 
-    /// Notes a check that must pass, and fails where it did not.
+    /// Records a check that must pass. Errors: it did not.
     fn check(&self, name: &str, result: Result<(), String>) -> Result<(), Halt> {
-        self.stage
+        self.context
             .trial
             .borrow_mut()
             .verification
@@ -224,7 +222,7 @@ impl<'a> Running<'a> {
         result.map_err(Halt::Failed)
     }
 
-    /// Asks for the page once, as the clients will; of a payload only its head.
+    /// Requests the page once, as the clients will; of a payload only its head.
     fn look_at_page(&mut self, place: &Place) -> Result<(), String> {
         let path = &self.asked.path;
         let downloads = self.asked.work == DOWNLOADS;
@@ -255,23 +253,23 @@ impl<'a> Running<'a> {
     }
 
     fn sign(&self) -> Result<CountsSign, Halt> {
-        let peer = self.stage.order.peer.as_ref();
+        let peer = self.context.order.peer.as_ref();
         let sign = peer.and_then(|peer| peer.counts.clone());
         sign.ok_or_else(|| Halt::Failed("the peer does not say what it counts".to_owned()))
     }
 
-    /// Reads the peer's counts until nothing but the reading itself moves them.
+    /// Reads the peer's counters until only the readings themselves change them.
     async fn count(&mut self, place: &Place) -> Result<(), Halt> {
         let sign = self.sign()?;
         let patterns = Patterns::new(&sign).map_err(Halt::Failed)?;
-        // What was asked just before a reading may be missing from it for so long.
+        // A request just before a reading may be missing from it for so long.
         let stale = Nanos(sign.refresh_ns + sign.refresh_ns / 5);
         let deadline = clock::monotonic() + SETTLE + stale * 4;
         let mut pause = PAUSE_MIN;
         loop {
-            let waiting = self.stage.handle.sleep(stale);
-            self.stage.unless_interrupted(waiting).await?;
-            self.scene.children.collect();
+            let waiting = self.context.handle.sleep(stale);
+            self.context.unless_interrupted(waiting).await?;
+            self.lifecycle.children.collect();
             self.peer.lives("its counts were read")?;
             let page = asking::ask(place, &Method::Get, &sign.path);
             let reading = page
@@ -286,8 +284,8 @@ impl<'a> Running<'a> {
                 let reason = format!("the peer's counts did not come to rest within {SETTLE}");
                 return Err(Halt::Failed(reason));
             }
-            let pausing = self.stage.handle.sleep(pause);
-            self.stage.unless_interrupted(pausing).await?;
+            let pausing = self.context.handle.sleep(pause);
+            self.context.unless_interrupted(pausing).await?;
             pause = (pause * 2).min(POLL_MAX);
         }
     }
@@ -295,10 +293,10 @@ impl<'a> Running<'a> {
     /// How long the client may run.
     fn timeout(&self) -> Nanos {
         let own = match self.asked.work == REQUESTS {
-            true => Nanos::from_secs(seconds(Nanos(self.stage.order.duration_ns))),
+            true => Nanos::from_secs(seconds(Nanos(self.context.order.duration_ns))),
             false => Nanos::ZERO,
         };
-        own + Nanos(self.stage.order.workload.timeout_ns)
+        own + Nanos(self.context.order.workload.timeout_ns)
     }
 
     /// Starts the client and waits for its end.
@@ -307,29 +305,29 @@ impl<'a> Running<'a> {
         let cores = machine::core_times();
         let (start, own) = (clock::monotonic(), clock::process_cpu());
         {
-            let mut sampler = self.stage.sampler.borrow_mut();
+            let mut sampler = self.context.sampler.borrow_mut();
             sampler.reset_peaks();
             sampler.begin();
         }
-        let rule = &self.stage.order.subject.stop;
+        let rule = &self.context.order.subject.stop;
         let client = Definition::shared("client", runner.clone())
             .stop_timeout(Nanos(rule.timeout_ns) + STUCK);
-        self.scene.up(self.scene.after_last(client)).await?;
+        self.lifecycle.up(self.lifecycle.after_last(client)).await?;
         if let Some(pid) = runner.pid() {
-            let order = &self.stage.order;
+            let order = &self.context.order;
             let whole = WholeRun::begin(order, pid, &order.cores.subject);
-            *self.scene.watched.whole.borrow_mut() = whole;
+            *self.lifecycle.watched.whole.borrow_mut() = whole;
         }
-        self.scene.watched.in_window.set(Some(0));
+        self.lifecycle.watched.in_window.set(Some(0));
         let timeout = self.timeout();
         let late = || runner.with_last_line(format!("it had not ended after {timeout}"));
-        let ended = self.stage.within(timeout, runner.ended(), late);
+        let ended = self.context.within(timeout, runner.ended(), late);
         let living = self.peer.while_alive("the client ended", ended);
-        let waited = self.stage.unless_interrupted(living).await;
-        self.scene.watched.in_window.set(None);
+        let waited = self.context.unless_interrupted(living).await;
+        self.lifecycle.watched.in_window.set(None);
         self.note_window(start, &cores);
         let used = clock::process_cpu().0.saturating_sub(own.0);
-        self.stage.trial.borrow_mut().sampler_cpu_ns = Some(used);
+        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used);
         waited???;
         self.note_end(&runner)?;
         match runner.exit() {
@@ -341,12 +339,12 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// What the machine and the peer did while the client ran.
+    /// Ends the sampling of the peer, and records the use of cores while the client ran.
     fn note_window(&self, start: Instant, cores: &BTreeMap<u32, CoreTimes>) {
-        let mut sampler = self.stage.sampler.borrow_mut();
+        let mut sampler = self.context.sampler.borrow_mut();
         sampler.look();
         sampler.end();
-        let order = &self.stage.order;
+        let order = &self.context.order;
         let mut used = machine::core_use(cores, &machine::core_times(), &order.cores);
         for core in used
             .iter_mut()
@@ -354,17 +352,17 @@ impl<'a> Running<'a> {
         {
             core.role = Some(Role::Peer);
         }
-        let mut trial = self.stage.trial.borrow_mut();
+        let mut trial = self.context.trial.borrow_mut();
         trial.cores = used;
         trial.sampled_ns = clock::monotonic().since(start).0;
     }
 
-    /// What the kernel says of the client at its end.
+    /// Records the client's resource usage at its exit.
     fn note_end(&self, runner: &Runner) -> Result<(), Halt> {
-        self.scene.children.collect();
+        self.lifecycle.children.collect();
         self.peer.lives("the client ended")?;
         if let Some(usage) = runner.usage() {
-            let mut trial = self.stage.trial.borrow_mut();
+            let mut trial = self.context.trial.borrow_mut();
             trial.window_ns = usage.wall_ns;
             trial.program = Some(usage);
         }
@@ -380,18 +378,25 @@ impl<'a> Running<'a> {
         if !self.translation.command.is_empty() {
             self.report.said = start_of(&text, SAID_BYTES_MAX);
             let output = self.file(".line.log");
-            let (stage, children) = (&self.stage, &self.scene.children);
-            translate(stage, children, &self.translation, runner.output(), &output).await?;
+            let (context, children) = (&self.context, &self.lifecycle.children);
+            translate(
+                context,
+                children,
+                &self.translation,
+                runner.output(),
+                &output,
+            )
+            .await?;
             text = program::read(&output).map_err(unreadable())?;
             // Its one line is part of the record.
             let _ = std::fs::remove_file(&output);
         }
-        let subject = &self.stage.order.subject;
+        let subject = &self.context.order.subject;
         let mut texts = subject.client.iter().chain(subject.client_env.values());
         let asked = AskedClient {
             told_threads: texts.any(|text| text.contains("{threads}")),
             work: &self.asked.work,
-            connections: self.stage.order.cell.connections,
+            connections: self.context.order.cell.connections,
             threads: self.threads,
             body_bytes: self.report.page_body_bytes,
             wall_ns: runner.usage().map_or(0, |usage| usage.wall_ns),
@@ -402,19 +407,19 @@ impl<'a> Running<'a> {
     }
 
     fn finish(mut self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
-        let mut trial = self.scene.finish(end, failed_in);
+        let mut trial = self.lifecycle.finish(end, failed_in);
         if let Some(report) = &mut trial.program {
             report.lines.extend(self.line.take());
         }
         trial.client = Some(self.report);
-        if let Some(whole) = self.scene.watched.whole.take() {
-            whole.keep(&self.stage.order, &mut trial);
+        if let Some(whole) = self.lifecycle.watched.whole.take() {
+            whole.keep(&self.context.order, &mut trial);
         }
         let (before, after) = self.peer_counters;
         let theirs = machine::kernel_counters(true, before, after);
         trial.kernel.before.extend(theirs.before);
         trial.kernel.after.extend(theirs.after);
-        let sampler = self.stage.sampler.take();
+        let sampler = self.context.sampler.take();
         if sampler.is_full() {
             let full =
                 "not all processes and threads of the peer were followed: there were too many";
@@ -432,7 +437,7 @@ impl<'a> Running<'a> {
         processes.sort_by_key(|process| (process.role, process.pid));
         trial.processes = processes;
         if let Some(log) = self.peer.log.take() {
-            scene::close(log, "peer", &mut trial);
+            lifecycle::close(log, "peer", &mut trial);
         }
         trial
     }

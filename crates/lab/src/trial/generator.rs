@@ -1,38 +1,53 @@
-//! The service that drives the subject: it runs once its window is known.
+//! The service that drives the subject, which runs once its window is known, and the process that it starts: Prony's
+//! generator, which prints lines of JSON, or wrk, whose window is as long as it runs.
 //!
-//! Not for: what it says and how ([`super::drive`]).
+//! Not for: the load itself (`prony-load`).
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{ChildStdin, Command, Stdio};
 use std::rc::Rc;
 
-use prony_base::Nanos;
-use prony_record::{LoadSpec, Role, Turn, Turned};
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::{Receiver, mailbox};
+use prony_record::{
+    Arrival, GeneratorEvent, Histogram, LatencyOrigin, LoadReport, LoadSpec, LoadTarget, Pace,
+    RateSearch, Role, Turn, Turned,
+};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
-use super::Halt;
-use super::children::{Child, Children, Farewell};
-use super::drive::{Driven, Driver, Window};
+use super::children::{Child, Children, StopSignal};
+use super::context::{Halt, TrialContext};
 use super::log::Log;
-use super::stage::Stage;
-use crate::plan;
-use crate::supervise::Generator;
+use super::start::Place;
+use super::wrk;
+use crate::supervise::{Generator, TrialOrder};
+use crate::{launch, plan, request};
 
-/// What connecting and draining may take beyond the time-out of a request.
+/// Slack for connecting and draining beyond the time-out of a request.
 const SLACK: Nanos = Nanos::from_secs(15);
-/// How long a generator that has said its result has to end.
+/// How long a generator may take to exit after it has reported its result.
 const EXIT_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// How a generator that is not needed any more is asked to end.
-const FAREWELL: Farewell = Farewell {
+/// How a generator that is no longer needed is stopped.
+const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::TERM,
     timeout: Nanos::from_secs(1),
 };
+/// The hidden command of `prony` that drives a subject.
+const WORD: &str = "__generate";
+/// Longest line of a generator: its histogram.
+const LINE_BYTES_MAX: u64 = 64 << 20;
+/// Lines of a generator that may wait to be read; one that prints more is cut off.
+const LINES_MAX: usize = 4096;
+/// How long after its start the window of wrk begins, for its connections to be made.
+const WRK_CONNECTS: Nanos = Nanos::from_millis(20);
 
-/// Drives the subject.
+/// The service that drives the subject.
 pub struct Load {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     children: Rc<Children>,
     spec: LoadSpec,
     window: Cell<Option<Window>>,
@@ -41,10 +56,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// One that is to drive what `spec` says.
-    pub fn new(stage: Rc<Stage>, children: Rc<Children>, spec: LoadSpec) -> Rc<Load> {
+    /// A load by `spec` that has not been started.
+    pub fn new(context: Rc<TrialContext>, children: Rc<Children>, spec: LoadSpec) -> Rc<Load> {
         Rc::new(Load {
-            stage,
+            context,
             children,
             spec,
             window: Cell::new(None),
@@ -58,17 +73,17 @@ impl Load {
         self.window.get()
     }
 
-    /// What it measured, when it has said so and ended.
+    /// Waits for its result and for its exit. Errors: it has none in time.
     pub async fn result(&self) -> Result<Driven, Halt> {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
         };
-        let search = plan::longest_search(&self.stage.order.workload);
+        let search = plan::longest_search(&self.context.order.workload);
         let timeout = Nanos(self.spec.timeout_ns) + SLACK + search;
         let late = || format!("the generator had no result {timeout} after the window");
         driver.no_more_turns();
         let said = async { driver.result(&self.spec).await.map_err(Halt::Failed) };
-        let driven = self.stage.within(timeout, said, late).await?;
+        let driven = self.context.within(timeout, said, late).await?;
         self.exited(EXIT_TIMEOUT).await?;
         driver.log.close();
         Ok(driven)
@@ -80,7 +95,7 @@ impl Load {
         child.as_ref().map(|child| child.pid())
     }
 
-    /// Gives it a turn, of a load in turns.
+    /// Sends it a turn, of a load in turns.
     pub fn turn(&self, turn: &Turn) -> Result<(), Halt> {
         let mut driver = self.driver.borrow_mut();
         let told = driver.as_mut().map(|driver| driver.turn(turn));
@@ -88,7 +103,7 @@ impl Load {
             .map_err(Halt::io("the generator cannot be given its turn"))
     }
 
-    /// What came of its turn, which is so long, when it is over.
+    /// Waits for the result of its turn, which lasts `length`.
     pub async fn turned(&self, length: Nanos) -> Result<Turned, Halt> {
         let Some(mut driver) = self.driver.take() else {
             return Err(Halt::Failed("the generator was not started".to_owned()));
@@ -96,7 +111,7 @@ impl Load {
         let timeout = Nanos(self.spec.timeout_ns) + length + SLACK;
         let late = || format!("the generator had not ended its turn after {timeout}");
         let said = async { driver.turned().await.map_err(Halt::Failed) };
-        let turned = self.stage.within(timeout, said, late).await;
+        let turned = self.context.within(timeout, said, late).await;
         *self.driver.borrow_mut() = Some(driver);
         turned
     }
@@ -108,9 +123,9 @@ impl Load {
 
     async fn begin(&self) -> Result<(), Halt> {
         let io = Halt::io("the generator cannot be started");
-        let mut driver = match &self.stage.order.generator {
+        let mut driver = match &self.context.order.generator {
             Generator::Prony | Generator::Profile { .. } => {
-                Driver::prony(&self.stage.order, &self.spec, self.log()?).map_err(io)?
+                Driver::prony(&self.context.order, &self.spec, self.log()?).map_err(io)?
             }
             Generator::Wrk { .. } => {
                 let warmup = self.wrk(self.spec.warmup_ns)?;
@@ -124,33 +139,35 @@ impl Load {
         let timeout = Nanos(self.spec.timeout_ns) + Nanos(self.spec.warmup_ns) + SLACK;
         let late = || format!("the generator had not connected after {timeout}");
         let known = async { driver.window(&self.spec).await.map_err(Halt::Failed) };
-        let window = self.stage.within(timeout, known, late).await?;
+        let window = self.context.within(timeout, known, late).await?;
         self.window.set(Some(window));
         *self.driver.borrow_mut() = Some(driver);
         Ok(())
     }
 
     fn wrk(&self, length_ns: u64) -> Result<Driver, Halt> {
-        let Generator::Wrk { path, version } = &self.stage.order.generator else {
+        let Generator::Wrk { path, version } = &self.context.order.generator else {
             return Err(Halt::Failed("the generator is not wrk".to_owned()));
         };
         let seconds = length_ns.div_ceil(1_000_000_000).max(1);
         let wrk = (path.as_path(), version.as_str());
-        Driver::wrk(&self.stage.order, &self.spec, wrk, seconds, self.log()?)
+        Driver::wrk(&self.context.order, &self.spec, wrk, seconds, self.log()?)
             .map_err(Halt::io("wrk cannot be started"))
     }
 
     fn log(&self) -> Result<Log, Halt> {
-        self.stage.log(".generator")
+        self.context.log(".generator")
     }
 
     fn follow(&self, driver: &Driver) {
-        let child = self.children.follow(driver.pid, Role::Generator, FAREWELL);
+        let child = self
+            .children
+            .follow(driver.pid, Role::Generator, STOP_SIGNAL);
         *self.child.borrow_mut() = Some(child);
     }
 
     fn exited(&self, timeout: Nanos) -> impl Future<Output = Result<(), Halt>> {
-        let (stage, child) = (self.stage.clone(), self.child.borrow().clone());
+        let (context, child) = (self.context.clone(), self.child.borrow().clone());
         async move {
             let late = || format!("the generator did not end within {timeout}");
             let ended = async {
@@ -159,7 +176,7 @@ impl Load {
                 }
                 Ok(())
             };
-            stage.within(timeout, ended, late).await
+            context.within(timeout, ended, late).await
         }
     }
 }
@@ -170,7 +187,7 @@ fn not_there() -> io::Result<()> {
 
 impl Service for Load {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let begun = self.stage.unless_stopping(self.begin()).await;
+        let begun = self.context.unless_stopping(self.begin()).await;
         if begun.is_err()
             && let Some(child) = self.child.take()
         {
@@ -189,5 +206,300 @@ impl Service for Load {
             self.children.end(&child).await;
         }
         Ok(())
+    }
+}
+
+/// The measured window on `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Window {
+    /// Its start.
+    pub start: Instant,
+    /// Its end.
+    pub end: Instant,
+}
+
+/// The result of a generator: report, histogram, and search where there was one.
+pub type Driven = (LoadReport, Option<Histogram>, Option<RateSearch>);
+
+/// A started generator.
+pub struct Driver {
+    /// Its process id.
+    pub pid: u32,
+    /// Its standard error.
+    pub log: Log,
+    lines: Receiver<String>,
+    /// Its standard input, over which a load in turns receives them.
+    turns: Option<ChildStdin>,
+    kind: Kind,
+}
+
+enum Kind {
+    Prony,
+    Wrk { printed: String, version: String },
+}
+
+/// The load of a trial, resolved.
+///
+/// `entry`: the first server that requests go to; `further`: the others, round robin.
+pub fn spec(order: &TrialOrder, entry: &Place, further: &[Place]) -> LoadSpec {
+    let cores = u32::try_from(order.cores.generator.len()).unwrap_or(1);
+    let threads = match order.cell.around.generators {
+        0 => cores.max(1),
+        threads => threads,
+    };
+    let target = |place: &Place| LoadTarget {
+        url: format!("http://{}{}", place.authority, order.workload.request.path),
+        address: place.address.to_string(),
+    };
+    LoadSpec {
+        target: target(entry),
+        further: further.iter().map(target).collect(),
+        threads: threads.min(order.cell.connections.max(1)),
+        connections: order.cell.connections,
+        warmup_ns: order.warmup_ns,
+        duration_ns: order.duration_ns,
+        requests_max: None,
+        timeout_ns: order.workload.timeout_ns,
+        requests: request::variants(&order.workload, &entry.authority, order.seed),
+        expected_status: vec![order.workload.expect_status],
+        driver: order.driver.clone(),
+        exact: true,
+        in_turns: order.in_turns,
+        latency_from: match order.workload.arrival.is_open() {
+            true => LatencyOrigin::Intended,
+            false => LatencyOrigin::Submitted,
+        },
+        pace: pace(&order.workload.arrival, order.cell.rate_per_s),
+        seed: order.seed,
+        find_max: order.workload.find_max.clone(),
+        ..LoadSpec::default()
+    }
+}
+
+/// When the requests of a cell start. `rate_per_s`: the cell's, where its workload has several.
+fn pace(arrival: &Arrival, rate_per_s: Option<f64>) -> Pace {
+    let rate = |rates: &[f64]| rate_per_s.or(rates.first().copied()).unwrap_or_default();
+    match arrival {
+        Arrival::Closed => Pace::Closed { think_ns: 0 },
+        Arrival::Think { think_ns } => Pace::Closed {
+            think_ns: *think_ns,
+        },
+        Arrival::Constant { rates_per_s } => Pace::Constant {
+            rate_per_s: rate(rates_per_s),
+        },
+        Arrival::Poisson { rates_per_s } => Pace::Poisson {
+            rate_per_s: rate(rates_per_s),
+        },
+        Arrival::Stages { points, poisson } => Pace::Stages {
+            points: points.clone(),
+            poisson: *poisson,
+        },
+    }
+}
+
+impl Driver {
+    /// Starts Prony's generator.
+    pub fn prony(order: &TrialOrder, spec: &LoadSpec, log: Log) -> io::Result<Driver> {
+        let mut command = Command::new(&order.prony);
+        command.arg(WORD).stdin(Stdio::piped());
+        let (mut child, lines) = started(command, &log)?;
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
+            let text = serde_json::to_vec(spec)?;
+            // A generator that is gone by now is seen by its exit.
+            let _ = input.write_all(&text);
+        }
+        Ok(Driver {
+            pid: child.id(),
+            log,
+            lines,
+            turns: input.filter(|_| spec.in_turns),
+            kind: Kind::Prony,
+        })
+    }
+
+    /// Starts wrk for `seconds` with the first request of the workload.
+    pub fn wrk(
+        order: &TrialOrder,
+        spec: &LoadSpec,
+        wrk: (&Path, &str),
+        seconds: u64,
+        log: Log,
+    ) -> io::Result<Driver> {
+        let (path, version) = wrk;
+        let body = order
+            .workload
+            .request
+            .body
+            .replace(request::PLACEHOLDER, "1");
+        let url = spec.target.url.replace(request::PLACEHOLDER, "1");
+        let script = order.work_dir.join("wrk.lua");
+        let template = &order.workload.request;
+        std::fs::write(
+            &script,
+            wrk::script(&template.method, &body, &template.headers),
+        )?;
+        let mut command = Command::new(path);
+        let script = script.display().to_string();
+        command
+            .args(wrk::arguments(spec, seconds, &script, &url))
+            .stdin(Stdio::null());
+        launch::without_capabilities(&mut command, launch::capabilities_named(&[]));
+        let (child, lines) = started(command, &log)?;
+        Ok(Driver {
+            pid: child.id(),
+            log,
+            lines,
+            turns: None,
+            kind: Kind::Wrk {
+                printed: String::new(),
+                version: version.to_owned(),
+            },
+        })
+    }
+
+    /// Waits for the window. Errors: the generator reported something else.
+    pub async fn window(&mut self, spec: &LoadSpec) -> Result<Window, String> {
+        if let Kind::Wrk { .. } = self.kind {
+            // Wholly within the time that wrk runs for.
+            let start = clock::monotonic() + WRK_CONNECTS;
+            let end = start + (Nanos(spec.duration_ns) - WRK_CONNECTS * 2);
+            return Ok(Window { start, end });
+        }
+        match self.event().await? {
+            GeneratorEvent::Connected {
+                window_start_ns,
+                window_end_ns,
+            } => match spec.in_turns {
+                // Each turn has its own.
+                true => Ok(Window {
+                    start: Instant::ZERO,
+                    end: Instant::ZERO,
+                }),
+                false => checked_window(spec, window_start_ns, window_end_ns),
+            },
+            GeneratorEvent::Finished { .. } | GeneratorEvent::Turned(_) => {
+                Err("the generator finished before it had connected".to_owned())
+            }
+        }
+    }
+
+    /// Waits for its result.
+    pub async fn result(&mut self, spec: &LoadSpec) -> Result<Driven, String> {
+        if let Kind::Wrk { printed, version } = &mut self.kind {
+            while let Some(line) = self.lines.recv().await {
+                printed.push_str(&line);
+                printed.push('\n');
+            }
+            let report = wrk::report(printed, spec, version);
+            let unread = || format!("the output of wrk holds no rate: {}", printed.trim());
+            return report.map(|report| (report, None, None)).ok_or_else(unread);
+        }
+        match self.event().await? {
+            GeneratorEvent::Finished {
+                report,
+                histogram,
+                search,
+            } => Ok((report, Some(histogram), search)),
+            GeneratorEvent::Turned(_) => Err("the generator had a turn too many".to_owned()),
+            GeneratorEvent::Connected { .. } => Err("the generator connected twice".to_owned()),
+        }
+    }
+
+    /// Gives it a turn, of a load in turns.
+    pub fn turn(&mut self, turn: &Turn) -> io::Result<()> {
+        let Some(input) = &mut self.turns else {
+            return Err(io::Error::other("it is not driven in turns"));
+        };
+        let mut line = serde_json::to_vec(turn)?;
+        line.push(b'\n');
+        // A generator that is gone by now is seen by its exit.
+        let _ = input.write_all(&line);
+        Ok(())
+    }
+
+    /// Waits for the result of its turn.
+    pub async fn turned(&mut self) -> Result<Turned, String> {
+        match self.event().await? {
+            GeneratorEvent::Turned(turned) => Ok(turned),
+            _ => Err("the generator ended in the middle of its turn".to_owned()),
+        }
+    }
+
+    /// Closes its input: there are no more turns.
+    pub fn no_more_turns(&mut self) {
+        self.turns = None;
+    }
+
+    async fn event(&mut self) -> Result<GeneratorEvent, String> {
+        let Some(line) = self.lines.recv().await else {
+            return Err(match self.log.tail().last() {
+                Some(line) => format!("the generator ended without a result; it said: {line}"),
+                None => "the generator ended without a result".to_owned(),
+            });
+        };
+        let garbled = |error| format!("the generator printed what is no event: {error}");
+        serde_json::from_str(&line).map_err(garbled)
+    }
+}
+
+/// Checks that the sampler can keep to a window: in the near future, and as long as requested.
+fn checked_window(spec: &LoadSpec, start: u64, end: u64) -> Result<Window, String> {
+    let latest = clock::monotonic() + Nanos(spec.warmup_ns) + Nanos::from_secs(60);
+    let length = end.saturating_sub(start);
+    let bounded = length > 0 && length <= spec.duration_ns.saturating_mul(2);
+    if !bounded || Instant(start) > latest {
+        return Err(format!(
+            "the generator's window from {start} to {end} is not the one asked for"
+        ));
+    }
+    Ok(Window {
+        start: Instant(start),
+        end: Instant(end),
+    })
+}
+
+/// Starts a generator whose lines arrive in a mailbox.
+fn started(mut command: Command, log: &Log) -> io::Result<(std::process::Child, Receiver<String>)> {
+    command.stdout(Stdio::piped()).stderr(log.writer()?);
+    let mut child = launch::start(&mut command)?;
+    let (send, lines) = mailbox(LINES_MAX);
+    if let Some(output) = child.stdout.take() {
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(output);
+            let mut line = Vec::new();
+            while let Ok(1..) = reader
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)
+            {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                if send.send(text).is_err() {
+                    break;
+                }
+                line.clear();
+            }
+        });
+    }
+    Ok((child, lines))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrival_becomes_the_pace_of_its_cell() {
+        let rates_per_s = vec![1_000.0, 2_000.0];
+        let constant = Arrival::Constant {
+            rates_per_s: rates_per_s.clone(),
+        };
+        let rate_per_s = 2_000.0;
+        assert_eq!(pace(&constant, Some(2e3)), Pace::Constant { rate_per_s });
+        let poisson = Arrival::Poisson { rates_per_s };
+        assert_eq!(pace(&poisson, Some(2e3)), Pace::Poisson { rate_per_s });
+        assert_eq!(pace(&Arrival::Closed, None), Pace::default());
+        let think = Arrival::Think { think_ns: 7 };
+        assert_eq!(pace(&think, None), Pace::Closed { think_ns: 7 });
     }
 }

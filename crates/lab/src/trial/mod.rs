@@ -10,65 +10,34 @@
 //! Not for: namespaces ([`crate::supervise`]) or what trials there are ([`crate::run`]).
 
 mod asking;
-mod cast;
 mod children;
 mod client;
+mod context;
 mod counter;
-mod drive;
 mod generator;
+mod lifecycle;
 mod log;
-mod output;
-mod pause;
-mod place;
+mod participants;
 mod process;
 mod profiling;
 mod program;
-mod ready;
 mod runner;
 mod sampling;
-mod scene;
 mod server;
-mod stage;
 mod start;
-mod translate;
 mod turns;
 mod wrk;
 
-pub(crate) use start::fill;
-
-use std::io;
-
-use prony_base::Nanos;
-use prony_record::{Exit, Histogram, Isolation, Trial};
+use prony_record::{Histogram, Isolation, Trial};
 
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
 
-/// Longest pause between two looks for a sign or an interruption.
-const POLL_MAX: Nanos = Nanos::from_millis(20);
-
-/// Why a trial does not go on.
-#[derive(Debug, thiserror::Error)]
-enum Halt {
-    /// In one sentence.
-    #[error("{0}")]
-    Failed(String),
-    #[error("the run was interrupted")]
-    Interrupted,
-}
-
-impl Halt {
-    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Halt {
-        move |error| Halt::Failed(format!("{what}: {error}"))
-    }
-}
-
-/// Runs a trial to its end. `network`: that between a client and its peer. `turns`: where those
-/// come from of one in turns. `began` is told of each phase and turn.
+/// Runs a trial to its end. `network` is the one between a client and its peer; `turns` receives the turns of a trial
+/// that is measured in turns; `began` is called at each phase and turn.
 ///
-/// For a supervisor, whose only task this is: children of the calling process are
-/// collected, all its descendants are taken for processes of the trial, and in the
-/// end all of them are killed.
+/// For a supervisor that does nothing else: it reaps the children of the calling process, counts all its descendants
+/// as processes of the trial, and kills them at the end.
 pub fn run(
     order: &TrialOrder,
     network: Network,
@@ -87,12 +56,5 @@ pub fn run(
             None,
         ),
         (None, None) => server::run(order, isolation, (interrupt, turns), began),
-    }
-}
-
-fn in_words(exit: &Exit) -> String {
-    match exit {
-        Exit::Code { code } => format!("exited with status {code}"),
-        Exit::Signal { signal, .. } => format!("was ended by signal {signal}"),
     }
 }

@@ -1,60 +1,90 @@
 //! The services for a server of a trial: one whose start is the start of its process and
-//! whose stop is its end, and one that runs once the process has given its sign.
+//! whose stop is its end, and one that runs once the process is ready, by the sign that it declares.
+//!
+//! What logging costs is measured with what it takes: a pipe and a terminal have a real
+//! reader, the same for both, a process on the subject's cores whose time is part of the
+//! subject's. On the generator's cores it would be free, and a terminal, which is read in
+//! far smaller pieces than a pipe, would look the cheaper of the two. What it reads ends in
+//! the log of the trial, as what is printed to a file does; standard error always does.
 //!
 //! Not for: the generator ([`super::generator`]).
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
+use std::io;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 use prony_base::{Nanos, clock};
 use prony_record::{Output, ReadySign, Role};
 use prony_runtime::services::{Context, Failure, Service};
+use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use rustix::thread::CapabilitySet;
 
-use super::children::{Child, Children, Farewell};
+use super::children::{Child, Children, StopSignal};
+use super::context::{First, Halt, POLL_MAX, TrialContext, first, in_words};
 use super::log::Log;
-use super::output::Reader;
-use super::place::Place;
-use super::stage::{First, Stage, first};
-use super::start::Resolved;
-use super::{Halt, POLL_MAX, in_words, ready};
-use crate::launch;
+use super::start::{Place, Resolved};
 use crate::network::Network;
+use crate::{launch, verify};
 
-/// What a server is told that its terminal is.
+/// `TERM` of a server whose output is a terminal.
 const TERMINAL_KIND: &str = "xterm-256color";
-/// The first pause between two looks for the sign; each one is twice the last.
+/// First interval at which readiness is probed; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
+/// The command that reads a pipe or a terminal: it copies its input to its output.
+const READER: &str = "cat";
+/// How long a reader may take to reach the end of its input once the last writer is gone.
+const READER_TIMEOUT: Nanos = Nanos::from_secs(1);
+/// How a reader that takes longer is stopped.
+const READER_STOP_SIGNAL: StopSignal = StopSignal {
+    signal: Signal::TERM,
+    timeout: Nanos::from_secs(1),
+};
+/// The window size of the terminal.
+const TERMINAL: Winsize = Winsize {
+    ws_row: 24,
+    ws_col: 80,
+    ws_xpixel: 0,
+    ws_ypixel: 0,
+};
+/// How long one attempt to connect, or one request, may take.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server of a trial, and what is known of it: kept when its services have stopped.
-pub struct Part {
-    /// What it is in the trial.
+/// A server of a trial: how it is started, its process and its log. Outlives its services.
+pub struct Participant {
+    /// Its role in the trial.
     pub role: Role,
-    /// What sentences call it, after `the`: `subject`, `backing backing/redis`.
+    /// Its name in messages, after `the`: `subject`, `backing backing/redis`.
     pub title: String,
     /// How it is started.
     pub resolved: Resolved,
     /// Its cores.
     pub cores: Vec<u32>,
-    /// How it is asked to end.
-    pub farewell: Farewell,
-    /// What follows the stem of the trial's files in the name of its log.
+    /// How it is stopped.
+    pub stop_signal: StopSignal,
+    /// Suffix of its log's name, after the stem of the trial's files.
     pub log_name: String,
     /// Where its standard output goes.
     pub output: Output,
-    /// What reads it there.
+    /// The process that reads it, if any.
     pub reader: RefCell<Reader>,
     /// The network on whose far side it is started.
     pub network: Rc<Network>,
-    /// What it prints.
+    /// Its log, once it was started.
     pub log: Rc<RefCell<Option<Log>>>,
     /// Its process, once it was started.
     pub child: RefCell<Option<Rc<Child>>>,
 }
 
-impl Part {
+impl Participant {
     /// `reason` with the last line that it printed.
     pub fn with_last_line(&self, reason: String) -> String {
         let tail = self.tail();
@@ -73,7 +103,7 @@ impl Part {
             .unwrap_or_default()
     }
 
-    /// The failure that it, or what reads what it prints, ended too early, if it did.
+    /// Checks that it and its reader are alive. Errors: which one ended before `before`, and how.
     pub fn lives(&self, before: &str) -> Result<(), Halt> {
         let ended = |of: &str, exit| {
             let (title, how) = (&self.title, in_words(&exit));
@@ -91,7 +121,7 @@ impl Part {
         }
     }
 
-    /// Does `work` while the process lives; the failure that it ended before that otherwise.
+    /// Awaits `work`; fails if the process ends before it is done.
     pub async fn while_alive<T>(
         &self,
         before: &str,
@@ -106,7 +136,7 @@ impl Part {
         }
     }
 
-    /// Its process and that of its reader, as far as they were started.
+    /// Its process and its reader's, where they were started.
     pub fn children(&self) -> Vec<Rc<Child>> {
         let own = self.child.borrow().clone();
         own.into_iter()
@@ -114,7 +144,7 @@ impl Part {
             .collect()
     }
 
-    /// The number of its process, if it was started.
+    /// Its process id, if it was started.
     pub fn pid(&self) -> Option<u32> {
         self.child.borrow().as_ref().map(|child| child.pid())
     }
@@ -135,7 +165,7 @@ impl Part {
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
         command.stdout(output).stderr(errors);
         if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {
-            // The kind of this terminal, not of the one that the user sits at.
+            // The type of this terminal, not of the user's.
             command.env("TERM", TERMINAL_KIND);
         }
         let kept = launch::capabilities_named(&self.resolved.capabilities);
@@ -144,7 +174,7 @@ impl Part {
     }
 }
 
-/// Waits until one of `children` has ended; for ever where there are none.
+/// Waits until one of `children` has ended; forever where there are none.
 pub async fn any_ended(children: &[Rc<Child>]) {
     let mut ends: Vec<_> = children
         .iter()
@@ -161,47 +191,53 @@ pub async fn any_ended(children: &[Rc<Child>]) {
     .await;
 }
 
-/// One of the services that follow each other in a trial: what the next one requires.
+/// A service in the start order of a trial, which the next one requires.
 pub trait Step {}
 
 impl Step for Process {}
 
 impl Step for Ready {}
 
-/// A server's process.
+/// The service that starts and stops a server's process.
 pub struct Process {
-    stage: Rc<Stage>,
-    part: Rc<Part>,
+    context: Rc<TrialContext>,
+    participant: Rc<Participant>,
     children: Rc<Children>,
 }
 
 impl Process {
-    /// One that is to be started.
-    pub fn new(stage: Rc<Stage>, part: Rc<Part>, children: Rc<Children>) -> Process {
+    /// A process that has not been started.
+    pub fn new(
+        context: Rc<TrialContext>,
+        participant: Rc<Participant>,
+        children: Rc<Children>,
+    ) -> Process {
         Process {
-            stage,
-            part,
+            context,
+            participant,
             children,
         }
     }
 
     fn spawn(&self) -> Result<(), Halt> {
-        let part = &self.part;
-        let log = self.stage.log(&part.log_name)?;
-        let reader = Reader::start(part, &log, &self.children);
+        let participant = &self.participant;
+        let log = self.context.log(&participant.log_name)?;
+        let reader = Reader::start(participant, &log, &self.children);
         let (output, reader) = reader.map_err(Halt::io("its output has nowhere to go"))?;
-        *part.reader.borrow_mut() = reader;
-        let (program, mut command) = part.command(&log, output)?;
-        let cores = part.cores.clone();
+        *participant.reader.borrow_mut() = reader;
+        let (program, mut command) = participant.command(&log, output)?;
+        let cores = participant.cores.clone();
         let start = move || launch::on_cores(&cores, || launch::start(&mut command));
-        let started = part.network.on_peers_side(start);
+        let started = participant.network.on_peers_side(start);
         let child = started
             .map_err(Halt::io("its network cannot be entered"))?
             .map_err(Halt::io("its cores cannot be had"))?
             .map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
-        *part.log.borrow_mut() = Some(log);
-        let followed = self.children.follow(child.id(), part.role, part.farewell);
-        *part.child.borrow_mut() = Some(followed);
+        *participant.log.borrow_mut() = Some(log);
+        let followed = self
+            .children
+            .follow(child.id(), participant.role, participant.stop_signal);
+        *participant.child.borrow_mut() = Some(followed);
         Ok(())
     }
 }
@@ -212,37 +248,37 @@ impl Service for Process {
     }
 
     async fn stop(&self, _: &Context) -> Result<(), Failure> {
-        let child = self.part.child.borrow().clone();
+        let child = self.participant.child.borrow().clone();
         if let Some(child) = child {
             self.children.end(&child).await;
         }
-        let reader = self.part.reader.take();
-        reader.end(&self.stage, &self.children).await;
+        let reader = self.participant.reader.take();
+        reader.end(&self.context, &self.children).await;
         Ok(())
     }
 }
 
-/// That a server has given its sign: where it can be asked.
+/// The service that runs once a server is ready.
 pub struct Ready {
-    stage: Rc<Stage>,
-    part: Rc<Part>,
+    context: Rc<TrialContext>,
+    participant: Rc<Participant>,
     children: Rc<Children>,
     sign: ReadySign,
     place: Place,
 }
 
 impl Ready {
-    /// One that waits for `sign`.
+    /// Waits for `sign` when it is started.
     pub fn new(
-        stage: Rc<Stage>,
-        part: Rc<Part>,
+        context: Rc<TrialContext>,
+        participant: Rc<Participant>,
         children: Rc<Children>,
         sign: ReadySign,
         place: Place,
     ) -> Ready {
         Ready {
-            stage,
-            part,
+            context,
+            participant,
             children,
             sign,
             place,
@@ -255,27 +291,29 @@ impl Ready {
         let mut pause = PAUSE_MIN;
         while !self.given()? {
             if clock::monotonic() > deadline {
-                let missed = ready::in_words(&self.sign);
-                let who = match self.part.role {
-                    Role::Backing | Role::Front => format!("the {} was ", self.part.title),
+                let missed = sign_in_words(&self.sign);
+                let who = match self.participant.role {
+                    Role::Backing | Role::Front => format!("the {} was ", self.participant.title),
                     _ => String::new(),
                 };
                 let reason = format!("{who}not ready after {timeout}: waited for {missed}");
-                return Err(Halt::Failed(self.part.with_last_line(reason)));
+                return Err(Halt::Failed(self.participant.with_last_line(reason)));
             }
-            let pausing = self.stage.handle.sleep(pause);
-            self.part.while_alive("it was ready", pausing).await?;
+            let pausing = self.context.handle.sleep(pause);
+            self.participant
+                .while_alive("it was ready", pausing)
+                .await?;
             pause = (pause * 2).min(POLL_MAX);
         }
-        // The sign may have come from another process on the same port.
+        // Another process may have answered on the same port.
         self.children.collect();
-        self.part.lives("it was ready")
+        self.participant.lives("it was ready")
     }
 
     fn given(&self) -> Result<bool, Halt> {
-        let log = self.part.log.borrow();
+        let log = self.participant.log.borrow();
         match &*log {
-            Some(log) => ready::is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
+            Some(log) => is_ready(&self.sign, &self.place, log).map_err(Halt::Failed),
             None => Ok(false),
         }
     }
@@ -283,7 +321,127 @@ impl Ready {
 
 impl Service for Ready {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let waited = self.stage.unless_stopping(self.wait()).await;
+        let waited = self.context.unless_stopping(self.wait()).await;
         waited.map_err(Failure::from)
+    }
+}
+
+/// Probes once for the ready sign. Errors: the sign is unknown.
+fn is_ready(sign: &ReadySign, place: &Place, log: &Log) -> Result<bool, String> {
+    match sign.sign.as_str() {
+        "port" => Ok(TcpStream::connect_timeout(&place.address, ATTEMPT_TIMEOUT).is_ok()),
+        "line" => Ok(log.has_line(&sign.text)),
+        "http" => Ok(verify::answers_ok(
+            place.address,
+            &place.authority,
+            &sign.text,
+            ATTEMPT_TIMEOUT,
+        )),
+        other => Err(format!("`{other}` is no sign of readiness")),
+    }
+}
+
+/// The ready sign as a noun for a message: `a port that accepts connections`.
+fn sign_in_words(sign: &ReadySign) -> String {
+    match sign.sign.as_str() {
+        "line" => format!("a line with `{}` in its output", sign.text),
+        "http" => format!("status 200 for `GET {}`", sign.text),
+        _ => "a port that accepts connections".to_owned(),
+    }
+}
+
+/// The reader of a server's standard output.
+#[derive(Default)]
+pub enum Reader {
+    /// None: the output goes to a file or to `/dev/null`.
+    #[default]
+    Nobody,
+    /// A process at the other end of a pipe or a terminal.
+    Process(Rc<Child>),
+}
+
+impl Reader {
+    /// Starts the reader that the participant needs, and returns the standard output for its process.
+    pub fn start(
+        participant: &Participant,
+        log: &Log,
+        children: &Rc<Children>,
+    ) -> io::Result<(Stdio, Reader)> {
+        match participant.output {
+            Output::File => Ok((log.writer()?, Reader::Nobody)),
+            Output::Null => Ok((Stdio::null(), Reader::Nobody)),
+            Output::Pipe => {
+                let (from, to) = io::pipe()?;
+                let reader = Reader::read(from.into(), log.writer()?, participant, log, children)?;
+                Ok((to.into(), reader))
+            }
+            Output::Terminal => {
+                let (from, to) = terminal()?;
+                // The end of a terminal is an I/O error, which the reader would print.
+                let reader = Reader::read(from.into(), Stdio::null(), participant, log, children)?;
+                Ok((to.into(), reader))
+            }
+        }
+    }
+
+    /// Starts the process that reads `from`.
+    fn read(
+        from: Stdio,
+        errors: Stdio,
+        participant: &Participant,
+        log: &Log,
+        children: &Rc<Children>,
+    ) -> io::Result<Reader> {
+        let mut command = Command::new(READER);
+        command.stdin(from).stdout(log.writer()?).stderr(errors);
+        launch::without_capabilities(&mut command, CapabilitySet::empty());
+        let start = || launch::start(&mut command);
+        let child = launch::on_cores(&participant.cores, start)??;
+        let child = children.follow(child.id(), participant.role, READER_STOP_SIGNAL);
+        Ok(Reader::Process(child))
+    }
+
+    /// Its process, where it is one.
+    pub fn child(&self) -> Option<Rc<Child>> {
+        match self {
+            Reader::Process(child) => Some(child.clone()),
+            Reader::Nobody => None,
+        }
+    }
+
+    /// Waits until everything printed has been read, once the writer has ended.
+    pub async fn end(self, context: &TrialContext, children: &Children) {
+        match self {
+            Reader::Nobody => {}
+            Reader::Process(child) => {
+                let _ = context.handle.timeout(READER_TIMEOUT, child.ended()).await;
+                children.end(&child).await;
+            }
+        }
+    }
+}
+
+/// Opens a pseudoterminal: the end that is read, and the end that programs print to.
+fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
+    let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    rustix::pty::grantpt(&ours)?;
+    rustix::pty::unlockpt(&ours)?;
+    let name = rustix::pty::ptsname(&ours, Vec::new())?;
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let theirs = rustix::fs::open(name, flags, Mode::empty())?;
+    rustix::termios::tcsetwinsize(&theirs, TERMINAL)?;
+    Ok((ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_one_and_has_a_size() {
+        let (_ours, theirs) = terminal().expect("a terminal");
+        assert!(rustix::termios::isatty(&theirs));
+        let size = rustix::termios::tcgetwinsize(&theirs).expect("a size");
+        assert_eq!((size.ws_row, size.ws_col), (24, 80));
     }
 }

@@ -1,6 +1,5 @@
-//! What a profile trial does beside one that is measured: the subject's threads are sampled and counted in the window, or
-//! strace is attached to it from before the load until after it; a program and a client are looked into from their start to
-//! their end.
+//! The profile of a trial: the subject's threads are sampled and their system calls counted in the window, or
+//! strace is attached from before the load until after it; a program and a client are profiled from start to exit.
 //!
 //! Not for: how samples are taken ([`crate::profile`]).
 
@@ -14,35 +13,34 @@ use prony_base::{Instant, Nanos, clock};
 use prony_record::{ProfileReport, ProfiledThread, Role, Trial, layout};
 use rustix::process::Signal;
 
-use super::Halt;
-use super::children::{Child, Farewell};
-use super::scene::Scene;
-use super::stage::Stage;
+use super::children::{Child, Children, StopSignal};
+use super::context::{Halt, TrialContext};
+use crate::launch::numbered;
 use crate::profile::Profiler;
-use crate::sample::{Sampler, numbered, parse};
+use crate::sample::{Sampler, parse};
 use crate::supervise::{Generator, TrialOrder};
 use crate::{launch, profile};
 
-/// How long strace has to attach itself to all threads.
+/// How long strace may take to attach to all threads.
 const ATTACH: Nanos = Nanos::from_secs(5);
-/// Pause between two looks whether it has.
+/// Interval at which that is polled.
 const PAUSE: Nanos = Nanos::from_millis(5);
-/// How long a process has to stop while it is begun to be looked into.
+/// How long a process may take to stop while its profile begins.
 const STOPPED: Nanos = Nanos::from_millis(200);
-/// How strace is asked to let go of the subject and to write its table.
-const FAREWELL: Farewell = Farewell {
+/// How strace is made to detach from the subject and to write its table.
+const STOP_SIGNAL: StopSignal = StopSignal {
     signal: Signal::INT,
     timeout: Nanos::from_secs(5),
 };
 
-/// strace at work.
+/// A running strace.
 pub struct Strace {
     child: Rc<Child>,
     table: PathBuf,
 }
 
-impl Stage {
-    /// Opens what is looked at, shortly before the window.
+impl TrialContext {
+    /// Opens the samplers and counters, shortly before the window.
     pub fn open_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             let mut cores = self.order.cores.subject.clone();
@@ -53,14 +51,14 @@ impl Stage {
         }
     }
 
-    /// The window begins.
+    /// Begins the profile at the start of the window.
     pub fn begin_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             profiler.begin();
         }
     }
 
-    /// The window is over.
+    /// Ends the profile at the end of the window.
     pub fn end_profile(&self) {
         if let Some(profiler) = &mut *self.profiler.borrow_mut() {
             profiler.end(&self.subjects_threads());
@@ -78,21 +76,23 @@ impl Stage {
     }
 }
 
-/// Attaches strace, where that is what this trial is for; without it the trial goes on, and says so.
-pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
-    let stage = &scene.stage;
+/// Attaches strace in a trial for it. Where that fails, the trial continues and records why.
+pub async fn attach(
+    context: &TrialContext,
+    children: &Rc<Children>,
+) -> Result<Option<Strace>, Halt> {
     let strace = {
-        let profiler = stage.profiler.borrow();
+        let profiler = context.profiler.borrow();
         profiler.as_ref().and_then(|own| own.pass().strace.clone())
     };
     let Some(strace) = strace else {
         return Ok(None);
     };
-    let threads = stage.subjects_threads();
+    let threads = context.subjects_threads();
     let (mut pids, tids): (Vec<u32>, Vec<u32>) = threads.into_iter().unzip();
     pids.dedup();
-    let table = stage.order.work_dir.join("strace");
-    let log = stage.log(".strace")?;
+    let table = context.order.work_dir.join("strace");
+    let log = context.log(".strace")?;
     let mut command = Command::new(strace);
     command
         .args(profile::strace_arguments(&pids, &table))
@@ -100,32 +100,34 @@ pub async fn attach(scene: &Scene<'_>) -> Result<Option<Strace>, Halt> {
         .stdout(Stdio::null())
         .stderr(log.writer().map_err(Halt::io("a log cannot be written"))?);
     let child = match launch::start(&mut command) {
-        Ok(child) => scene.children.follow(child.id(), Role::Generator, FAREWELL),
+        Ok(child) => children.follow(child.id(), Role::Generator, STOP_SIGNAL),
         Err(error) => {
-            stage.refuse_profile(format!("strace cannot be started: {error}"));
+            context.refuse_profile(format!("strace cannot be started: {error}"));
             return Ok(None);
         }
     };
     let deadline = clock::monotonic() + ATTACH;
     while !tids.iter().all(|&tid| is_traced(tid)) {
-        scene.children.collect();
+        children.collect();
         if child.exit().is_some() || clock::monotonic() > deadline {
-            scene.children.end(&child).await;
+            children.end(&child).await;
             let why = log.tail().pop().unwrap_or_default();
-            stage.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
+            context.refuse_profile(format!("strace cannot attach itself to the subject: {why}"));
             return Ok(None);
         }
-        stage.unless_interrupted(stage.handle.sleep(PAUSE)).await?;
+        context
+            .unless_interrupted(context.handle.sleep(PAUSE))
+            .await?;
     }
     Ok(Some(Strace { child, table }))
 }
 
-/// Lets it go, and reads what it counted.
-pub async fn detach(scene: &Scene<'_>, strace: Strace) {
-    scene.children.end(&strace.child).await;
+/// Detaches strace and reads its counts.
+pub async fn detach(context: &TrialContext, children: &Children, strace: Strace) {
+    children.end(&strace.child).await;
     let text = std::fs::read(&strace.table).unwrap_or_default();
     let counts = profile::strace_counts(&String::from_utf8_lossy(&text));
-    if let Some(profiler) = &mut *scene.stage.profiler.borrow_mut() {
+    if let Some(profiler) = &mut *context.profiler.borrow_mut() {
         if counts.is_empty() {
             profiler.refuse("strace wrote no table".to_owned());
         }
@@ -133,7 +135,7 @@ pub async fn detach(scene: &Scene<'_>, strace: Strace) {
     }
 }
 
-/// Whether somebody follows this thread, or it is gone.
+/// Whether this thread is traced, or has ended.
 fn is_traced(tid: u32) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{tid}/status")) else {
         return true;
@@ -144,7 +146,7 @@ fn is_traced(tid: u32) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// The cores that are there.
+/// The cores that are online.
 fn online() -> Vec<u32> {
     crate::sample::machine::core_times().into_keys().collect()
 }
@@ -154,20 +156,20 @@ pub struct WholeRun {
     profiler: Profiler,
     pid: u32,
     start: Instant,
-    /// When it was looked at for the last time.
+    /// When it was last sampled.
     last: Instant,
-    /// What each thread has done by then, from nothing.
+    /// The totals of each thread at that time.
     threads: BTreeMap<u32, ProfiledThread>,
 }
 
 impl WholeRun {
-    /// Begins to look into a process that has just begun; `None`: this trial is not for that. `cores`: where it runs.
+    /// Begins the profile of a process that has just started; `None`: not a profile trial. `cores`: where it runs.
     pub fn begin(order: &TrialOrder, pid: u32, cores: &[u32]) -> Option<WholeRun> {
         let Generator::Profile { pass } = &order.generator else {
             return None;
         };
         let mut profiler = Profiler::new(pass.clone());
-        // A thread that began between listing and opening would be followed by nobody.
+        // A thread that started between listing and opening would be missed.
         launch::signal(pid, Signal::STOP);
         wait_until_stopped(pid);
         let mut pids = vec![pid];
@@ -194,7 +196,7 @@ impl WholeRun {
         })
     }
 
-    /// Reads what waits, and the clocks of its threads; several times a second.
+    /// Drains the samples and reads the clocks of its threads; to be called several times a second.
     pub fn look(&mut self) {
         let mut pids = vec![self.pid];
         pids.extend(launch::descendants(self.pid));
@@ -210,7 +212,7 @@ impl WholeRun {
         self.profiler.drain();
     }
 
-    /// It has ended: puts what was seen into the record.
+    /// Puts the profile into the record once the process has ended.
     pub fn keep(mut self, order: &TrialOrder, trial: &mut Trial) {
         self.profiler.end(&[]);
         let length = self.last.since(self.start).0;
@@ -219,7 +221,7 @@ impl WholeRun {
     }
 }
 
-/// Waits until a process that was told to stop has: no thread of it begins meanwhile.
+/// Waits until a process that was sent SIGSTOP has stopped, so that it starts no thread.
 fn wait_until_stopped(pid: u32) {
     let deadline = clock::monotonic() + STOPPED;
     let runs = || {
@@ -234,7 +236,7 @@ fn wait_until_stopped(pid: u32) {
     }
 }
 
-/// What a thread has done since it began.
+/// The totals of a thread since it started.
 fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{name}")).ok();
     let (cpu_ns, delay_ns) = parse::schedstat(&read("schedstat")?)?;
@@ -251,12 +253,12 @@ fn thread(pid: u32, tid: u32) -> Option<ProfiledThread> {
     })
 }
 
-/// Puts what was seen of a server into the record.
-pub fn keep(profiler: Profiler, sampler: &Sampler, stage: &Stage, trial: &mut Trial) {
+/// Puts the profile of a server into the record.
+pub fn keep(profiler: Profiler, sampler: &Sampler, context: &TrialContext, trial: &mut Trial) {
     let threads = sampler.profiled(Role::Subject);
     keep_report(
         profiler.report(threads, trial.sampled_ns),
-        &stage.order,
+        &context.order,
         trial,
     );
 }

@@ -19,10 +19,10 @@ use prony_record::{
 };
 use rustix::process::Signal;
 
+use super::context::{Halt, in_words};
 use super::log::Log;
 use super::profiling::WholeRun;
 use super::start::{self, Resolved};
-use super::{Halt, in_words};
 use crate::canary;
 use crate::experiment::THREADS;
 use crate::launch::{self, Wanted};
@@ -278,7 +278,7 @@ impl<'a> Running<'a> {
             launch::pin(own).map_err(Halt::io("the supervisor's cores cannot be had"))?;
         }
         self.trial.isolation.pinned = !self.cores.subject.is_empty();
-        self.canary_before = Some(canary::sing(&self.cores.subject));
+        self.canary_before = Some(canary::run(&self.cores.subject));
         let io = Halt::io("a log cannot be written");
         let path = self
             .output
@@ -465,7 +465,7 @@ impl<'a> Running<'a> {
         launch::kill_descendants(KILL_ROUNDS_MAX);
         self.parent = None;
         if let (Some(before), true) = (self.canary_before, self.trial.window_ns > 0) {
-            let after = canary::sing(&self.cores.subject);
+            let after = canary::run(&self.cores.subject);
             self.trial.canary = Some(CanaryPair { before, after });
         }
         self.leave();

@@ -1,39 +1,50 @@
 //! The service that runs a client: it runs once the client has been started, and stopping
 //! it ends the client.
 //!
-//! The client is started fresh by a parent that only waits ([`crate::supervise`] says why).
+//! The client is started by a fresh parent process that only waits ([`crate::supervise`] explains why).
+//!
+//! The command that translates the output of a tool into a line of JSON runs after the client has ended, unmeasured.
 //!
 //! Not for: its peer, or what it prints ([`super::client`]).
 
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
 use prony_base::{Nanos, clock};
-use prony_record::{Exit, ProcessRecord, ProgramReport, Trial};
+use prony_record::{Exit, ProcessRecord, ProgramReport, Role, Trial};
 use prony_runtime::services::{Context, Failure, Service};
 use rustix::process::Signal;
 
+use super::children::{Children, StopSignal};
+use super::context::{Halt, POLL_MAX, TrialContext, in_words};
+use super::lifecycle;
 use super::log::{self, Log};
 use super::program::{OUTPUT_BYTES_MAX, Ran};
-use super::scene;
-use super::stage::Stage;
 use super::start::Resolved;
-use super::{Halt, POLL_MAX};
 use crate::launch::{self, Wanted};
 use crate::supervise::{Order, ProgramOrder, Report, Supervisor};
 
-/// How long the parent has to start the client and say so.
+/// How long the parent may take to start the client and report it.
 const START_TIMEOUT: Nanos = Nanos::from_secs(20);
-/// The first pause between two looks for that; each one is twice the last.
+/// First interval at which that is polled; it doubles each time.
 const PAUSE_MIN: Nanos = Nanos::from_millis(1);
-/// How long a killed client has to be gone.
+/// How long a killed client may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// How long the translation of its output may take.
+const TRANSLATE_TIMEOUT: Nanos = Nanos::from_secs(30);
+/// How a translation that takes longer is stopped.
+const TRANSLATE_STOP_SIGNAL: StopSignal = StopSignal {
+    signal: Signal::TERM,
+    timeout: Nanos::from_secs(1),
+};
 
 /// Runs a client.
 pub struct Runner {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     resolved: Resolved,
     /// Where its standard output goes.
     output: PathBuf,
@@ -48,16 +59,16 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// One that is to run `resolved`. `output` is an empty file, `errors` that of `log`.
+    /// A client that has not been started. `output` is an empty file, `errors` that of `log`.
     pub fn new(
-        stage: Rc<Stage>,
+        context: Rc<TrialContext>,
         resolved: Resolved,
         output: PathBuf,
         errors: PathBuf,
         log: Rc<RefCell<Option<Log>>>,
     ) -> Rc<Runner> {
         Rc::new(Runner {
-            stage,
+            context,
             resolved,
             output,
             errors,
@@ -112,7 +123,7 @@ impl Runner {
         self.ran.borrow().as_ref().map(|ran| ran.usage.clone())
     }
 
-    /// It as a process of the trial; `None`: it was not seen to end.
+    /// Its record as a process of the trial; `None`: it has not been reaped.
     pub fn record(&self) -> Option<ProcessRecord> {
         let command = self.resolved.command.clone();
         let ran = self.ran.borrow();
@@ -123,7 +134,7 @@ impl Runner {
     /// Closes its log, and removes an output that is empty.
     pub fn close(&self, trial: &mut Trial) {
         if let Some(log) = self.log.take() {
-            scene::close(log, "client", trial);
+            lifecycle::close(log, "client", trial);
         }
         if std::fs::metadata(&self.output).is_ok_and(|metadata| metadata.len() == 0) {
             // An empty file says nothing; one that stays does no harm.
@@ -132,7 +143,7 @@ impl Runner {
     }
 
     fn spawn(&self) -> Result<(), Halt> {
-        let order = &self.stage.order;
+        let order = &self.context.order;
         let program = ProgramOrder {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
@@ -180,16 +191,16 @@ impl Runner {
                     let reason = format!("it was not started within {START_TIMEOUT}");
                     return Err(Halt::Failed(reason));
                 }
-                None => self.stage.handle.sleep(pause).await,
+                None => self.context.handle.sleep(pause).await,
             }
             pause = (pause * 2).min(POLL_MAX);
         }
     }
 
-    /// Waits until it has ended; the failure that it printed too much, or was lost.
+    /// Waits until it has ended. Errors: it printed too much, or its parent was lost.
     pub async fn ended(&self) -> Result<(), Halt> {
         loop {
-            if self.hear()? {
+            if self.poll_parent()? {
                 return Ok(());
             }
             let printed = std::fs::metadata(&self.output).map_or(0, |metadata| metadata.len());
@@ -197,12 +208,12 @@ impl Runner {
                 let limit = OUTPUT_BYTES_MAX >> 20;
                 return Err(Halt::Failed(format!("it printed more than {limit} MiB")));
             }
-            self.stage.handle.sleep(POLL_MAX).await;
+            self.context.handle.sleep(POLL_MAX).await;
         }
     }
 
-    /// Hears the parent once; true when the client has ended.
-    fn hear(&self) -> Result<bool, Halt> {
+    /// Polls the parent once; true when the client has ended.
+    fn poll_parent(&self) -> Result<bool, Halt> {
         if self.ran.borrow().is_some() {
             return Ok(true);
         }
@@ -213,9 +224,9 @@ impl Runner {
         Ok(true)
     }
 
-    /// Asks it to end, and kills it when it does not in time.
+    /// Sends it its stop signal, and kills it after the time-out.
     async fn end(&self) {
-        let rule = &self.stage.order.subject.stop;
+        let rule = &self.context.order.subject.stop;
         let signal = launch::signal_named(&rule.signal).unwrap_or(Signal::TERM);
         let steps = [
             (signal, Nanos(rule.timeout_ns)),
@@ -223,18 +234,20 @@ impl Runner {
         ];
         for (signal, timeout) in steps {
             // One whose parent is lost is killed with the rest.
-            let Ok(false) = self.hear() else { return };
+            let Ok(false) = self.poll_parent() else {
+                return;
+            };
             let Some(pid) = self.pid.get() else { return };
             self.stopped.set(true);
             launch::signal(pid, signal);
-            let _ = self.stage.handle.timeout(timeout, self.over()).await;
+            let _ = self.context.handle.timeout(timeout, self.over()).await;
         }
     }
 
     /// Waits until it has ended or is lost.
     async fn over(&self) {
-        while let Ok(false) = self.hear() {
-            self.stage.handle.sleep(POLL_MAX).await;
+        while let Ok(false) = self.poll_parent() {
+            self.context.handle.sleep(POLL_MAX).await;
         }
     }
 }
@@ -245,7 +258,7 @@ fn lost_its_way() -> Halt {
 
 impl Service for Runner {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let begun = self.stage.unless_stopping(self.begin()).await;
+        let begun = self.context.unless_stopping(self.begin()).await;
         if begun.is_err() {
             // A start that failed is not followed by a stop.
             drop(self.parent.take());
@@ -257,5 +270,63 @@ impl Service for Runner {
         self.end().await;
         drop(self.parent.take());
         Ok(())
+    }
+}
+
+/// Runs `resolved` with the file `input` on its standard input; what it prints goes to the
+/// file `output`. Errors: it cannot be started, takes too long, or does not end with 0.
+pub async fn translate(
+    context: &Rc<TrialContext>,
+    children: &Rc<Children>,
+    resolved: &Resolved,
+    input: &Path,
+    output: &Path,
+) -> Result<(), Halt> {
+    let Some((program, arguments)) = resolved.command.split_first() else {
+        return Ok(());
+    };
+    let log = context.log(".translate")?;
+    let io = Halt::io("the client's output cannot be translated");
+    let open = || Ok((File::open(input)?, File::create(output)?, log.writer()?));
+    let (input, output, errors) = open().map_err(io)?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(&resolved.env)
+        .stdin(input)
+        .stdout(output)
+        .stderr(errors);
+    if !resolved.dir.is_empty() {
+        command.current_dir(&resolved.dir);
+    }
+    let kept = launch::capabilities_named(&resolved.capabilities);
+    launch::without_capabilities(&mut command, kept);
+    let started = launch::start(&mut command);
+    let process =
+        started.map_err(|error| Halt::Failed(format!("`{program}` cannot be started: {error}")))?;
+    let child = children.follow(process.id(), Role::Generator, TRANSLATE_STOP_SIGNAL);
+    let ended = async {
+        child.ended().await;
+        Ok(())
+    };
+    let late = || format!("the translation of its output had not ended after {TRANSLATE_TIMEOUT}");
+    let waited = context.unless_interrupted(context.within(TRANSLATE_TIMEOUT, ended, late));
+    waited.await??;
+    let result = match child.exit() {
+        Some(Exit::Code { code: 0 }) | None => Ok(()),
+        Some(exit) => {
+            let how = in_words(&exit);
+            let reason = format!("the translation of its output {how}");
+            Err(Halt::Failed(with_last_line(&log, reason)))
+        }
+    };
+    log.close();
+    result
+}
+
+fn with_last_line(log: &Log, reason: String) -> String {
+    match log.tail().iter().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => format!("{reason}; its last line: {}", line.trim()),
+        None => format!("{reason}; it printed nothing"),
     }
 }

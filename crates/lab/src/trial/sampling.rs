@@ -1,6 +1,6 @@
-//! The service that looks at the processes of a trial, every 100 ms while it runs.
+//! The service that samples the processes of a trial every 100 ms while it runs.
 //!
-//! Not for: what is seen ([`crate::sample`]), or the two readings at the edges of the
+//! Not for: what a sample holds ([`crate::sample`]), or the two at the edges of the
 //! window ([`super::server`] takes them itself, on time).
 
 use std::cell::{Cell, RefCell};
@@ -11,40 +11,44 @@ use prony_engine::Task;
 use prony_runtime::services::{Context, Failure, Service};
 
 use super::children::Children;
+use super::context::TrialContext;
 use super::log::Log;
 use super::profiling::WholeRun;
-use super::stage::Stage;
 
-/// How often the processes are looked at.
+/// Interval at which the processes are sampled.
 const LOOK: Nanos = Nanos::from_millis(100);
-/// In the window, one look in this many reads memory: that costs ten times what the rest
-/// does, and is needed only for processes that do not see the window's end.
+/// In the window, one sample in this many reads memory: that costs ten times as much as the rest,
+/// and is needed only for processes that end before the window does.
 const MEMORY_ONE_IN: u32 = 10;
 
-/// What is looked at beside the processes.
+/// What is sampled beside the processes.
 #[derive(Default)]
 pub struct Watched {
-    /// Logs, which are kept from growing without end.
+    /// Logs, whose size is bounded.
     pub logs: RefCell<Vec<Rc<RefCell<Option<Log>>>>>,
-    /// Looks since the start of the window; `None` outside of it.
+    /// Samples since the start of the window; `None` outside of it.
     pub in_window: Cell<Option<u32>>,
-    /// A client that is looked into.
+    /// The profile of a client.
     pub whole: RefCell<Option<WholeRun>>,
 }
 
-/// Looks at the processes.
+/// Samples the processes.
 pub struct Sampling {
-    stage: Rc<Stage>,
+    context: Rc<TrialContext>,
     children: Rc<Children>,
     watched: Rc<Watched>,
     task: RefCell<Option<Task<()>>>,
 }
 
 impl Sampling {
-    /// One that looks at the processes of `children`.
-    pub fn new(stage: Rc<Stage>, children: Rc<Children>, watched: Rc<Watched>) -> Sampling {
+    /// A service that samples the processes of `children`.
+    pub fn new(
+        context: Rc<TrialContext>,
+        children: Rc<Children>,
+        watched: Rc<Watched>,
+    ) -> Sampling {
         Sampling {
-            stage,
+            context,
             children,
             watched,
             task: RefCell::default(),
@@ -54,14 +58,14 @@ impl Sampling {
 
 impl Service for Sampling {
     async fn start(&self, _: &Context) -> Result<(), Failure> {
-        let (stage, children) = (self.stage.clone(), self.children.clone());
+        let (context, children) = (self.context.clone(), self.children.clone());
         let watched = self.watched.clone();
-        let looking = self.stage.handle.spawn(async move {
+        let looking = self.context.handle.spawn(async move {
             loop {
-                stage.handle.sleep(LOOK).await;
-                stage.awake.wait().await;
+                context.handle.sleep(LOOK).await;
+                context.awake.wait().await;
                 children.collect();
-                look(&stage, &watched);
+                look(&context, &watched);
             }
         });
         *self.task.borrow_mut() = Some(looking);
@@ -75,15 +79,15 @@ impl Service for Sampling {
     }
 }
 
-fn look(stage: &Stage, watched: &Watched) {
-    let mut sampler = stage.sampler.borrow_mut();
+fn look(context: &TrialContext, watched: &Watched) {
+    let mut sampler = context.sampler.borrow_mut();
     sampler.look();
     if let Some(looks) = watched.in_window.get() {
         if looks % MEMORY_ONE_IN == 0 {
             sampler.note_memory();
         }
         watched.in_window.set(Some(looks + 1));
-        if let Some(profiler) = &mut *stage.profiler.borrow_mut() {
+        if let Some(profiler) = &mut *context.profiler.borrow_mut() {
             profiler.drain();
         }
         if let Some(whole) = &mut *watched.whole.borrow_mut() {

@@ -1,21 +1,20 @@
-//! A trial of a server: what it consists of are services of a [`prony_runtime`], on one
-//! loop of one thread on the generator's cores.
+//! A trial of a server: a set of [`prony_runtime`] services on one event loop of one thread on the generator's cores.
 //!
 //! ```text
 //! children <- sampling <- backings, ready <- instances, ready <- front, ready <- load
 //!                                                          (an arrow: is required by)
 //! ```
 //!
-//! Mostly the subject is one instance, with nothing around it. Each service starts when
-//! what it requires runs, and the trial goes from phase to phase as they come up; in the
-//! end, however that comes about, they stop in reverse order. A process
-//! that ends too early fails the step that the trial is in. Only the edges of the window
-//! are waited for outside of the loop, so that the clocks are read on time.
+//! Usually the subject is one instance without backing services or a front. Each service starts once
+//! those that it requires run, and the trial moves from phase to phase as they start; at the
+//! end, whatever ended it, they stop in reverse order. A process
+//! that ends too early fails the current phase. Only for the edges of the window does the thread
+//! sleep outside of the loop, so that the clocks are read on time.
 //!
 //! Where the workload has a counter, the number that the subject keeps is read before and
 //! after the load, and once more when the subject was ended and started anew.
 //!
-//! Not for: programs ([`super::program`]), or who the servers are ([`super::cast`]).
+//! Not for: programs ([`super::program`]), or starting the servers ([`super::participants`]).
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -29,53 +28,52 @@ use prony_runtime::services::Definition;
 use prony_wire::Method;
 use rustix::thread::ClockId;
 
-use super::cast::Cast;
+use super::context::{Halt, TrialContext};
 use super::counter::{self, Expected, Resting};
-use super::drive::{self, Window};
-use super::generator::Load;
-use super::place::{Place, Places};
+use super::generator::{self, Load, Window};
+use super::lifecycle::{self, Lifecycle, STUCK};
+use super::participants::Participants;
 use super::sampling::Sampling;
-use super::scene::{self, STUCK, Scene};
-use super::stage::Stage;
-use super::{Halt, asking, profiling};
+use super::start::{Place, Places};
+use super::{asking, profiling};
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
 use crate::{launch, verify};
 
-/// How long before the window the memory marks are reset, and before its end the last look is.
+/// How long before the window the memory marks are reset, and before its end the last sample is taken.
 pub(super) const SHORTLY: Nanos = Nanos::from_millis(10);
-/// Clocks that are read later than this after an edge of the window are worth a note.
+/// Clocks read later than this after an edge of the window are noted in the record.
 pub(super) const LATE: Nanos = Nanos::from_millis(1);
-/// How long a number may take to come to rest.
+/// How long a counter may take to settle.
 const COUNTER_TIMEOUT: Nanos = Nanos::from_secs(15);
-/// Pause between two readings of it.
+/// Interval at which it is read.
 const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 
-/// Runs a trial to its end. `began` is told of each phase.
+/// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
     order: &TrialOrder,
     isolation: Isolation,
     (interrupt, turns): (&Interrupt, Turns),
     began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
-    let ran = prony_engine::run(&scene::config(), |handle| async move {
-        let stage = Stage::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(stage, &handle, turns, began);
+    let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
+        let context = TrialContext::new(order.clone(), isolation, interrupt, handle.clone());
+        let mut running = Running::new(context, &handle, turns, began);
         let end = running.until_drained().await;
-        let failed_in = running.scene.stage.phase();
-        running.scene.stop().await;
+        let failed_in = running.lifecycle.context.phase();
+        running.lifecycle.stop().await;
         running.finish(end, failed_in)
     });
-    ran.unwrap_or_else(|error| (scene::without_loop(order, isolation, &error), None))
+    ran.unwrap_or_else(|error| (lifecycle::without_loop(order, isolation, &error), None))
 }
 
 /// A trial under way.
 pub(super) struct Running<'a> {
-    pub(super) scene: Scene<'a>,
-    pub(super) stage: Rc<Stage>,
-    pub(super) cast: Cast,
-    /// Who says when it has its turn, of one in turns.
+    pub(super) lifecycle: Lifecycle<'a>,
+    pub(super) context: Rc<TrialContext>,
+    pub(super) participants: Participants,
+    /// Receives its turns, in a trial in turns.
     pub(super) turns: Turns,
     histogram: Option<Histogram>,
     counter: Option<PlannedCounter>,
@@ -83,44 +81,44 @@ pub(super) struct Running<'a> {
 
 impl<'a> Running<'a> {
     fn new(
-        stage: Rc<Stage>,
+        context: Rc<TrialContext>,
         handle: &Handle,
         turns: Turns,
         began: &'a mut dyn FnMut(Report),
     ) -> Running<'a> {
         // wrk does not tell what was acknowledged before and after its window.
-        let knows = stage.order.generator == Generator::Prony;
+        let knows = context.order.generator == Generator::Prony;
         Running {
-            counter: stage.order.workload.counter.clone().filter(|_| knows),
-            cast: Cast::new(stage.clone()),
-            scene: Scene::new(stage.clone(), handle, began),
+            counter: context.order.workload.counter.clone().filter(|_| knows),
+            participants: Participants::new(context.clone()),
+            lifecycle: Lifecycle::new(context.clone(), handle, began),
             turns,
-            stage,
+            context,
             histogram: None,
         }
     }
 
-    /// All phases but the last.
+    /// Runs all phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
-        self.scene.prepare()?;
-        let places = Places::find(&self.stage.order, &self.stage.trial.borrow())
+        self.lifecycle.prepare()?;
+        let places = Places::find(&self.context.order, &self.context.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
-        self.scene.enter(Phase::Start);
-        self.scene.watch_over().await?;
-        self.cast.start(&self.scene, &places).await?;
-        self.scene.enter(Phase::Ready);
-        self.cast.ready(&self.scene, &places).await?;
-        self.scene.enter(Phase::Verify);
+        self.lifecycle.enter(Phase::Start);
+        self.lifecycle.watch_over().await?;
+        self.participants.start(&self.lifecycle, &places).await?;
+        self.lifecycle.enter(Phase::Ready);
+        self.participants.ready(&self.lifecycle, &places).await?;
+        self.lifecycle.enter(Phase::Verify);
         self.verify(&places)?;
-        if self.stage.order.check_only {
+        if self.context.order.check_only {
             return Ok(());
         }
         self.counter_before(&places).await?;
-        self.scene.enter(Phase::WarmUp);
-        if self.stage.order.in_turns {
+        self.lifecycle.enter(Phase::WarmUp);
+        if self.context.order.in_turns {
             return self.in_turns(&places).await;
         }
-        let strace = profiling::attach(&self.scene).await?;
+        let strace = profiling::attach(&self.context, &self.lifecycle.children).await?;
         let (load, window) = self.start_load(&places).await?;
         // A generator that fills its core would keep the clocks from being read in time.
         // An ordinary user may not be urgent; the record says when they were read late.
@@ -128,28 +126,29 @@ impl<'a> Running<'a> {
         let lived = self.warm_up_and_measure(window).await;
         let _ = launch::urgent(false);
         let lived = lived?;
-        self.scene.enter(match self.stage.order.workload.find_max {
-            Some(_) => Phase::Search,
-            None => Phase::Drain,
-        });
+        self.lifecycle
+            .enter(match self.context.order.workload.find_max {
+                Some(_) => Phase::Search,
+                None => Phase::Drain,
+            });
         let drained = self.drain(&load).await;
         if let Some(strace) = strace {
-            profiling::detach(&self.scene, strace).await;
+            profiling::detach(&self.context, &self.lifecycle.children, strace).await;
         }
         if let Err(failed) = lived {
             // What was measured until then is kept; the failure is that of the window.
-            self.stage.leave();
-            self.stage.blame(Phase::Measure);
+            self.context.leave();
+            self.context.blame(Phase::Measure);
             return Err(failed);
         }
         drained?;
         self.counter_after(&places).await
     }
 
-    /// Checks the answers of all that the load goes to; the record keeps the checks of the
-    /// first, and of the first that fails.
+    /// Checks the responses of every server that the load goes to; the record keeps the checks of the
+    /// first, or of the first that fails.
     fn verify(&self, places: &Places) -> Result<(), Halt> {
-        let order = &self.stage.order;
+        let order = &self.context.order;
         let several = places.entries().len() > 1;
         for (number, place) in places.entries().iter().enumerate() {
             let subject = verify::Subject {
@@ -160,10 +159,10 @@ impl<'a> Running<'a> {
             let checks = verify::verify(&subject, order.seed);
             let failed = verify::failed_must(&checks);
             if number == 0 || failed.is_some() {
-                self.stage.trial.borrow_mut().verification = checks;
+                self.context.trial.borrow_mut().verification = checks;
             }
-            self.scene.children.collect();
-            self.cast.lives("its answers were checked")?;
+            self.lifecycle.children.collect();
+            self.participants.lives("its answers were checked")?;
             match failed {
                 Some(failed) if several => {
                     return Err(Halt::Failed(format!("instance {number}: {failed}")));
@@ -179,18 +178,18 @@ impl<'a> Running<'a> {
         let Some((entry, further)) = places.entries().split_first() else {
             return Err(Halt::Failed("there is nothing to ask".to_owned()));
         };
-        let spec = drive::spec(&self.stage.order, entry, further);
-        if !self.stage.order.generator.is_own() && !further.is_empty() {
+        let spec = generator::spec(&self.context.order, entry, further);
+        if !self.context.order.generator.is_own() && !further.is_empty() {
             let sentence = "wrk asks one address: the load went to the first instance only";
-            self.stage.note(sentence.to_owned());
+            self.context.note(sentence.to_owned());
         }
-        let load = Load::new(self.stage.clone(), self.scene.children.clone(), spec);
+        let load = Load::new(self.context.clone(), self.lifecycle.children.clone(), spec);
         let definition = Definition::shared("load", load.clone())
             .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
             .start_timeout(load.start_timeout())
             .stop_timeout(STUCK);
-        let up = self.scene.up(self.scene.after_last(definition));
-        self.cast.while_alive("the window", up).await??;
+        let up = self.lifecycle.up(self.lifecycle.after_last(definition));
+        self.participants.while_alive("the window", up).await??;
         match load.window() {
             Some(window) => Ok((load, window)),
             None => Err(Halt::Failed("the generator has no window".to_owned())),
@@ -199,51 +198,51 @@ impl<'a> Running<'a> {
 
     async fn warm_up_and_measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         self.warm_up(window).await?;
-        self.scene.enter(Phase::Measure);
+        self.lifecycle.enter(Phase::Measure);
         self.measure(window).await
     }
 
-    /// Until the start of the window, where the memory marks are reset.
+    /// Waits until shortly before the window, and resets the memory marks.
     async fn warm_up(&self, window: Window) -> Result<(), Halt> {
         let shortly = Instant(window.start.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.stage.handle.sleep_until(shortly);
-        let living = self.cast.while_alive("the window", sleeping);
-        self.stage.unless_interrupted(living).await??;
-        self.stage.sampler.borrow_mut().reset_peaks();
-        self.stage.open_profile();
+        let sleeping = self.context.handle.sleep_until(shortly);
+        let living = self.participants.while_alive("the window", sleeping);
+        self.context.unless_interrupted(living).await??;
+        self.context.sampler.borrow_mut().reset_peaks();
+        self.context.open_profile();
         Ok(())
     }
 
-    /// The window. The inner result says whether the subject lived through it: what
+    /// Measures the window. The inner result is an error where the subject did not survive it: what
     /// was measured is kept either way.
     async fn measure(&mut self, window: Window) -> Result<Result<(), Halt>, Halt> {
         sleep_until(window.start);
         let start = clock::monotonic();
         let own = clock::process_cpu();
-        self.stage.sampler.borrow_mut().begin();
-        self.stage.begin_profile();
+        self.context.sampler.borrow_mut().begin();
+        self.context.begin_profile();
         let cores = machine::core_times();
-        self.scene.watched.in_window.set(Some(0));
+        self.lifecycle.watched.in_window.set(Some(0));
         let shortly = Instant(window.end.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.stage.handle.sleep_until(shortly);
-        let watched = self.stage.unless_interrupted(sleeping).await;
-        self.scene.watched.in_window.set(None);
-        self.stage.sampler.borrow_mut().look();
+        let sleeping = self.context.handle.sleep_until(shortly);
+        let watched = self.context.unless_interrupted(sleeping).await;
+        self.lifecycle.watched.in_window.set(None);
+        self.context.sampler.borrow_mut().look();
         if watched.is_ok() {
             sleep_until(window.end);
         }
         let end = clock::monotonic();
-        self.stage.sampler.borrow_mut().end();
-        self.stage.end_profile();
-        self.scene.children.collect();
-        let lived = self.cast.lives("the window ended");
+        self.context.sampler.borrow_mut().end();
+        self.context.end_profile();
+        self.lifecycle.children.collect();
+        let lived = self.participants.lives("the window ended");
         if watched.is_ok() && lived.is_ok() && self.is_ended_by(Ended::Killed) {
-            // As early as its clocks allow: what is outstanding is then not answered.
-            self.cast.kill(&self.scene);
+            // As early as its clocks allow, so that outstanding requests are not answered.
+            self.participants.kill(&self.lifecycle);
         }
         self.note_window(start, end, &cores, window);
         let used = clock::process_cpu().0.saturating_sub(own.0);
-        self.stage.trial.borrow_mut().sampler_cpu_ns = Some(used);
+        self.context.trial.borrow_mut().sampler_cpu_ns = Some(used);
         watched?;
         Ok(lived)
     }
@@ -255,9 +254,9 @@ impl<'a> Running<'a> {
         cores: &BTreeMap<u32, CoreTimes>,
         window: Window,
     ) {
-        let used = machine::core_use(cores, &machine::core_times(), &self.stage.order.cores);
+        let used = machine::core_use(cores, &machine::core_times(), &self.context.order.cores);
         let measured = window.end.since(window.start).0;
-        let mut trial = self.stage.trial.borrow_mut();
+        let mut trial = self.context.trial.borrow_mut();
         trial.cores = used;
         trial.sampled_ns = end.since(start).0;
         trial.window_ns = measured.min(end.since(window.start).0);
@@ -269,44 +268,44 @@ impl<'a> Running<'a> {
     }
 
     pub(super) async fn drain(&mut self, load: &Load) -> Result<(), Halt> {
-        let driven = self.stage.unless_interrupted(load.result()).await?;
+        let driven = self.context.unless_interrupted(load.result()).await?;
         let (report, histogram, search) = driven?;
-        let mut trial = self.stage.trial.borrow_mut();
-        if self.stage.order.generator.is_own() {
+        let mut trial = self.context.trial.borrow_mut();
+        if self.context.order.generator.is_own() {
             trial.window_ns = report.window_ns;
         }
         trial.load = Some(report);
         trial.search = search;
-        // The latencies of a profile are nobody's business.
-        self.histogram = histogram.filter(|_| self.stage.order.generator == Generator::Prony);
+        // Profiling distorts latencies, so a profile trial keeps none.
+        self.histogram = histogram.filter(|_| self.context.order.generator == Generator::Prony);
         Ok(())
     }
 
     fn is_ended_by(&self, how: Ended) -> bool {
         let ended_by = self.counter.as_ref().and_then(|counter| counter.ended_by);
-        ended_by == Some(how) && !matches!(self.stage.order.subject.source, Source::Url { .. })
+        ended_by == Some(how) && !matches!(self.context.order.subject.source, Source::Url { .. })
     }
 
-    /// The number before the load: after the checks, which raise it too.
+    /// Reads the counter before the load and after the checks, which raise it too.
     async fn counter_before(&self, places: &Places) -> Result<(), Halt> {
         let Some(counter) = &self.counter else {
             return Ok(());
         };
         let before = self.number(counter, places, None).await?;
-        self.stage.trial.borrow_mut().counter = Some(CounterReport {
+        self.context.trial.borrow_mut().counter = Some(CounterReport {
             before,
             ..CounterReport::default()
         });
         Ok(())
     }
 
-    /// The number after the load, and what is left of it when the subject has been ended.
+    /// Reads the counter after the load, and again after the subject was stopped and restarted.
     async fn counter_after(&mut self, places: &Places) -> Result<(), Halt> {
         let Some((counter, expected)) = self.acknowledged() else {
             return Ok(());
         };
         // The kernel's counters are those of the load.
-        self.scene.counters_after();
+        self.lifecycle.counters_after();
         let (stopped, killed) = (
             self.is_ended_by(Ended::Stopped),
             self.is_ended_by(Ended::Killed),
@@ -318,21 +317,23 @@ impl<'a> Running<'a> {
         if !(stopped || killed) {
             return Ok(());
         }
-        self.stage.sampler.borrow_mut().close();
-        self.cast.stop(&self.scene).await?;
+        self.context.sampler.borrow_mut().close();
+        self.participants.stop(&self.lifecycle).await?;
         let places = places
-            .anew(&self.stage.trial.borrow())
+            .anew(&self.context.trial.borrow())
             .map_err(Halt::io("there is no place to listen"))?;
-        self.cast.start_anew(&self.scene, &places).await?;
+        self.participants
+            .start_anew(&self.lifecycle, &places)
+            .await?;
         let kept = self.number(&counter, &places, Some(expected)).await?;
         self.note_counter(|report| report.kept = Some(kept));
         Ok(())
     }
 
-    /// What the load must have added, noted and as the number that is to be expected.
+    /// Records what the load must have added, and returns the counter's expected range.
     fn acknowledged(&self) -> Option<(PlannedCounter, Expected)> {
         let counter = self.counter.clone()?;
-        let mut trial = self.stage.trial.borrow_mut();
+        let mut trial = self.context.trial.borrow_mut();
         let counts = trial.load.as_ref()?.counts;
         let report = trial.counter.as_mut()?;
         let unanswered = counts.sent.saturating_sub(counts.acknowledged);
@@ -344,24 +345,24 @@ impl<'a> Running<'a> {
     }
 
     fn note_counter(&self, note: impl FnOnce(&mut CounterReport)) {
-        if let Some(report) = &mut self.stage.trial.borrow_mut().counter {
+        if let Some(report) = &mut self.context.trial.borrow_mut().counter {
             note(report);
         }
     }
 
-    /// The number that the instances keep, once it has come to rest.
+    /// Reads the counter of the instances until it has settled.
     async fn number(
         &self,
         counter: &PlannedCounter,
         places: &Places,
         expected: Option<Expected>,
     ) -> Result<u64, Halt> {
-        let shared = !self.stage.order.backings.is_empty();
+        let shared = !self.context.order.backings.is_empty();
         let mut resting = Resting::new(expected, shared);
         let deadline = clock::monotonic() + COUNTER_TIMEOUT;
         loop {
-            self.scene.children.collect();
-            self.cast.lives("its number was read")?;
+            self.lifecycle.children.collect();
+            self.participants.lives("its number was read")?;
             let ask = |place| ask_number(counter, place);
             let said: Vec<u64> = places.instances.iter().map(ask).collect::<Result<_, _>>()?;
             let now = clock::monotonic();
@@ -373,36 +374,36 @@ impl<'a> Running<'a> {
                 let reason = format!("the number at {path} after {COUNTER_TIMEOUT}: {unrest}");
                 return Err(Halt::Failed(reason));
             }
-            let pausing = self.stage.handle.sleep(COUNTER_PAUSE);
-            self.stage.unless_interrupted(pausing).await?;
+            let pausing = self.context.handle.sleep(COUNTER_PAUSE);
+            self.context.unless_interrupted(pausing).await?;
         }
     }
 
     fn finish(self, end: Result<(), Halt>, failed_in: Phase) -> (Trial, Option<Histogram>) {
-        let mut trial = self.scene.finish(end, failed_in);
-        for part in self.cast.all() {
-            let Some(log) = part.log.take() else {
+        let mut trial = self.lifecycle.finish(end, failed_in);
+        for participant in self.participants.all() {
+            let Some(log) = participant.log.take() else {
                 continue;
             };
-            if part.role == Role::Subject && trial.log_tail.is_empty() {
+            if participant.role == Role::Subject && trial.log_tail.is_empty() {
                 trial.log_tail = log.tail();
             }
-            scene::close(log, &part.title, &mut trial);
+            lifecycle::close(log, &participant.title, &mut trial);
         }
-        let sampler = self.stage.sampler.take();
+        let sampler = self.context.sampler.take();
         if sampler.is_full() {
             let full = "not all processes and threads were followed: there were too many";
             trial.notes.push(full.to_owned());
         }
-        if let Some(profiler) = self.stage.profiler.take() {
-            profiling::keep(profiler, &sampler, &self.stage, &mut trial);
+        if let Some(profiler) = self.context.profiler.take() {
+            profiling::keep(profiler, &sampler, &self.context, &mut trial);
         }
         trial.processes = sampler.records();
         (trial, self.histogram)
     }
 }
 
-/// Asks one instance for its number.
+/// Requests the counter of one instance.
 fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     let page = asking::ask(place, &Method::Get, &counter.path);
     let number = page.and_then(|page| counter::number(page.status, &page.body));
@@ -414,7 +415,7 @@ fn ask_number(counter: &PlannedCounter, place: &Place) -> Result<u64, Halt> {
     })
 }
 
-/// Sleeps until a moment of `CLOCK_MONOTONIC`; at once when it has passed.
+/// Sleeps until a moment of `CLOCK_MONOTONIC`; returns at once where it has passed.
 pub(super) fn sleep_until(moment: Instant) {
     let request = rustix::thread::Timespec {
         tv_sec: (moment.0 / 1_000_000_000) as i64,

@@ -5,47 +5,54 @@
 //! verified ──> stopped ──> [go on ──> lead-in ──> window ──> all answered ──> stopped] … ──> go on ──> drain
 //! ```
 //!
-//! Who has its turn is decided by [`crate::run`], which gives one at a time. No request is outstanding while the
-//! processes are stopped, so that no latency holds a pause. The clocks of processes and cores are read at the edges of
+//! [`crate::run`] schedules the turns, one at a time. No request is outstanding while the
+//! processes are stopped, so that no latency includes a pause. The clocks of processes and cores are read at the edges of
 //! each window and added up.
 //!
-//! Not for: what a trial is before its first turn and after its last ([`super::server`]).
+//! Not for: the trial before its first turn and after its last ([`super::server`]).
 
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
+use prony_engine::Handle;
 use prony_record::{CoreUse, Phase, Role, Turn, Turned, Visit};
+use rustix::process::Signal;
 
+use super::context::Halt;
 use super::generator::Load;
-use super::place::Places;
 use super::server::{LATE, Running, SHORTLY, sleep_until};
-use super::{Halt, pause};
+use super::start::Places;
 use crate::launch;
-use crate::sample::machine;
+use crate::sample::{self, machine};
 use crate::supervise::{Report, TurnOrder};
 
-/// What has been visited so far.
+/// How long processes may take to stop; one in uninterruptible sleep takes as long as that lasts.
+const STOP_TIMEOUT: Nanos = Nanos::from_secs(5);
+/// Interval at which stopping processes are polled.
+const LOOK: Nanos = Nanos::from_micros(100);
+
+/// The visits so far.
 #[derive(Default)]
 pub struct Visited {
     load: Option<Rc<Load>>,
     /// Start of the first window.
     first: Option<Instant>,
-    /// Furthest that the clocks were read from where they should have been.
+    /// Largest delay between an edge of a window and the reading of the clocks.
     late: Nanos,
 }
 
 impl Running<'_> {
-    /// All turns, and the drain after the last. What was measured is kept however it ends.
+    /// Runs all turns, and the drain after the last. What was measured is kept however it ends.
     pub(super) async fn in_turns(&mut self, places: &Places) -> Result<(), Halt> {
         let mut visited = Visited::default();
-        // As in a window of one piece.
+        // As in a trial with a single window.
         let _ = launch::urgent(true);
         let ended = self.all_turns(places, &mut visited).await;
         let _ = launch::urgent(false);
         self.go_on(&visited);
         if visited.late > LATE {
             let late = visited.late;
-            self.stage
+            self.context
                 .note(format!("the processes' clocks were read up to {late} late"));
         }
         let Some(load) = &visited.load else {
@@ -53,16 +60,16 @@ impl Running<'_> {
         };
         match ended {
             Err(Halt::Failed(reason)) => {
-                let failed_in = self.stage.phase();
-                self.scene.enter(Phase::Drain);
+                let failed_in = self.context.phase();
+                self.lifecycle.enter(Phase::Drain);
                 let _ = self.drain(load).await;
-                self.stage.leave();
-                self.stage.blame(failed_in);
+                self.context.leave();
+                self.context.blame(failed_in);
                 Err(Halt::Failed(reason))
             }
             Err(Halt::Interrupted) => Err(Halt::Interrupted),
             Ok(()) => {
-                self.scene.enter(Phase::Drain);
+                self.lifecycle.enter(Phase::Drain);
                 self.drain(load).await
             }
         }
@@ -70,14 +77,14 @@ impl Running<'_> {
 
     async fn all_turns(&mut self, places: &Places, visited: &mut Visited) -> Result<(), Halt> {
         self.pause(visited).await?;
-        self.scene.report(Report::Waiting);
+        self.lifecycle.report(Report::Waiting);
         loop {
             let Some(turn) = self.turns.next().await else {
                 return Err(Halt::Interrupted);
             };
             self.go_on(visited);
-            self.scene.children.collect();
-            self.cast.lives("its turn")?;
+            self.lifecycle.children.collect();
+            self.participants.lives("its turn")?;
             let turned = match turn {
                 TurnOrder::Finish => return Ok(()),
                 TurnOrder::WarmUp { length_ns } => {
@@ -92,22 +99,22 @@ impl Running<'_> {
                 }
             };
             self.pause(visited).await?;
-            self.scene.report(Report::Turned(turned));
+            self.lifecycle.report(Report::Turned(turned));
         }
     }
 
-    /// Nothing of the trial moves from now on, and nothing of it looks whether something does.
+    /// Stops all processes of the trial and its sampling.
     async fn pause(&self, visited: &Visited) -> Result<(), Halt> {
-        self.stage.awake.reset();
-        pause::stop(&self.stage.handle, generator(visited)).await
+        self.context.awake.reset();
+        stop_processes(&self.context.handle, generator(visited)).await
     }
 
     fn go_on(&self, visited: &Visited) {
-        pause::go_on(generator(visited));
-        self.stage.awake.set();
+        continue_processes(generator(visited));
+        self.context.awake.set();
     }
 
-    /// The generator, which connects in its first turn.
+    /// The load, which is started, and connects, in the first turn.
     async fn load(&self, places: &Places, visited: &mut Visited) -> Result<Rc<Load>, Halt> {
         if let Some(load) = &visited.load {
             return Ok(load.clone());
@@ -134,12 +141,12 @@ impl Running<'_> {
 
     async fn turned(&self, load: &Load, length: Nanos) -> Result<Turned, Halt> {
         let turned = self
-            .cast
+            .participants
             .while_alive("its turn was over", load.turned(length));
-        self.stage.unless_interrupted(turned).await??
+        self.context.unless_interrupted(turned).await??
     }
 
-    /// One lead-in and one window, measured.
+    /// Runs one lead-in and one measured window.
     async fn visit(
         &mut self,
         places: &Places,
@@ -155,19 +162,19 @@ impl Running<'_> {
         })?;
         let is_first = visited.first.is_none();
         if is_first {
-            self.scene.enter(Phase::Measure);
+            self.lifecycle.enter(Phase::Measure);
         }
         self.sleep_until(start).await?;
         let cpu_before = self.subject_cpu();
         match is_first {
-            true => self.stage.sampler.borrow_mut().reset_peaks(),
-            false => self.stage.sampler.borrow_mut().again(),
+            true => self.context.sampler.borrow_mut().reset_peaks(),
+            false => self.context.sampler.borrow_mut().again(),
         }
         let late = self.measure_visit(start, end).await?;
         visited.late = visited.late.max(late);
         let turned = self.turned(&load, lead_in + length).await?;
         let first = *visited.first.get_or_insert(start);
-        self.stage.trial.borrow_mut().visits.push(Visit {
+        self.context.trial.borrow_mut().visits.push(Visit {
             start_ns: start.since(first).0,
             window_ns: length.0,
             completed: turned.completed,
@@ -177,44 +184,44 @@ impl Running<'_> {
         Ok(turned)
     }
 
-    /// Reads all clocks at both edges of a window, and says how late.
+    /// Reads all clocks at both edges of a window, and returns how late.
     async fn measure_visit(&mut self, start: Instant, end: Instant) -> Result<Nanos, Halt> {
         sleep_until(start);
         let began = clock::monotonic();
-        self.stage.sampler.borrow_mut().begin();
+        self.context.sampler.borrow_mut().begin();
         let cores = machine::core_times();
         // The memory marks are read at the end of each visit.
-        self.scene.watched.in_window.set(Some(1));
+        self.lifecycle.watched.in_window.set(Some(1));
         let slept = self.sleep_until(end).await;
-        self.scene.watched.in_window.set(None);
-        self.stage.sampler.borrow_mut().look();
+        self.lifecycle.watched.in_window.set(None);
+        self.context.sampler.borrow_mut().look();
         if slept.is_ok() {
             sleep_until(end);
         }
         let ended = clock::monotonic();
-        self.stage.sampler.borrow_mut().end();
-        self.scene.children.collect();
-        let used = machine::core_use(&cores, &machine::core_times(), &self.stage.order.cores);
-        let mut trial = self.stage.trial.borrow_mut();
+        self.context.sampler.borrow_mut().end();
+        self.lifecycle.children.collect();
+        let used = machine::core_use(&cores, &machine::core_times(), &self.context.order.cores);
+        let mut trial = self.context.trial.borrow_mut();
         add_up(&mut trial.cores, used);
         trial.sampled_ns += ended.since(began).0;
         trial.window_ns += end.since(start).0.min(ended.since(start).0);
         slept?;
         drop(trial);
-        self.cast.lives("its visit ended")?;
+        self.participants.lives("its visit ended")?;
         Ok(began.since(start).max(ended.since(end)))
     }
 
-    /// Until shortly before a moment.
+    /// Sleeps until shortly before a moment.
     async fn sleep_until(&self, moment: Instant) -> Result<(), Halt> {
         let shortly = Instant(moment.0.saturating_sub(SHORTLY.0));
-        let sleeping = self.stage.handle.sleep_until(shortly);
-        let living = self.cast.while_alive("its visit ended", sleeping);
-        self.stage.unless_interrupted(living).await?
+        let sleeping = self.context.handle.sleep_until(shortly);
+        let living = self.participants.while_alive("its visit ended", sleeping);
+        self.context.unless_interrupted(living).await?
     }
 
     fn subject_cpu(&self) -> u64 {
-        let sampler = self.stage.sampler.borrow();
+        let sampler = self.context.sampler.borrow();
         sampler.cpu_in_windows_ns(Role::Subject)
     }
 }
@@ -223,7 +230,7 @@ fn generator(visited: &Visited) -> Option<u32> {
     visited.load.as_ref().and_then(|load| load.pid())
 }
 
-/// Adds what each core did in another window.
+/// Adds the use of each core in another window.
 fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
     for one in more {
         match all.iter_mut().find(|sum| sum.core == one.core) {
@@ -236,6 +243,50 @@ fn add_up(all: &mut Vec<CoreUse>, more: Vec<CoreUse>) {
             }
         }
     }
+}
+
+/// Sends SIGSTOP to every descendant except `kept`, including those forked meanwhile, and waits until all their threads
+/// are stopped.
+async fn stop_processes(handle: &Handle, kept: Option<u32>) -> Result<(), Halt> {
+    let deadline = clock::monotonic() + STOP_TIMEOUT;
+    loop {
+        // A stopped process cannot fork: once all that are found are stopped, all have been found.
+        let moving: Vec<u32> = others(kept).into_iter().filter(|&pid| moves(pid)).collect();
+        if moving.is_empty() {
+            return Ok(());
+        }
+        if clock::monotonic() > deadline {
+            let reason = format!("processes {moving:?} could not be stopped within {STOP_TIMEOUT}");
+            return Err(Halt::Failed(reason));
+        }
+        for pid in moving {
+            launch::signal(pid, Signal::STOP);
+        }
+        handle.sleep(LOOK).await;
+    }
+}
+
+/// Sends SIGCONT to every descendant except `kept`.
+fn continue_processes(kept: Option<u32>) {
+    for pid in others(kept) {
+        launch::signal(pid, Signal::CONT);
+    }
+}
+
+fn others(kept: Option<u32>) -> Vec<u32> {
+    let mut all = launch::descendants(std::process::id());
+    all.retain(|&pid| Some(pid) != kept);
+    all
+}
+
+/// Whether a thread of the process is neither stopped nor at its end.
+fn moves(pid: u32) -> bool {
+    let threads = launch::numbered(&format!("/proc/{pid}/task"));
+    threads.into_iter().any(|tid| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat"));
+        let stat = text.ok().and_then(|text| sample::parse::stat(&text));
+        stat.is_some_and(|stat| !matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+    })
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn duration_ns(text: &str) -> Option<u64> {
     Some((number.parse::<f64>().ok()? * factor).round() as u64)
 }
 
-/// `1.23GB` with factors of 1024, as wrk reckons.
+/// `1.23GB` with factors of 1024, as wrk counts.
 fn size_bytes(text: &str) -> Option<u64> {
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(split);

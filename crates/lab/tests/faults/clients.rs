@@ -8,8 +8,8 @@ use prony_record::{
     PlannedSubject, PlannedWorkload, Role, SCHEMA, Source, StopRule, Trial, agreement,
 };
 
+use crate::fixture::{Fixture, Isolation, cores, subject, wait_line};
 use crate::programs::{Named, failure, words};
-use crate::stage::{Isolation, Stage, cores, subject, wait_line};
 
 /// The tests of this module.
 pub const TESTS: [Named; 8] = [
@@ -177,8 +177,8 @@ fn compared(trial: &Trial) -> Agreement {
 }
 
 fn a_client_is_measured_beside_its_peer(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![client("right", "")], peer(&[]), 2), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![client("right", "")], peer(&[]), 2), &[]);
     assert_eq!(run.trials.len(), 2);
     for trial in &run.trials {
         assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
@@ -227,8 +227,8 @@ fn a_client_is_measured_beside_its_peer(isolation: Isolation) {
 }
 
 fn what_a_tool_prints_is_translated(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![translated("raw", "raw", "")], peer(&[]), 1), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![translated("raw", "raw", "")], peer(&[]), 1), &[]);
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     let said = &trial.client.as_ref().expect("a report").said;
@@ -239,7 +239,7 @@ fn what_a_tool_prints_is_translated(isolation: Isolation) {
         "{found:?}"
     );
     // The tool's own words stay; what was made of them is in the record.
-    let logs = std::fs::read_dir(stage.dir().join("logs"))
+    let logs = std::fs::read_dir(fixture.dir().join("logs"))
         .expect("logs")
         .flatten();
     let names: Vec<String> = logs
@@ -256,7 +256,7 @@ fn what_a_tool_prints_is_translated(isolation: Isolation) {
 }
 
 fn downloads_are_counted_in_bytes(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let of_downloads = |peer: PlannedSubject| {
         let mut plan = plan(vec![client("downloads", "")], peer, 1);
         let asked = asked(&mut plan);
@@ -264,7 +264,7 @@ fn downloads_are_counted_in_bytes(isolation: Isolation) {
         asked.payload_bytes = 300_000;
         plan
     };
-    let run = stage.run(&of_downloads(peer(&[])), &[]);
+    let run = fixture.run(&of_downloads(peer(&[])), &[]);
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     let report = trial.client.as_ref().expect("a report");
@@ -274,8 +274,8 @@ fn downloads_are_counted_in_bytes(isolation: Isolation) {
     );
     assert_eq!((report.page_body_bytes, report.page_status), (300_000, 200));
     assert!(compared(trial).holds() && compared(trial).bytes_off == Some(0));
-    let stage = Stage::new(isolation);
-    let run = stage.run(&of_downloads(peer(&[("SERVES_SHORT", "1")])), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&of_downloads(peer(&[("SERVES_SHORT", "1")])), &[]);
     let (phase, reason) = failure(&run.trials, "downloads");
     assert_eq!(
         (phase, reason.as_str()),
@@ -287,7 +287,7 @@ fn downloads_are_counted_in_bytes(isolation: Isolation) {
 }
 
 fn faults_of_clients_and_peers_are_recorded(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut absent = client("absent", "");
     absent.client[0] = "/nowhere/to/be/found".to_owned();
     let mut no_translator = translated("no translator", "raw", "");
@@ -309,7 +309,7 @@ fn faults_of_clients_and_peers_are_recorded(isolation: Isolation) {
         translated("untranslated", "raw", "fails"),
     ]);
     subjects.push(translated("too long", "", ""));
-    let run = stage.run(&plan(subjects, peer(&[]), 1), &[]);
+    let run = fixture.run(&plan(subjects, peer(&[]), 1), &[]);
     for expected in REASONS {
         let (name, _) = expected.split_once(':').expect("a name");
         let (phase, reason) = failure(&run.trials, name);
@@ -317,8 +317,8 @@ fn faults_of_clients_and_peers_are_recorded(isolation: Isolation) {
     }
     // The peer's own faults: it dies under the client, never comes up, or is asked in vain.
     let of_peer = |peer: PlannedSubject| {
-        let stage = Stage::new(isolation);
-        let run = stage.run(&plan(vec![client("right", "hangs")], peer, 1), &[]);
+        let fixture = Fixture::new(isolation);
+        let run = fixture.run(&plan(vec![client("right", "hangs")], peer, 1), &[]);
         let (phase, reason) = failure(&run.trials, "right");
         format!("{phase:?}: {reason}")
     };
@@ -344,8 +344,8 @@ fn faults_of_clients_and_peers_are_recorded(isolation: Isolation) {
     );
     let mut far = plan(vec![client("right", "")], peer(&[]), 1);
     asked(&mut far).path = "/absent".to_owned();
-    let stage = Stage::new(isolation);
-    let (phase, reason) = failure(&stage.run(&far, &[]).trials, "right");
+    let fixture = Fixture::new(isolation);
+    let (phase, reason) = failure(&fixture.run(&far, &[]).trials, "right");
     assert_eq!(
         (phase, reason.as_str()),
         (Phase::Verify, "the peer answers `/absent` with status 404")
@@ -354,8 +354,8 @@ fn faults_of_clients_and_peers_are_recorded(isolation: Isolation) {
 
 fn counts_that_do_not_agree_are_recorded(isolation: Isolation) {
     for (miscounts, extra) in [("1", 1), ("-1", 0)] {
-        let stage = Stage::new(isolation);
-        let run = stage.run(
+        let fixture = Fixture::new(isolation);
+        let run = fixture.run(
             &plan(
                 vec![client("right", "")],
                 peer(&[("MISCOUNTS", miscounts)]),
@@ -375,19 +375,19 @@ fn counts_that_do_not_agree_are_recorded(isolation: Isolation) {
 }
 
 fn an_interrupted_client_is_run_again(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let ready = stage.folder.join("ready");
+    let fixture = Fixture::new(isolation);
+    let ready = fixture.folder.join("ready");
     let mut waits = client("waits", "waits");
     let path = ready.display().to_string();
     waits.client_env.insert("READY".to_owned(), path);
     let mut plan = plan(vec![waits], peer(&[]), 2);
     plan.workloads[0].timeout_ns = 60_000_000_000;
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     prony_lab::launch::signal(child.id(), rustix::process::Signal::INT);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    stage.none_left();
-    let before = stage.read();
+    fixture.none_left();
+    let before = fixture.read();
     assert_eq!(before.trials[0].outcome, Outcome::Interrupted);
     let own = before.trials[0]
         .processes
@@ -396,39 +396,39 @@ fn an_interrupted_client_is_run_again(isolation: Isolation) {
     let asked = own.is_none_or(|p| matches!(p.exit, Some(Exit::Signal { asked: true, .. })));
     assert!(asked, "{own:?}");
     std::fs::write(&ready, "").expect("a file");
-    let run = stage.run(&plan, &["resume"]);
+    let run = fixture.run(&plan, &["resume"]);
     assert_eq!(run.trials.len(), 2);
     assert!(run.trials.iter().all(|t| t.outcome == Outcome::Measured));
 }
 
 fn nothing_of_client_and_peer_outlives_a_killed_run(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut plan = plan(vec![client("forks", "forks")], peer(&[]), 1);
     plan.workloads[0].timeout_ns = 60_000_000_000;
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
-    stage.none_left();
+    fixture.none_left();
 }
 
 fn the_loss_of_a_clients_parent_is_recorded(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut plan = plan(vec![client("forks", "forks")], peer(&[]), 1);
     plan.workloads[0].timeout_ns = 60_000_000_000;
-    let child = stage.start(&plan, &[]);
-    stage.wait_for(|command| command.contains("client.py"));
+    let child = fixture.start(&plan, &[]);
+    fixture.wait_for(|command| command.contains("client.py"));
     // The client's parent is the last of Prony's own processes to be started.
     let is_own = |command: &str| command.contains("__supervise");
-    let own = stage
+    let own = fixture
         .left()
         .into_iter()
         .filter(|(_, command)| is_own(command));
     let parent = own.map(|(pid, _)| pid).max().expect("a parent");
     prony_lab::launch::signal(parent, rustix::process::Signal::KILL);
     assert!(child.wait_with_output().expect("it ends").status.success());
-    stage.none_left();
-    let (phase, reason) = failure(&stage.read().trials, "forks");
+    fixture.none_left();
+    let (phase, reason) = failure(&fixture.read().trials, "forks");
     assert_eq!(phase, Phase::Measure, "{reason}");
     assert!(
         reason.starts_with("the parent of the client was lost"),
@@ -442,7 +442,7 @@ fn the_loss_of_a_clients_parent_is_recorded(isolation: Isolation) {
         ..PlannedNetwork::default()
     }];
     asked(&mut plan).network = "nowhere".to_owned();
-    let stage = Stage::new(isolation);
-    let (phase, reason) = failure(&stage.run(&plan, &[]).trials, "forks");
+    let fixture = Fixture::new(isolation);
+    let (phase, reason) = failure(&fixture.run(&plan, &[]).trials, "forks");
     assert_eq!(phase, Phase::Prepare, "{reason}");
 }

@@ -19,8 +19,8 @@ use prony_base::{Random, clock};
 use prony_record::{Exit, Outcome, Phase, Plan, Role, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::fixture::{Fixture, Isolation, good, plan};
 use crate::services;
-use crate::stage::{Isolation, Stage, good, plan};
 
 /// Longest moment at which a process is killed: a little longer than a trial.
 const LATEST_MS: u64 = 900;
@@ -98,8 +98,8 @@ fn now_ms() -> u64 {
 }
 
 /// Kills the process that `find` names, if there is one now.
-fn kill_one(stage: &Stage, find: impl Fn(&[(u32, String)]) -> Option<u32>) -> Option<Kill> {
-    let pid = find(&stage.left())?;
+fn kill_one(fixture: &Fixture, find: impl Fn(&[(u32, String)]) -> Option<u32>) -> Option<Kill> {
+    let pid = find(&fixture.left())?;
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let not_before = now_ms();
     kill_process(pid, Signal::KILL).ok()?;
@@ -110,11 +110,11 @@ fn kill_one(stage: &Stage, find: impl Fn(&[(u32, String)]) -> Option<u32>) -> Op
 }
 
 /// The record of a run's one trial, in which somebody was or was not killed.
-fn only_trial(stage: &Stage, run: &mut Child, what: &str) -> Trial {
+fn only_trial(fixture: &Fixture, run: &mut Child, what: &str) -> Trial {
     let status = ends_in_time(run, what);
     assert!(status.success(), "{what}: {status}");
-    stage.none_left();
-    let mut stored = stage.read();
+    fixture.none_left();
+    let mut stored = fixture.read();
     assert_eq!(stored.trials.len(), 1, "{what}");
     stored.trials.remove(0)
 }
@@ -130,12 +130,12 @@ pub fn any_process(isolation: Isolation) {
     for kill in 0..prony_testkit::repeats("PRONY_KILLS", 4, 50) {
         let victim = VICTIMS[random.below(VICTIMS.len() as u64) as usize];
         let moment = Duration::from_millis(random.below(LATEST_MS));
-        let stage = Stage::new(isolation);
-        let mut run = stage.start(&plan, &[]);
+        let fixture = Fixture::new(isolation);
+        let mut run = fixture.start(&plan, &[]);
         std::thread::sleep(moment);
-        let hit = kill_one(&stage, |processes| victim.find(processes));
+        let hit = kill_one(&fixture, |processes| victim.find(processes));
         let what = format!("kill {kill} of {victim:?} after {moment:?}: {hit:?}");
-        let trial = only_trial(&stage, &mut run, &what);
+        let trial = only_trial(&fixture, &mut run, &what);
         judge(&trial, &plan, victim, hit, &what);
     }
 }
@@ -143,14 +143,14 @@ pub fn any_process(isolation: Isolation) {
 /// Kills one as soon as it is there, until that was before the window's end.
 fn while_needed(isolation: Isolation, plan: &Plan, victim: Victim) {
     for _ in 0..EARLY_TRIES {
-        let stage = Stage::new(isolation);
-        let mut run = stage.start(plan, &[]);
+        let fixture = Fixture::new(isolation);
+        let mut run = fixture.start(plan, &[]);
         let mut hit = None;
         while hit.is_none() && run.try_wait().expect("a child").is_none() {
-            hit = kill_one(&stage, |processes| victim.find(processes));
+            hit = kill_one(&fixture, |processes| victim.find(processes));
         }
         let what = format!("{victim:?}, as soon as it was there: {hit:?}");
-        let trial = only_trial(&stage, &mut run, &what);
+        let trial = only_trial(&fixture, &mut run, &what);
         judge(&trial, plan, victim, hit, &what);
         if matches!(trial.outcome, Outcome::Failed { .. }) {
             return;
@@ -176,9 +176,9 @@ pub fn any_of_services(isolation: Isolation) {
             true => servers[kill as usize],
             false => servers[random.below(servers.len() as u64) as usize],
         };
-        let stage = Stage::new(isolation);
-        let mut run = stage.start(&plan, &[]);
-        stage.wait_for(|command| command.contains(server));
+        let fixture = Fixture::new(isolation);
+        let mut run = fixture.start(&plan, &[]);
+        fixture.wait_for(|command| command.contains(server));
         if !is_early {
             std::thread::sleep(Duration::from_millis(random.below(LATEST_MS)));
         }
@@ -186,14 +186,14 @@ pub fn any_of_services(isolation: Isolation) {
         // One that is about to become another program has no command line for a moment.
         for _ in 0..if is_early { EARLY_TRIES } else { 1 } {
             hit = hit.or_else(|| {
-                kill_one(&stage, |processes| {
+                kill_one(&fixture, |processes| {
                     let found = processes.iter().find(|(_, text)| text.contains(server));
                     found.map(|found| found.0)
                 })
             });
         }
         let what = format!("kill {kill} of {server}: {hit:?}");
-        let trial = only_trial(&stage, &mut run, &what);
+        let trial = only_trial(&fixture, &mut run, &what);
         match &trial.outcome {
             Outcome::Measured => assert_late(&trial, &plan, hit, &what),
             Outcome::Failed { reason, .. } => {

@@ -7,13 +7,13 @@
 //! Subjects need Python 3; without it the tests are skipped and say so.
 
 mod clients;
+mod fixture;
 mod killed;
 mod networks;
 mod play;
 mod profiles;
 mod programs;
 mod services;
-mod stage;
 mod tests;
 mod visits;
 

@@ -9,9 +9,9 @@ use prony_record::{Outcome, Phase, Plan, PlannedNetwork, Role, Trial};
 use rustix::process::Signal;
 
 use crate::clients::{asked, client, peer, plan};
+use crate::fixture::{Fixture, Isolation, wait_line};
 use crate::killed::ends_in_time;
 use crate::programs::{Named, failure};
-use crate::stage::{Isolation, Stage, wait_line};
 
 /// The tests of this module.
 pub const TESTS: [Named; 3] = [
@@ -74,8 +74,8 @@ fn downloads() -> Plan {
 }
 
 fn a_network_limits_what_passes_and_is_told(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&downloads(), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&downloads(), &[]);
     let [trial] = &run.trials[..] else {
         panic!("one trial: {:#?}", run.trials);
     };
@@ -83,7 +83,7 @@ fn a_network_limits_what_passes_and_is_told(isolation: Isolation) {
 }
 
 pub fn a_network_without_namespaces_is_refused(isolation: Isolation) {
-    let run = Stage::new(isolation).run(&downloads(), &[]);
+    let run = Fixture::new(isolation).run(&downloads(), &[]);
     let (phase, reason) = failure(&run.trials, "right");
     assert_eq!(phase, Phase::Prepare);
     assert_eq!(reason, "a trial has no network namespace of its own");
@@ -125,9 +125,9 @@ fn none_in_sight() {
 }
 
 fn the_death_of_a_peer_beyond_a_network_is_recorded(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let peer = peer(&[("DIES_AFTER", "3")]);
-    let run = stage.run(&over_network(plan(vec![client("right", "")], peer, 1)), &[]);
+    let run = fixture.run(&over_network(plan(vec![client("right", "")], peer, 1)), &[]);
     let (phase, reason) = failure(&run.trials, "right");
     assert_eq!(phase, Phase::Measure, "{reason}");
     let killed = "the peer was ended by signal 9 before the client ended";
@@ -136,25 +136,25 @@ fn the_death_of_a_peer_beyond_a_network_is_recorded(isolation: Isolation) {
 }
 
 /// Starts a trial that waits in its window.
-fn waiting(stage: &Stage) -> Child {
+fn waiting(fixture: &Fixture) -> Child {
     let plan = over_network(plan(vec![client("forks", "forks")], peer(&[]), 1));
-    let mut run = stage.start(&plan, &[]);
+    let mut run = fixture.start(&plan, &[]);
     wait_line(&mut run, "phase Measure");
-    stage.wait_for(|command| command.contains("client.py"));
+    fixture.wait_for(|command| command.contains("client.py"));
     run
 }
 
 fn nothing_of_a_network_outlives_whoever_is_killed(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let mut run = waiting(&stage);
+    let fixture = Fixture::new(isolation);
+    let mut run = waiting(&fixture);
     run.kill().expect("it can be killed");
     run.wait().expect("it ends");
-    stage.none_left();
+    fixture.none_left();
     // In the order of their starts: guard, supervisor, parent of the client.
     for victim in ["guard", "supervisor"] {
-        let stage = Stage::new(isolation);
-        let mut run = waiting(&stage);
-        let own = stage.left().into_iter();
+        let fixture = Fixture::new(isolation);
+        let mut run = waiting(&fixture);
+        let own = fixture.left().into_iter();
         let mut own: Vec<u32> = own
             .filter(|(_, command)| command.contains("__supervise"))
             .map(|(pid, _)| pid)
@@ -164,16 +164,16 @@ fn nothing_of_a_network_outlives_whoever_is_killed(isolation: Isolation) {
         assert!(launch::signal(pid, Signal::KILL), "{victim}");
         let status = ends_in_time(&mut run, victim);
         assert!(status.success(), "{victim}: {status}");
-        stage.none_left();
+        fixture.none_left();
         none_in_sight();
-        let (_, reason) = failure(&stage.read().trials, "forks");
+        let (_, reason) = failure(&fixture.read().trials, "forks");
         assert!(!reason.is_empty());
     }
 }
 
 /// The same by `user`, who may do nothing of this outside of a user namespace.
-pub fn an_ordinary_user_has_networks_too(stage: &Stage) {
-    let run = stage.run(&downloads(), &[]);
+pub fn an_ordinary_user_has_networks_too(fixture: &Fixture) {
+    let run = fixture.run(&downloads(), &[]);
     assert_eq!(run.trials.len(), 1);
     let trial = &run.trials[0];
     holds(trial);

@@ -4,7 +4,7 @@ use prony_lab::profile::{self, Means, TOO_BRIEF};
 use prony_lab::store::Stored;
 use prony_record::{Outcome, PROFILE, PROFILE_STRACE, Plan, ProfileReport, Trial};
 
-use crate::stage::{Isolation, Stage, good, plan};
+use crate::fixture::{Fixture, Isolation, good, plan};
 use crate::{clients, programs};
 
 /// A test and its name.
@@ -92,8 +92,8 @@ fn passes() -> Vec<profile::Pass> {
 
 fn a_busy_server_is_profiled_after_all_blocks(isolation: Isolation) {
     // Its folder holds the stacks.
-    let stage = Stage::new(isolation);
-    let run = stage.run(&to_profile(), &["profile"]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&to_profile(), &["profile"]);
     let passes = passes();
     assert_eq!(run.trials.len(), 1 + passes.len());
     assert_eq!(run.trials[0].generator, "prony");
@@ -102,7 +102,7 @@ fn a_busy_server_is_profiled_after_all_blocks(isolation: Isolation) {
 }
 
 fn where_nothing_is_permitted_a_profile_says_so_and_has_the_threads(isolation: Isolation) {
-    let run = Stage::new(isolation).run(&to_profile(), &["profile", "no-perf", "no-strace"]);
+    let run = Fixture::new(isolation).run(&to_profile(), &["profile", "no-perf", "no-strace"]);
     assert_eq!(run.trials.len(), 2);
     let (_, profile) = seen(&run, PROFILE);
     has_threads(profile);
@@ -132,8 +132,8 @@ fn programs_and_clients_are_profiled_from_start_to_end(isolation: Isolation) {
     );
     of_client.profile = Some(profile::planned());
     for (plan, least_ns) in [(of_program, 1), (of_client, 0)] {
-        let stage = Stage::new(isolation);
-        let run = stage.run(&plan, &["profile"]);
+        let fixture = Fixture::new(isolation);
+        let run = fixture.run(&plan, &["profile"]);
         // strace has nothing to do with either.
         assert_eq!(run.trials.len(), 2);
         let (trial, profile) = seen(&run, PROFILE);
@@ -154,7 +154,7 @@ fn programs_and_clients_are_profiled_from_start_to_end(isolation: Isolation) {
 
 /// strace counts at least a system call for each request, in a trial of its own.
 pub fn where_perf_is_refused_strace_counts(isolation: Isolation) {
-    let run = Stage::new(isolation).run(&to_profile(), &["profile", "no-perf"]);
+    let run = Fixture::new(isolation).run(&to_profile(), &["profile", "no-perf"]);
     assert_eq!(run.trials.len(), 3);
     let (trial, profile) = seen(&run, PROFILE_STRACE);
     assert_eq!(profile.refused, Vec::<String>::new());
@@ -166,8 +166,8 @@ pub fn where_perf_is_refused_strace_counts(isolation: Isolation) {
 }
 
 /// Of an ordinary user: whatever is permitted is seen, all else said; and the run goes on.
-pub fn an_ordinary_user_can_profile(stage: &Stage) {
-    let run = stage.run(&to_profile(), &["profile"]);
+pub fn an_ordinary_user_can_profile(fixture: &Fixture) {
+    let run = fixture.run(&to_profile(), &["profile"]);
     let (trial, profile) = seen(&run, PROFILE);
     has_threads(profile);
     // The number of the tracepoint is root's to read.

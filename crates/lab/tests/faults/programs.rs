@@ -10,7 +10,7 @@ use prony_record::{
     PlannedWorkload, ProgramReport, SCHEMA, Source, StopRule, Trial,
 };
 
-use crate::stage::{Isolation, Stage, cores, wait_line};
+use crate::fixture::{Fixture, Isolation, cores, wait_line};
 
 /// What a right program prints when it was asked for ten things.
 const LINE: &str = r#"{"measure":"things","threads":1,"count":10,"elapsed_ns":5,"checksum":"55"}"#;
@@ -146,10 +146,10 @@ pub fn failure(trials: &[Trial], subject: &str) -> (Phase, String) {
 }
 
 fn a_program_is_measured_to_its_end(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     // It leaves time to user mode and kernel in a child that it waits for.
     let busy = "(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done); echo talk >&2; echo \"$line\"";
-    let run = stage.run(&plan(vec![script("busy", busy)], 2, 60_000), &[]);
+    let run = fixture.run(&plan(vec![script("busy", busy)], 2, 60_000), &[]);
     assert_eq!(run.trials.len(), 2);
     for trial in &run.trials {
         assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
@@ -175,7 +175,7 @@ fn a_program_is_measured_to_its_end(isolation: Isolation) {
 }
 
 fn faults_of_programs_are_recorded(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut preloads = script("preloads", "echo \"$line\"");
     let library = "/nowhere/libmissing.so".to_owned();
     preloads
@@ -197,7 +197,7 @@ fn faults_of_programs_are_recorded(isolation: Isolation) {
         preloads,
         script("good", "echo \"$line\""),
     ];
-    let run = stage.run(&plan(subjects, 1, 3_000), &[]);
+    let run = fixture.run(&plan(subjects, 1, 3_000), &[]);
     let reason = |subject: &str| {
         let (phase, reason) = failure(&run.trials, subject);
         format!("{subject}: {phase:?}: {reason}")
@@ -219,9 +219,9 @@ fn faults_of_programs_are_recorded(isolation: Isolation) {
 }
 
 fn what_a_program_leaves_behind_is_killed_and_named(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let leaves = "setsid sleep 600 & setsid sleep 601 & echo \"$line\"";
-    let run = stage.run(&plan(vec![script("leaves", leaves)], 1, 20_000), &[]);
+    let run = fixture.run(&plan(vec![script("leaves", leaves)], 1, 20_000), &[]);
     let trial = &run.trials[0];
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     let sleeps = |name: &&String| name.starts_with("sleep (");
@@ -233,48 +233,48 @@ fn what_a_program_leaves_behind_is_killed_and_named(isolation: Isolation) {
 }
 
 fn a_program_that_keeps_failing_is_left_out(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![script("fails", "exit 1")], 5, 20_000), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![script("fails", "exit 1")], 5, 20_000), &[]);
     assert_eq!(run.trials.len(), 2);
 }
 
 fn an_interrupted_program_is_run_again(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let ready = stage.folder.join("ready");
+    let fixture = Fixture::new(isolation);
+    let ready = fixture.folder.join("ready");
     let waits = format!(
         "if [ -e {0} ]; then echo \"$line\"; else exec sleep 600; fi",
         ready.display()
     );
     let plan = plan(vec![script("waits", &waits)], 2, 60_000);
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     prony_lab::launch::signal(child.id(), rustix::process::Signal::INT);
     assert_eq!(child.wait().expect("it ends").code(), Some(130));
-    stage.none_left();
-    let before = stage.read();
+    fixture.none_left();
+    let before = fixture.read();
     assert_eq!(before.trials[0].outcome, Outcome::Interrupted);
     let exit = &before.trials[0].processes[0].exit;
     let asked = matches!(exit, Some(Exit::Signal { asked: true, .. }));
     assert!(asked, "{exit:?}");
     std::fs::write(&ready, "").expect("a file");
-    let run = stage.run(&plan, &["resume"]);
+    let run = fixture.run(&plan, &["resume"]);
     assert_eq!(run.trials.len(), 2);
     assert!(run.trials.iter().all(|t| t.outcome == Outcome::Measured));
 }
 
 fn nothing_of_a_program_outlives_a_killed_run(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let forks = "setsid sleep 600 & trap '' TERM; while :; do sleep 600; done";
     let plan = plan(vec![script("forks", forks)], 1, 60_000);
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
-    stage.none_left();
+    fixture.none_left();
 }
 
 fn threads_builds_and_environment_of_a_value_reach_the_program(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let text = "echo \"{\\\"measure\\\":\\\"things\\\",\\\"threads\\\":$1,\\\"count\\\":$(($1 * $2)),\
                 \\\"elapsed_ns\\\":7,\\\"checksum\\\":\\\"$3 $4 $5 $ALLOCATOR $(nproc)\\\"}\"";
     let mut subject = program(
@@ -332,7 +332,7 @@ fn threads_builds_and_environment_of_a_value_reach_the_program(isolation: Isolat
         .settings
         .insert("hardening".to_owned(), "off".to_owned());
     plan.order = vec![vec![0, 1]];
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     let said: Vec<&str> = run.trials.iter().map(checksum).collect();
     let all = if plan.cores.subject.is_empty() { 1 } else { 2 };
     assert_eq!(
@@ -354,10 +354,10 @@ fn checksum(trial: &Trial) -> &str {
 }
 
 /// Starts a program as a trial does, with its parent's reports heard here.
-fn started_by_a_parent(stage: &Stage, command: &[&str]) -> ProgramReport {
-    let output = stage.folder.join("output");
+fn started_by_a_parent(fixture: &Fixture, command: &[&str]) -> ProgramReport {
+    let output = fixture.folder.join("output");
     for file in ["output", "log"] {
-        std::fs::write(stage.folder.join(file), "").expect("a file");
+        std::fs::write(fixture.folder.join(file), "").expect("a file");
     }
     let order = Order::Program(ProgramOrder {
         command: words(command),
@@ -365,7 +365,7 @@ fn started_by_a_parent(stage: &Stage, command: &[&str]) -> ProgramReport {
         dir: "/".into(),
         capabilities: Vec::new(),
         output: output.clone(),
-        log: stage.folder.join("log"),
+        log: fixture.folder.join("log"),
     });
     let own = std::env::current_exe().expect("this binary");
     let mut parent = Supervisor::start(&own, Wanted::default(), order).expect("it starts");
@@ -395,15 +395,15 @@ fn started_by_a_parent(stage: &Stage, command: &[&str]) -> ProgramReport {
 /// The peak that the kernel kept of a program is the program's own, however large the
 /// process is that asked for it.
 fn memory_is_the_programs_own(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let ballast = vec![1_u8; 100 << 20];
     let own = std::env::current_exe().expect("this binary");
     let own = own.display().to_string();
     let marks = "while read -r name value unit; do case $name in VmHWM:) echo $value;; esac; \
                  done < /proc/self/status";
-    let tiny = started_by_a_parent(&stage, &["/bin/sh", "-c", marks]);
-    let small = started_by_a_parent(&stage, &[&own, "__allocate", "0"]);
-    let large = started_by_a_parent(&stage, &[&own, "__allocate", "50"]);
+    let tiny = started_by_a_parent(&fixture, &["/bin/sh", "-c", marks]);
+    let small = started_by_a_parent(&fixture, &[&own, "__allocate", "0"]);
+    let large = started_by_a_parent(&fixture, &[&own, "__allocate", "50"]);
     std::hint::black_box(&ballast);
     for report in [&tiny, &small, &large] {
         let said = report.wall_ns * 1024;
@@ -421,31 +421,31 @@ fn memory_is_the_programs_own(isolation: Isolation) {
 }
 
 /// Kills what of the run's own processes `is_victim` names, without the run itself.
-fn kill(stage: &Stage, run: u32, is_victim: impl Fn(&str) -> bool) {
-    let victims: Vec<u32> = stage
+fn kill(fixture: &Fixture, run: u32, is_victim: impl Fn(&str) -> bool) {
+    let victims: Vec<u32> = fixture
         .left()
         .into_iter()
         .filter(|(pid, command)| *pid != run && is_victim(command))
         .map(|(pid, _)| pid)
         .collect();
-    assert!(!victims.is_empty(), "{:?}", stage.left());
+    assert!(!victims.is_empty(), "{:?}", fixture.left());
     for pid in victims {
         prony_lab::launch::signal(pid, rustix::process::Signal::KILL);
     }
 }
 
 fn the_loss_of_any_process_above_a_program_is_recorded(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = plan(vec![script("waits", "exec sleep 600")], 1, 60_000);
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     // Guard, supervisor and the program's parent.
-    kill(&stage, child.id(), |command| {
+    kill(&fixture, child.id(), |command| {
         command.contains("__supervise")
     });
     assert!(child.wait().expect("it ends").success());
-    stage.none_left();
-    let (phase, reason) = failure(&stage.read().trials, "waits");
+    fixture.none_left();
+    let (phase, reason) = failure(&fixture.read().trials, "waits");
     assert_eq!(phase, Phase::Measure, "{reason}");
 }
 
@@ -460,11 +460,11 @@ fn a_kernel_setting_is_put_back_whatever_happens(isolation: Isolation) {
         );
     }
     let before = prony_lab::sysctl::read(SETTING).expect("it is there");
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let text = "echo \"{\\\"measure\\\":\\\"things\\\",\\\"threads\\\":1,\\\"count\\\":10,\\\"elapsed_ns\\\":7,\
                 \\\"checksum\\\":\\\"$(cat /proc/sys/kernel/printk_ratelimit_burst)\\\"}\"; [ -e $stop ] || exec sleep 600";
     let mut subject = script("reads", text);
-    let stop = stage.folder.join("stop");
+    let stop = fixture.folder.join("stop");
     subject
         .program_env
         .insert("stop".to_owned(), stop.display().to_string());
@@ -480,24 +480,24 @@ fn a_kernel_setting_is_put_back_whatever_happens(isolation: Isolation) {
         .insert("burst".to_owned(), "17".to_owned());
     let now = || prony_lab::sysctl::read(SETTING).expect("it is there");
     // The supervisor is killed: the run puts it back.
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     assert_eq!(now(), "17");
-    kill(&stage, child.id(), |command| {
+    kill(&fixture, child.id(), |command| {
         command.contains("__supervise")
     });
     child.wait().expect("it ends");
-    stage.none_left();
+    fixture.none_left();
     assert_eq!(now(), before);
-    std::fs::remove_dir_all(stage.dir()).expect("a run directory");
+    std::fs::remove_dir_all(fixture.dir()).expect("a run directory");
     // The run is killed: resuming puts it back at the latest, also for its own trial.
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     child.kill().expect("it can be killed");
     child.wait().expect("it ends");
-    stage.none_left();
+    fixture.none_left();
     std::fs::write(&stop, "").expect("a file");
-    let run = stage.run(&plan, &["resume"]);
+    let run = fixture.run(&plan, &["resume"]);
     assert_eq!(checksum(run.trials.last().expect("a trial")), "17");
     assert_eq!(now(), before);
 }

@@ -6,9 +6,9 @@ use prony_record::{
     PlannedSubject, ProcessRecord, Role, Trial, layout,
 };
 
+use crate::fixture::{Fixture, Isolation, plan, subject};
 use crate::killed;
 use crate::programs::Named;
-use crate::stage::{Isolation, Stage, plan, subject};
 
 /// The tests of this module.
 pub const TESTS: [Named; 17] = [
@@ -117,7 +117,7 @@ fn planned(mut subject: PlannedSubject, with: With) -> Plan {
 
 /// The one trial of a plan; nobody is left behind.
 fn trial(isolation: Isolation, plan: &Plan) -> Trial {
-    let stored = Stage::new(isolation).run(plan, &[]);
+    let stored = Fixture::new(isolation).run(plan, &[]);
     let [trial] = stored.trials.as_slice() else {
         panic!("not one trial: {:#?}", stored.trials);
     };
@@ -429,11 +429,11 @@ fn printing(output: Output, env: &[(&str, &str)]) -> Plan {
 
 fn outputs(isolation: Isolation) {
     for output in [Output::File, Output::Pipe, Output::Terminal, Output::Null] {
-        let stage = Stage::new(isolation);
-        let stored = stage.run(&printing(output, &[("LINES", "1")]), &[]);
+        let fixture = Fixture::new(isolation);
+        let stored = fixture.run(&printing(output, &[("LINES", "1")]), &[]);
         let trial = &stored.trials[0];
         assert_eq!(trial.outcome, Outcome::Measured, "{output:?}: {trial:#?}");
-        let logs = std::fs::read_dir(stage.dir().join(layout::LOGS)).expect("logs");
+        let logs = std::fs::read_dir(fixture.dir().join(layout::LOGS)).expect("logs");
         let texts = logs
             .flatten()
             .map(|log| std::fs::read_to_string(log.path()).expect("text"));

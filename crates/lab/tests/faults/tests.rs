@@ -13,7 +13,9 @@ use prony_lab::store::Stored;
 use prony_lab::supervise::SupervisedLauncher;
 use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial};
 
-use crate::stage::{FALLBACK, Isolation, NAMESPACES, Stage, good, of, plan, subject, wait_line};
+use crate::fixture::{
+    FALLBACK, Fixture, Isolation, NAMESPACES, good, of, plan, subject, wait_line,
+};
 use crate::{clients, killed, networks, profiles, programs, services, visits};
 
 /// Runs the tests that this machine can run.
@@ -237,8 +239,8 @@ fn process(trial: &Trial, role: Role) -> &ProcessRecord {
 }
 
 fn a_good_subject_is_measured_whole(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![good()], 1, 700), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![good()], 1, 700), &[]);
     let trial = only(&run, "slow-start");
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     let load = trial.load.as_ref().expect("a load report");
@@ -308,7 +310,7 @@ fn a_good_subject_is_measured_whole(isolation: Isolation) {
 }
 
 fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut never = subject("never-ready", &[]);
     never.ready.timeout_ns = 1_500_000_000;
     let mut absent = subject("absent", &[]);
@@ -327,7 +329,7 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
         subject("closes", &[]),
         good(),
     ];
-    let run = stage.run(&plan(subjects, 3, 500), &[]);
+    let run = fixture.run(&plan(subjects, 3, 500), &[]);
 
     // A cell that fails before the load is tried twice, and never measured.
     assert_eq!(of(&run, "wrong-sequence").len(), 2);
@@ -373,12 +375,12 @@ fn faults_are_recorded_and_the_run_goes_on(isolation: Isolation) {
 }
 
 fn death_in_the_window_is_recorded_with_what_was_measured(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     // Dies in the window on any machine on which it answers 1,000 to 150,000 pings a second.
     let subjects = vec![subject("dies", &[("DIES_AFTER", "3000")]), good()];
     let mut plan = plan(subjects, 1, 3_000);
     plan.warmup_ns = 20_000_000;
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     let trial = only(&run, "dies");
     let (phase, reason) = failure(trial);
     assert_eq!(phase, Phase::Measure, "{reason}");
@@ -398,8 +400,8 @@ fn death_in_the_window_is_recorded_with_what_was_measured(isolation: Isolation) 
 }
 
 fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![subject("leaks-children", &[])], 1, 300), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![subject("leaks-children", &[])], 1, 300), &[]);
     let trial = only(&run, "leaks-children");
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     assert_eq!(trial.left_behind.len(), 1, "{:?}", trial.left_behind);
@@ -422,11 +424,11 @@ fn what_a_subject_leaves_behind_is_killed_and_named(isolation: Isolation) {
 }
 
 fn a_full_accept_queue_is_counted_by_the_kernel(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut plan = plan(vec![subject("tiny-backlog", &[])], 1, 500);
     plan.cells[0].connections = 50;
     plan.workloads[0].timeout_ns = 10_000_000_000;
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     let trial = only(&run, "tiny-backlog");
     assert!(
         trial.kernel.rise("TcpExtListenOverflows") > 0,
@@ -436,7 +438,7 @@ fn a_full_accept_queue_is_counted_by_the_kernel(isolation: Isolation) {
 }
 
 fn a_server_that_already_runs_is_measured(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let port = std::net::TcpListener::bind("127.0.0.1:0")
         .and_then(|l| l.local_addr())
         .expect("a port")
@@ -462,7 +464,7 @@ fn a_server_that_already_runs_is_measured(isolation: Isolation) {
     by_url.source = prony_record::Source::Url {
         url: format!("http://localhost:{port}"),
     };
-    let run = stage.run(&plan(vec![by_url], 1, 300), &[]);
+    let run = fixture.run(&plan(vec![by_url], 1, 300), &[]);
     assert!(
         server.try_wait().expect("it is ours").is_none(),
         "it was not ours to stop"
@@ -481,8 +483,8 @@ fn a_server_that_already_runs_is_measured(isolation: Isolation) {
 }
 
 fn wrk_checks_the_reference() {
-    let stage = Stage::new(FALLBACK);
-    let run = stage.run(
+    let fixture = Fixture::new(FALLBACK);
+    let run = fixture.run(
         &plan(vec![good(), subject("closes", &[])], 2, 1_000),
         &["wrk"],
     );
@@ -508,30 +510,30 @@ fn wrk_checks_the_reference() {
 }
 
 fn commands_end_with_all_that_they_start(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let wanted = Wanted {
         processes: isolation.contains(&"processes"),
         network: false,
     };
     let launcher = SupervisedLauncher::new(std::env::current_exe().expect("this binary"), wanted);
-    let log = stage.folder.join("log");
+    let log = fixture.folder.join("log");
     let run = |script: &str, timeout: Nanos, cancel: bool| {
         let command = CommandSpec {
             argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            cwd: stage.folder.clone(),
-            env: vec![stage.mark()],
+            cwd: fixture.folder.clone(),
+            env: vec![fixture.mark()],
             capabilities: Vec::new(),
             log: log.clone(),
             timeout,
         };
         let finished = launcher.run(&command, &AtomicBool::new(cancel));
-        stage.none_left();
+        fixture.none_left();
         finished
     };
     let minute = Nanos::from_secs(60);
     assert_eq!(run("pwd; exit 3", minute, false), Ok(Finished::Code(3)));
     let printed = std::fs::read_to_string(&log).expect("a log");
-    assert_eq!(printed.trim_end(), stage.folder.display().to_string());
+    assert_eq!(printed.trim_end(), fixture.folder.display().to_string());
     assert_eq!(run("kill -KILL $$", minute, false), Ok(Finished::Signal(9)));
     assert_eq!(
         run("setsid sleep 600 & exit 0", minute, false),
@@ -546,8 +548,8 @@ fn commands_end_with_all_that_they_start(isolation: Isolation) {
 }
 
 fn cpu_of_every_process_is_seen(isolation: Isolation) {
-    let stage = Stage::new(isolation);
-    let run = stage.run(&plan(vec![subject("two-threads", &[])], 1, 700), &[]);
+    let fixture = Fixture::new(isolation);
+    let run = fixture.run(&plan(vec![subject("two-threads", &[])], 1, 700), &[]);
     let trial = only(&run, "two-threads");
     assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
     let busy: Vec<u64> = trial
@@ -561,15 +563,15 @@ fn cpu_of_every_process_is_seen(isolation: Isolation) {
 }
 
 fn an_interrupted_trial_is_done_again(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = plan(vec![good()], 2, 400);
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     prony_lab::launch::signal(child.id(), rustix::process::Signal::INT);
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(130));
-    stage.none_left();
-    let before = stage.read();
+    fixture.none_left();
+    let before = fixture.read();
     assert_eq!(before.trials.len(), 1);
     assert_eq!(before.trials[0].outcome, Outcome::Interrupted);
     assert!(
@@ -578,7 +580,7 @@ fn an_interrupted_trial_is_done_again(isolation: Isolation) {
             .iter()
             .all(|process| process.exit.is_some())
     );
-    let run = stage.run(&plan, &["resume"]);
+    let run = fixture.run(&plan, &["resume"]);
     assert_eq!(run.trials.len(), 2);
     assert!(
         run.trials
@@ -590,16 +592,16 @@ fn an_interrupted_trial_is_done_again(isolation: Isolation) {
 /// The service that waits for the sign was asked to stop, and went on waiting, until the
 /// whole trial was given up and nothing of it recorded.
 fn an_interrupt_is_heeded_before_readiness(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let mut never = subject("never-ready", &[]);
     never.ready.timeout_ns = 600_000_000_000;
-    let mut run = stage.start(&plan(vec![never], 1, 100), &[]);
+    let mut run = fixture.start(&plan(vec![never], 1, 100), &[]);
     wait_line(&mut run, "phase Ready");
     prony_lab::launch::signal(run.id(), rustix::process::Signal::INT);
     let status = killed::ends_in_time(&mut run, "a run that waits for readiness");
     assert_eq!(status.code(), Some(130));
-    stage.none_left();
-    let trials = stage.read().trials;
+    fixture.none_left();
+    let trials = fixture.read().trials;
     assert_eq!(trials.len(), 1);
     assert_eq!(trials[0].outcome, Outcome::Interrupted);
     let exit = &process(&trials[0], Role::Subject).exit;
@@ -611,7 +613,7 @@ fn an_interrupt_is_heeded_before_readiness(isolation: Isolation) {
 /// that is resumed each time.
 fn killed_at_any_moment(isolation: Isolation) {
     let kills = prony_testkit::repeats("PRONY_KILLS", 8, 50) as u32;
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = plan(
         vec![good(), subject("leaks-children", &[])],
         kills.max(4) / 2,
@@ -620,33 +622,33 @@ fn killed_at_any_moment(isolation: Isolation) {
     let mut random = Random::of(7, "kill");
     let mut finished: HashSet<(String, u32)> = HashSet::new();
     for kill in 0..kills {
-        let resume: &[&str] = if stage.dir().join("plan.json").exists() {
+        let resume: &[&str] = if fixture.dir().join("plan.json").exists() {
             &["resume"]
         } else {
             &[]
         };
         if resume.is_empty() {
-            let _ = std::fs::remove_dir_all(stage.dir());
+            let _ = std::fs::remove_dir_all(fixture.dir());
         }
-        let mut child = stage.start(&plan, resume);
+        let mut child = fixture.start(&plan, resume);
         std::thread::sleep(Duration::from_millis(random.below(2_500)));
         child.kill().expect("it can be killed");
         child.wait().expect("it ends");
-        stage.none_left();
-        if !stage.dir().join("plan.json").exists() {
+        fixture.none_left();
+        if !fixture.dir().join("plan.json").exists() {
             continue;
         }
-        let now = done(&stage.read());
+        let now = done(&fixture.read());
         let lost: Vec<_> = finished.difference(&now).collect();
         assert!(lost.is_empty(), "lost by kill {kill}: {lost:?}");
         finished = now;
     }
-    let resume: &[&str] = if stage.dir().join("plan.json").exists() {
+    let resume: &[&str] = if fixture.dir().join("plan.json").exists() {
         &["resume"]
     } else {
         &[]
     };
-    let run = stage.run(&plan, resume);
+    let run = fixture.run(&plan, resume);
     assert_eq!(done(&run).len(), 2 * plan.blocks as usize);
     assert_eq!(run.trials.len(), done(&run).len());
 }
@@ -681,21 +683,21 @@ fn missing_user() -> Option<String> {
     (!works(&["/usr/bin/python3", "--version"])).then(|| "no /usr/bin/python3".to_owned())
 }
 
-/// A stage on which an ordinary user runs all.
-fn stage_of_user() -> Stage {
-    let mut stage = Stage::new(NAMESPACES);
-    stage.user = NOBODY.iter().map(|&word| word.to_owned()).collect();
+/// A fixture on which an ordinary user runs all.
+fn stage_of_user() -> Fixture {
+    let mut fixture = Fixture::new(NAMESPACES);
+    fixture.user = NOBODY.iter().map(|&word| word.to_owned()).collect();
     // A python3 in root's home is out of reach.
-    stage
+    fixture
         .user
         .extend(["/usr/bin/env".to_owned(), "PATH=/usr/bin:/bin".to_owned()]);
-    std::os::unix::fs::chown(&stage.folder, Some(65534), Some(65534)).expect("root can");
-    stage
+    std::os::unix::fs::chown(&fixture.folder, Some(65534), Some(65534)).expect("root can");
+    fixture
 }
 
 fn an_ordinary_user_can_measure() {
-    let stage = stage_of_user();
-    let run = stage.run(
+    let fixture = stage_of_user();
+    let run = fixture.run(
         &plan(vec![good(), subject("leaks-children", &[])], 1, 300),
         &[],
     );

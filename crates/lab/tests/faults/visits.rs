@@ -6,9 +6,9 @@ use prony_base::Random;
 use prony_record::{Outcome, Phase, Plan, PlannedSubject, PlannedVisits, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::fixture::{Fixture, Isolation, good, of, plan, subject, wait_line};
 use crate::killed::{ends_in_time, kill_after};
 use crate::programs::Named;
-use crate::stage::{Isolation, Stage, good, of, plan, subject, wait_line};
 
 /// The tests of this module.
 pub const TESTS: [Named; 7] = [
@@ -99,9 +99,9 @@ fn assert_whole(trial: &Trial, visits: usize) {
 }
 
 fn neighbours_stand_still(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = in_turns(vec![good(), other()], 2, 6);
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     assert_eq!(run.trials.len(), 4);
     for trial in &run.trials {
         assert_whole(trial, 6);
@@ -122,10 +122,10 @@ fn neighbours_stand_still(isolation: Isolation) {
 }
 
 fn one_that_does_not_bear_the_pause(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let drowsy = subject("drowsy", &[("CLOSES_AFTER_MS", "200")]);
     let plan = in_turns(vec![good(), drowsy], 2, 2);
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     assert_eq!(run.trials.len(), 4);
     // Both, as they are compared.
     for trial in &run.trials {
@@ -155,12 +155,12 @@ fn one_that_dies_of_the_pause(isolation: Isolation) {
 }
 
 fn one_that_dies_in_its_turn(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     // Each turn lets it go on once: after warm-up and check, and within the visits.
     let dies = subject("dies", &[("GOES_ON", "20")]);
     let mut plan = in_turns(vec![dies, good()], 1, 40);
     plan.warmup_ns = 20_000_000;
-    let run = stage.run(&plan, &[]);
+    let run = fixture.run(&plan, &[]);
     let dead = of(&run, "dies")[0];
     let Outcome::Failed { phase, reason } = &dead.outcome else {
         panic!("{dead:#?}");
@@ -177,45 +177,45 @@ fn all_measured(run: &prony_lab::store::Stored, plan: &Plan) {
 }
 
 fn interrupted_visits(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = in_turns(vec![good(), other()], 1, 20);
-    let mut child = stage.start(&plan, &[]);
+    let mut child = fixture.start(&plan, &[]);
     wait_line(&mut child, "phase Measure");
     prony_lab::launch::signal(child.id(), Signal::INT);
     let status = ends_in_time(&mut child, "interrupted visits");
     assert_eq!(status.code(), Some(130));
-    stage.none_left();
-    let before = stage.read();
+    fixture.none_left();
+    let before = fixture.read();
     let is_interrupted = |trial: &Trial| trial.outcome == Outcome::Interrupted;
     assert!(
         before.trials.iter().all(is_interrupted),
         "{:#?}",
         before.trials
     );
-    all_measured(&stage.run(&plan, &["resume"]), &plan);
+    all_measured(&fixture.run(&plan, &["resume"]), &plan);
 }
 
 fn visits_killed_at_any_moment(isolation: Isolation) {
     let kills = prony_testkit::repeats("PRONY_KILLS", 5, 50);
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = in_turns(vec![good(), other()], 3, 3);
     let mut random = Random::of(17, "kill visits");
     let mut finished = 0;
     for kill in 0..=kills {
-        let is_there = stage.dir().join("plan.json").exists();
+        let is_there = fixture.dir().join("plan.json").exists();
         if !is_there {
-            let _ = std::fs::remove_dir_all(stage.dir());
+            let _ = std::fs::remove_dir_all(fixture.dir());
         }
         let resume: &[&str] = if is_there { &["resume"] } else { &[] };
         if kill == kills {
-            all_measured(&stage.run(&plan, resume), &plan);
+            all_measured(&fixture.run(&plan, resume), &plan);
             return;
         }
-        let mut child = stage.start(&plan, resume);
+        let mut child = fixture.start(&plan, resume);
         kill_after(&mut child, Duration::from_millis(random.below(4_000)));
-        stage.none_left();
-        if stage.dir().join("plan.json").exists() {
-            let trials = stage.read().trials;
+        fixture.none_left();
+        if fixture.dir().join("plan.json").exists() {
+            let trials = fixture.read().trials;
             let done = trials.iter().filter(|t| t.outcome == Outcome::Measured);
             let done = done.count();
             assert!(
@@ -228,11 +228,11 @@ fn visits_killed_at_any_moment(isolation: Isolation) {
 }
 
 fn a_supervisor_killed_among_visits(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let fixture = Fixture::new(isolation);
     let plan = in_turns(vec![good(), other()], 1, 30);
-    let mut run = stage.start(&plan, &[]);
+    let mut run = fixture.start(&plan, &[]);
     wait_line(&mut run, "phase Measure");
-    let left = stage.left();
+    let left = fixture.left();
     let supervisors = left.iter().filter(|(_, text)| text.contains("__supervise"));
     let first = supervisors
         .map(|&(pid, _)| pid)
@@ -242,8 +242,8 @@ fn a_supervisor_killed_among_visits(isolation: Isolation) {
     kill_process(pid, Signal::KILL).expect("it can be killed");
     let status = ends_in_time(&mut run, "a supervisor was killed");
     assert!(status.success(), "{status}");
-    stage.none_left();
-    let trials = stage.read().trials;
+    fixture.none_left();
+    let trials = fixture.read().trials;
     assert_eq!(trials.len(), 2);
     let failed = trials.iter().filter_map(|trial| match &trial.outcome {
         Outcome::Failed { reason, .. } => Some(reason),

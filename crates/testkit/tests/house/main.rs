@@ -42,7 +42,7 @@ const SLEEPERS: [(&str, &str); 5] = [
         "kills at seeded moments, which is what it tests",
     ),
     (
-        "crates/lab/tests/faults/stage.rs",
+        "crates/lab/tests/faults/fixture.rs",
         "polls for the end of processes, up to a deadline",
     ),
     (

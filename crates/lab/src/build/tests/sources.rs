@@ -23,21 +23,21 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A stage with a repository `thing`, which has two commits: `main.c` says `one`, then `two`.
+/// A fixture with a repository `thing`, which has two commits: `main.c` says `one`, then `two`.
 struct Upstream {
-    stage: Stage,
+    fixture: Fixture,
     commits: [String; 2],
 }
 
 impl Upstream {
     fn new() -> Upstream {
-        let stage = Stage::new();
-        let commits = repository(&stage.folder.path().join("thing"), "main.c");
-        Upstream { stage, commits }
+        let fixture = Fixture::new();
+        let commits = repository(&fixture.folder.path().join("thing"), "main.c");
+        Upstream { fixture, commits }
     }
 
     fn folder(&self) -> PathBuf {
-        self.stage.folder.path().join("thing")
+        self.fixture.folder.path().join("thing")
     }
 
     fn address(&self) -> String {
@@ -60,7 +60,7 @@ impl Upstream {
              [start]\ncmd = ['{{build}}/x', '{{port}}']\n[ready]\nport = true\n\
              [version]\ncmd = 'cat {{build}}/out'\n"
         );
-        match Subject::parse(&text, &Origin::new("subject.toml", self.stage.dir())) {
+        match Subject::parse(&text, &Origin::new("subject.toml", self.fixture.dir())) {
             Ok(subject) => subject,
             Err(wrong) => panic!("{wrong}"),
         }
@@ -68,7 +68,7 @@ impl Upstream {
 
     /// The bare repositories in the cache, by name: whether they are whole.
     fn kept(&self) -> Vec<(PathBuf, bool)> {
-        let entries = fs::read_dir(self.stage.cache().join("source")).unwrap();
+        let entries = fs::read_dir(self.fixture.cache().join("source")).unwrap();
         let folders = entries.flatten().map(|entry| entry.path());
         let folders = folders.filter(|path| path.is_dir());
         folders
@@ -93,8 +93,8 @@ fn the_named_revision_is_built_and_no_other() {
     let upstream = Upstream::new();
     let [one, two] = &upstream.commits;
     let (first, second) = (
-        upstream.stage.ready(&upstream.subject(one)),
-        upstream.stage.ready(&upstream.subject(two)),
+        upstream.fixture.ready(&upstream.subject(one)),
+        upstream.fixture.ready(&upstream.subject(two)),
     );
     assert_eq!(
         (first.version.as_str(), second.version.as_str()),
@@ -111,10 +111,10 @@ fn the_named_revision_is_built_and_no_other() {
     assert!(Path::new(&first.dir).join("source/made").exists());
     assert!(!upstream.folder().join("made").exists());
     // What is there is not asked for again, nor is the repository needed for it any more.
-    let asked = upstream.stage.launcher.count(" fetch ");
+    let asked = upstream.fixture.launcher.count(" fetch ");
     fs::remove_dir_all(upstream.folder()).unwrap();
-    assert!(upstream.stage.ready(&upstream.subject(one)).cached);
-    assert_eq!(upstream.stage.launcher.count(" fetch "), asked);
+    assert!(upstream.fixture.ready(&upstream.subject(one)).cached);
+    assert_eq!(upstream.fixture.launcher.count(" fetch "), asked);
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_revision_that_is_not_there_is_named_and_nothing_is_kept() {
     let upstream = Upstream::new();
     let none = "0123456789abcdef0123456789abcdef01234567";
     for (revision, what) in [(none, "commit"), ("v9", "tag"), ("main", "tag")] {
-        let failed = upstream.stage.failed(&upstream.subject(revision));
+        let failed = upstream.fixture.failed(&upstream.subject(revision));
         let said = format!("has no {what} `{revision}`");
         assert!(failed.reason.contains(&said), "{}", failed.reason);
         assert!(
@@ -132,10 +132,10 @@ fn a_revision_that_is_not_there_is_named_and_nothing_is_kept() {
         );
     }
     let tree = git(&upstream.folder(), &["rev-parse", "HEAD^{tree}"]);
-    let failed = upstream.stage.failed(&upstream.subject(&tree));
+    let failed = upstream.fixture.failed(&upstream.subject(&tree));
     assert!(failed.reason.contains("has no commit"), "{}", failed.reason);
     assert_eq!(upstream.kept(), []);
-    assert_eq!(upstream.stage.launcher.count("cat main.c"), 0);
+    assert_eq!(upstream.fixture.launcher.count("cat main.c"), 0);
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn a_tag_that_moved_was_taken_for_what_it_was() {
     let [one, two] = &upstream.commits;
     git(&upstream.folder(), &["tag", "-a", "-m", "first", "v1", one]);
     let subject = upstream.subject("v1");
-    let first = upstream.stage.ready(&subject);
+    let first = upstream.fixture.ready(&subject);
     assert_eq!(&first.repositories[0].commit, one);
-    assert!(upstream.stage.ready(&subject).cached);
+    assert!(upstream.fixture.ready(&subject).cached);
     git(&upstream.folder(), &["tag", "-f", "v1", two]);
-    let failed = upstream.stage.failed(&subject);
+    let failed = upstream.fixture.failed(&subject);
     let said = format!("moved: it named {one}, and names {two} now");
     assert!(failed.reason.contains(&said), "{}", failed.reason);
     // What it says to do helps, and out of reach of the repository what is known counts.
@@ -156,17 +156,24 @@ fn a_tag_that_moved_was_taken_for_what_it_was() {
     for (bare, _) in upstream.kept() {
         fs::remove_dir_all(bare).unwrap();
     }
-    assert_eq!(upstream.stage.ready(&subject).version, "two");
+    assert_eq!(upstream.fixture.ready(&subject).version, "two");
     fs::remove_dir_all(upstream.folder()).unwrap();
-    assert_eq!(&upstream.stage.ready(&subject).repositories[0].commit, two);
+    assert_eq!(
+        &upstream.fixture.ready(&subject).repositories[0].commit,
+        two
+    );
 }
 
 #[test]
 fn what_cannot_be_reached_is_not_run_and_says_what_would_bring_it() {
     let mut upstream = Upstream::new();
     let subject = upstream.subject(&upstream.commits[0]);
-    fs::rename(upstream.folder(), upstream.stage.folder.path().join("away")).unwrap();
-    let gone = upstream.stage.failed(&subject).not_run("c/mine");
+    fs::rename(
+        upstream.folder(),
+        upstream.fixture.folder.path().join("away"),
+    )
+    .unwrap();
+    let gone = upstream.fixture.failed(&subject).not_run("c/mine");
     assert!(
         gone.reason
             .starts_with("its source cannot be had: git ls-remote:"),
@@ -179,21 +186,21 @@ fn what_cannot_be_reached_is_not_run_and_says_what_would_bring_it() {
     );
     assert_eq!(gone.remedy, wanted);
     // The folder that is named has it under its own name.
-    let originals = upstream.stage.folder.path().join("originals");
-    upstream.stage.originals = Some(originals.clone());
+    let originals = upstream.fixture.folder.path().join("originals");
+    upstream.fixture.originals = Some(originals.clone());
     assert!(
         upstream
-            .stage
+            .fixture
             .failed(&subject)
             .remedy
             .ends_with("/originals/thing")
     );
     fs::create_dir_all(&originals).unwrap();
     git(
-        upstream.stage.folder.path(),
+        upstream.fixture.folder.path(),
         &["clone", "--quiet", "--bare", "away", "originals/thing"],
     );
-    assert_eq!(upstream.stage.ready(&subject).version, "one");
+    assert_eq!(upstream.fixture.ready(&subject).version, "one");
 }
 
 #[test]
@@ -209,12 +216,12 @@ fn without_git_the_reason_is_git() {
         }
     }
     let context = BuildContext {
-        cache: &upstream.stage.cache(),
+        cache: &upstream.fixture.cache(),
         originals: None,
         prony: Path::new("/usr/bin/prony"),
-        cancel: &upstream.stage.cancel,
+        cancel: &upstream.fixture.cancel,
     };
-    let launcher = WithoutGit(&upstream.stage.launcher);
+    let launcher = WithoutGit(&upstream.fixture.launcher);
     match build(&upstream.subject(&upstream.commits[0]), &context, &launcher) {
         BuildOutcome::Failed(failed) => {
             assert!(
@@ -234,11 +241,14 @@ fn a_checkout_that_was_changed_is_refused_until_the_change_has_a_name() {
     let mut upstream = Upstream::new();
     let [one, two] = upstream.commits.clone();
     // The folder itself is what the user works in: at `two`, and asked for `one`.
-    upstream.stage.originals = Some(upstream.stage.folder.path().to_path_buf());
-    assert_eq!(upstream.stage.ready(&upstream.subject(&one)).version, "one");
+    upstream.fixture.originals = Some(upstream.fixture.folder.path().to_path_buf());
+    assert_eq!(
+        upstream.fixture.ready(&upstream.subject(&one)).version,
+        "one"
+    );
     fs::write(upstream.folder().join("main.c"), "three").unwrap();
     fs::write(upstream.folder().join("object.o"), "made by a build").unwrap();
-    let failed = upstream.stage.failed(&upstream.subject(&two));
+    let failed = upstream.fixture.failed(&upstream.subject(&two));
     assert!(
         failed.reason.contains("thing was changed (M main.c)"),
         "{}",
@@ -251,17 +261,20 @@ fn a_checkout_that_was_changed_is_refused_until_the_change_has_a_name() {
     );
     let three = git(&upstream.folder(), &["rev-parse", "HEAD"]);
     assert_eq!(
-        upstream.stage.ready(&upstream.subject(&three)).version,
+        upstream.fixture.ready(&upstream.subject(&three)).version,
         "three"
     );
-    assert_eq!(upstream.stage.ready(&upstream.subject(&two)).version, "two");
+    assert_eq!(
+        upstream.fixture.ready(&upstream.subject(&two)).version,
+        "two"
+    );
 }
 
 #[test]
 fn a_fetch_that_was_killed_in_the_middle_is_begun_anew() {
     let upstream = Upstream::new();
     let subject = upstream.subject(&upstream.commits[0]);
-    let whole = upstream.stage.ready(&subject);
+    let whole = upstream.fixture.ready(&subject);
     let (bare, is_whole) = upstream.kept().remove(0);
     assert!(is_whole);
     // As a kill leaves it: no marker, a lock of git's own, half of what was there; and a work tree that is cut off.
@@ -272,14 +285,14 @@ fn a_fetch_that_was_killed_in_the_middle_is_begun_anew() {
     fs::remove_file(dir.join(MARKER)).unwrap();
     fs::write(dir.join("source/main.c"), "ha").unwrap();
     drop(whole);
-    let again = upstream.stage.ready(&subject);
+    let again = upstream.fixture.ready(&subject);
     assert!(!again.cached);
     assert_eq!(again.version, "one");
     // One that is interrupted while it runs leaves nothing that could be taken for whole.
-    upstream.stage.cancel.store(true, Ordering::Relaxed);
+    upstream.fixture.cancel.store(true, Ordering::Relaxed);
     assert!(
         upstream
-            .stage
+            .fixture
             .failed(&upstream.subject(&upstream.commits[1]))
             .interrupted
     );
@@ -292,20 +305,20 @@ fn two_runs_at_once_fetch_once() {
     let subject = upstream.subject(&upstream.commits[1]);
     let versions: Vec<String> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| upstream.stage.ready(&subject).version))
+            .map(|_| scope.spawn(|| upstream.fixture.ready(&subject).version))
             .collect();
         let joined = threads.into_iter().map(|thread| thread.join().unwrap());
         joined.collect()
     });
     assert_eq!(versions, ["two"; 4]);
-    assert_eq!(upstream.stage.launcher.count("init --quiet --bare"), 1);
-    assert_eq!(upstream.stage.launcher.count("cat main.c"), 1);
+    assert_eq!(upstream.fixture.launcher.count("init --quiet --bare"), 1);
+    assert_eq!(upstream.fixture.launcher.count("cat main.c"), 1);
 }
 
 #[test]
 fn modules_lie_in_the_work_tree_and_what_they_stand_for_is_recorded() {
     let upstream = Upstream::new();
-    let module = upstream.stage.folder.path().join("part");
+    let module = upstream.fixture.folder.path().join("part");
     let [old, new] = repository(&module, "part.h");
     let entry = format!("160000,{old},external/part");
     git(
@@ -324,13 +337,13 @@ fn modules_lie_in_the_work_tree_and_what_they_stand_for_is_recorded() {
             module.display()
         ))
     };
-    let same = upstream.stage.ready(&with("external/part", &old));
+    let same = upstream.fixture.ready(&with("external/part", &old));
     assert_eq!(same.repositories[1].in_place_of, "");
     let part = Path::new(&same.dir).join("source/external/part/part.h");
     assert_eq!(fs::read_to_string(part).unwrap(), "one");
-    let other = upstream.stage.ready(&with("external/part", &new));
+    let other = upstream.fixture.ready(&with("external/part", &new));
     assert_eq!(other.repositories[1].in_place_of, old);
     assert_ne!(same.key, other.key);
-    let failed = upstream.stage.failed(&with("main.c", &old));
+    let failed = upstream.fixture.failed(&with("main.c", &old));
     assert!(failed.reason.contains("main.c"), "{}", failed.reason);
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::network::Refusal;
 
 /// A folder of subjects: two clients, a server that counts, and one that is all.
-fn stage() -> tempfile::TempDir {
+fn fixture() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = folder.path().join("test").join(name);
@@ -46,7 +46,7 @@ const EXPERIMENT: &str = "
     setting = [{ name = 'style', values = ['plain', 'tuned'] }]";
 
 fn loaded(text: &str) -> (Experiment, Vec<Subject>) {
-    let folder = stage();
+    let folder = fixture();
     let experiment = Experiment::parse(text, &Origin::new("e.toml", "/srv")).unwrap();
     let all = match subject::load_all(&experiment, folder.path()) {
         Ok(all) => all,

@@ -2,7 +2,7 @@ use super::*;
 use prony_record::{Ended, Output};
 
 /// A folder of subjects: a click counter, a second one, a database and two proxies.
-fn stage() -> tempfile::TempDir {
+fn fixture() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |place: &str, text: &str| {
         let path = folder.path().join(place);
@@ -34,7 +34,7 @@ fn stage() -> tempfile::TempDir {
 }
 
 fn load(text: &str) -> Result<(Experiment, Vec<Subject>), String> {
-    let folder = stage();
+    let folder = fixture();
     let origin = Origin::new("e.toml", "/srv");
     let experiment = Experiment::parse(text, &origin).map_err(|wrong| wrong.to_string())?;
     match subject::load_all(&experiment, folder.path()) {

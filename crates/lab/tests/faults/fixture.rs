@@ -23,7 +23,7 @@ pub const NAMESPACES: Isolation = &["processes", "network"];
 pub const FALLBACK: Isolation = &[];
 
 /// A folder of one test, with the mark of its processes.
-pub struct Stage {
+pub struct Fixture {
     pub folder: PathBuf,
     mark: String,
     isolation: Isolation,
@@ -31,14 +31,14 @@ pub struct Stage {
     pub user: Vec<String>,
 }
 
-impl Stage {
-    pub fn new(isolation: Isolation) -> Stage {
+impl Fixture {
+    pub fn new(isolation: Isolation) -> Fixture {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("faults-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(format!("prony-{mark}"));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
-        Stage {
+        Fixture {
             folder,
             mark,
             isolation,
@@ -132,7 +132,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Fixture {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }

@@ -1,18 +1,18 @@
-//! The part of a plan that is about what stands around a server: which backing services, which
-//! proxy, how many processes, and what of that this machine cannot have. Pure.
+//! The topology of a cell: the backing services of its server, the proxy in front, the number of processes, and which of
+//! these this machine cannot run. Pure.
 //!
-//! A backing service is started in a cell when a setting's `backing_of` names it for the
-//! cell's value, or when its name stands in braces in what the cell's subject or its settings
-//! say: who asks for an address needs somebody there.
+//! A backing service is started in a cell if a setting's `backing_of` names it for the
+//! cell's value, or if its name stands in braces in a text of the subject or of its settings:
+//! a command that takes an address needs a server there.
 
 use prony_base::counted;
 use prony_record::{Around, Cell, NotRun, PlannedSubject};
 
-use super::cells::Written;
 use super::facts::Facts;
 use super::program;
+use crate::experiment::types::{Written, is_listed};
 use crate::experiment::{
-    AroundOf, Experiment, GENERATORS, INSTANCES, Parts, Setting, THREADS, Workload,
+    Experiment, GENERATORS, INSTANCES, Parts, Setting, SettingTopology, THREADS, Workload,
 };
 use crate::subject::Subject;
 
@@ -25,12 +25,16 @@ pub(crate) fn names_in<'a>(mut texts: impl Iterator<Item = &'a String>, id: &str
     texts.any(|text| text.contains(&braced))
 }
 
-/// What settings put around `subject` in a cell.
-pub fn around(subject: &Subject, written: &[Written<'_>], services: &Parts<'_, Subject>) -> Around {
+/// The topology of `subject` in a cell with these settings.
+pub fn topology(
+    subject: &Subject,
+    written: &[Written<'_>],
+    services: &Parts<'_, Subject>,
+) -> Around {
     let needs = |backing: &&Subject| {
         let own = subject.start.iter().chain(subject.env.values());
         let of_setting = |(setting, value): &Written<'_>| {
-            let named = setting.around.backings.get(*value).into_iter().flatten();
+            let named = setting.topology.backings.get(*value).into_iter().flatten();
             named.into_iter().any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts_of(value), &backing.id)
         };
@@ -45,10 +49,10 @@ pub fn around(subject: &Subject, written: &[Written<'_>], services: &Parts<'_, S
     let own = || {
         written
             .iter()
-            .map(|(setting, value)| (&setting.around, *value))
+            .map(|(setting, value)| (&setting.topology, *value))
     };
-    let front = |(around, value): (&AroundOf, &str)| around.fronts.get(value).cloned();
-    let output = |(around, value): (&AroundOf, &str)| around.outputs.get(value).copied();
+    let front = |(topology, value): (&SettingTopology, &str)| topology.fronts.get(value).cloned();
+    let output = |(topology, value): (&SettingTopology, &str)| topology.outputs.get(value).copied();
     Around {
         backings: backings.map(|backing| backing.id.clone()).collect(),
         front: own().find_map(front).map(toml::Spanned::into_inner),
@@ -67,22 +71,22 @@ pub fn services_of<'a>(
     all.filter(|service| uses(around, &service.id))
 }
 
-/// Whether the service `id` stands around a subject.
+/// Whether a topology has the service `id`.
 pub fn uses(around: &Around, id: &str) -> bool {
     around.backings.iter().any(|own| own == id) || around.front.as_deref() == Some(id)
 }
 
-/// Whether a setting is about servers only: what it says means nothing to a program or client.
+/// Whether a setting is for servers only and has no effect on programs and clients.
 pub fn is_of_servers(setting: &Setting, services: &Parts<'_, Subject>) -> bool {
     let name = setting.name.get_ref();
     let named = |backing: &Subject| names_in(setting.texts(), &backing.id);
     name == INSTANCES
         || name == GENERATORS
-        || !setting.around.is_empty()
+        || !setting.topology.is_empty()
         || services.backings.iter().any(named)
 }
 
-/// Why a row of `workload` cannot have `setting` with `value` on `subject`, and what to do.
+/// Why a row of `workload` cannot set `setting` to `value` for `subject`, and the remedy.
 /// `written`: all settings of the row.
 pub(crate) fn why_not_set(
     (setting, value): Written<'_>,
@@ -96,16 +100,16 @@ pub(crate) fn why_not_set(
         let message = format!("nothing can be set on `{id}`, which already runs");
         return Some((message, String::new()));
     }
-    if !super::is_listed(&setting.subjects, subject) {
+    if !is_listed(&setting.subjects, &subject.id) {
         let message = format!("the setting `{name}` is not for `{id}`, by its `subjects`");
         return Some((message, format!("add \"{id}\" to them")));
     }
-    if !super::cells::is_for(setting, workload) {
+    if !setting.is_for(workload) {
         let own = workload.name.get_ref();
         let message = format!("the setting `{name}` is not for `{own}`, by its `workloads`");
         return Some((message, format!("add \"{own}\" to them")));
     }
-    let around = around(subject, written, services);
+    let around = topology(subject, written, services);
     let of_services = || services_of(&around, services);
     let offered = |other: &&Subject| other.variants.contains_key(name);
     if !program::is_told(setting, subject, workload) && !of_services().any(|s| offered(&s)) {
@@ -135,7 +139,7 @@ pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item =
     services.iter().filter(needed)
 }
 
-/// Services of `cells` that need what is not there.
+/// Services of `cells` whose needs this machine lacks.
 pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
@@ -149,7 +153,7 @@ pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> 
     all.filter_map(missing).collect()
 }
 
-/// A reason why the service `id` cannot be had, with the cells that go with it.
+/// The reason why the service `id` is unavailable, with the cells that are left out with it.
 pub fn with_cells(reason: &str, id: &str, cells: &[Cell]) -> String {
     let gone = cells.iter().filter(|cell| uses(&cell.around, id));
     let gone: Vec<&str> = gone.map(|cell| cell.id.as_str()).collect();
@@ -165,8 +169,7 @@ pub fn lacks(cell: &Cell, not_run: &[NotRun]) -> bool {
     not_run.iter().any(|gone| uses(&cell.around, &gone.what))
 }
 
-/// Cells whose connections cannot be shared out over all of their processes, but for those
-/// that are not run already.
+/// Cells with fewer connections than processes, except those that are not run anyway.
 pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
     let too_few = |cell: &Cell| {
         let around = &cell.around;
@@ -187,12 +190,12 @@ pub fn impossible(cells: &[Cell], not_run: &[NotRun]) -> Vec<NotRun> {
     cells.iter().filter(of_server).filter_map(too_few).collect()
 }
 
-/// Whether a proxy stands in front of any subject of the experiment.
+/// Whether any subject of the experiment has a proxy in front.
 pub fn has_front(experiment: &Experiment) -> bool {
     experiment
         .settings
         .iter()
-        .any(|s| !s.around.fronts.is_empty())
+        .any(|s| !s.topology.fronts.is_empty())
 }
 
 /// Keeps only the services that `cells` need.

@@ -1,50 +1,17 @@
-//! Whether what an experiment says of services, rows and counters fits the subjects' own files.
+//! Checks of an experiment against its subjects' files: roles, services, rows and counters. Pure.
 
 use toml::Spanned;
 
-use super::fields::Problems;
-use super::names::{differ, known};
-use super::words::short;
-use super::{Experiment, From, Parts, Row, Setting, Workload, service};
+use super::topology::{names_in, why_not_set};
 use crate::diagnosis::{Diagnoses, Diagnosis};
-use crate::plan::{names_in, why_not_set};
+use crate::experiment::fields::Problems;
+use crate::experiment::names::declared;
+use crate::experiment::words::short;
+use crate::experiment::{Experiment, From, Parts, Row, Setting, Workload, service};
 use crate::subject::{Role, Subject};
 
-/// Checks the names that refer to backing services and fronts.
-pub(super) fn check_names(experiment: &Experiment, ids: &Parts<'_, String>, p: &mut Problems) {
-    differ("backing service", ids.backings, &experiment.backings, p);
-    differ("front", ids.fronts, &experiment.fronts, p);
-    let backings: Vec<&str> = ids.backings.iter().map(String::as_str).collect();
-    let fronts: Vec<&str> = ids.fronts.iter().map(String::as_str).collect();
-    for setting in &experiment.settings {
-        for name in setting.around.backings.values().flatten() {
-            declared("backing", name, &backings, p);
-        }
-        for name in setting.around.fronts.values() {
-            declared("front", name, &fronts, p);
-        }
-        let span = setting.name.span();
-        for name in service::named(setting.texts(), !backings.is_empty()) {
-            let name = Spanned::new(span.clone(), name.to_owned());
-            declared("backing", &name, &backings, p);
-        }
-    }
-}
-
-/// Notes a service that has no entry.
-fn declared(kind: &str, name: &Spanned<String>, right: &[&str], p: &mut Problems) {
-    if !right.is_empty() {
-        known(kind, name, right, p);
-    } else {
-        let text = short(name.get_ref());
-        let message = format!("there is no {kind} `{text}` in this experiment");
-        let help = format!("[[{kind}]]\nref = \"{text}\"");
-        p.note(Diagnosis::new(name.span(), message).help(help));
-    }
-}
-
-/// Checks that each subject is what the experiment takes it for, that all services are used,
-/// and that rows and counters ask for what can be. `all`: in the order of
+/// Checks that each subject has the role of its entry, that all services are used,
+/// and that rows and counters are possible. `all`: in the order of
 /// [`Experiment::entries`].
 pub fn check_services(experiment: &Experiment, all: &[Subject]) -> Result<(), Diagnoses> {
     let mut problems = Problems::default();
@@ -120,12 +87,12 @@ fn check_texts(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Prob
     }
 }
 
-/// A service that nothing starts was meant to be started.
+/// Reports services that no cell starts: they were meant to be.
 fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Problems) {
     let settings = &experiment.settings;
     for (backing, entry) in parts.backings.iter().zip(&experiment.backings) {
         let of_setting = |setting: &Setting| {
-            let mut named = setting.around.backings.values().flatten();
+            let mut named = setting.topology.backings.values().flatten();
             named.any(|name| *name.get_ref() == backing.id)
                 || names_in(setting.texts(), &backing.id)
         };
@@ -146,7 +113,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
     }
     for (front, entry) in parts.fronts.iter().zip(&experiment.fronts) {
         let id = &front.id;
-        let mut named = settings.iter().flat_map(|s| s.around.fronts.values());
+        let mut named = settings.iter().flat_map(|s| s.topology.fronts.values());
         if !named.any(|name| name.get_ref() == id) {
             let message = format!("nothing puts the front `{id}` before a subject");
             let help = format!("a setting does: front_of = {{ VALUE = \"{id}\" }}");
@@ -155,7 +122,7 @@ fn check_used(experiment: &Experiment, parts: &Parts<'_, Subject>, p: &mut Probl
     }
 }
 
-/// What a server kept can be asked only of one that Prony starts.
+/// Checks that counters which must survive a restart are of servers that Prony starts.
 fn check_counter(
     experiment: &Experiment,
     workload: &Workload,
@@ -186,7 +153,7 @@ fn check_counter(
     }
 }
 
-/// A row is one cell, which must be possible as it is written.
+/// Checks that a row, which is one cell, is possible as written.
 fn check_row(
     experiment: &Experiment,
     workload: &Workload,

@@ -1,73 +1,95 @@
-//! What the services of a trial share: the order, the record under way, the sampler, and
-//! ways to wait on the loop that they all run on.
+//! The state that the services of a trial share: the order, the record so far, the sampler, the current phase, and
+//! waits on the event loop that they all run on.
 //!
-//! Not for: anything that starts or stops.
+//! Not for: starting or stopping anything ([`super::lifecycle`]).
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::Handle;
-use prony_record::{Isolation, Phase, PhaseSpan, Trial, layout};
+use prony_record::{Exit, Isolation, Phase, PhaseSpan, Trial, layout};
 use prony_runtime::coroutines::ManualEvent;
 
 use super::log::Log;
-use super::{Halt, POLL_MAX};
 use crate::profile::Profiler;
 use crate::sample::Sampler;
 use crate::supervise::{Generator, Interrupt, TrialOrder};
 
-/// What all services of a trial share.
-pub struct Stage {
-    /// What is to be done.
+/// Longest pause between two looks for a ready sign or an interruption.
+pub const POLL_MAX: Nanos = Nanos::from_millis(20);
+
+/// Why a trial ends early.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// It failed; the reason, in one sentence.
+    #[error("{0}")]
+    Failed(String),
+    /// The user ended the run.
+    #[error("the run was interrupted")]
+    Interrupted,
+}
+
+impl Halt {
+    /// The failure that `what` could not be done, with the system's reason.
+    pub fn io(what: &'static str) -> impl FnOnce(io::Error) -> Halt {
+        move |error| Halt::Failed(format!("{what}: {error}"))
+    }
+}
+
+/// How a process ended, after its name: `exited with status 1`.
+pub fn in_words(exit: &Exit) -> String {
+    match exit {
+        Exit::Code { code } => format!("exited with status {code}"),
+        Exit::Signal { signal, .. } => format!("was ended by signal {signal}"),
+    }
+}
+
+/// The state that all services of a trial share.
+pub struct TrialContext {
+    /// The order of this trial.
     pub order: TrialOrder,
-    /// The loop.
+    /// The event loop.
     pub handle: Handle,
-    /// The record under way.
+    /// The record so far.
     pub trial: RefCell<Trial>,
-    /// What follows the processes.
+    /// Samples the processes.
     pub sampler: RefCell<Sampler>,
-    /// What looks into the subject, of a trial that profiles it.
+    /// Profiles the subject, in a trial that does.
     pub profiler: RefCell<Option<Profiler>>,
-    /// Set but while the processes are stopped: then nobody looks at them.
+    /// Reset while the processes are stopped between turns: they are not sampled then.
     pub awake: ManualEvent,
     interrupt: Interrupt,
-    /// The trial stops: no start is worth going on with.
+    /// Set once the trial stops: starts under way are abandoned.
     stopping: ManualEvent,
     origin: Instant,
     phase: Cell<(Phase, Instant)>,
 }
 
-impl Stage {
-    /// A stage on which nothing has happened.
+impl TrialContext {
+    /// The state of a trial that has not begun.
     pub fn new(
         order: TrialOrder,
         isolation: Isolation,
         interrupt: &Interrupt,
         handle: Handle,
-    ) -> Rc<Stage> {
+    ) -> Rc<TrialContext> {
         let now = clock::monotonic();
         let profiler = match &order.generator {
             Generator::Profile { pass } => Some(Profiler::new(pass.clone())),
             _ => None,
         };
         let trial = Trial {
-            schema: prony_record::SCHEMA,
-            cell: order.cell.id.clone(),
-            block: order.block,
-            position: order.position,
-            seed: order.seed,
-            generator: order.generator.name().to_owned(),
-            started_unix_ms: clock::unix_nanos() / 1_000_000,
             isolation,
-            ..Trial::default()
+            ..order.unfinished()
         };
         let awake = ManualEvent::new();
         awake.set();
-        Rc::new(Stage {
+        Rc::new(TrialContext {
             order,
             awake,
             handle,
@@ -81,18 +103,18 @@ impl Stage {
         })
     }
 
-    /// The phase that the trial is in.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         self.phase.get().0
     }
 
-    /// Goes on to the next phase.
+    /// Ends the current phase and begins the next one.
     pub fn enter(&self, phase: Phase) {
         self.leave();
         self.phase.set((phase, self.phase.get().1));
     }
 
-    /// Notes the end of the current phase.
+    /// Records the end of the current phase.
     pub fn leave(&self) {
         let now = clock::monotonic();
         let (phase, start) = self.phase.get();
@@ -104,24 +126,24 @@ impl Stage {
         self.phase.set((phase, now));
     }
 
-    /// Says of which phase a failure is, whatever phase the trial is in.
+    /// Attributes a failure to `phase`, whatever the current phase is.
     pub fn blame(&self, phase: Phase) {
         self.phase.set((phase, self.phase.get().1));
     }
 
-    /// A sentence for the record.
+    /// Adds a sentence to the notes of the record.
     pub fn note(&self, sentence: String) {
         self.trial.borrow_mut().notes.push(sentence);
     }
 
-    /// The file that a process prints to: `of` follows the stem of the trial's files.
+    /// Creates the log of a process; `of` follows the stem of the trial's files in its name.
     pub fn log(&self, of: &str) -> Result<Log, Halt> {
         let name = format!("{}{of}.log", self.order.file_stem);
         let path = self.order.run_dir.join(layout::LOGS).join(name);
         Log::create(&path).map_err(Halt::io("a log cannot be written"))
     }
 
-    /// Does `work` unless the user ends the run first; `work` is then dropped.
+    /// Awaits `work`, and drops it if the user ends the run first.
     pub async fn unless_interrupted<T>(&self, work: impl Future<Output = T>) -> Result<T, Halt> {
         match first(work, self.interrupted()).await {
             First::One(done) => Ok(done),
@@ -129,13 +151,13 @@ impl Stage {
         }
     }
 
-    /// From now on the trial stops, and what [`Stage::unless_stopping`] does ends.
+    /// Marks the trial as stopping, which ends all [`TrialContext::unless_stopping`].
     pub fn stop(&self) {
         self.stopping.set();
     }
 
-    /// Does `work`, a part of a service's start, unless the trial stops first: a service
-    /// that starts is only stopped once its start has ended.
+    /// Awaits `work`, a part of a service's start, unless the trial stops first: a service
+    /// can only be stopped once its start has ended.
     pub async fn unless_stopping<T>(
         &self,
         work: impl Future<Output = Result<T, Halt>>,
@@ -152,7 +174,7 @@ impl Stage {
         }
     }
 
-    /// `work`, or the failure that it took longer than `limit`.
+    /// Awaits `work`; fails with the sentence `late` after `limit`.
     pub async fn within<T>(
         &self,
         limit: Nanos,
@@ -166,15 +188,15 @@ impl Stage {
     }
 }
 
-/// Which of two was ready first.
+/// Which of two futures was ready first.
 pub enum First<A, B> {
-    /// The one.
+    /// The first argument.
     One(A),
-    /// The other.
+    /// The second argument.
     Other(B),
 }
 
-/// The first of two to be ready; the one where both are.
+/// Awaits the first of two futures to be ready; `one` where both are.
 pub async fn first<A, B>(
     one: impl Future<Output = A>,
     other: impl Future<Output = B>,

@@ -1,5 +1,5 @@
-//! What every trial with a server in it has: a stage, services on one loop of one thread
-//! of the generator's cores, and an end that leaves nothing behind.
+//! The lifecycle of a trial that has a server: its phases, its services on one event loop of one thread on the
+//! generator's cores, started in order and stopped in reverse, and cleanup of every process that is left.
 //!
 //! Not for: what is measured ([`super::server`], [`super::client`]).
 
@@ -16,27 +16,27 @@ use prony_runtime::services::{
 use rustix::process::Signal;
 
 use super::children::Children;
-use super::place::Place;
-use super::process::{Part, Process, Ready, Step};
+use super::context::{Halt, TrialContext};
+use super::log;
+use super::process::{Participant, Process, Ready, Step};
 use super::sampling::{Sampling, Watched};
-use super::stage::Stage;
-use super::{Halt, log};
+use super::start::Place;
 use crate::sample::machine;
 use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};
 
-/// How long what the subject started has to end after it.
+/// How long descendants of the subject may outlive it before they are recorded as left behind.
 const GRACE: Nanos = Nanos::from_millis(500);
-/// How long a killed process has to be gone.
+/// How long a killed process may take to end.
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
-/// What a service may take beyond the time-outs that it keeps itself, before it counts as stuck.
+/// Slack beyond a service's own time-outs, after which it counts as stuck.
 pub const STUCK: Nanos = Nanos::from_secs(30);
-/// The property of a service that is its place in the row.
+/// The property of a service that holds its place in the start order.
 const STEP: &str = "step";
-/// Pause between two looks at what is left of the processes.
+/// Interval at which remaining processes are looked for.
 const PAUSE: Nanos = Nanos::from_millis(2);
 
-/// The loop of a trial: a few timers and descriptors, nothing that a ring would be better at.
+/// The event loop of a trial: a few timers and descriptors, for which io_uring has no advantage.
 pub fn config() -> Config {
     Config {
         driver: DriverChoice::Epoll,
@@ -45,7 +45,7 @@ pub fn config() -> Config {
     }
 }
 
-/// The record of a trial whose loop could not run.
+/// The record of a trial whose event loop could not run.
 pub fn without_loop(
     order: &TrialOrder,
     isolation: Isolation,
@@ -65,37 +65,41 @@ pub fn without_loop(
     }
 }
 
-/// A trial under way, as far as all are alike.
-pub struct Scene<'a> {
-    /// What its services share.
-    pub stage: Rc<Stage>,
+/// Starts and stops the services of a trial, and moves it from phase to phase.
+pub struct Lifecycle<'a> {
+    /// The state that its services share.
+    pub context: Rc<TrialContext>,
     /// The services.
     pub services: Services,
     /// The processes.
     pub children: Rc<Children>,
-    /// What is looked at while they run.
+    /// What is sampled beside the processes.
     pub watched: Rc<Watched>,
     began: &'a mut dyn FnMut(Report),
     canary_before: Option<Canary>,
     counters_before: Option<BTreeMap<String, u64>>,
-    /// Services that follow each other, as many as were added.
+    /// Number of services added in start order.
     steps: Cell<i64>,
-    /// The one that the next follows.
+    /// The service that the next one requires.
     last: Cell<Option<i64>>,
 }
 
-/// A place in the row of services that follow each other.
+/// A place in the start order of services.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark(Option<i64>);
 
-impl<'a> Scene<'a> {
-    /// One in which nothing has begun. `began` is told of each phase.
-    pub fn new(stage: Rc<Stage>, handle: &Handle, began: &'a mut dyn FnMut(Report)) -> Scene<'a> {
-        Scene {
+impl<'a> Lifecycle<'a> {
+    /// The lifecycle of a trial that has not begun. `began` is called at each phase.
+    pub fn new(
+        context: Rc<TrialContext>,
+        handle: &Handle,
+        began: &'a mut dyn FnMut(Report),
+    ) -> Lifecycle<'a> {
+        Lifecycle {
             services: Services::new(handle, Options::default()),
-            children: Children::new(stage.clone()),
+            children: Children::new(context.clone()),
             watched: Rc::default(),
-            stage,
+            context,
             began,
             canary_before: None,
             counters_before: None,
@@ -104,41 +108,41 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The first phase: folder, cores, and the machine as it is before.
+    /// Runs the first phase: makes the folder, pins to the generator's cores, runs the canary, reads the network counters.
     pub fn prepare(&mut self) -> Result<(), Halt> {
         (self.began)(Report::Phase {
             phase: Phase::Prepare,
         });
-        let stage = self.stage.clone();
-        let order = &stage.order;
+        let context = self.context.clone();
+        let order = &context.order;
         std::fs::create_dir_all(&order.work_dir)
             .map_err(Halt::io("the trial's folder cannot be made"))?;
         if !order.cores.generator.is_empty() {
             launch::pin(&order.cores.generator)
                 .map_err(Halt::io("the generator's cores cannot be had"))?;
         }
-        stage.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
-        self.canary_before = Some(canary::sing(&order.cores.subject));
+        context.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
+        self.canary_before = Some(canary::run(&order.cores.subject));
         self.counters_before = Some(machine::network_counters());
         Ok(())
     }
 
-    /// Goes on to the next phase.
+    /// Begins the next phase and reports it.
     pub fn enter(&mut self, phase: Phase) {
-        self.stage.enter(phase);
+        self.context.enter(phase);
         (self.began)(Report::Phase { phase });
     }
 
-    /// Tells Prony.
+    /// Sends a report to the run.
     pub fn report(&mut self, report: Report) {
         (self.began)(report);
     }
 
-    /// Adds a service and waits until it runs, or says why it does not.
+    /// Adds a service and waits until it runs. Errors: why it does not.
     pub async fn up<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let added = self.services.add(definition);
         let id = added.map_err(|error| Halt::Failed(error.to_string()))?;
-        let started = self.stage.unless_interrupted(self.services.start(id));
+        let started = self.context.unless_interrupted(self.services.start(id));
         started.await?.map_err(|error| self.halt(id, &error))?;
         Ok(id)
     }
@@ -150,48 +154,58 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Children and sampling, which every process requires.
+    /// Starts the services that every process requires: children and sampling.
     pub async fn watch_over(&self) -> Result<(), Halt> {
         let children = Definition::shared("children", self.children.clone())
             .provides::<Rc<Children>>(|children| children)
             .stop_timeout(STUCK);
         self.up(children).await?;
-        let (stage, watched) = (self.stage.clone(), self.watched.clone());
+        let (context, watched) = (self.context.clone(), self.watched.clone());
         let made =
-            move |children: Rc<Children>| Sampling::new(stage.clone(), children, watched.clone());
+            move |children: Rc<Children>| Sampling::new(context.clone(), children, watched.clone());
         let sampling =
             Definition::construct("sampling", made).provides::<Rc<Sampling>>(|sampling| sampling);
         self.up(sampling).await.map(drop)
     }
 
-    /// Starts a server, which stops before all that was started until now.
-    pub async fn start(&self, part: &Rc<Part>) -> Result<ServiceId, Halt> {
-        self.watched.logs.borrow_mut().push(part.log.clone());
-        let process = Process::new(self.stage.clone(), part.clone(), self.children.clone());
-        let definition = Definition::shared(part.title.clone(), Rc::new(process))
+    /// Starts a server, which will be stopped before everything started so far.
+    pub async fn start(&self, participant: &Rc<Participant>) -> Result<ServiceId, Halt> {
+        self.watched.logs.borrow_mut().push(participant.log.clone());
+        let process = Process::new(
+            self.context.clone(),
+            participant.clone(),
+            self.children.clone(),
+        );
+        let definition = Definition::shared(participant.title.clone(), Rc::new(process))
             .requires::<Rc<Children>>(|_, _, _| {}, |_, _| {})
             .requires::<Rc<Sampling>>(|_, _, _| {}, |_, _| {})
             .provides::<Rc<dyn Step>>(|process| process)
-            .stop_timeout(part.farewell.timeout + STUCK);
+            .stop_timeout(participant.stop_signal.timeout + STUCK);
         self.step(definition).await
     }
 
-    /// Waits until the started server has given its sign.
+    /// Waits until the started server is ready.
     pub async fn wait_ready(
         &self,
-        part: &Rc<Part>,
+        participant: &Rc<Participant>,
         sign: &ReadySign,
         place: &Place,
     ) -> Result<(), Halt> {
-        let (stage, children) = (self.stage.clone(), self.children.clone());
-        let ready = Ready::new(stage, part.clone(), children, sign.clone(), place.clone());
-        let definition = Definition::shared(format!("{} ready", part.title), Rc::new(ready))
+        let (context, children) = (self.context.clone(), self.children.clone());
+        let ready = Ready::new(
+            context,
+            participant.clone(),
+            children,
+            sign.clone(),
+            place.clone(),
+        );
+        let definition = Definition::shared(format!("{} ready", participant.title), Rc::new(ready))
             .provides::<Rc<dyn Step>>(|ready| ready)
             .start_timeout(Nanos(sign.timeout_ns) + STUCK);
         self.step(definition).await.map(drop)
     }
 
-    /// Brings up the next of the services that follow each other.
+    /// Starts the next service in order.
     async fn step<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, Halt> {
         let number = self.steps.get() + 1;
         self.steps.set(number);
@@ -201,7 +215,7 @@ impl<'a> Scene<'a> {
         Ok(id)
     }
 
-    /// `definition`, which requires the last of the services that follow each other.
+    /// Makes `definition` require the last service in order.
     pub fn after_last<S: Service>(&self, definition: Definition<S>) -> Definition<S> {
         match self.last.get() {
             None => definition,
@@ -211,57 +225,57 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Lets what is started from now on follow the step that was the last one at `mark`.
+    /// Makes services started from now on follow the service that was last at `mark`.
     pub fn follow(&self, mark: Mark) {
         self.last.set(mark.0);
     }
 
-    /// The last step.
+    /// The last service in order.
     pub fn mark(&self) -> Mark {
         Mark(self.last.get())
     }
 
-    /// Ends what was started last, then the others, then whatever is left.
+    /// Stops all services in reverse order, then kills whatever is left.
     pub async fn stop(&mut self) {
-        self.stage.stop();
+        self.context.stop();
         self.counters_after();
         self.enter(Phase::Stop);
         self.services.stop_all().await;
         self.clear(&[]).await;
-        // Only now does nothing of the trial live any more that could be on its core.
+        // Only now can no process of the trial run on the canary's core.
         self.canary_after();
-        self.stage.leave();
+        self.context.leave();
     }
 
-    /// Reads the network's counters for the last time; later calls change nothing.
+    /// Reads the network counters for the last time; later calls change nothing.
     pub fn counters_after(&mut self) {
         let Some(before) = self.counters_before.take() else {
             return;
         };
-        let mut trial = self.stage.trial.borrow_mut();
+        let mut trial = self.context.trial.borrow_mut();
         let own = trial.isolation.network_namespace;
         trial.kernel = machine::kernel_counters(own, before, machine::network_counters());
     }
 
-    /// Only where a window was measured: nothing else is judged by the machine's speed.
+    /// Runs the canary again, where a window was measured: nothing else depends on the machine's speed.
     fn canary_after(&mut self) {
         let measured = {
-            let trial = self.stage.trial.borrow();
+            let trial = self.context.trial.borrow();
             trial.load.is_some() || trial.program.is_some()
         };
         if let (Some(before), true) = (self.canary_before, measured) {
-            let after = canary::sing(&self.stage.order.cores.subject);
-            self.stage.trial.borrow_mut().canary = Some(CanaryPair { before, after });
+            let after = canary::run(&self.context.order.cores.subject);
+            self.context.trial.borrow_mut().canary = Some(CanaryPair { before, after });
         }
     }
 
-    /// Ends whatever is left of the trial, but for `kept` and what they started.
+    /// Kills whatever is left of the trial except `kept` and their descendants.
     pub async fn clear(&self, kept: &[u32]) {
         self.name_leftovers(kept).await;
         self.kill_leftovers(kept).await;
     }
 
-    /// Notes what is still there after a moment's grace.
+    /// Records the processes that are still alive after a grace period.
     async fn name_leftovers(&self, kept: &[u32]) {
         let deadline = clock::monotonic() + GRACE;
         loop {
@@ -271,13 +285,13 @@ impl<'a> Scene<'a> {
                 return;
             }
             if clock::monotonic() > deadline {
-                let mut sampler = self.stage.sampler.borrow_mut();
+                let mut sampler = self.context.sampler.borrow_mut();
                 sampler.look();
                 let names = left.iter().map(|&pid| sampler.name_of(pid));
-                self.stage.trial.borrow_mut().left_behind.extend(names);
+                self.context.trial.borrow_mut().left_behind.extend(names);
                 return;
             }
-            self.stage.handle.sleep(PAUSE).await;
+            self.context.handle.sleep(PAUSE).await;
         }
     }
 
@@ -292,14 +306,15 @@ impl<'a> Scene<'a> {
             for pid in left {
                 launch::signal(pid, Signal::KILL);
             }
-            self.stage.handle.sleep(PAUSE).await;
+            self.context.handle.sleep(PAUSE).await;
         }
-        self.stage.note("a process could not be killed".to_owned());
+        self.context
+            .note("a process could not be killed".to_owned());
     }
 
-    /// The record, but for its processes. `end`: how all phases but the last went.
+    /// The record without its processes. `end`: the result of all phases but the last.
     pub fn finish(&self, end: Result<(), Halt>, failed_in: Phase) -> Trial {
-        let mut trial = self.stage.trial.take();
+        let mut trial = self.context.trial.take();
         trial.outcome = match end {
             Ok(()) => Outcome::Measured,
             Err(Halt::Interrupted) => Outcome::Interrupted,
@@ -312,7 +327,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The descendants of this process but for `kept` and what they started.
+/// The descendants of this process except `kept` and their descendants.
 fn left(kept: &[u32]) -> Vec<u32> {
     let mut left = launch::descendants(std::process::id());
     if !kept.is_empty() {
@@ -325,7 +340,7 @@ fn left(kept: &[u32]) -> Vec<u32> {
     left
 }
 
-/// Closes the log of `who`, and notes where it was cut.
+/// Closes the log of `who`, and records that it was cut if it was.
 pub fn close(log: log::Log, who: &str, trial: &mut Trial) {
     if log.was_cut() {
         let cut = format!(

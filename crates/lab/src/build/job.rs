@@ -1,0 +1,184 @@
+//! What the steps of a build share: commands, the trait that runs them, and failures.
+//!
+//! Not for: which commands there are ([`super::build`], [`super::source`]).
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use prony_base::Nanos;
+use prony_record::NotRun;
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use crate::passed::{Passed, To};
+
+/// Lines of a failed build's log that its reason quotes.
+const TAIL_LINES: usize = 8;
+
+/// Bytes read of the end of a log.
+const TAIL_BYTES: u64 = 4 << 10;
+
+/// A command to run to its end.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CommandSpec {
+    /// Argument vector.
+    pub argv: Vec<String>,
+    /// Folder that it runs in.
+    pub cwd: PathBuf,
+    /// Environment added to what is passed ([`crate::passed`]).
+    pub env: Vec<(String, String)>,
+    /// Capabilities that it keeps ([`crate::launch::capability_named`]).
+    pub capabilities: Vec<String>,
+    /// File that gets both of its output streams; created or cut.
+    pub log: PathBuf,
+    /// After this it is killed, with all that it started.
+    pub timeout: Nanos,
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Finished {
+    /// By itself.
+    Code(i32),
+    /// By a signal that Prony did not send.
+    Signal(i32),
+    /// Killed at its time-out.
+    TimedOut,
+    /// Killed because the run was interrupted.
+    Interrupted,
+}
+
+/// A command that could not be started.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+#[error("{0}")]
+pub struct LaunchError(pub String);
+
+/// Starts processes that do not outlive Prony, and waits for them.
+pub trait Launcher {
+    /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
+    /// it started.
+    fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
+
+    /// What of the environment of this process the commands get.
+    fn passed(&self) -> Passed {
+        Passed::here(To::Builds)
+    }
+}
+
+/// What building needs to know.
+#[derive(Clone, Debug)]
+pub struct BuildContext<'a> {
+    /// Folder of the cache; `build/` is made in it.
+    pub cache: &'a Path,
+    /// Folder of repositories that are used in place of the network ([`super::source::originals`]).
+    pub originals: Option<&'a Path>,
+    /// The prony binary, for `{prony}`.
+    pub prony: &'a Path,
+    /// Set when the run is interrupted.
+    pub cancel: &'a AtomicBool,
+}
+
+/// A subject that cannot be started.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Failed {
+    /// Why, in a sentence, with the last lines of the log.
+    pub reason: String,
+    /// What would change it; empty: to read the log.
+    pub remedy: String,
+    /// What the build printed, where it came to that.
+    pub log: Option<PathBuf>,
+    /// Whether it was the interruption of the run, not the subject.
+    pub interrupted: bool,
+}
+
+impl Failed {
+    pub(super) fn new(reason: impl Into<String>) -> Failed {
+        Failed {
+            reason: reason.into(),
+            remedy: String::new(),
+            log: None,
+            interrupted: false,
+        }
+    }
+
+    /// As an entry of the plan.
+    pub fn not_run(&self, id: &str) -> NotRun {
+        let read_log = || {
+            let log = self.log.as_ref()?;
+            Some(format!("less {}", quote(&log.display().to_string())))
+        };
+        let remedy = match self.remedy.is_empty() {
+            true => read_log().unwrap_or_default(),
+            false => self.remedy.clone(),
+        };
+        NotRun {
+            what: id.to_owned(),
+            reason: self.reason.clone(),
+            remedy,
+        }
+    }
+}
+
+/// A file of this call's own for the output of a short command.
+pub(super) fn temporary(root: &Path) -> PathBuf {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    root.join(format!(".output-{}-{number}", std::process::id()))
+}
+
+/// `name` as a part of a file's name.
+pub(super) fn plain_name(name: &str) -> String {
+    let plain = |c: char| match c.is_alphanumeric() || "._-".contains(c) {
+        true => c,
+        false => '_',
+    };
+    name.chars().map(plain).collect()
+}
+
+pub(super) fn interrupted() -> Failed {
+    Failed {
+        interrupted: true,
+        ..Failed::new("the run was interrupted")
+    }
+}
+
+/// Quoted for a shell.
+pub(super) fn quote(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// Adds a named part to a hash, lengths first, so that no two lists of parts are
+/// the same bytes.
+pub(super) fn part(hash: &mut Sha256, name: &str, content: &[u8]) {
+    for bytes in [name.as_bytes(), content] {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    }
+}
+
+/// The last lines of a log, without control characters.
+pub(super) fn tail(log: &Path) -> Vec<String> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(log)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let clean = |line: &str| line.chars().filter(|c| !c.is_control()).collect::<String>();
+    let lines: Vec<String> = text
+        .lines()
+        .map(clean)
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    lines[lines.len().saturating_sub(TAIL_LINES)..].to_vec()
+}

@@ -1,0 +1,451 @@
+//! What a folder's `subject.toml` says, as a [`Subject`].
+//!
+//! Not for: what an experiment says of it in place of that ([`super::load_all`]).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use prony_base::Nanos;
+use prony_record::{CountsSign, ReadySign, Source, StopRule};
+use toml::Spanned;
+
+use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
+use crate::experiment::fields::{Fields, Origin, Problems, document, read_file};
+use crate::experiment::keys::suggest_placeholder;
+use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
+
+use super::client::{self, Client};
+use super::program::{self, Program, Role, Variants};
+use super::repository::{self, Repository};
+use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
+
+/// The file that makes a folder a subject.
+pub const FILE: &str = "subject.toml";
+/// The folder of subjects that are built from somebody's repository as it is, whatever their language.
+pub const ORIGINALS: &str = "original";
+/// What brings git, where nothing else is said.
+const GIT_PACKAGE: &str = "apt-get install -y git";
+/// A subject, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Subject {
+    /// `language/name`, or the name that the experiment gives it.
+    pub id: String,
+    /// Name as a table shows it.
+    pub name: String,
+    /// What it is first of all.
+    pub role: Role,
+    /// Language; empty where it is not known.
+    pub language: String,
+    /// One sentence.
+    pub summary: String,
+    /// Its page; empty where there is none.
+    pub homepage: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// Repositories that it is built from: that of the work tree, then those that lie in it; empty: none but its folder.
+    pub repositories: Vec<Repository>,
+    /// The state of the repository around its folder, where the experiment names a revision.
+    pub revision: Option<prony_record::Repository>,
+    /// Paths that it answers; empty: all. One that ends in `/*` stands for all below it.
+    pub endpoints: Vec<String>,
+    /// What the machine must have.
+    pub needs: Needs,
+    /// How it is built; `None`: not at all.
+    pub build: Option<Build>,
+    /// Argument vector that starts it as a server, with placeholders; empty for a `url`
+    /// and for what is only a program.
+    pub start: Vec<String>,
+    /// Environment of the server, with placeholders.
+    pub env: BTreeMap<String, String>,
+    /// How one sees that it is ready.
+    pub ready: ReadySign,
+    /// How it is stopped.
+    pub stop: StopRule,
+    /// Shell command that prints its version; empty where there is none.
+    pub version: String,
+    /// What `{threads}` says; `None`: the subject's cores.
+    pub threads: Option<u32>,
+    /// The program that it is, alone or beside the server.
+    pub program: Option<Program>,
+    /// The client that it is, alone or beside the others.
+    pub client: Option<Client>,
+    /// How it tells what it has counted, by which it can be a peer.
+    pub counts: Option<CountsSign>,
+    /// Builds that it offers.
+    pub variants: Variants,
+    /// Text of its file, part of the key of its build; empty without one.
+    pub text: String,
+}
+
+/// `[needs]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// Commands that must be on PATH, or absolute paths of programs.
+    pub commands: Vec<String>,
+    /// Files that must be there (absolute paths).
+    pub files: Vec<String>,
+    /// Commands that would change it, by distribution: `debian`, `any`.
+    pub packages: BTreeMap<String, String>,
+    /// Where or for which version they work; free text, may be empty.
+    pub when: String,
+    /// Capabilities of the kernel that it is not to lose where Prony has them, in small letters: `sys_nice`.
+    pub capabilities: Vec<String>,
+}
+
+/// `[build]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Build {
+    /// Shell command, run in the subject's folder.
+    pub cmd: String,
+    /// Files and folders whose content is part of the build's key, relative to the folder;
+    /// they may lie outside of it.
+    pub inputs: Vec<String>,
+    /// After this it is ended.
+    pub timeout: Nanos,
+}
+
+impl Subject {
+    /// Checks the text of a `subject.toml`. Pure; all problems are reported together.
+    pub fn parse(text: &str, origin: &Origin) -> Result<Subject, Diagnoses> {
+        let mut problems = Problems::default();
+        let subject = read(text, origin, &mut problems);
+        match subject.filter(|_| problems.errors.is_empty()) {
+            Some(subject) => Ok(subject),
+            None => Err(Diagnoses::new(&origin.path, text, problems.errors)),
+        }
+    }
+
+    /// Reads and checks the subject in `folder`.
+    pub fn load(folder: &Path) -> Result<Subject, Diagnoses> {
+        let (text, origin) = read_file(&folder.join(FILE))?;
+        Subject::parse(&text, &origin)
+    }
+
+    /// Whether it answers `path` (a query does not count).
+    pub fn answers(&self, path: &str) -> bool {
+        let path = path.split('?').next().unwrap_or_default();
+        let matches = |endpoint: &String| match endpoint.strip_suffix("/*") {
+            Some(folder) => path
+                .strip_prefix(folder)
+                .is_some_and(|rest| rest.starts_with('/')),
+            None => path == endpoint,
+        };
+        self.endpoints.is_empty() || self.endpoints.iter().any(matches)
+    }
+
+    /// The absolute folder that it runs in; `None` for a `url`.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Folder { dir } | Source::Command { dir } => Some(Path::new(dir)),
+            Source::Url { .. } | Source::Unknown => None,
+        }
+    }
+
+    /// Whether it is a server that can be measured, of its own or one that already runs.
+    pub fn is_server(&self) -> bool {
+        !self.role.is_service() && (!self.start.is_empty() || !self.is_started())
+    }
+
+    /// Whether Prony starts it.
+    pub fn is_started(&self) -> bool {
+        !matches!(self.source, Source::Url { .. })
+    }
+}
+
+pub(super) fn blank(name: &str, summary: &str) -> Subject {
+    Subject {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        role: Role::Server,
+        language: String::new(),
+        summary: summary.to_owned(),
+        homepage: String::new(),
+        source: Source::Unknown,
+        repositories: Vec::new(),
+        revision: None,
+        endpoints: Vec::new(),
+        needs: Needs::default(),
+        build: None,
+        start: Vec::new(),
+        env: BTreeMap::new(),
+        ready: ready_default(),
+        stop: stop_default(),
+        version: String::new(),
+        threads: None,
+        program: None,
+        client: None,
+        counts: None,
+        variants: Variants::new(),
+        text: String::new(),
+    }
+}
+
+fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
+    let root = document(text, p);
+    if !p.errors.is_empty() {
+        return None;
+    }
+    let mut top = Fields::new("the subject", 0..0, root.get_ref());
+    let name = name_of(&mut top, "name", "name = \"axum\"", p);
+    let language = language_of(&mut top, p);
+    let summary = top.text_needed("summary", "summary = \"what it is\"", p);
+    let homepage = top.text("homepage", p);
+    // A misspelt role is not to be blamed for parts that the right one does not need.
+    let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
+    let needs = top
+        .table("needs", "[needs]", p)
+        .map(|table| read_needs(table, p));
+    let repositories = top
+        .table("source", "[source]", p)
+        .map(|table| repository::read(table, p))
+        .unwrap_or_default();
+    let build = top
+        .table("build", "[build]", p)
+        .and_then(|table| read_build(table, p));
+    let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
+    let variants = top
+        .table("variants", "[variants]", p)
+        .map(|table| program::variants(&table, p))
+        .unwrap_or_default();
+    let served = read_served(&mut top, kind, &variants, p);
+    let program = read_program(&mut top, kind, &variants, p);
+    let client = read_client(&mut top, kind, &variants, p);
+    let example = "cmd = \"make version\"";
+    let version = needed(&mut top, "version", "[version]", example, p)
+        .and_then(|table| read_version(table, p));
+    let texts = served.iter().flat_map(Served::texts);
+    let texts = texts.chain(program.iter().flat_map(Program::texts));
+    check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
+    top.finish(&[], p);
+    let (name, language, served) = (name?, language?, served?);
+    Some(Subject {
+        id: format!("{}/{name}", group(kind, &language, &origin.folder)),
+        name,
+        role: kind,
+        language,
+        summary: summary?.into_inner(),
+        homepage: homepage.map(Spanned::into_inner).unwrap_or_default(),
+        source: Source::Folder {
+            dir: origin.folder.display().to_string(),
+        },
+        repositories,
+        revision: None,
+        endpoints: served.endpoints,
+        needs,
+        build,
+        start: served.command,
+        env: served.env,
+        ready: served.ready.unwrap_or_else(ready_default),
+        stop: served.stop.unwrap_or_else(stop_default),
+        version: version?,
+        threads: None,
+        program,
+        client,
+        counts: served.counts,
+        variants,
+        text: text.to_owned(),
+    })
+}
+
+/// The first part of an id: what the folder is in, by what it must be.
+fn group<'a>(role: Role, language: &'a str, folder: &Path) -> &'a str {
+    let parent = folder.parent().and_then(Path::file_name);
+    match role.is_service() {
+        true => role.name(),
+        false if parent.is_some_and(|parent| parent == ORIGINALS) => ORIGINALS,
+        false => language,
+    }
+}
+
+/// What comes with a `[source]`: git is needed, and without a `[build]` the work tree is all that is made.
+fn with_source(
+    top: &Fields<'_, '_>,
+    mut needs: Needs,
+    build: Option<Build>,
+) -> (Needs, Option<Build>) {
+    if !top.has("source") {
+        return (needs, build);
+    }
+    if !needs.commands.iter().any(|command| command == "git") {
+        needs.commands.push("git".to_owned());
+    }
+    if needs.packages.is_empty() {
+        let package = ("debian".to_owned(), GIT_PACKAGE.to_owned());
+        needs.packages.extend([package]);
+    }
+    let nothing = Build {
+        cmd: "true".to_owned(),
+        inputs: Vec::new(),
+        timeout: Nanos::from_secs(60),
+    };
+    (needs, build.or(Some(nothing)))
+}
+
+fn read_served(
+    top: &mut Fields<'_, '_>,
+    kind: Role,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Served> {
+    match kind {
+        Role::Server => server::read_served(top, variants, p),
+        Role::Backing | Role::Front => server::read_service(kind, top, variants, p),
+        Role::Program | Role::Client => {
+            program::refuse_server_parts(kind, top, p);
+            Some(Served::default())
+        }
+    }
+}
+
+fn read_client(
+    top: &mut Fields<'_, '_>,
+    kind: Role,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Client> {
+    if kind.is_service() {
+        return None;
+    }
+    if kind == Role::Client && !top.has("client") {
+        let example = format!("[client]\n{}", client::EXAMPLE);
+        top.missing("[client]", &example, p);
+    }
+    let table = top.table("client", "[client]", p)?;
+    client::client(table, variants, p)
+}
+
+fn read_program(
+    top: &mut Fields<'_, '_>,
+    kind: Role,
+    variants: &Variants,
+    p: &mut Problems,
+) -> Option<Program> {
+    if kind.is_service() {
+        return None;
+    }
+    if kind == Role::Program && !top.has("program") {
+        let example = "[program]\ncmd = [\"{build}/program\", \"--count\", \"{count}\"]";
+        top.missing("[program]", example, p);
+    }
+    let table = top.table("program", "[program]", p)?;
+    program::program(table, variants, p)
+}
+
+/// `language`, which a service need not say: it is in the folder of its role.
+fn language_of(top: &mut Fields<'_, '_>, p: &mut Problems) -> Option<String> {
+    let is_service = |role: &toml::de::DeValue<'_>| {
+        let role = role.as_str();
+        role.is_some_and(|role| [Role::Backing.name(), Role::Front.name()].contains(&role))
+    };
+    let is_service = top
+        .value("role")
+        .is_some_and(|role| is_service(role.get_ref()));
+    if is_service && !top.has("language") {
+        return Some(String::new());
+    }
+    name_of(top, "language", "language = \"rust\"", p)
+}
+
+fn name_of(
+    top: &mut Fields<'_, '_>,
+    key: &'static str,
+    example: &str,
+    p: &mut Problems,
+) -> Option<String> {
+    let name = top.text_needed(key, example, p)?;
+    let mut problem = words::name_problem(name.get_ref());
+    if name.get_ref().contains('/') {
+        problem = Some("it becomes part of file names, and holds a `/`".to_owned());
+    }
+    if let Some(problem) = problem {
+        p.note(Diagnosis::new(name.span(), problem));
+    }
+    Some(name.into_inner())
+}
+
+fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
+    let commands = table.texts("commands", p).unwrap_or_default();
+    let files = table.texts("files", p).unwrap_or_default();
+    for file in &files {
+        if !file.get_ref().starts_with('/') {
+            let message = "a file that must be there is given by its absolute path";
+            p.note(Diagnosis::new(file.span(), message));
+        }
+    }
+    let capabilities = capabilities(&mut table, p);
+    let mut when = table.text("when", p);
+    let mut packages = BTreeMap::new();
+    if let Some(mut listed) = table.table("packages", "packages = {…}", p) {
+        for key in ["debian", "any"] {
+            let command = listed.text(key, p);
+            packages.extend(command.map(|command| (key.to_owned(), command.into_inner())));
+        }
+        when = listed.text("when", p).or(when);
+        listed.finish(&[], p);
+    }
+    table.finish(&[], p);
+    Needs {
+        commands: commands.into_iter().map(Spanned::into_inner).collect(),
+        files: files.into_iter().map(Spanned::into_inner).collect(),
+        packages,
+        when: when.map(Spanned::into_inner).unwrap_or_default(),
+        capabilities,
+    }
+}
+
+fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
+    let cmd = table.text_needed("cmd", "cmd = \"make OUT={build}\"", p);
+    if !table.has("inputs") {
+        table.missing("inputs", "inputs = [\"src\"]", p);
+    }
+    let inputs = table.texts("inputs", p).unwrap_or_default();
+    for input in &inputs {
+        if Path::new(input.get_ref()).is_absolute() || input.get_ref().is_empty() {
+            let message = "an input is a path from the subject's folder";
+            p.note(Diagnosis::new(input.span(), message));
+        }
+    }
+    let timeout = seconds(&mut table, 900, p);
+    let cmd = shell_command(cmd, p);
+    table.finish(&[], p);
+    Some(Build {
+        cmd: cmd?,
+        inputs: inputs.into_iter().map(Spanned::into_inner).collect(),
+        timeout,
+    })
+}
+
+fn read_version(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<String> {
+    let cmd = table.text_needed("cmd", "cmd = \"make version\"", p);
+    table.finish(&[], p);
+    shell_command(cmd, p)
+}
+
+/// A shell command whose placeholders are those of building.
+fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<String> {
+    let cmd = cmd?;
+    for name in words::placeholders(cmd.get_ref()) {
+        // A shell's own `${name}` and awk's `{print}` are left alone unless a
+        // placeholder must have been meant.
+        let is_start =
+            START_PLACEHOLDERS.contains(&name) || nearest(name, BUILD_PLACEHOLDERS).is_some();
+        if !BUILD_PLACEHOLDERS.contains(&name) && is_start {
+            let message = format!("`{{{}}}` cannot stand in this command", short(name));
+            let help = suggest_placeholder(name, &BUILD_PLACEHOLDERS);
+            p.note(Diagnosis::new(cmd.span(), message).help(help));
+        }
+    }
+    Some(cmd.into_inner())
+}
+
+/// `{build}` without a build is nowhere.
+fn check_build_dir<'a>(
+    top: &Fields<'_, '_>,
+    mut texts: impl Iterator<Item = &'a String>,
+    p: &mut Problems,
+) {
+    if !top.has("build") && !top.has("source") && texts.any(|text| text.contains("{build}")) {
+        let message = "`{build}` is used and there is no [build]";
+        p.note(Diagnosis::new(top.span.clone(), message));
+    }
+}

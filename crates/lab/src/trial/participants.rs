@@ -1,0 +1,342 @@
+//! The servers of a trial: backing services, the instances of the subject, and the proxy in front. Each is a
+//! [`Participant`] with services of its own; they are started in order and monitored together, and the subject's
+//! instances can be stopped and restarted.
+//!
+//! ```text
+//! backing <- ready <- .. <- instances <- ready <- front <- ready        (an arrow: is required by)
+//! ```
+//!
+//! Not for: starting one process ([`super::process`]), or the load ([`super::server`]).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use prony_base::Nanos;
+use prony_record::{Output, PlannedSubject, Role, Source, StopRule};
+use prony_runtime::services::ServiceId;
+use rustix::process::Signal;
+
+use super::children::StopSignal;
+use super::context::{First, Halt, TrialContext, first};
+use super::lifecycle::{Lifecycle, Mark};
+use super::process::{Participant, any_ended};
+use super::start::{self, Place, Places, Resolved};
+use crate::launch;
+use crate::network::Network;
+
+/// An instance of the subject that was started.
+struct Instance {
+    participant: Rc<Participant>,
+    service: ServiceId,
+}
+
+/// The servers of a trial.
+pub struct Participants {
+    context: Rc<TrialContext>,
+    /// Those that must stay alive, in start order.
+    living: Vec<Rc<Participant>>,
+    instances: Vec<Instance>,
+    /// All that were started, in order.
+    all: Vec<Rc<Participant>>,
+    /// The place in the start order that the instances follow.
+    before_instances: Option<Mark>,
+}
+
+impl Participants {
+    /// No servers yet.
+    pub fn new(context: Rc<TrialContext>) -> Participants {
+        Participants {
+            context,
+            living: Vec::new(),
+            instances: Vec::new(),
+            all: Vec::new(),
+            before_instances: None,
+        }
+    }
+
+    /// Starts the backing services, each once the one before is ready, then the instances.
+    pub async fn start(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
+        let order = self.context.clone();
+        let order = &order.order;
+        let names = names(order.backings.iter().map(|backing| backing.id.as_str()));
+        for ((backing, place), name) in order.backings.iter().zip(&places.backings).zip(names) {
+            let work = order.work_dir.join(&name);
+            std::fs::create_dir_all(&work)
+                .map_err(Halt::io("a backing's folder cannot be made"))?;
+            let resolved = start::resolve_backing(order, backing, place, &work);
+            let participant =
+                self.participant(Role::Backing, backing, resolved, format!("-{name}"));
+            self.bring_up(lifecycle, participant.clone()).await?;
+            self.wait_ready(lifecycle, &participant, backing, place)
+                .await?;
+        }
+        self.before_instances = Some(lifecycle.mark());
+        if !self.is_url() {
+            self.start_instances(lifecycle, places, "").await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until all instances are ready, then starts the front and waits for it.
+    pub async fn ready(&mut self, lifecycle: &Lifecycle<'_>, places: &Places) -> Result<(), Halt> {
+        self.instances_ready(lifecycle, places).await?;
+        let order = self.context.clone();
+        let order = &order.order;
+        let (Some(front), Some(place)) = (&order.front, &places.front) else {
+            return Ok(());
+        };
+        let backings = order.backings.iter().map(|backing| backing.id.as_str());
+        let name = names(backings.chain(["front"])).pop().unwrap_or_default();
+        let work = order.work_dir.join(&name);
+        std::fs::create_dir_all(&work).map_err(Halt::io("the front's folder cannot be made"))?;
+        let resolved = start::resolve_front(order, front, places, (place, &work));
+        let participant = self.participant(Role::Front, front, resolved, format!("-{name}"));
+        self.bring_up(lifecycle, participant.clone()).await?;
+        self.wait_ready(lifecycle, &participant, front, place).await
+    }
+
+    fn is_url(&self) -> bool {
+        matches!(self.context.order.subject.source, Source::Url { .. })
+    }
+
+    async fn start_instances(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+        ending: &str,
+    ) -> Result<(), Halt> {
+        let context = self.context.clone();
+        let order = &context.order;
+        self.instances.clear();
+        for (number, place) in places.instances.iter().enumerate() {
+            let log_name = match number {
+                0 => ending.to_owned(),
+                _ => format!("-{number}{ending}"),
+            };
+            let resolved = start::resolve(order, places, number, place);
+            let mut participant =
+                self.participant(Role::Subject, &order.subject, resolved, log_name);
+            if let Some(participant) = Rc::get_mut(&mut participant) {
+                participant.output = order.cell.around.output;
+                if start::instances(order) > 1 {
+                    participant.title = format!("subject's instance {number}");
+                }
+            }
+            let service = self.bring_up(lifecycle, participant.clone()).await?;
+            self.instances.push(Instance {
+                participant,
+                service,
+            });
+        }
+        Ok(())
+    }
+
+    async fn instances_ready(
+        &self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+    ) -> Result<(), Halt> {
+        for (instance, place) in self.instances.iter().zip(&places.instances) {
+            let subject = &self.context.order.subject;
+            self.wait_ready(lifecycle, &instance.participant, subject, place)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// A participant with a log of its own. `server`: what is started.
+    fn participant(
+        &self,
+        role: Role,
+        server: &PlannedSubject,
+        resolved: Resolved,
+        log_name: String,
+    ) -> Rc<Participant> {
+        let title = match role {
+            Role::Backing => format!("backing {}", server.id),
+            Role::Front => format!("front {}", server.id),
+            _ => "subject".to_owned(),
+        };
+        Rc::new(Participant {
+            role,
+            title,
+            resolved,
+            cores: self.context.order.cores.subject.clone(),
+            stop_signal: stop_signal(&server.stop),
+            log_name,
+            output: Output::File,
+            reader: RefCell::default(),
+            network: Rc::new(Network::loopback()),
+            log: Rc::default(),
+            child: RefCell::default(),
+        })
+    }
+
+    async fn bring_up(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        participant: Rc<Participant>,
+    ) -> Result<ServiceId, Halt> {
+        self.all.push(participant.clone());
+        let before = format!("the {} was started", participant.title);
+        let service = self
+            .while_alive(&before, lifecycle.start(&participant))
+            .await??;
+        self.living.push(participant);
+        Ok(service)
+    }
+
+    /// Waits until one is ready; fails if another one ends meanwhile.
+    async fn wait_ready(
+        &self,
+        lifecycle: &Lifecycle<'_>,
+        participant: &Rc<Participant>,
+        server: &PlannedSubject,
+        place: &Place,
+    ) -> Result<(), Halt> {
+        let before = format!("the {} was ready", participant.title);
+        let waiting = lifecycle.wait_ready(participant, &server.ready, place);
+        let others = self
+            .living
+            .iter()
+            .filter(|other| !Rc::ptr_eq(other, participant));
+        let others: Vec<Rc<Participant>> = others.cloned().collect();
+        while_alive(&others, &before, waiting).await?
+    }
+
+    /// Awaits `work`; fails if a server ends before it is done.
+    pub async fn while_alive<T>(
+        &self,
+        before: &str,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Halt> {
+        while_alive(&self.living, before, work).await
+    }
+
+    /// Checks that all are alive. Errors: which one ended before `before`.
+    pub fn lives(&self, before: &str) -> Result<(), Halt> {
+        self.living
+            .iter()
+            .try_for_each(|participant| participant.lives(before))
+    }
+
+    /// Kills the instances and their descendants without waiting for them to end.
+    pub fn kill(&mut self, lifecycle: &Lifecycle<'_>) {
+        lifecycle.children.expect_ends();
+        self.living
+            .retain(|participant| participant.role == Role::Backing);
+        let own: Vec<u32> = self
+            .instances
+            .iter()
+            .filter_map(|one| one.participant.pid())
+            .collect();
+        let theirs: Vec<u32> = own
+            .iter()
+            .flat_map(|&pid| launch::descendants(pid))
+            .collect();
+        for pid in own.into_iter().chain(theirs) {
+            launch::signal(pid, Signal::KILL);
+        }
+    }
+
+    /// Stops the instances by their stop rule, after whatever requires them.
+    pub async fn stop(&mut self, lifecycle: &Lifecycle<'_>) -> Result<(), Halt> {
+        lifecycle.children.expect_ends();
+        self.living
+            .retain(|participant| participant.role == Role::Backing);
+        let Some(first) = self.instances.first() else {
+            return Ok(());
+        };
+        // The other instances and the front require the first, and are stopped before it.
+        let stopping = lifecycle.services.stop(first.service);
+        let stopped = self.context.unless_interrupted(stopping).await?;
+        stopped.map_err(|error| Halt::Failed(format!("the subject cannot be stopped: {error}")))
+    }
+
+    /// Restarts the instances on new ports, and waits until they are ready.
+    pub async fn start_anew(
+        &mut self,
+        lifecycle: &Lifecycle<'_>,
+        places: &Places,
+    ) -> Result<(), Halt> {
+        let kept: Vec<u32> = self
+            .living
+            .iter()
+            .filter_map(|participant| participant.pid())
+            .collect();
+        lifecycle.clear(&kept).await;
+        if let Some(mark) = self.before_instances {
+            lifecycle.follow(mark);
+        }
+        self.start_instances(lifecycle, places, "-anew").await?;
+        self.instances_ready(lifecycle, places).await
+    }
+
+    /// Every server that was started, in order.
+    pub fn all(&self) -> &[Rc<Participant>] {
+        &self.all
+    }
+}
+
+async fn while_alive<T>(
+    participants: &[Rc<Participant>],
+    before: &str,
+    work: impl Future<Output = T>,
+) -> Result<T, Halt> {
+    let children: Vec<_> = participants
+        .iter()
+        .flat_map(|participant| participant.children())
+        .collect();
+    match first(any_ended(&children), work).await {
+        First::Other(done) => Ok(done),
+        First::One(()) => {
+            participants
+                .iter()
+                .try_for_each(|participant| participant.lives(before))?;
+            Err(Halt::Failed(format!("a process ended before {before}")))
+        }
+    }
+}
+
+/// The stop signal of a server and its time-out.
+pub fn stop_signal(rule: &StopRule) -> StopSignal {
+    StopSignal {
+        signal: launch::signal_named(&rule.signal).unwrap_or(Signal::TERM),
+        timeout: Nanos(rule.timeout_ns),
+    }
+}
+
+/// Names for files and folders, one for each `id`: the last part of it, and a number where
+/// that has been given away.
+fn names<'a>(ids: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' {
+            c
+        } else {
+            '_'
+        }
+    };
+    let mut names: Vec<String> = Vec::new();
+    for id in ids {
+        let last = id.rsplit('/').next().unwrap_or(id);
+        let name: String = last.chars().map(plain).collect();
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let mut free = std::iter::once(name.clone()).chain(numbered);
+        names.extend(free.find(|name| !names.contains(name)));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_service_has_files_of_its_own() {
+        let ids = ["backing/redis", "other/redis", "front", "a b/../front", ""];
+        assert_eq!(
+            names(ids.into_iter()),
+            ["redis", "redis-2", "front", "front-2", ""]
+        );
+    }
+}
