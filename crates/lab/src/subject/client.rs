@@ -28,7 +28,7 @@ pub struct Client {
     pub env: BTreeMap<String, String>,
     /// Argument vector that turns what it printed into a line of JSON; empty: it prints one.
     pub translate: Vec<String>,
-    /// The works that it does, of [`WORKS`].
+    /// The works that it does, of `WORKS`.
     pub works: Vec<String>,
     /// Works that it does not do, and why.
     pub not_applicable: BTreeMap<String, String>,
