@@ -1,8 +1,13 @@
-//! What every other crate may lean on, and nothing that leans on another:
-//! units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
-//! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and words after numbers ([`words`]).
+//! Units, clocks and random numbers: what every other crate may use, and what uses none of them.
+//! Units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
+//! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and nouns after numbers ([`words`]).
 //!
 //! Not for: anything that knows a protocol, a file or a socket.
+//!
+//! # Central types
+//! - [`Nanos`]: a length of time. Other units ([`units`]) are newtypes, too, so that a ratio cannot be added to a time.
+//! - [`Instant`]: a moment of this machine's monotonic clock.
+//! - [`Random`]: a generator of random numbers, made of a seed.
 #![forbid(unsafe_code)]
 
 pub mod clock;

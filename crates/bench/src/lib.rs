@@ -15,6 +15,14 @@
 //! can have produced. Each thread has a loop of its own and does the whole work; the time is
 //! from the making of the first loop to the end of the last one.
 //! Not for: servers (`prony-load`), or comparing programs (`prony-lab`).
+//!
+//! # Central types
+//! - [`Work`]: which work.
+//! - [`Order`]: a work's size, threads, driver and variants.
+//! - [`Done`]: what was measured, as the line of JSON that `prony bench --json` prints.
+//!
+//! [`io`] has one file per strategy of receiving, [`client`] drives the client library in a closed loop; each download and
+//! each request ends in exactly one count. [`ping`] is the smallest whole application on the runtime.
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -1,6 +1,11 @@
 //! The `prony` command: typed words ([`words`]), then checked configuration,
 //! then one call into the crate that does the work. Nothing here measures or
 //! computes; each command is one module.
+//!
+//! # Central types
+//! - [`Words`]: the command line, parsed.
+//! - [`Streams`]: where a command writes; [`run`] is the whole program, so that tests call it.
+//! - [`Ending`]: how a command ended, and so its exit code.
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -47,7 +52,7 @@ use crate::words::{Command, Words};
 pub enum Ending {
     /// Done, and valid.
     Done,
-    /// A threshold, a regression or a check failed, or the machine could not do what was asked ([`cause`]).
+    /// A threshold, a regression or a check failed, or the machine could not do what was asked (`cause`).
     Failed,
     /// Wrong usage, or a bad file.
     Usage,

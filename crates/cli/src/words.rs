@@ -297,6 +297,10 @@ pub struct ReportWords {
     /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again
     pub dir: PathBuf,
     /// Take the claims ([[published]]) of this experiment in place of the run's; they are kept in DIR/published.json
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the text is that of `--help`, too"
+    )]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "export"])]
     pub experiment: Option<PathBuf>,
     /// Of a bundle: the run directory to make of it, which is to be new or empty

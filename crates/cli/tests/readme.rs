@@ -570,6 +570,29 @@ fn a_comparison_of_equal_work_selected_no_cell() {
     assert!(seen >= 20, "only {seen} patterns were found");
 }
 
+/// Of most experiments there is no document here, and so no other test that would read them.
+#[test]
+fn each_experiment_resolves_to_cells() {
+    let root = prony_testkit::root();
+    let mut seen = 0;
+    for entry in fs::read_dir(root.join("experiments")).expect("experiments") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let name = path.display();
+        let experiment = Experiment::load(&path).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let subjects = subject::load_all(&experiment, &root.join("subjects"));
+        let subjects = subjects.unwrap_or_else(|wrong| panic!("{name}: {} faults", wrong.len()));
+        let facts = all_there(&experiment, &subjects);
+        let planned = plan::plan(&experiment, &subjects, &facts, &plan::Options::default());
+        let planned = planned.unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+        assert!(!planned.cells.is_empty(), "{name} has no cell");
+        seen += 1;
+    }
+    assert!(seen >= 15, "only {seen} experiments were found");
+}
+
 #[test]
 fn its_experiment_is_the_example() {
     let example = fs::read_to_string(prony_testkit::root().join("experiments/own-server.toml"))

@@ -51,6 +51,28 @@
 //!   accepted is there for the next call.
 //! - In steady state nothing is allocated per operation. Every queue has its limit in
 //!   [`Config`] or [`ListenOptions`].
+//!
+//! # Central types
+//! - [`Handle`]: the loop, as its tasks see it: spawns, sleeps, listens, connects.
+//! - [`Stream`]: one connection: receives, posts, sends files, discards.
+//! - [`Config`]: the driver and every limit of a loop.
+//!
+//! # Inside
+//! A task is one allocation, shared by the loop and by whoever holds its [`Task`] (`tasks`). [`thread`] pins threads, locks
+//! memory and sets real-time priorities. Each call into the kernel lies between two readings of the clock, which travel with the
+//! completion (`stamps`): when posted bytes were handed over and when received ones arrived, the latter by the kernel's own
+//! time stamps where the driver has them.
+//!
+//! Bulk transfers: receives and discards (`MSG_TRUNC`) on one stream are never outstanding together; files go out by
+//! sendfile, in order with the posted bytes; on the ring a few receive buffers serve all connections in turn.
+//!
+//! # Invariants
+//! - A loop and its tasks never leave their thread.
+//! - Completions never run inside submission or reaping. A token carries a generation, so that a stale completion names nothing.
+//! - A dropped future is cancelled, and its buffer lives until the kernel has released it.
+//! - A loop announces that it sleeps before its last look for work, and a waker queues its task before it looks whether the loop
+//!   sleeps: no wake-up is lost, and waking a loop that is awake costs no system call.
+//! - All drivers pass one shared test file.
 
 mod buffers;
 mod config;

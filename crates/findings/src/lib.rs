@@ -17,6 +17,11 @@
 //!
 //! Only trials of Prony's own generator are looked at; those of a cross-check have no part in it.
 //! Not for: reading files, figures and comparisons (`prony-stats`), laying out text (`prony-report`).
+//!
+//! # Central types
+//! - [`Records`]: a plan and its trials, as the rules look at them.
+//! - [`Finding`]: one fact: its code, the evidence, the cell.
+//! - [`Code`]: the registry of findings, with their severities and pages.
 #![forbid(unsafe_code)]
 
 pub mod client;

@@ -5,10 +5,21 @@
 //! Not for: worker processes, static files, the access log (`prony-hosting`).
 //!
 //! # The parts
-//! `load` finds the application; [`machine`] is the Lua state and the way into it;
-//! [`head`] what `start_response` is given; [`answer`] makes answers of it all.
+//! `load` finds the application; `machine` is the Lua state and the way into it;
+//! `head` what `start_response` is given; `answer` makes answers of it all.
 //! [`library`] is what applications are given beside the interface: the framework.
 //! `choice` finds out which of the two Luas an application needs.
+//!
+//! # Central types
+//! - [`Application`]: one application, loaded: the handler of a worker's server.
+//! - `Machine`: the Lua state and the crossing into it, one per request, by Lua's C API.
+//! - [`Own`]: the settings that only this host has.
+//!
+//! # Invariants
+//! - One request is one crossing. Lua functions never leave their thread.
+//! - An application's error ends its request, never the worker.
+//! - An answer that was cut short cannot be mistaken for a whole one.
+//! - Templates escape what they are given unless it was marked as safe.
 //!
 //! # Two Luas
 //! With the feature `luajit`, which is the default, these sources are a part of the program `prony`; with `lua54` and in a

@@ -11,6 +11,21 @@
 //! a Unix socket to the supervisor; it calls [`work`] with a function that loads the
 //! application. With `--workers 0` the command calls [`alone`] instead, and serves in
 //! its own process.
+//!
+//! # Central types
+//! - [`Settings`]: the command line, checked; sent to workers as JSON.
+//! - [`Post`]: what an application is given when a worker loads it.
+//! - [`Distribution`]: how connections reach workers: to the one with the fewest, by a shared socket, or by the kernel.
+//!
+//! # Inside
+//! The supervisor is a pure machine, events and the time in, orders out, with processes and signals around it. A worker gets its
+//! orders over a Unix socket, and reports that it is alive and how many connections it can take on a line of a file in memory. Static files are opened
+//! beneath their directory by the kernel (`openat2`).
+//!
+//! # Invariants
+//! - Every process that was started is reaped.
+//! - No worker outlives its supervisor.
+//! - Replacing workers loses no request.
 #![forbid(unsafe_code)]
 
 pub mod access;

@@ -38,6 +38,22 @@
 //! assert_eq!(answer?, b"Hello!");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Central types
+//! - [`Server`]: accepts connections on one loop and calls a handler for each request.
+//! - [`Handler`]: the application: one method from a [`Request`] to a [`Response`].
+//! - [`client::Client`]: a pool of connections over which requests are sent; its guide is the page of [`client`].
+//!
+//! # Inside
+//! A request of the client goes one way: built, then through the policies (redirects, retries, cookies), then to the pool,
+//! which takes an idle connection or makes one (names, proxy, TLS), then over HTTP/1.1 or HTTP/2, and back as a response. Policies are
+//! values in and out. TLS is rustls fed by the transport, HTTP/2 the crate h2 on the engine's loop; [`client::blocking`] is the
+//! same for programs without a loop.
+//!
+//! # Invariants
+//! - A request answered in steady state allocates nothing.
+//! - Each request ends in exactly one count.
+//! - A body is sent again whole or not at all; credentials never leave their origin; certificates go unverified only if asked for by name.
 #![forbid(unsafe_code)]
 
 mod budget;

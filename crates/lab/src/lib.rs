@@ -1,4 +1,31 @@
-//! Experiments: plan, subjects, trials, samplers.
+//! The laboratory: reads an experiment, builds its subjects, runs its trials, and records what they measured.
+//!
+//! One way, from file to record: [`experiment`] and [`subject`] read and check the files (errors with their place: [`diagnosis`]);
+//! [`plan`] resolves them to cells and an order of trials, without I/O; [`build`] builds the subjects, with a cache; [`run`]
+//! starts each trial in a process of its own ([`supervise`]), which runs it ([`trial`]) while [`sample`] reads processes, threads,
+//! cores and network counters; [`store`] appends the record and syncs it before the next trial begins.
+//!
+//! Beside that way: [`verify`] checks a server's answers before it is measured, [`contract`] what each subject must do;
+//! [`doctor`] looks for what spoils figures on this machine; [`profile`] looks into subjects in trials of their own; [`printed`]
+//! reads what programs print; [`network`] joins two namespaces by a link of limited rate; [`sysctl`] sets a kernel setting for a trial.
+//!
+//! Not for: the load itself (`prony-load`), figures and comparisons (`prony-stats`), documents (`prony-report`).
+//!
+//! # Central types
+//! - [`Experiment`](experiment::Experiment): an experiment file, checked.
+//! - [`Plan`](prony_record::Plan), made by [`plan::plan`]: every cell and trial, resolved.
+//! - [`Journal`](store::Journal): the writing side of a run directory.
+//!
+//! # A trial
+//! In a trial of a server each process is a service of a `prony-runtime`: the subject after its databases, a proxy after the subject,
+//! the load last. They start in that order and stop in the reverse. A program has a fresh parent of its own, so that its peak
+//! memory is its own; a client is a program beside a peer whose counts are read before and after it. With visits the trials of one
+//! group are alive together and measured in turns, the others stopped.
+//!
+//! # Invariants
+//! - A raw record is written and synced before the next trial begins.
+//! - No process that Prony started outlives it, however Prony ends. None is stopped with a request in flight.
+//! - `unsafe` is only in `launch.rs`, which starts processes.
 #![deny(unsafe_code)]
 
 pub mod build;

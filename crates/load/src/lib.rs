@@ -1,8 +1,8 @@
 //! The load generator: drives one HTTP server and counts every request once.
 //!
 //! [`run`] takes a resolved [`LoadSpec`] and blocks until the run has ended;
-//! an [`Observer`] hears when the measured window is, and how far the run has
-//! come. One thread is one event loop, and one loop serves whatever a load is made of, which is four values:
+//! an [`Observer`] is told when the measured window begins and how far the run has
+//! got. One thread is one event loop, and one loop serves whatever a load is made of, which is four values:
 //!
 //! | value | what it decides | file |
 //! |---|---|---|
@@ -26,6 +26,12 @@
 //!
 //! Not for: verifying a server's answers in depth (the lab does), choosing what
 //! to send (a [`RequestSource`] does), printing.
+//!
+//! # Central types
+//! - [`LoadSpec`]: a load, resolved: target, requests, pace, connections, threads, window.
+//! - [`RequestSource`]: decides what each slot sends next.
+//! - [`LoadReport`]: every count and latency of a run. It is refused where its requests do not balance: sent = completed +
+//!   failed by kind + in flight at the end.
 #![forbid(unsafe_code)]
 
 mod coalescing;

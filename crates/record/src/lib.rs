@@ -15,6 +15,11 @@
 //! without [`SCHEMA`] changing. Every quantity has its unit last in its name.
 //! Not for: reading or writing files, or computing anything from them but whether two
 //! records of one fact agree ([`agreement`]).
+//!
+//! # Central types
+//! - [`Plan`]: what a run is to do: cells, their order, and every setting, resolved.
+//! - [`Trial`]: what one repetition of a cell recorded, failures included.
+//! - [`LoadReport`]: what the load generator measured in it.
 #![forbid(unsafe_code)]
 
 mod agreement;

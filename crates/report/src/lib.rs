@@ -19,6 +19,19 @@
 //! Claims of published documents, and what came of them, are in `published`.
 //! The log of an experiment, over its runs, is in [`log`].
 //! Not for: reading or writing files, measuring.
+//!
+//! # Central types
+//! - [`Run`]: what a run directory holds, already read.
+//! - `Metric` (`metrics`): one measured quantity: its name, unit, direction, and how it is read from a cell. It is a constant, listed in
+//!   `Metric::ALL`; from there the summaries, tables and exports have it, and ratios and claims where it is `claimed`.
+//! - [`Rendered`]: the documents and pictures.
+//!
+//! # Inside
+//! Files import in one direction: types (`figure`, `ratio`, `figures`), what is measured (`metrics`), what computes it (`cells`, `claims`), what
+//! shows it (`table`, `part`, `plots`), the kinds of work, `view`, `render`. A difference is stated only through `claims`: a ratio with its
+//! interval, corrected for all ratios of its metric, and a bound where one side is a bound; `answer` makes sentences of them.
+//!
+//! *Invariant:* no I/O, no clock, no randomness without a seed: the same input gives the same bytes.
 #![forbid(unsafe_code)]
 
 mod against;

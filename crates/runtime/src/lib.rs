@@ -135,6 +135,22 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Central types
+//! - [`Runtime`]: one loop with its services and events; [`run`] makes it.
+//! - [`Services`](services::Services): the registry: adds, starts and stops services in the order of their dependencies.
+//! - [`Events`](events::Events): the queue of typed events of one thread.
+//!
+//! # Inside
+//! [`services`]: a pure graph decides what may start or stop, and users' code runs with nothing borrowed. [`events`]: runs of
+//! one type and priority are kept in order; payloads lie inline, neither boxed nor locked on the owner's thread; a handler's
+//! future is polled in place and becomes a task only if it waits. [`coroutines`]: waiters are served first come, first served, and
+//! one that is dropped passes on what it was given.
+//!
+//! # Invariants
+//! - First in, first out among events of equal priority, across all types.
+//! - No service runs whose requirement does not. Each start that succeeded has one stop, dependents first.
+//! - The cost is O(services + edges), which tests show by counting steps.
 #![forbid(unsafe_code)]
 
 pub mod coroutines;

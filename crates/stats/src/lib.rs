@@ -33,6 +33,11 @@
 //!
 //! Not for: reading files, choosing what to compare, writing sentences. The same input gives
 //! the same bits on every machine: transcendental functions come from `libm`.
+//!
+//! # Central types
+//! - [`Summary`]: median and interval of one quantity over the blocks.
+//! - [`Comparison`]: a ratio to the reference, with its interval and what may be concluded of it.
+//! - [`Design`]: the blocks and windows that tell most in a given time.
 #![forbid(unsafe_code)]
 
 mod budget;

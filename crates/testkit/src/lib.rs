@@ -8,6 +8,11 @@
 //!
 //! A test that plays seeds or rounds asks [`seeds`] how many: few in `./test`, which people wait
 //! for, and many in the long tier, where `PRONY_LONG=1`.
+//!
+//! # Central functions
+//! - [`need`]: a program of this machine, or the test is recorded as skipped.
+//! - [`skip`]: records that the calling test could not run, and why.
+//! - [`seeds`]: how many seeds a test plays, here and in the long tier.
 #![forbid(unsafe_code)]
 
 mod container;

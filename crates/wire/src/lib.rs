@@ -44,6 +44,11 @@
 //!
 //! See [`RequestReader`] and [`ResponseReader`]. Every size has a limit in
 //! [`Limits`]; reaching one is [`Error::Limit`], which names it.
+//!
+//! # Central types
+//! - [`RequestReader`]: received bytes to the events of requests, for a server.
+//! - [`ResponseReader`]: the same of responses, for a client.
+//! - [`Limits`]: the largest head, body, chunk and so on that either accepts.
 #![forbid(unsafe_code)]
 
 mod authority;

@@ -427,63 +427,6 @@ fn the_program_is_a_library_call() {
     );
 }
 
-/// What a page says of how busy the machine was before it was measured.
-fn load_average(page: &str) -> Option<f64> {
-    let (_, rest) = page.split_once("oad average before ")?;
-    let number = |word: &str| word.trim_end_matches(['.', ';']).parse().ok();
-    rest.split_whitespace().find_map(number)
-}
-
-#[test]
-fn figures_were_kept_that_their_own_script_calls_unfit() {
-    let docs = prony_testkit::root().join("docs");
-    let fit = fs::read_to_string(docs.join("fit.py")).expect("docs/fit.py");
-    let limit = fit
-        .lines()
-        .find_map(|line| line.strip_prefix("LOAD_MAX = "));
-    let limit: f64 = limit.and_then(|text| text.parse().ok()).expect("its limit");
-    let (mut breaches, mut scripts) = (Vec::new(), 0);
-    for entry in fs::read_dir(&docs).expect("docs").flatten() {
-        let path = entry.path();
-        let is_script = path.extension().is_some_and(|extension| extension == "py");
-        if !is_script || path.ends_with("fit.py") {
-            continue;
-        }
-        scripts += 1;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let script = fs::read_to_string(&path).expect("a script");
-        if !script.contains("fit.load_before(") {
-            breaches.push(format!(
-                "docs/{name}: does not ask fit.py whether the machine is idle"
-            ));
-        }
-        let page = fs::read_to_string(path.with_extension("md")).expect("its page");
-        let has_figures = page.lines().any(|line| line.starts_with('|'));
-        match load_average(&page) {
-            _ if page.contains("**Withdrawn**") && !has_figures => {}
-            Some(load) if load <= limit => {}
-            load => breaches.push(format!(
-                "the page of docs/{name} keeps figures of a load average of {load:?}, more than {limit}"
-            )),
-        }
-    }
-    assert!(scripts >= 2, "the scripts were found");
-    assert_none(&breaches);
-}
-
-#[test]
-fn a_load_average_is_read_as_the_scripts_write_it() {
-    assert_eq!(
-        load_average("Linux; load average before it began: 1.54.\n\n| a"),
-        Some(1.54)
-    );
-    assert_eq!(
-        load_average("The load average before it was 0.61. The server"),
-        Some(0.61)
-    );
-    assert_eq!(load_average("| no | average |"), None);
-}
-
 /// How large the binary is, `.ci/release` holds; this holds what made it five times as large.
 #[test]
 fn the_release_binary_carried_line_tables() {
