@@ -7,23 +7,26 @@ use std::rc::Rc;
 
 use prony_engine::Handle;
 
+use super::context::Context;
 use super::definition::Definition;
 use super::graph::Graph;
+use super::id::ServiceId;
 use super::life::Service;
-use super::observe::{Change, Observation};
+use super::observe::Observation;
+use super::observers::Change;
 use super::port::{Port, Table};
 use super::problems::{Asking, Problems};
 use super::properties::{Properties, Text};
-use super::pump::Of;
-use super::registry::{AddError, Options, Registry, ServiceId};
+use super::registry::{AddError, Options, Registry};
 use super::snapshot::Snapshot;
 use super::state::{Reason, State};
+use super::waits::Awaited;
 
 /// The services of one loop. Cheap to clone; stays on its thread. When the last
 /// clone is dropped, all services are dropped as they are: [`stop_all`](Services::stop_all)
 /// comes first.
 #[derive(Clone)]
-pub struct Services(pub(super) Rc<Registry>);
+pub struct Services(Rc<Registry>);
 
 impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,8 +78,8 @@ impl Services {
     ///
     /// # Errors
     /// [`AddError`]: a limit, or a definition that contradicts itself.
-    pub fn add<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, AddError> {
-        self.0.install(definition, None)
+    pub fn add<S: Service>(&self, mut definition: Definition<S>) -> Result<ServiceId, AddError> {
+        self.0.add(&mut definition, None)
     }
 
     /// Wants a service to run, also one that has failed; ready when it does.
@@ -101,7 +104,7 @@ impl Services {
                 _ => None,
             }
         };
-        match self.0.until(Of::One(id), running).await {
+        match self.0.until(Awaited::One(id), running).await {
             true => Ok(()),
             false => Err(self.not_started(id)),
         }
@@ -148,7 +151,7 @@ impl Services {
                 _ => None,
             }
         };
-        match self.0.until(Of::One(id), stopped).await {
+        match self.0.until(Awaited::One(id), stopped).await {
             true => Ok(()),
             false => self.not_stopped(id),
         }
@@ -199,7 +202,9 @@ impl Services {
             }
         }
         self.0
-            .until(Of::One(id), |graph| graph.find(id).is_none().then_some(()))
+            .until(Awaited::One(id), |graph| {
+                graph.find(id).is_none().then_some(())
+            })
             .await;
         stopped
     }
@@ -210,7 +215,7 @@ impl Services {
     /// [`Problems`]: what keeps services that are wanted from running.
     pub async fn settle(&self) -> Result<(), Problems> {
         self.0
-            .until(Of::All, |graph| graph.is_quiet().then_some(()))
+            .until(Awaited::All, |graph| graph.is_quiet().then_some(()))
             .await;
         self.report(Asking::Idle)
     }
@@ -254,7 +259,7 @@ impl Services {
         let registry = self.0.clone();
         let stopped =
             move |graph: &Graph| (graph.is_quiet() && !registry.closing.get()).then_some(());
-        self.0.until(Of::All, stopped).await;
+        self.0.until(Awaited::All, stopped).await;
     }
 
     /// The provider of an interface, where exactly one runs.
@@ -353,6 +358,28 @@ impl Services {
     /// The loop.
     pub fn handle(&self) -> &Handle {
         &self.0.shared.handle
+    }
+}
+
+impl Context {
+    /// The registry; None once it has been dropped.
+    pub fn services(&self) -> Option<Services> {
+        let registry = self.shared.registry.upgrade()?;
+        registry.downcast().ok().map(Services)
+    }
+
+    /// The service's name; empty once it has been removed.
+    pub fn name(&self) -> Text {
+        let services = self.services();
+        let name = services.and_then(|services| services.name(self.id));
+        name.unwrap_or_default()
+    }
+
+    /// The service's properties; none once it has been removed.
+    pub fn properties(&self) -> Properties {
+        let services = self.services();
+        let properties = services.and_then(|services| services.properties(self.id));
+        properties.unwrap_or_default()
     }
 }
 

@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::definition::{Link, Rule};
-use super::port::{Port, Spec, spec};
+use super::port::{Link, Port, Spec, spec};
 use super::properties::Properties;
+use super::rule::Rule;
 
 /// What a constructor may ask for by the type of an argument:
 ///
@@ -26,7 +26,9 @@ pub trait Inject: sealed::Argument {}
 impl<T: sealed::Argument> Inject for T {}
 
 mod sealed {
-    use super::{Context, Link, Rule, Spec};
+    use crate::services::context::Context;
+    use crate::services::port::{Link, Spec};
+    use crate::services::rule::Rule;
 
     pub trait Argument: Sized + 'static {
         type Slot: Default + 'static;

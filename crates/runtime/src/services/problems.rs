@@ -5,10 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::definition::Rule;
 use super::graph::{Candidate, Graph};
 use super::list::NONE;
 use super::properties::Text;
+use super::rule::Rule;
 use super::state::{Reason, State};
 
 /// Steps of a longer path than this are left out in its middle.

@@ -8,11 +8,11 @@ use std::fmt::{self, Write};
 use prony_base::{Instant, Nanos};
 use serde::Serialize;
 
-use super::definition::Rule;
 use super::graph::Graph;
+use super::id::ServiceId;
 use super::list::NONE;
 use super::properties::{Text, Value};
-use super::registry::ServiceId;
+use super::rule::Rule;
 use super::state::{Reason, State};
 
 /// All services at one moment.

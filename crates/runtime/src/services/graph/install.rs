@@ -39,21 +39,22 @@ impl Graph {
         })
     }
 
-    /// Installs a service without needs and offers; it is not armed yet.
-    pub fn insert(&mut self, name: Text, properties: Properties, recipe: Rc<dyn Recipe>) -> u32 {
+    /// Installs a service without needs, offers and recipe; it is not armed yet. It is
+    /// found once [`set_recipe`](Graph::set_recipe) gives it its recipe.
+    pub fn insert(&mut self, name: Text, properties: Properties, constructed: bool) -> u32 {
         let generation = self.slots.next_place().map_or(0, |slot| slot.generation);
         self.slots.insert(Slot {
             generation,
             state: State::Stopped,
             wanted: true,
             removing: false,
-            constructed: recipe.is_constructed(),
+            constructed,
             start_queued: false,
             leave_queued: false,
             leave_after_start: false,
             awaited: false,
             unmet: 0,
-            kind: 0,
+            type_number: 0,
             needs: NONE,
             offers: NONE,
             dependents: List::default(),
@@ -63,12 +64,17 @@ impl Graph {
             starts: 0,
             name,
             properties,
-            recipe: Some(recipe),
+            recipe: None,
             since: Instant::ZERO,
             start_took: None,
             stop_took: None,
             rare: None,
         })
+    }
+
+    /// Gives a service that was inserted its recipe.
+    pub fn set_recipe(&mut self, service: u32, recipe: Rc<dyn Recipe>) {
+        self.slots[service].recipe = Some(recipe);
     }
 
     /// Adds a need at the end of a service's chain, whose last one is `after`.

@@ -22,19 +22,20 @@ mod install;
 mod up;
 
 use std::any::TypeId;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos};
 
-use crate::services::ServiceId;
-use crate::services::definition::{Recipe, Rule};
+use crate::services::by_type::ByType;
+use crate::services::id::ServiceId;
 use crate::services::index::Index;
-use crate::services::life::Sampling;
 use crate::services::list::{Arena, Links, List, NONE};
 use crate::services::port::{AnyTable, Spec};
 use crate::services::properties::{Filter, Properties, Text};
+use crate::services::recipe::Recipe;
+use crate::services::rule::Rule;
+use crate::services::sampling::Sampling;
 use crate::services::state::{Rare, State};
 
 /// Transitions shorter than this are quick: see [`Sampling`].
@@ -57,7 +58,7 @@ pub(super) struct Slot {
     awaited: bool,
     pub unmet: u32,
     /// The number of its type.
-    pub kind: u32,
+    pub type_number: u32,
     /// The first of its needs and of its offers, which are chained.
     pub needs: u32,
     pub offers: u32,
@@ -259,26 +260,6 @@ pub(super) enum Candidate {
     Ambiguous(u32, u32),
 }
 
-/// A hash of a `TypeId` is one already.
-#[derive(Default)]
-pub(super) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-    fn write_u64(&mut self, id: u64) {
-        self.0 ^= id;
-    }
-}
-
-pub(super) type ById<T> = HashMap<TypeId, T, BuildHasherDefault<IdHasher>>;
-
 #[derive(Default)]
 pub(super) struct Graph {
     pub slots: Arena<Slot>,
@@ -288,7 +269,7 @@ pub(super) struct Graph {
     pub interfaces: Vec<Interface>,
     /// By the number of a type of services.
     pub samplings: Vec<Sampling>,
-    by_type: ById<u32>,
+    by_type: ByType<u32>,
     actions: VecDeque<Action>,
     /// Those that run, in the order of their starts.
     pub running: List,
@@ -322,14 +303,14 @@ impl Graph {
     pub fn note_start(&mut self, service: u32, took: Nanos) {
         let slot = &mut self.slots[service];
         slot.start_took = Some(took);
-        self.samplings[slot.kind as usize].was_quick(took < QUICK);
+        self.samplings[slot.type_number as usize].was_quick(took < QUICK);
     }
 
     /// Takes note of a stop that was timed.
     pub fn note_stop(&mut self, service: u32, took: Nanos) {
         let slot = &mut self.slots[service];
         slot.stop_took = Some(took);
-        self.samplings[slot.kind as usize].was_quick(took < QUICK);
+        self.samplings[slot.type_number as usize].was_quick(took < QUICK);
     }
 
     #[inline]

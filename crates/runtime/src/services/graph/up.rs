@@ -270,7 +270,7 @@ impl Graph {
             service,
             recipe: slot.recipe.clone()?,
             is_bare: slot.needs == NONE && !slot.constructed,
-            is_timed: self.samplings[slot.kind as usize].is_due(),
+            is_timed: self.samplings[slot.type_number as usize].is_due(),
         })
     }
 
