@@ -41,7 +41,7 @@ use super::gate::Gate;
 /// ```
 pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
     let limit = limit.max(1);
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(ChannelState {
         values: RefCell::default(),
         room: Gate::new(limit, limit),
         limit,
@@ -54,7 +54,7 @@ pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
     (sender, Receiver { shared })
 }
 
-struct Shared<T> {
+struct ChannelState<T> {
     values: RefCell<VecDeque<T>>,
     /// A permit for each value that may still come; closed when the receiver has gone.
     room: Gate,
@@ -64,7 +64,7 @@ struct Shared<T> {
     receiver: Cell<TaskWaker>,
 }
 
-impl<T> Shared<T> {
+impl<T> ChannelState<T> {
     fn put(&self, value: T) {
         self.values.borrow_mut().push_back(value);
         self.receiver.take().wake();
@@ -126,7 +126,7 @@ impl<T> std::error::Error for TrySendError<T> {}
 
 /// Puts values into a [`channel`]. Clones put theirs into the same one.
 pub struct Sender<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<ChannelState<T>>,
 }
 
 impl<T> Sender<T> {
@@ -210,7 +210,7 @@ impl<T> fmt::Debug for Sender<T> {
 /// Takes values out of a [`channel`], in the order in which they were put in. It is a
 /// [`Stream`] for the combinators of `futures` too.
 pub struct Receiver<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<ChannelState<T>>,
 }
 
 impl<T> Receiver<T> {

@@ -11,18 +11,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::callbacks::Callbacks;
-use super::lane::{Chunk, Lane, Spares};
+use super::lane::Lane;
 use super::levels::{Claim, Levels};
 use super::queue::Core;
+use super::rows::{Chunk, Spares};
 use super::stats::{Counts, PriorityStats, TypeStats};
-use super::types::{AnyEvent, Flow, Meta, Originator, Outcome, Priority, Verdict};
+use super::types::{AnyEvent, Disposition, Flow, Meta, Originator, Priority, Verdict};
 
 /// A handler of one type.
 pub(super) type OnEvent<E> = dyn FnMut(&E, &Meta) -> Flow;
 /// An interceptor before handlers.
 pub(super) type Before<E> = dyn FnMut(&E, &Meta) -> Verdict;
 /// An interceptor after handlers.
-pub(super) type After<E> = dyn FnMut(&E, &Meta, Outcome);
+pub(super) type After<E> = dyn FnMut(&E, &Meta, Disposition);
 
 struct Lanes<E> {
     /// By slot of the level.
@@ -275,7 +276,7 @@ impl<E: 'static> Channel<E> {
     fn deliver(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let awaited = core.completions.begin(meta.id.0);
         let outcome = self.offer(core, event, meta);
-        if outcome != Outcome::Handled {
+        if outcome != Disposition::Handled {
             self.with_lane(slot, |lane, _| lane.note_outcome(outcome));
         }
         self.after.each(&core.shared, |after| {
@@ -290,7 +291,7 @@ impl<E: 'static> Channel<E> {
         core.completions.end(awaited, outcome);
     }
 
-    fn offer(&self, core: &Core, event: &E, meta: &Meta) -> Outcome {
+    fn offer(&self, core: &Core, event: &E, meta: &Meta) -> Disposition {
         let mut verdict = Verdict::Pass;
         let any = AnyEvent::new(event);
         core.before_any.each(&core.shared, |before| {
@@ -304,14 +305,14 @@ impl<E: 'static> Channel<E> {
             });
         }
         if verdict == Verdict::Withhold {
-            return Outcome::Withheld;
+            return Disposition::Withheld;
         }
         if self.handlers.is_empty() {
-            return Outcome::Unhandled;
+            return Disposition::Unhandled;
         }
         self.handlers
             .each(&core.shared, |handler| handler(event, meta) == Flow::Next);
-        Outcome::Handled
+        Disposition::Handled
     }
 }
 
@@ -373,7 +374,7 @@ impl<E: 'static> AnyChannel for Channel<E> {
         let dropped = self.with_lane(slot, |lane, spares| {
             lane.note_length();
             let item = lane.pop(spares)?;
-            lane.note_outcome(Outcome::Dropped);
+            lane.note_outcome(Disposition::Dropped);
             Some(item)
         });
         let (id, event) = dropped.flatten()?;

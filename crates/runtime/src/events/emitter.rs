@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use super::channel::Channel;
 use super::queue::Core;
-use super::types::{EventId, Originator, Outcome, Priority, PushError};
+use super::types::{Disposition, EventId, Originator, Priority, PushError};
 
 /// Pushes events of one type into one queue: the quickest way, because the type
 /// was looked up once. Cheap to clone; keeps the queue alive.
@@ -93,7 +93,7 @@ impl<E: 'static> Emitter<E> {
     pub fn push_and_wait(
         &self,
         event: E,
-    ) -> Result<impl Future<Output = Outcome> + use<E>, PushError<E>> {
+    ) -> Result<impl Future<Output = Disposition> + use<E>, PushError<E>> {
         let id = self.push(event)?;
         Ok(self.core.completions.wait_for(id.0))
     }
@@ -124,10 +124,13 @@ impl Ticket<'_> {
         if core.is_closed() {
             return Poll::Ready(false);
         }
-        if core.has_room() && core.room.borrow().is_first(self.number) {
+        if core.has_room() && core.blocked_senders.borrow().is_first(self.number) {
             return Poll::Ready(true);
         }
-        let ticket = core.room.borrow_mut().wait(self.number, cx.waker());
+        let ticket = core
+            .blocked_senders
+            .borrow_mut()
+            .wait(self.number, cx.waker());
         self.number = Some(ticket);
         Poll::Pending
     }
@@ -137,7 +140,7 @@ impl Drop for Ticket<'_> {
     /// Whoever is next may have been waiting for us.
     fn drop(&mut self) {
         if let (Some(number), Some(core)) = (self.number, self.core.upgrade()) {
-            core.room.borrow_mut().leave(number);
+            core.blocked_senders.borrow_mut().leave(number);
             core.wake_next_sender();
         }
     }

@@ -17,7 +17,7 @@ use super::channel::Channel;
 use super::emitter::wait_for_room;
 use super::queue::Core;
 use super::types::{Originator, Priority, PushError};
-use super::waiting::Line;
+use super::waiting::{Closable, WaitQueue};
 
 /// Turns in which the emptying task of a loop that spins looks for events before it
 /// has itself woken again: about a millisecond.
@@ -29,10 +29,10 @@ struct Parcel<E> {
     originator: Originator,
 }
 
-/// What one event alone needs comes first, so that it lies in one or two cache lines:
+/// The events of an inlet. What one event alone needs comes first, so that it lies in one or two cache lines:
 /// between cores, the time is that of moving them.
 #[repr(C)]
-struct State<E> {
+struct Queued<E> {
     /// The oldest event, when there was none before it.
     first: Option<Parcel<E>>,
     /// The emptying task, while there is nothing to do for it.
@@ -44,31 +44,25 @@ struct State<E> {
     queue: Vec<Parcel<E>>,
     closed: bool,
     senders: usize,
-    blocked: Line,
+    blocked: WaitQueue,
 }
 
 #[repr(C, align(128))]
-pub(super) struct Shared<E> {
+pub(super) struct InletState<E> {
     /// There may be something to do for the emptying task: to be looked at without
     /// the lock.
     news: AtomicBool,
-    state: Mutex<State<E>>,
+    state: Mutex<Queued<E>>,
 }
 
-impl<E> Shared<E> {
-    fn lock(&self) -> MutexGuard<'_, State<E>> {
+impl<E> InletState<E> {
+    fn lock(&self) -> MutexGuard<'_, Queued<E>> {
         // No code of others runs under the lock, so that a panic leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An inlet as the queue sees it.
-pub(super) trait Closable {
-    /// Takes no more events; those that it has still come in.
-    fn close(&self);
-}
-
-impl<E> Closable for Shared<E> {
+impl<E> Closable for InletState<E> {
     fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -83,7 +77,7 @@ impl<E> Closable for Shared<E> {
 /// Sends events of one type into a queue from any thread. Cheap to clone; does not
 /// keep the queue alive.
 pub struct Inlet<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<InletState<E>>,
     priority: Priority,
     originator: Originator,
 }
@@ -149,7 +143,7 @@ impl<E: Send + 'static> Inlet<E> {
         Ok(())
     }
 
-    fn put(&self, state: &mut State<E>, event: E) -> Option<Waker> {
+    fn put(&self, state: &mut Queued<E>, event: E) -> Option<Waker> {
         let parcel = Parcel {
             event,
             priority: self.priority,
@@ -214,7 +208,7 @@ impl<E> fmt::Debug for Inlet<E> {
 
 /// A place in the line of an inlet.
 struct Ticket<'a, E> {
-    shared: &'a Shared<E>,
+    shared: &'a InletState<E>,
     number: Option<u64>,
 }
 
@@ -240,7 +234,7 @@ impl<E> Drop for Ticket<'_, E> {
 
 /// Makes an inlet into a queue, and the task that empties it.
 pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E> {
-    let state = State {
+    let state = Queued {
         first: None,
         pump: None,
         held: 0,
@@ -248,9 +242,9 @@ pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E>
         queue: Vec::new(),
         closed: core.is_closed(),
         senders: 1,
-        blocked: Line::default(),
+        blocked: WaitQueue::default(),
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(InletState {
         news: AtomicBool::new(false),
         state: Mutex::new(state),
     });
@@ -272,7 +266,7 @@ pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E>
 struct Pump<E> {
     core: Weak<Core>,
     channel: Rc<Channel<E>>,
-    shared: Arc<Shared<E>>,
+    shared: Arc<InletState<E>>,
     handle: Handle,
 }
 

@@ -49,7 +49,7 @@
 //! ```
 //! use prony_engine::{Config, run};
 //! use prony_base::Nanos;
-//! use prony_runtime::events::{Events, Outcome};
+//! use prony_runtime::events::{Events, Disposition};
 //!
 //! struct Save;
 //!
@@ -61,7 +61,7 @@
 //!         async move { clock.sleep(Nanos::from_micros(10)).await }
 //!     });
 //!     let saved = events.push_and_wait(Save).unwrap();
-//!     assert_eq!(saved.await, Outcome::Handled);
+//!     assert_eq!(saved.await, Disposition::Handled);
 //! }).unwrap();
 //! ```
 //!
@@ -93,7 +93,7 @@
 //!
 //! ```
 //! use prony_engine::{Config, run};
-//! use prony_runtime::events::{Events, Outcome, Verdict};
+//! use prony_runtime::events::{Events, Disposition, Verdict};
 //!
 //! struct Order { euros: u32 }
 //!
@@ -107,7 +107,7 @@
 //!         println!("{} {:?}: {outcome:?}", any.name, meta.id);
 //!     });
 //!     let dear = events.push_and_wait(Order { euros: 500 }).unwrap();
-//!     assert_eq!(dear.await, Outcome::Withheld);
+//!     assert_eq!(dear.await, Disposition::Withheld);
 //! }).unwrap();
 //! ```
 //!
@@ -173,6 +173,7 @@ mod lane;
 mod levels;
 mod numbers;
 mod queue;
+mod rows;
 mod stats;
 mod stream;
 mod types;
@@ -195,7 +196,7 @@ pub use inlet::Inlet;
 pub use stats::{Counts, EventStats, HandlerStats, PriorityStats, TypeStats};
 pub use stream::EventStream;
 pub use types::{
-    AnyEvent, EventId, Flow, Meta, Options, Originator, Outcome, Priority, PushError, Verdict,
+    AnyEvent, Disposition, EventId, Flow, Meta, Options, Originator, Priority, PushError, Verdict,
     WhenFull,
 };
 
@@ -268,7 +269,7 @@ impl Events {
     pub fn push_and_wait<E: 'static>(
         &self,
         event: E,
-    ) -> Result<impl Future<Output = Outcome> + use<E>, PushError<E>> {
+    ) -> Result<impl Future<Output = Disposition> + use<E>, PushError<E>> {
         self.emitter().push_and_wait(event)
     }
 
@@ -329,7 +330,7 @@ impl Events {
     #[track_caller]
     pub fn after<E: 'static>(
         &self,
-        interceptor: impl FnMut(&E, &Meta, Outcome) + 'static,
+        interceptor: impl FnMut(&E, &Meta, Disposition) + 'static,
     ) -> Registration {
         let channel = self.core.channel::<E>();
         let call = Box::new(interceptor);
@@ -350,7 +351,7 @@ impl Events {
     #[track_caller]
     pub fn after_any(
         &self,
-        interceptor: impl FnMut(&AnyEvent<'_>, &Meta, Outcome) + 'static,
+        interceptor: impl FnMut(&AnyEvent<'_>, &Meta, Disposition) + 'static,
     ) -> Registration {
         let call = Box::new(interceptor);
         self.core.after_any.add("after", Location::caller(), call)

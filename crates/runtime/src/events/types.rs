@@ -92,7 +92,7 @@ pub enum Verdict {
 
 /// What became of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Outcome {
+pub enum Disposition {
     /// At least one handler saw it. Futures of async handlers have finished where
     /// this answers [`push_and_wait`](super::Events::push_and_wait), and have been
     /// started where an interceptor sees it.
