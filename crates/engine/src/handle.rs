@@ -359,7 +359,7 @@ impl Readable {
         let key = net.readables.insert(ReadableSlot {
             fd,
             result: None,
-            waiter: Waiter::Nobody,
+            waiter: Waiter::Nothing,
         });
         net.want(Op::Readable(Socket(fd).0), Token::new(Role::Readable, key));
         drop(net);

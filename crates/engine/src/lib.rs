@@ -61,6 +61,7 @@ mod mailbox;
 mod net;
 mod pages;
 mod remote;
+mod run;
 pub mod sim;
 
 mod slab;
@@ -80,7 +81,7 @@ pub use config::{
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pages::prefer_huge_pages;
+pub use run::run;
 pub use stamps::{Arrival, Bracket};
 pub use stream::{Accepted, FileTooShort, Listener, PostLimit, Stream};
-pub use tasks::{Outcome, Task, TaskCounts, TaskId, TaskWaker};
-pub use turn::run;
+pub use tasks::{JoinOutcome, Task, TaskCounts, TaskId, TaskWaker};

@@ -174,7 +174,7 @@ impl Net {
         listener.stopping = false;
         if listener.owner_gone {
             self.listeners.remove(token.key);
-        } else if listener.waiter.is_somebody() {
+        } else if listener.waiter.is_set() {
             // Somebody still waits: he starts it again.
             listener.waiter.wake(&self.queue);
         }
@@ -184,10 +184,10 @@ impl Net {
     /// it, to be dropped when nothing is borrowed.
     pub fn close_listener(&mut self, key: Key) -> Waiter {
         let Some(listener) = self.listeners.get_mut(key) else {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         };
         if std::mem::replace(&mut listener.owner_gone, true) {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         }
         let left = std::mem::take(&mut listener.waiter);
         let token = Token::new(Role::Accept, key);
@@ -216,7 +216,7 @@ impl Net {
     /// is borrowed.
     pub fn forget_readable(&mut self, key: Key) -> Waiter {
         let Some(slot) = self.readables.remove(key) else {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         };
         if slot.result.is_none() {
             let token = Token::new(Role::Readable, key);

@@ -427,7 +427,7 @@ impl Listener {
             stopping: false,
             owner_gone: false,
             error: None,
-            waiter: Waiter::Nobody,
+            waiter: Waiter::Nothing,
         });
         Listener { core, key, local }
     }

@@ -2,9 +2,7 @@
 //! for to the driver, waits, takes in what has happened, and looks at the clock.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,13 +13,11 @@ use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
 use crate::driver::epoll::Epoll;
 use crate::driver::ring::Ring;
 use crate::driver::{Completions, Driver, Wait};
-use crate::handle::Handle;
 use crate::lead::Lead;
 use crate::net::Net;
-use crate::remote::{Entered, Registration, Remote};
+use crate::remote::{Registration, Remote};
 use crate::slab::Key;
-use crate::tasks::{Main, Tasks, Waiter};
-use crate::thread::PreciseTimers;
+use crate::tasks::{Entered, Main, Tasks, Waiter};
 use crate::wheel::Wheel;
 
 /// Looks for what other threads want before a loop that spins asks the kernel: some
@@ -245,7 +241,7 @@ impl Core {
 
     /// Ends the loop: drops all tasks, and gives posted bytes the linger time to
     /// get out.
-    fn finish(&self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), Error> {
         let deadline = self.begin_finish();
         while !self.try_finish(deadline)? {
             self.turn(&mut Main::none(), Wait::Until(deadline))?;
@@ -393,32 +389,5 @@ impl Core {
             remote_lately: Cell::new(false),
             _registration: registration,
         }))
-    }
-}
-
-/// Runs `main`, and every task that it spawns, on this thread until `main`
-/// finishes. Then all other tasks are dropped, their operations cancelled, and
-/// posted bytes get at most [`Config::linger`] to go out.
-///
-/// # Errors
-/// [`Error`] when the settings are wrong, when no driver is to be had, or when
-/// waiting for events fails.
-pub fn run<T, F>(config: &Config, main: impl FnOnce(Handle) -> F) -> Result<T, Error>
-where
-    F: Future<Output = T>,
-{
-    let _on_time = config.precise_timers.then(PreciseTimers::new);
-    let running = Running(Core::new(config)?);
-    let core = &running.0;
-    let value = Cell::new(None);
-    let work = main(Handle::new(core.clone()));
-    let work = pin!(async { value.set(Some(work.await)) });
-    let mut main = Main::new(work);
-    loop {
-        core.turn(&mut main, Wait::Until(Instant::NEVER))?;
-        if let Some(value) = value.take() {
-            core.finish()?;
-            return Ok(value);
-        }
     }
 }

@@ -106,7 +106,7 @@ impl SendSide {
     /// Whether anybody waits for the completion of the send that begins now, or anything
     /// is to follow it.
     fn is_awaited(&self) -> bool {
-        self.queue.len() > 1 || self.end_wanted || self.waiter.is_somebody()
+        self.queue.len() > 1 || self.end_wanted || self.waiter.is_set()
     }
 }
 
@@ -223,7 +223,7 @@ impl StreamSlot {
             is_client: false,
             connecting: false,
             connected: None,
-            connect_waiter: Waiter::Nobody,
+            connect_waiter: Waiter::Nothing,
             dirty: false,
             closing: None,
             closed: false,
@@ -328,7 +328,7 @@ impl Net {
                 receive.ended_at = bytes.arrival();
             }
             Ok(Outcome::Received(bytes)) if stream.closing.is_none() => {
-                let is_awaited = receive.waiter.is_somebody();
+                let is_awaited = receive.waiter.is_set();
                 receive
                     .queue
                     .push_back(if is_awaited { bytes } else { bytes.into_kept() });

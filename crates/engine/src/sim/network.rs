@@ -11,7 +11,7 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, Random};
 use rustix::io::Errno;
 
-use super::SimOptions;
+use super::options::SimOptions;
 use crate::buffers::{Empty, Pool, Received};
 use crate::config::ListenOptions;
 use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, Outcome, Role};

@@ -8,8 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use prony_base::Random;
 
-use super::{Main, Outcome, Task, TaskId, Tasks};
-use crate::remote;
+use super::{Entered, JoinOutcome, Main, Task, TaskId, Tasks};
 
 const STEPS: usize = 60;
 
@@ -51,7 +50,7 @@ impl Scene {
 
     fn spawn(self: &Rc<Scene>) {
         let token = Token::new(&self.alive);
-        // Futures of several sizes, so that pieces are used again and mixed up.
+        // Futures of several sizes, so that allocations are used again and mixed up.
         match self.below(3) {
             0 => self.start(token, [0_u8; 1]),
             1 => self.start(token, [0_u8; 200]),
@@ -111,7 +110,7 @@ impl Scene {
         let waker = self.wakers.borrow().last().cloned();
         let waker = waker.as_ref().unwrap_or(Waker::noop());
         match task.poll_outcome(&Context::from_waker(waker)) {
-            Poll::Ready(Outcome::Value(token)) => assert!(token.0.get() > 0),
+            Poll::Ready(JoinOutcome::Value(token)) => assert!(token.0.get() > 0),
             Poll::Ready(_) => {}
             Poll::Pending => self.handles.borrow_mut().push(task),
         }
@@ -130,7 +129,7 @@ fn play(seed: u64) {
     });
     for _ in 0..STEPS {
         let polls = scene.below(5);
-        let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+        let _entered = Entered::new(tasks.loop_id, tasks.queue.clone());
         scene.act();
         tasks.run(&mut Main::none(), polls);
     }

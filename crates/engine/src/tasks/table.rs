@@ -1,15 +1,15 @@
 //! Places of tasks, and the ring of those that are due.
-//! Not for: polling (`tasks`), the tasks themselves (`raw`).
+//! Not for: polling (`tasks`), the tasks themselves (`raw`), whose type is a parameter.
 //!
 //! A place has a number, by which it is woken, and a generation, so that a
-//! [`TaskId`] kept for too long names nothing instead of a stranger.
+//! [`TaskId`] kept for too long names nothing instead of another task.
 
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
-use super::MAIN;
-use super::raw::Listing;
+/// The place of the main task, which is not in the table and may borrow.
+pub(super) const MAIN: u32 = 0;
 
 /// Names one task of a loop, also after it has ended: then it names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,20 +30,20 @@ enum Use {
     Cancelled,
 }
 
-struct Place {
+struct Place<T> {
     /// None while it is being polled, and where none is.
-    task: Option<Listing>,
+    task: Option<T>,
     generation: u32,
     used: Use,
     is_due: bool,
 }
 
 /// INVARIANT: `due` has a power of two of entries, `mask` + 1, and at least as many as
-/// there are places. A place's number stands between `first` and `end` exactly when it
+/// there are places. A place's number lies between `first` and `end` exactly when it
 /// is marked due, and then once; so the ring never runs over, and what is on it names
 /// places. There are never fewer places than before.
-struct Lists {
-    places: Vec<Place>,
+struct Lists<T> {
+    places: Vec<Place<T>>,
     free: Vec<u32>,
     due: Vec<u32>,
     mask: u32,
@@ -53,16 +53,16 @@ struct Lists {
 
 const DUE_AT_FIRST: u32 = 64;
 
-/// INVARIANT: `lists` is reached through `with` only, whose closures stand in this
-/// file and run nobody else's code: they drop no task, and wake nobody. So there is
+/// INVARIANT: `lists` is reached through `with` only, whose closures are in this
+/// file and run no code from elsewhere: they drop no task, and call no waker. So there is
 /// one reference to them at a time.
-pub(super) struct Table {
-    lists: UnsafeCell<Lists>,
+pub(super) struct Table<T> {
+    lists: UnsafeCell<Lists<T>>,
 }
 
-impl Table {
+impl<T> Table<T> {
     /// One place, for the main task.
-    pub fn new() -> Table {
+    pub fn new() -> Table<T> {
         let mut lists = Lists {
             places: Vec::new(),
             free: Vec::new(),
@@ -79,7 +79,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn with<R>(&self, change: impl FnOnce(&mut Lists) -> R) -> R {
+    fn with<R>(&self, change: impl FnOnce(&mut Lists<T>) -> R) -> R {
         // SAFETY: by the invariant no other reference is alive.
         change(unsafe { &mut *self.lists.get() })
     }
@@ -101,7 +101,7 @@ impl Table {
 
     /// Takes a task in, due at once.
     #[inline(always)]
-    pub fn add(&self, task: Listing) -> TaskId {
+    pub fn add(&self, task: T) -> TaskId {
         self.with(move |lists| {
             let index = match lists.free.pop() {
                 Some(index) => index,
@@ -122,7 +122,7 @@ impl Table {
     /// The first place that is due, and its task, taken out to be polled. None for
     /// the main task, and where the task has ended.
     #[inline(always)]
-    pub fn next(&self) -> Option<(Taken, Option<Listing>)> {
+    pub fn next(&self) -> Option<(Taken, Option<T>)> {
         self.with(|lists| {
             if lists.first == lists.end {
                 return None;
@@ -141,16 +141,16 @@ impl Table {
     /// Whether a task that was taken out has its place still, and was not cancelled.
     #[inline(always)]
     pub fn is_wanted(&self, taken: Taken) -> bool {
-        // SAFETY: who has a `Taken` of this table names a place.
+        // SAFETY: a `Taken` of this table names a place.
         self.with(|lists| unsafe { lists.place(taken.0) }.used == Use::Taken)
     }
 
     /// Puts a task back after a poll.
     #[inline(always)]
-    pub fn put_back(&self, taken: Taken, task: Listing) {
+    pub fn put_back(&self, taken: Taken, task: T) {
         let task = ManuallyDrop::new(Some(task));
         self.with(|lists| {
-            // SAFETY: who has a `Taken` of this table names a place; nothing is there to
+            // SAFETY: a `Taken` of this table names a place; nothing is there to
             // be dropped, because what was there was taken out.
             unsafe {
                 ptr::write(
@@ -161,15 +161,15 @@ impl Table {
         });
     }
 
-    /// Gives the place of a task that was taken out free.
+    /// Frees the place of a task that was taken out.
     #[inline(always)]
-    pub fn vacate(&self, taken: Taken) {
-        // SAFETY: who has a `Taken` of this table names a place.
-        self.with(move |lists| unsafe { lists.vacate(taken.0) });
+    pub fn release(&self, taken: Taken) {
+        // SAFETY: a `Taken` of this table names a place.
+        self.with(move |lists| unsafe { lists.release(taken.0) });
     }
 
     /// Whether there is such a task; and the task, unless it is being polled.
-    pub fn cancel(&self, id: TaskId) -> (bool, Option<Listing>) {
+    pub fn cancel(&self, id: TaskId) -> (bool, Option<T>) {
         self.with(|lists| {
             let Some(place) = lists.places.get_mut(id.index as usize) else {
                 return (false, None);
@@ -181,7 +181,7 @@ impl Table {
             let task = place.task.take();
             match task {
                 // SAFETY: it was just looked at.
-                Some(_) => unsafe { lists.vacate(id.index) },
+                Some(_) => unsafe { lists.release(id.index) },
                 None => place.used = Use::Cancelled,
             }
             (true, task)
@@ -198,7 +198,7 @@ impl Table {
         self.with(|lists| {
             let places = lists.places.iter().enumerate().skip(MAIN as usize + 1);
             let taken = places.filter(|(_, place)| place.used == Use::Taken);
-            let id = |(index, place): (usize, &Place)| TaskId {
+            let id = |(index, place): (usize, &Place<T>)| TaskId {
                 index: index as u32,
                 generation: place.generation,
             };
@@ -219,11 +219,11 @@ impl Taken {
     }
 }
 
-impl Lists {
+impl<T> Lists<T> {
     /// # Safety
     /// There is such a place.
     #[inline(always)]
-    unsafe fn place(&mut self, index: u32) -> &mut Place {
+    unsafe fn place(&mut self, index: u32) -> &mut Place<T> {
         debug_assert!((index as usize) < self.places.len());
         // SAFETY: as the caller says.
         unsafe { self.places.get_unchecked_mut(index as usize) }
@@ -248,7 +248,7 @@ impl Lists {
     /// # Safety
     /// There is such a place.
     #[inline(always)]
-    unsafe fn vacate(&mut self, index: u32) {
+    unsafe fn release(&mut self, index: u32) {
         // SAFETY: as the caller says.
         let place = unsafe { self.place(index) };
         place.used = Use::Free;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use prony_engine::{Handle, Outcome, Task, TaskId};
+use prony_engine::{Handle, JoinOutcome, Task, TaskId};
 use serde::Serialize;
 
 /// Most living tasks whose names are kept; further ones are counted, and nameless.
@@ -376,18 +376,18 @@ impl<T> Future for Join<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Kind::Plain(task) => task.poll_outcome(cx).map(|outcome| match outcome {
-                Outcome::Value(value) => Ok(value),
-                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
-                Outcome::Cancelled => Err(TaskError::Cancelled),
+                JoinOutcome::Value(value) => Ok(value),
+                JoinOutcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                JoinOutcome::Cancelled => Err(TaskError::Cancelled),
             }),
             Kind::Watched(task) => task.poll_outcome(cx).map(|outcome| match outcome {
-                Outcome::Value(Ok(value)) => Ok(value),
-                Outcome::Value(Err(mut panicked)) => {
+                JoinOutcome::Value(Ok(value)) => Ok(value),
+                JoinOutcome::Value(Err(mut panicked)) => {
                     let message = panicked.message.take().unwrap_or_default();
                     Err(TaskError::Panicked(message))
                 }
-                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
-                Outcome::Cancelled => Err(TaskError::Cancelled),
+                JoinOutcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                JoinOutcome::Cancelled => Err(TaskError::Cancelled),
             }),
             Kind::NeverStarted => Poll::Ready(Err(TaskError::Cancelled)),
         }
