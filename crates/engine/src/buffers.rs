@@ -5,7 +5,7 @@
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -381,13 +381,14 @@ pub(crate) struct FileRange {
 }
 
 impl FileRange {
-    /// What is left after `taken` bytes, for a driver.
-    pub fn rest(&self, taken: u64) -> FilePart {
-        FilePart {
-            fd: self.file.as_raw_fd(),
-            offset: self.offset + taken,
-            len: self.len - taken,
-        }
+    /// The part after `taken` bytes, for a driver.
+    ///
+    /// # Safety
+    /// This range lives until the driver has completed the send, or is gone.
+    pub unsafe fn rest(&self, taken: u64) -> FilePart {
+        let (offset, len) = (self.offset + taken, self.len - taken);
+        // SAFETY: the file is open as long as this range, and the caller says how long that is.
+        unsafe { FilePart::new(self.file.as_fd(), offset, len) }
     }
 }
 

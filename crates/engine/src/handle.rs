@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use prony_base::{Instant, Nanos};
-use rustix::io::ioctl_fionbio;
 use rustix::net::getsockname;
 
 use crate::config::{ConnectOptions, DriverKind, ListenOptions, LoopStats};
@@ -35,7 +34,7 @@ pub struct Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handle({})", self.core.kind)
+        write!(f, "Handle({})", self.core.kind())
     }
 }
 
@@ -47,7 +46,7 @@ impl Handle {
 
     /// The driver that this loop runs on.
     pub fn driver(&self) -> DriverKind {
-        self.core.kind
+        self.core.kind()
     }
 
     /// Why io_uring was not taken, where it was preferred; to be told once.
@@ -200,11 +199,9 @@ impl Handle {
     /// What the kernel says: no socket with an address of its own. In a simulated loop,
     /// [`io::ErrorKind::Unsupported`].
     pub fn listen_on(&self, socket: OwnedFd, options: &ListenOptions) -> io::Result<Listener> {
-        if self.core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let blocking = self.core.blocking.ok_or(io::ErrorKind::Unsupported)?;
         let local = getsockname(&socket)?.try_into()?;
-        ioctl_fionbio(&socket, self.core.kind == DriverKind::Epoll)?;
+        blocking.set(&socket)?;
         let socket = Socket::own(socket);
         Ok(Listener::new(self.core.clone(), socket, local, options))
     }
@@ -244,8 +241,9 @@ impl Handle {
     /// What the kernel says: a descriptor that cannot be polled. In a simulated
     /// loop, [`io::ErrorKind::Unsupported`].
     pub async fn readable(&self, fd: impl AsFd) -> io::Result<()> {
-        let raw = fd.as_fd().as_raw_fd();
-        let waiting = Readable::new(self.core.clone(), raw);
+        // SAFETY: `fd` keeps it open as long as this future, with which the wait ends.
+        let socket = unsafe { Socket::from_raw(fd.as_fd().as_raw_fd()) };
+        let waiting = Readable::new(self.core.clone(), socket);
         poll_fn(|cx| waiting.poll(cx)).await
     }
 
@@ -354,14 +352,14 @@ struct Readable {
 }
 
 impl Readable {
-    fn new(core: Rc<Core>, fd: i32) -> Readable {
+    fn new(core: Rc<Core>, socket: Socket) -> Readable {
         let mut net = core.net.borrow_mut();
         let key = net.readables.insert(ReadableSlot {
-            fd,
+            socket,
             result: None,
             waiter: Waiter::Nothing,
         });
-        net.want(Op::Readable(Socket(fd).0), Token::new(Role::Readable, key));
+        net.want(Op::Readable(socket), Token::new(Role::Readable, key));
         drop(net);
         Readable { core, key }
     }

@@ -56,7 +56,6 @@ mod buffers;
 mod config;
 mod driver;
 mod handle;
-mod lead;
 mod mailbox;
 mod net;
 mod pages;
@@ -71,6 +70,7 @@ mod sync;
 mod tasks;
 pub mod thread;
 mod turn;
+mod wakeup_latency;
 mod wheel;
 
 pub use buffers::{Received, SendBuf};

@@ -17,7 +17,7 @@ pub(crate) use stream::{FILE_TOO_SHORT, StreamSlot, Wish};
 
 use crate::buffers::Spares;
 use crate::config::Config;
-use crate::driver::{Closing, Completion, Completions, Driver, Op, Outcome, Role, Socket, Token};
+use crate::driver::{Closing, Completion, Completions, Driver, Op, OpOutcome, Role, Socket, Token};
 use crate::slab::{Key, Slab};
 use crate::tasks::{RunQueue, Waiter};
 
@@ -43,7 +43,7 @@ pub(crate) struct ListenerSlot {
 
 /// A descriptor that a task waits on.
 pub(crate) struct ReadableSlot {
-    pub fd: i32,
+    pub socket: Socket,
     pub result: Option<Result<(), Errno>>,
     pub waiter: Waiter,
 }
@@ -142,7 +142,7 @@ impl Net {
         } = completion;
         let listener = self.listeners.get_mut(token.key);
         match (listener, outcome) {
-            (Some(listener), Ok(Outcome::Accepted(socket))) if !listener.owner_gone => {
+            (Some(listener), Ok(OpOutcome::Accepted(socket))) if !listener.owner_gone => {
                 listener.accepted.push_back(socket);
                 listener.waiter.wake(&self.queue);
                 let full = listener.accepted.len() >= listener.accept_queue_max;
@@ -152,7 +152,7 @@ impl Net {
                 }
             }
             // Nobody will ever take it: tell the peer.
-            (_, Ok(Outcome::Accepted(socket))) => {
+            (_, Ok(OpOutcome::Accepted(socket))) => {
                 self.ops.push((Op::Close(socket, Closing::Reset), token));
             }
             (Some(listener), Err(errno)) if errno != Errno::CANCELED => {
@@ -220,7 +220,7 @@ impl Net {
         };
         if slot.result.is_none() {
             let token = Token::new(Role::Readable, key);
-            self.want(Op::Cancel(Socket(slot.fd), token), token);
+            self.want(Op::Cancel(slot.socket, token), token);
         }
         slot.waiter
     }
@@ -256,6 +256,11 @@ mod tests {
     use crate::buffers::{Empty, Pool};
     use crate::tasks::Tasks;
 
+    fn socket(number: i32) -> Socket {
+        // SAFETY: no driver gets it.
+        unsafe { Socket::from_raw(number) }
+    }
+
     fn net() -> Net {
         Net::new(&Config::default(), Tasks::new(50_000).queue.clone())
     }
@@ -265,7 +270,7 @@ mod tests {
         buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         Completion {
             token: Token::new(Role::Receive, key),
-            outcome: Ok(Outcome::Received(buffer.filled(bytes.len()))),
+            outcome: Ok(OpOutcome::Received(buffer.filled(bytes.len()))),
             more: true,
         }
     }
@@ -273,9 +278,9 @@ mod tests {
     #[test]
     fn a_completion_for_a_stream_that_is_gone_reaches_nobody_else() {
         let mut net = net();
-        let old = net.streams.insert(StreamSlot::new(Socket(10)));
+        let old = net.streams.insert(StreamSlot::new(socket(10)));
         net.streams.remove(old);
-        let new = net.streams.insert(StreamSlot::new(Socket(11)));
+        let new = net.streams.insert(StreamSlot::new(socket(11)));
         assert_eq!(old.index, new.index);
         net.complete(&mut vec![received(old, b"for the old one")]);
         assert_eq!(net.streams.get(new).map(|s| s.receive.queue.len()), Some(0));
@@ -295,17 +300,17 @@ mod tests {
         );
         net.complete(&mut vec![Completion {
             token,
-            outcome: Ok(Outcome::Accepted(Socket(12))),
+            outcome: Ok(OpOutcome::Accepted(socket(12))),
             more: false,
         }]);
-        let closes = |(op, _): &(Op, Token)| matches!(op, Op::Close(Socket(12), Closing::Reset));
+        let closes = |(op, _): &(Op, Token)| matches!(op, Op::Close(of, Closing::Reset) if *of == socket(12));
         assert!(net.ops.iter().any(closes));
     }
 
     #[test]
     fn a_stream_that_nobody_reads_stops_receiving_at_its_limit() {
         let mut net = net();
-        let key = net.streams.insert(StreamSlot::new(Socket(13)));
+        let key = net.streams.insert(StreamSlot::new(socket(13)));
         for _ in 0..net.limits.recv_queue_max + 5 {
             net.complete(&mut vec![received(key, b"unread")]);
         }

@@ -49,7 +49,7 @@ use self::driver::SimDriver;
 use self::network::Network;
 pub use self::options::SimOptions;
 use crate::buffers::Pool;
-use crate::config::{Config, DriverKind, Error};
+use crate::config::{Config, Error};
 use crate::driver::Wait;
 use crate::handle::Handle;
 use crate::remote::Remote;
@@ -152,7 +152,7 @@ impl World {
         let pool = Pool::new(config.recv_buffer_bytes, config.recv_buffers);
         let index = self.network.borrow_mut().add_loop(config.recv_buffer_bytes);
         let driver = SimDriver::new(self.network.clone(), pool.clone(), index);
-        let chosen = (Box::new(driver) as Box<_>, DriverKind::Sim, None);
+        let chosen = (Box::new(driver) as Box<_>, None);
         let core = config
             .check()
             .and_then(|()| Core::with_driver(config, pool, Remote::without_event(), chosen))

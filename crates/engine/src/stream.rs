@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::io::Errno;
 
 use crate::buffers::{FileRange, Received, SendBuf};
-use crate::config::{ConnectOptions, DriverKind, ListenOptions};
-use crate::driver::socket::{Blocking, accept_waiting};
-use crate::driver::{Op, Role, Socket, Token};
+use crate::config::{ConnectOptions, ListenOptions};
+use crate::driver::socket::accept_waiting;
+use crate::driver::{Blocking, Op, Role, Socket, Token};
 use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
 use crate::slab::Key;
 use crate::stamps::Bracket;
@@ -367,14 +367,14 @@ fn poll_connected(stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
 #[derive(Debug)]
 pub struct Accepted {
     fd: OwnedFd,
-    /// Whose way of blocking it has; None where it came from elsewhere.
-    by: Option<DriverKind>,
+    /// How it blocks, where that is known.
+    blocking: Option<Blocking>,
 }
 
 /// A connection that another process accepted.
 impl From<OwnedFd> for Accepted {
     fn from(fd: OwnedFd) -> Accepted {
-        Accepted { fd, by: None }
+        Accepted { fd, blocking: None }
     }
 }
 
@@ -388,11 +388,9 @@ impl From<Accepted> for OwnedFd {
 impl Accepted {
     /// Gives it to the loop of `core`.
     pub(crate) fn attach(self, core: Rc<Core>) -> io::Result<Stream> {
-        if core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        if self.by != Some(core.kind) {
-            ioctl_fionbio(&self.fd, core.kind == DriverKind::Epoll)?;
+        let blocking = core.blocking.ok_or(io::ErrorKind::Unsupported)?;
+        if self.blocking != Some(blocking) {
+            blocking.set(&self.fd)?;
         }
         Ok(Stream::new(core, StreamSlot::new(Socket::own(self.fd))))
     }
@@ -463,13 +461,12 @@ impl Listener {
     /// As of [`accept`](Listener::accept); in a simulated loop,
     /// [`io::ErrorKind::Unsupported`].
     pub async fn accept_unattached(&self) -> io::Result<Accepted> {
-        if self.core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let blocking = self.core.blocking.ok_or(io::ErrorKind::Unsupported)?;
         let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
         Ok(Accepted {
-            fd: socket.into_fd(),
-            by: Some(self.core.kind),
+            // SAFETY: taken out of the listener's queue, and known here alone.
+            fd: unsafe { socket.into_fd() },
+            blocking: Some(blocking),
         })
     }
 
@@ -488,11 +485,7 @@ impl Listener {
 
     /// Accepts past the driver, which has no operation that does not wait.
     fn accept_waiting(&self) -> Option<Socket> {
-        let blocking = match self.core.kind {
-            DriverKind::Ring => Blocking::Yes,
-            DriverKind::Epoll => Blocking::No,
-            DriverKind::Sim => return None,
-        };
+        let blocking = self.core.blocking?;
         let net = self.core.net.borrow();
         accept_waiting(net.listeners.get(self.key)?.socket, blocking)
     }

@@ -12,12 +12,12 @@ use crate::buffers::Pool;
 use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
 use crate::driver::epoll::Epoll;
 use crate::driver::ring::Ring;
-use crate::driver::{Completions, Driver, Wait};
-use crate::lead::Lead;
+use crate::driver::{Blocking, Completions, Driver, Wait};
 use crate::net::Net;
 use crate::remote::{Registration, Remote};
 use crate::slab::Key;
 use crate::tasks::{Entered, Main, Tasks, Waiter};
+use crate::wakeup_latency::WakeupLatency;
 use crate::wheel::Wheel;
 
 /// Looks for what other threads want before a loop that spins asks the kernel: some
@@ -44,7 +44,8 @@ pub(crate) struct Core {
     pub timers: RefCell<Wheel<Alarm>>,
     pub driver: RefCell<Box<dyn Driver>>,
     pub pool: Rc<Pool>,
-    pub kind: DriverKind,
+    /// How sockets of the driver block; None where they are no descriptors.
+    pub blocking: Option<Blocking>,
     pub fallback: Option<String>,
     remote: Arc<Remote>,
     done: RefCell<Completions>,
@@ -53,7 +54,7 @@ pub(crate) struct Core {
     turns: Cell<u64>,
     pub spin: bool,
     /// Where timers are to be on time.
-    lead: Option<RefCell<Lead>>,
+    wakeup_latency: Option<RefCell<WakeupLatency>>,
     /// Turns since the kernel was asked.
     skipped: Cell<u32>,
     /// The last turn brought wakes from other threads.
@@ -95,14 +96,14 @@ impl Core {
         if self.spin && wait != Wait::Not && self.spins(&mut **driver) {
             return Ok(());
         }
-        let planned = self.ahead(self.shorten(wait), &**driver);
+        let planned = self.wake_early(self.shorten(wait), &**driver);
         let wait = self.fall_asleep(planned);
         let turned = driver.turn(wait, &mut done);
-        if let (Some(lead), Wait::Until(wanted)) = (&self.lead, planned) {
+        if let (Some(latency), Wait::Until(wanted)) = (&self.wakeup_latency, planned) {
             let now = driver.now();
             match wait == planned && done.is_empty() && now >= wanted {
-                true => lead.borrow_mut().woken(wanted, now),
-                false => lead.borrow_mut().disturbed(),
+                true => latency.borrow_mut().note_wakeup(wanted, now),
+                false => latency.borrow_mut().note_interrupted(),
             }
         }
         if wait != Wait::Not && !self.spin {
@@ -115,7 +116,7 @@ impl Core {
         })
     }
 
-    /// Nobody sleeps while a task is due, nor past the next timer.
+    /// No wait while a task is due, nor one past the next timer.
     fn shorten(&self, wait: Wait) -> Wait {
         if !self.tasks.queue.is_empty() || self.remote.is_pending() {
             return Wait::Not;
@@ -126,10 +127,10 @@ impl Core {
         }
     }
 
-    /// Where timers are to be on time, nobody sleeps quite up to the next one.
-    fn ahead(&self, wait: Wait, driver: &dyn Driver) -> Wait {
-        match (&self.lead, wait) {
-            (Some(lead), Wait::Until(end)) => lead.borrow_mut().wait(end, driver.now()),
+    /// Where timers are to be on time, the wait ends somewhat before the next one.
+    fn wake_early(&self, wait: Wait, driver: &dyn Driver) -> Wait {
+        match (&self.wakeup_latency, wait) {
+            (Some(latency), Wait::Until(end)) => latency.borrow_mut().wait(end, driver.now()),
             _ => wait,
         }
     }
@@ -216,6 +217,10 @@ impl Core {
         self.timers.borrow().next()
     }
 
+    pub fn kind(&self) -> DriverKind {
+        self.driver.borrow().kind()
+    }
+
     pub fn now(&self) -> Instant {
         self.driver.borrow().now()
     }
@@ -290,7 +295,7 @@ impl Drop for Running {
         // There are some only after a panic or an error. Should their end panic too, the
         // memory is taken back all the same.
         let dropped = catch_unwind(AssertUnwindSafe(|| self.0.drop_tasks()));
-        if !self.0.let_go() {
+        if !self.0.reclaim_buffers() {
             std::mem::forget(self.0.clone());
         }
         if let Err(payload) = dropped {
@@ -302,7 +307,7 @@ impl Drop for Running {
 impl Core {
     /// Closes what is left and takes all memory back from the kernel. False where
     /// that failed.
-    fn let_go(&self) -> bool {
+    fn reclaim_buffers(&self) -> bool {
         let _left;
         let (Ok(mut net), Ok(mut driver)) =
             (self.net.try_borrow_mut(), self.driver.try_borrow_mut())
@@ -326,13 +331,13 @@ impl Core {
 }
 
 /// A driver, and why it is not the preferred one.
-type Chosen = (Box<dyn Driver>, DriverKind, Option<String>);
+type Chosen = (Box<dyn Driver>, Option<String>);
 
 fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chosen, Error> {
     let mut fallback = None;
     if config.driver != DriverChoice::Epoll {
         match Ring::new(config, pool.clone(), remote.clone()) {
-            Ok(ring) => return Ok((Box::new(ring), DriverKind::Ring, None)),
+            Ok(ring) => return Ok((Box::new(ring), None)),
             Err(error) if config.driver == DriverChoice::Ring => return Err(error),
             Err(error) => fallback = Some(error.to_string()),
         }
@@ -342,7 +347,7 @@ fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chos
         call: "epoll_create1",
         cause,
     })?;
-    Ok((Box::new(epoll), DriverKind::Epoll, fallback))
+    Ok((Box::new(epoll), fallback))
 }
 
 impl Core {
@@ -363,18 +368,20 @@ impl Core {
         config: &Config,
         pool: Rc<Pool>,
         remote: Arc<Remote>,
-        (driver, kind, fallback): Chosen,
+        (driver, fallback): Chosen,
     ) -> Result<Rc<Core>, Error> {
         let registration = Registration::new(remote.clone())
             .ok_or_else(|| Error::Config("more than 65536 loops in one process".to_owned()))?;
         let tasks = Tasks::new(registration.loop_id);
+        // A simulated thread is always on time, and reading its clock is an event.
+        let wakes_early = config.precise_timers && !config.spin && driver.wakes_late();
         Ok(Rc::new(Core {
+            blocking: driver.blocking(),
             net: RefCell::new(Net::new(config, tasks.queue.clone())),
             timers: RefCell::new(Wheel::new(driver.now())),
             tasks,
             driver: RefCell::new(driver),
             pool,
-            kind,
             fallback,
             remote,
             done: RefCell::default(),
@@ -382,9 +389,7 @@ impl Core {
             remote_woken: RefCell::default(),
             turns: Cell::new(0),
             spin: config.spin,
-            // Simulated threads are always on time, and one that looks at the clock stops it.
-            lead: (config.precise_timers && !config.spin && kind != DriverKind::Sim)
-                .then(|| RefCell::new(Lead::new())),
+            wakeup_latency: wakes_early.then(|| RefCell::new(WakeupLatency::new())),
             skipped: Cell::new(0),
             remote_lately: Cell::new(false),
             _registration: registration,

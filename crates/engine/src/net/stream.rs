@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Net;
 use crate::buffers::{FileRange, Posted, Received, SendBuf};
-use crate::driver::{Closing, Completion, InFlight, Op, Outcome, Role, Sending, Socket, Token};
+use crate::driver::{Closing, Completion, InFlight, Op, OpOutcome, Role, Sending, Socket, Token};
 use crate::slab::Key;
 use crate::stamps::{Arrival, Bracket};
 use crate::tasks::Waiter;
@@ -254,9 +254,16 @@ impl Net {
                             is_awaited: send.is_awaited() || stream.closing.is_some(),
                             is_timed: stream.is_client,
                         };
-                        Op::Send(stream.socket, InFlight::of(rest), sending)
+                        // SAFETY: they stay in the queue, and are not changed, until the
+                        // completion of this send takes them out.
+                        let bytes = unsafe { InFlight::new(rest) };
+                        Op::Send(stream.socket, bytes, sending)
                     }
-                    Posted::File(range) => Op::SendFile(stream.socket, range.rest(send.taken)),
+                    Posted::File(range) => {
+                        // SAFETY: it stays in the queue until the completion of this send.
+                        let part = unsafe { range.rest(send.taken) };
+                        Op::SendFile(stream.socket, part)
+                    }
                 };
                 send.in_flight = true;
                 self.ops.push((op, Token::new(Role::Send, key)));
@@ -323,11 +330,11 @@ impl Net {
         };
         let receive = &mut stream.receive;
         match outcome {
-            Ok(Outcome::Received(bytes)) if bytes.is_empty() => {
+            Ok(OpOutcome::Received(bytes)) if bytes.is_empty() => {
                 receive.ended = Some(Ok(()));
                 receive.ended_at = bytes.arrival();
             }
-            Ok(Outcome::Received(bytes)) if stream.closing.is_none() => {
+            Ok(OpOutcome::Received(bytes)) if stream.closing.is_none() => {
                 let is_awaited = receive.waiter.is_set();
                 receive
                     .queue
@@ -370,8 +377,8 @@ impl Net {
         };
         let receive = &mut stream.receive;
         match completion.outcome {
-            Ok(Outcome::Discarded(0)) => receive.ended = Some(Ok(())),
-            Ok(Outcome::Discarded(count)) => receive.discarded += count,
+            Ok(OpOutcome::Discarded(0)) => receive.ended = Some(Ok(())),
+            Ok(OpOutcome::Discarded(count)) => receive.discarded += count,
             Err(Errno::CANCELED) | Ok(_) => {}
             Err(errno) => {
                 receive.ended = Some(Err(errno));
@@ -416,12 +423,12 @@ impl Net {
         let send = &mut stream.send;
         send.in_flight = completion.more;
         match completion.outcome {
-            Ok(Outcome::Offered(at)) => return send.offers(at),
-            Ok(Outcome::Refused(at)) => {
+            Ok(OpOutcome::Offered(at)) => return send.offers(at),
+            Ok(OpOutcome::Refused(at)) => {
                 send.blocked = true;
                 send.offers(at);
             }
-            Ok(Outcome::Sent(count, at)) => {
+            Ok(OpOutcome::Sent(count, at)) => {
                 if let Some(Posted::Bytes(bytes)) = send.took(count, at) {
                     self.spares.give_back(bytes);
                 }
