@@ -1,6 +1,6 @@
 //! The memory of the loop: a pool of receive buffers that all drivers share,
 //! and send buffers, which belong to the loop until the kernel is done with them.
-//! Not for: deciding who receives when (that is `net`).
+//! Not for: deciding which stream receives when (that is `net`).
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -135,7 +135,7 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 /// A receive buffer that is to be filled: pooled, or an own one where the pool
 /// is exhausted.
 ///
-/// INVARIANT: `start` points to `room` bytes that nobody else touches until
+/// INVARIANT: `start` points to `room` bytes that nothing else touches until
 /// this is filled or dropped.
 pub(crate) struct Empty {
     home: Home,
@@ -303,7 +303,7 @@ impl Deref for Received {
 
     fn deref(&self) -> &[u8] {
         // SAFETY: within the room by the INVARIANT, the bytes are initialised, and by the
-        // INVARIANT of Empty nobody writes them while this is held.
+        // INVARIANT of Empty nothing writes them while this is held.
         unsafe {
             let start = self.buffer.start.as_ptr().add(self.from as usize);
             std::slice::from_raw_parts(start, self.len as usize)

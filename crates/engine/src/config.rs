@@ -1,4 +1,4 @@
-//! What a loop is told before it starts, and what it says about itself.
+//! The settings of a loop, and the counters that it reports.
 //! Not for: anything that changes while the loop runs.
 
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct Config {
     pub recv_buffer_bytes: u32,
     /// Most pooled receive buffers (at most [`RECV_BUFFERS_LIMIT`]). The pool
     /// starts small and grows to this. When all of them are held, a stream that
-    /// somebody waits on gets one of its own, so that nothing stalls for ever.
+    /// a task waits on gets one of its own, so that nothing stalls for ever.
     pub recv_buffers: u32,
     /// How io_uring is asked for received bytes; the other drivers have one way.
     pub receive: Receive,

@@ -1,4 +1,4 @@
-//! The handle by which tasks reach their loop, and what waits on time.
+//! The handle by which tasks reach their loop, and futures that wait for a time.
 //! Not for: streams and listeners themselves (`stream`).
 
 use std::any::Any;
@@ -25,7 +25,7 @@ use crate::turn::{Alarm, Core};
 /// How long to wait between two trials to listen.
 const LISTEN_AGAIN: Nanos = Nanos::from_millis(2);
 
-/// A loop, as its tasks see it. Cheap to clone; stays on its thread.
+/// A handle to a loop, for its tasks. Cheap to clone; stays on its thread.
 #[derive(Clone)]
 pub struct Handle {
     core: Rc<Core>,
@@ -49,7 +49,7 @@ impl Handle {
         self.core.kind()
     }
 
-    /// Why io_uring was not taken, where it was preferred; to be told once.
+    /// Why io_uring is not in use, where it was preferred; to be reported once.
     pub fn fallback(&self) -> Option<&str> {
         self.core.fallback.as_deref()
     }
@@ -77,13 +77,13 @@ impl Handle {
         self.core.tasks.spawn_on(self.loop_id, work, true)
     }
 
-    /// From now on `tell` gets what a panic carried, of tasks that were
-    /// [spawned](Handle::spawn_caught) so and whose results nobody takes.
-    pub fn on_unseen_panic(&self, tell: fn(Box<dyn Any + Send>)) {
-        self.core.tasks.on_unseen_panic(tell);
+    /// Calls `report` from now on with the payload of each panic that is the result of a
+    /// task ([`spawn_caught`](Handle::spawn_caught)) and is not taken.
+    pub fn on_unseen_panic(&self, report: fn(Box<dyn Any + Send>)) {
+        self.core.tasks.on_unseen_panic(report);
     }
 
-    /// What the tasks of this loop have come to so far.
+    /// Counts how the tasks of this loop have ended so far.
     pub fn task_counts(&self) -> TaskCounts {
         self.core.tasks.counts()
     }
@@ -140,7 +140,7 @@ impl Handle {
         }
     }
 
-    /// Wakes who polls in the next turn, once the kernel has been asked: for hand-written
+    /// Wakes the polling task in the next turn, once the kernel has been asked: for hand-written
     /// futures, as [`yield_now`](Handle::yield_now) is for others.
     pub fn wake_next_turn(&self, cx: &Context<'_>) {
         self.core.tasks.queue.wake_next_turn(cx.waker().clone());
@@ -171,7 +171,7 @@ impl Handle {
     /// [`listen`](Handle::listen), which tries again for up to `patience` while the address is
     /// in use. A program that was killed while its loop accepted by io_uring listens on until
     /// the kernel has taken the ring apart, some time after it has reported the program's
-    /// end: whoever is started in its place must wait for that.
+    /// end: a program that is started in its place must wait for that.
     ///
     /// # Errors
     /// What the kernel says; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
@@ -260,8 +260,8 @@ impl Handle {
     ///
     /// On io_uring it is in force from Linux 6.12. On epoll it is a pause of at
     /// most a millisecond that nothing ends early, left out after a turn with so
-    /// many events. A loop that spins or is simulated has none. What is in force,
-    /// [`stats`](Handle::stats) tell.
+    /// many events. A loop that spins or is simulated has none. What is in force
+    /// is in [`stats`](Handle::stats).
     pub fn set_coalescing(&self, completions: u32, wait: Nanos) {
         let coalescing = Coalescing { completions, wait };
         self.core.driver.borrow_mut().coalesce(coalescing);

@@ -145,7 +145,7 @@ impl<T: Send> Receiver<T> {
             }
             let before = shared.waker.replace(cx.waker().clone());
             drop(shared);
-            // A stranger's waker may run any code when dropped, so not under the lock.
+            // A foreign waker may run any code when dropped, so not under the lock.
             drop(before);
             Poll::Pending
         })
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Wakes nobody, and holds a sender.
+    /// Wakes nothing, and holds a sender.
     struct Holds(#[expect(dead_code, reason = "it is dropped with this")] Sender<u32>);
 
     impl Wake for Holds {

@@ -151,7 +151,7 @@ impl Net {
                     self.ops.push((Op::Cancel(listener.socket, token), token));
                 }
             }
-            // Nobody will ever take it: tell the peer.
+            // No task will ever take it: the peer gets a reset.
             (_, Ok(OpOutcome::Accepted(socket))) => {
                 self.ops.push((Op::Close(socket, Closing::Reset), token));
             }
@@ -175,13 +175,13 @@ impl Net {
         if listener.owner_gone {
             self.listeners.remove(token.key);
         } else if listener.waiter.is_set() {
-            // Somebody still waits: he starts it again.
+            // A task still waits: it starts it again.
             listener.waiter.wake(&self.queue);
         }
     }
 
-    /// Lets a listener go: what it accepted and nobody took is reset. Yields who waited for
-    /// it, to be dropped when nothing is borrowed.
+    /// Closes a listener: what it accepted and no task took is reset. Yields its waiter, to
+    /// be dropped when nothing is borrowed.
     pub fn close_listener(&mut self, key: Key) -> Waiter {
         let Some(listener) = self.listeners.get_mut(key) else {
             return Waiter::Nothing;
@@ -212,8 +212,8 @@ impl Net {
         }
     }
 
-    /// Stops waiting for a descriptor. Yields who waited for it, to be dropped when nothing
-    /// is borrowed.
+    /// Stops waiting for a descriptor. Yields its waiter, to be dropped when nothing is
+    /// borrowed.
     pub fn forget_readable(&mut self, key: Key) -> Waiter {
         let Some(slot) = self.readables.remove(key) else {
             return Waiter::Nothing;
@@ -225,8 +225,8 @@ impl Net {
         slot.waiter
     }
 
-    /// Drops every stream's owner, as the end of the loop does. Yields who waited for any of
-    /// them, to be dropped when nothing is borrowed.
+    /// Drops every stream's owner, as the end of the loop does. Yields all waiters, to
+    /// be dropped when nothing is borrowed.
     #[must_use = "dropping it may run any code"]
     pub fn close_all(&mut self) -> Vec<Waiter> {
         let mut left = Vec::new();

@@ -35,7 +35,7 @@ struct Wakes {
 const LISTED: u64 = 1 << 63;
 
 /// Has its cache lines to itself, so that a loop that spins on one thing does not
-/// slow down who changes another. Two lines, because processors fetch pairs.
+/// slow down a thread that changes another. Two lines, because processors fetch pairs.
 #[repr(align(128))]
 #[derive(Debug)]
 struct OwnLine<T>(T);
@@ -92,7 +92,7 @@ impl Wakes {
             out.push(task as u32);
         }
         if noted & LISTED != 0 {
-            // Whoever adds to the list after this says so after this.
+            // A waker that adds to the list after this sets the flag after this.
             let mut others = self.others.0.lock().unwrap_or_else(PoisonError::into_inner);
             out.append(&mut others);
         }
@@ -157,7 +157,7 @@ impl Remote {
         self.wakes.fall_asleep()
     }
 
-    /// The loop waits no longer; from now on nobody writes its event descriptor.
+    /// The loop waits no longer; from now on nothing writes its event descriptor.
     pub fn wake_up(&self) {
         self.wakes.wake_up();
     }
@@ -262,7 +262,7 @@ mod loom_tests {
             self.changed.notify_one();
         }
 
-        /// Sleeps until it was written. A model in which nobody writes is a deadlock,
+        /// Sleeps until it was written. A model without a write is a deadlock,
         /// which loom reports.
         fn wait(&self) {
             let mut count = self.count.lock().unwrap();

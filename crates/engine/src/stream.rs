@@ -191,8 +191,8 @@ impl Stream {
     /// # Errors
     /// As of [`post`](Stream::post). What the kernel says about the file, later, in each
     /// call; [`io::ErrorKind::UnexpectedEof`] with a [`FileTooShort`] where it has ended
-    /// before. The peer then has a part of it, and nothing more can follow; a reader is
-    /// told so, too.
+    /// before. The peer then has a part of it, and nothing more can follow; a reader
+    /// gets the same error.
     pub fn send_file(&self, file: Rc<OwnedFd>, offset: u64, len: u64) -> io::Result<()> {
         let mut net = self.core.net.borrow_mut();
         self.check_post(&mut net, FILE_COST)?;
@@ -397,7 +397,7 @@ impl Accepted {
 }
 
 /// A listening socket. Dropping it closes it and resets connections that it
-/// accepted and nobody took.
+/// accepted and no task took.
 pub struct Listener {
     core: Rc<Core>,
     key: Key,
@@ -472,8 +472,8 @@ impl Listener {
 
     /// Accepts no more, and yields what this loop had accepted by then, and then what
     /// waits in the kernel's backlog; None once there is nothing more. For a listener
-    /// whose socket others listen on as well: the kernel may have told this loop alone of
-    /// a connection, and the others would then not look for it. They still take part, so
+    /// whose socket others listen on as well: the kernel may have reported a connection
+    /// to this loop alone, and the others would then not look for it. They still take part, so
     /// that under load there may always be one more: end it after some.
     pub async fn accept_rest(&self) -> Option<Stream> {
         let socket = match poll_fn(|cx| self.poll_rest(cx)).await {

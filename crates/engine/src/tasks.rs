@@ -240,8 +240,8 @@ impl Tasks {
         join.recycle(&self.queue.cache);
     }
 
-    pub fn on_unseen_panic(&self, tell: fn(Payload)) {
-        self.on_unseen_panic.set(tell);
+    pub fn on_unseen_panic(&self, report: fn(Payload)) {
+        self.on_unseen_panic.set(report);
     }
 
     pub fn counts(&self) -> TaskCounts {
@@ -344,7 +344,7 @@ impl<T> Task<T> {
             (join, ptr::read(&detached.tasks))
         };
         match join.detach_running() {
-            // The common case: nothing is to be freed or told.
+            // The common case: there is nothing to free or to report.
             None => drop(tasks),
             Some(join) => tasks.release_handle(join),
         }
@@ -367,7 +367,7 @@ impl<T> Task<T> {
         self.tasks.cancel(self.id);
     }
 
-    /// As awaiting it, but tells of a panic or a cancellation too.
+    /// Polls for how the task ended: as awaiting it, but with panics and cancellation as values.
     #[inline]
     pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<JoinOutcome<T>> {
         match self.join.poll(cx.waker()) {

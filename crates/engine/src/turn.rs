@@ -20,11 +20,11 @@ use crate::tasks::{Entered, Main, Tasks, Waiter};
 use crate::wakeup_latency::WakeupLatency;
 use crate::wheel::Wheel;
 
-/// Looks for what other threads want before a loop that spins asks the kernel: some
+/// Looks for wakes of other threads before a loop that spins asks the kernel: some
 /// microseconds.
 const SPINS_MAX: u32 = 128;
 /// Turns in a row in which a loop that spins need not ask the kernel: where the driver
-/// cannot tell whether there is news, and where it can.
+/// does not know whether a turn is of use, and where it does.
 const BLIND_SKIPS_MAX: u32 = 16;
 const SKIPS_MAX: u32 = 1024;
 /// Polls in one turn before the kernel is asked again.
@@ -148,8 +148,8 @@ impl Core {
     /// time to.
     fn spins(&self, driver: &mut dyn Driver) -> bool {
         let skipped = self.skipped.replace(0);
-        // Where the driver cannot tell, other threads are listened to alone for a
-        // while after they have said something.
+        // Where the driver does not know, only other threads are looked after for a while
+        // after they have woken a task.
         let is_blind = self.remote_lately.get();
         for _ in 0..SPINS_MAX {
             let skips_max = match driver.has_news() {

@@ -91,7 +91,7 @@ impl fmt::Display for Refused {
 pub const MISSED_MAX: usize = 10_000;
 /// Significant decimal digits of the histogram.
 pub const DIGITS: u8 = 3;
-/// Longest length that the histogram tells from longer ones.
+/// Longest length that the histogram distinguishes from longer ones.
 const LONGEST: Nanos = Nanos::from_secs(3_600);
 
 /// A run that took longer than it should.

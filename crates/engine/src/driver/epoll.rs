@@ -1,6 +1,6 @@
 //! The driver on epoll: level-triggered, a descriptor registered once; writes
 //! tried at once and waited for only when the kernel takes no more. Coalescing is a
-//! nap before the wait: nobody wakes us in it, which is what is to be saved.
+//! nap before the wait: nothing wakes the thread in it, which is what saves work.
 //! Not for: deciding anything; it only turns readiness into completions.
 
 use std::io;
@@ -53,7 +53,7 @@ const AWAKE_PER_EVENT: Nanos = Nanos(100);
 /// What one descriptor waits for.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// What epoll was told; None before the first time.
+    /// The interest that epoll has; None before the first time.
     interest: Option<epoll::EventFlags>,
     receive: Option<Token>,
     accept: Option<Token>,
@@ -89,11 +89,11 @@ pub(crate) struct Epoll {
     spin: bool,
     precise_timers: bool,
     coalescing: Coalescing,
-    /// When what this turn brings has come.
+    /// When the completions of this turn arrived.
     arrival: Arrival,
-    /// The kernel was asked last then, and told everything.
-    told_all: Instant,
-    /// The kernel may have more than it told in this turn.
+    /// The last time at which the kernel had reported everything that had arrived.
+    all_reported: Instant,
+    /// The kernel may have more than it reported in this turn.
     is_behind: bool,
     /// For the kernel's stamps, once there are some.
     wall: Option<WallClock>,
@@ -106,7 +106,7 @@ impl Epoll {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(event) = remote.event() {
             let data = epoll::EventData::new_u64(WAKER);
-            // At the edge: each write is told once, so that it need not be read.
+            // Edge-triggered: each write is reported once, so that it need not be read.
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, event, data, flags)?;
         }
@@ -120,7 +120,7 @@ impl Epoll {
             precise_timers: config.precise_timers,
             coalescing: Coalescing::default(),
             arrival: Arrival::default(),
-            told_all: clock::monotonic(),
+            all_reported: clock::monotonic(),
             is_behind: false,
             wall: None,
             last_sent: None,
@@ -293,7 +293,7 @@ impl Epoll {
         let may_sleep = timeout.is_none_or(|timeout| timeout != zero);
         self.arrival = Arrival {
             reaped: after,
-            since: self.told_all,
+            since: self.all_reported,
             slept: may_sleep && has_slept(after.since(before), self.events.len()),
             kernel: None,
         };
@@ -302,7 +302,7 @@ impl Epoll {
     }
 
     /// How long to wait where so much is left. The kernel may prolong a wait by a thousandth
-    /// of it; who wants to be on time waits for the most of it first.
+    /// of it; with precise timers most of it is waited for first.
     fn patience(&self, left: Nanos) -> Nanos {
         match self.precise_timers && left > LATE_FROM {
             true => Nanos(left.0 - left.0 / 500),
@@ -560,7 +560,7 @@ impl Driver for Epoll {
             }
             Op::Cancel(socket, of) => self.cancel(of, socket, done),
             Op::ShutdownWrite(socket) => {
-                // Fails only where the connection is gone, which recv will tell.
+                // Fails only where the connection is gone, which recv will report.
                 let _ = shutdown(socket.fd(), Shutdown::Write);
             }
             Op::Close(socket, closing) => {
@@ -593,7 +593,7 @@ impl Driver for Epoll {
         self.events = events;
         self.last_sent = None;
         if !self.is_behind {
-            self.told_all = self.arrival.reaped;
+            self.all_reported = self.arrival.reaped;
         }
         Ok(())
     }

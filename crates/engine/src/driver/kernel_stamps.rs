@@ -151,7 +151,7 @@ impl WallClock {
         }
     }
 
-    /// Whether the wall clock may have been stepped, as far as this reading can tell.
+    /// Whether the wall clock may have been stepped, as far as this reading shows.
     fn differs_from(&self, reading: &Reading) -> bool {
         let error = reading.width() as i64 / 2;
         (reading.ahead() - self.ahead).abs() > error + STEP_MIN

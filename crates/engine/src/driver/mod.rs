@@ -1,5 +1,5 @@
-//! What a driver is: a few functions between the loop and a kernel (or the
-//! simulated network). It alone knows time and descriptors.
+//! The driver trait: a few functions between the loop and a kernel (or the simulated
+//! network), which alone know time and descriptors.
 //!
 //! The loop hands over [`Op`]s with a [`Token`] each and later gets
 //! [`Completion`]s with the same tokens. No driver calls back: submission and
@@ -225,7 +225,7 @@ pub(crate) enum Op {
 pub(crate) struct Sending {
     /// The socket took no more when it was last offered some: wait until it does.
     pub waits: bool,
-    /// Somebody waits for the completion; without, it may come with that of another
+    /// A task waits for the completion; otherwise it may come with that of another
     /// operation.
     pub is_awaited: bool,
     /// When it is handed over is to be known closely.
@@ -237,7 +237,7 @@ pub(crate) struct Sending {
 pub(crate) enum Closing {
     /// The kernel delivers what it was given, then says goodbye.
     Orderly,
-    /// Drop what is unsent and tell the peer so.
+    /// Drop what is unsent, with a reset to the peer.
     Reset,
 }
 
@@ -320,7 +320,7 @@ pub(crate) struct DriverStats {
 
 /// Between the loop and a kernel.
 pub(crate) trait Driver {
-    /// Its name in reports. What it can do, the other functions tell.
+    /// Its name in reports; what it can do is asked of the other functions.
     fn kind(&self) -> DriverKind;
 
     /// How its sockets block; None where they are no descriptors, so that none can come

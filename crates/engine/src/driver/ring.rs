@@ -112,10 +112,10 @@ pub(crate) struct Ring {
     coalescing: Coalescing,
     /// Sends in the submission queue.
     batch: SendBatch,
-    /// When what the last call brought has come.
+    /// When the completions of the last call arrived.
     arrival: Arrival,
-    /// Nothing had arrived then that the kernel had not told.
-    told_all: Instant,
+    /// The last time at which the kernel had reported everything that had arrived.
+    all_reported: Instant,
     /// Completions taken from the kernel.
     reaped: u64,
     /// Those that the loop has taken.
@@ -132,7 +132,7 @@ impl Ring {
             coalescing: Coalescing::default(),
             batch: SendBatch::new(),
             arrival: Arrival::default(),
-            told_all: clock::monotonic(),
+            all_reported: clock::monotonic(),
             reaped: 0,
             taken: 0,
             ring,
@@ -364,7 +364,7 @@ impl Ring {
         let result = self.enter(wait);
         self.reap(done);
         let queue = self.ring.submission();
-        // Otherwise a send may not have been made, or its failure not been told.
+        // Otherwise a send may not have been made, or its failure not been reported.
         let is_known = queue.is_empty() && !queue.cq_overflow();
         drop(queue);
         if result.is_ok() && is_known {
@@ -386,8 +386,8 @@ impl Ring {
         let reaped = self.reaped;
         self.refill();
         self.serve_queue(done);
-        // While tasks are due, a turn with nothing to tell and nothing to hear costs
-        // nothing; but not for ever, should the kernel not say what it has.
+        // While tasks are due, a turn with nothing to submit and nothing to reap costs
+        // nothing; but not for ever, should the kernel not report what it has.
         let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
         if is_free && self.has_news() == Some(false) {
             self.free_turns += 1;
@@ -420,20 +420,20 @@ impl Ring {
         let (to_submit, is_quiet) = (queue.len() as u32, !queue.taskrun() && !queue.cq_overflow());
         drop(queue);
         if is_quiet {
-            self.told_all = before;
+            self.all_reported = before;
         }
         let waits = wait != Wait::Not && !self.spin;
         let result = self.call(wait, to_submit, before);
         let after = clock::monotonic();
         self.arrival = Arrival {
             reaped: after,
-            since: self.told_all,
+            since: self.all_reported,
             slept: waits && is_quiet,
             kernel: None,
         };
         // Looked at after the clock again; the kernel takes a limited number in one call.
         if !self.ring.submission().taskrun() {
-            self.told_all = after;
+            self.all_reported = after;
         }
         if !self.batch.is_empty() {
             self.batch.handed_over(before, after, waits);
@@ -489,7 +489,7 @@ impl Ring {
             let more = cqueue::more(entry.flags());
             self.outstanding -= usize::from(!more);
             if token == WAKER {
-                // Not read: each write is told once, readable or not before.
+                // Not read: each write is reported once, readable or not before.
                 waker_ended |= !more;
                 continue;
             }
@@ -519,8 +519,8 @@ impl Ring {
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
                 self.pool.count_exhausted();
-                // Once for all that starved together: they have been told before the kernel
-                // was given what the first of them brought.
+                // Once for all that starved together: they were reported before the kernel
+                // was given the buffers that the first of them made the pool grow by.
                 if !self.is_grown {
                     self.starved = !self.pool.grow();
                     self.is_grown = true;
@@ -697,7 +697,7 @@ impl Driver for Ring {
                 // Not in the queue: the kernel hands a shutdown to a worker, which looks
                 // the descriptor up when it gets to it. By then it may be closed and
                 // another connection's. All sends have completed before this.
-                // Fails only where the connection is gone, which recv will tell.
+                // Fails only where the connection is gone, which recv will report.
                 let _ = shutdown(socket.fd(), Shutdown::Write);
             }
             Op::Close(socket, closing) => {

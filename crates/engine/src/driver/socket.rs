@@ -114,7 +114,7 @@ pub(crate) fn open_client(
         sockopt::set_socket_recv_buffer_size(&fd, bytes as usize)?;
     }
     if options.timestamps {
-        // Where the kernel refuses, what arrives has no stamp, and whoever asks sees that.
+        // Where the kernel refuses, what arrives has no stamp, which its receiver sees.
         let _ = kernel_stamps::ask(fd.as_fd());
     }
     if let Some(local) = options.local {

@@ -129,7 +129,7 @@ pub(crate) struct ReceiveSide {
     pub is_stamped: bool,
     /// What is outstanding was cancelled.
     pub stopping: bool,
-    /// Bytes that were thrown away as asked and not told yet.
+    /// Discarded bytes that were not yet reported to the task.
     pub discarded: u64,
     /// No more will come: the peer's end, or an error.
     pub ended: Option<Result<(), Errno>>,
@@ -444,7 +444,7 @@ impl Net {
             && matches!(send.queue.front(), Some(Posted::File(_)))
             && !is_of_socket(errno)
         {
-            // The socket stands, so that nothing else would tell the reader.
+            // The socket is intact, so that nothing else would fail the reader.
             stream.receive.ended.get_or_insert(Err(errno));
             stream.receive.waiter.wake(&self.queue);
         }
@@ -500,8 +500,8 @@ impl Net {
         self.touch(key);
     }
 
-    /// The owner has gone: posted bytes still go out, within the linger time. Yields who
-    /// waited for it, to be dropped when nothing is borrowed.
+    /// Takes note that the owner is gone: posted bytes still go out, within the linger time.
+    /// Yields the waiters, to be dropped when nothing is borrowed.
     pub fn drop_stream(&mut self, key: Key) -> [Waiter; 3] {
         let mut left = <[Waiter; 3]>::default();
         let Some(stream) = self.streams.get_mut(key) else {
@@ -526,7 +526,7 @@ impl Net {
         left
     }
 
-    /// Closes at once, dropping what is unsent, and tells the peer so.
+    /// Closes at once, dropping what is unsent, with a reset to the peer.
     pub fn reset_stream(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(key) else {
             return;

@@ -173,7 +173,7 @@ impl Network {
         self.completions.len() - 1
     }
 
-    /// What a loop left open is gone, and its peers are told.
+    /// Closes what a loop left open, with resets to its peers.
     pub fn remove_loop(&mut self, index: usize) {
         let listeners = self.listeners.iter().filter(|(_, one)| one.index == index);
         let ends = self.ends.iter().filter(|(_, one)| one.index == index);
@@ -451,7 +451,7 @@ impl Network {
 
     fn connected(&mut self, client: Socket, result: Result<Socket, Errno>) {
         let Some(end) = self.ends.get_mut(&client) else {
-            // Gone meanwhile: the server's side finds nobody there.
+            // Gone meanwhile: the server's side has no peer.
             if let Ok(server) = result {
                 self.break_end(server);
             }
@@ -511,7 +511,7 @@ impl Network {
         if self.random.chance(resets, 1_000_000) {
             self.break_both(socket);
         }
-        // Like a ring's completion, it may be a while before the loop hears of it.
+        // Like a ring's completion, it may be a while before the loop gets it.
         let outcome = Ok(ArrivalOutcome::Sent(count as u64, self.now));
         if self.random.chance(1, 2) {
             return self.complete(index, token, outcome, false);
@@ -549,7 +549,7 @@ impl Network {
                 self.plan_read(to);
             }
             Some(_) => {}
-            // Nobody is there any more: a kernel answers with a reset.
+            // There is no such socket any more: a kernel answers with a reset.
             None => {
                 let sender = self.ends.iter().find(|(_, end)| end.other == Some(to));
                 if let Some(sender) = sender.map(|(&socket, _)| socket) {
@@ -572,7 +572,7 @@ impl Network {
         self.plan_read(socket);
     }
 
-    /// Plans a read where somebody receives and there is something to tell.
+    /// Plans a read where a receive is outstanding and there is something to report.
     fn plan_read(&mut self, socket: Socket) {
         let Some(end) = self.ends.get_mut(&socket) else {
             return;

@@ -13,7 +13,7 @@ pub struct SimOptions {
     pub short_writes: bool,
     /// Sends, in a million, at which the connection is reset.
     pub resets_per_million: u32,
-    /// Connects, in a million, that are refused although somebody listens.
+    /// Connects, in a million, that are refused although there is a listener.
     pub refusals_per_million: u32,
     /// Bytes that may be under way or unread on one link before its sender waits.
     pub link_bytes_max: usize,

@@ -256,8 +256,8 @@ impl<T> Lists<T> {
         self.free.push(index);
     }
 
-    /// A new place. By the C convention because nothing is to unwind from here, into who
-    /// holds a task: no memory and too many tasks end the process.
+    /// A new place. By the C convention because nothing may unwind from here, into a caller
+    /// that holds a task: no memory and too many tasks end the process.
     #[cold]
     #[inline(never)]
     extern "C" fn grow(&mut self) -> u32 {

@@ -12,8 +12,8 @@ use super::waiters::{Ticket, Waiters};
 
 /// An event that lets one waiter go on each time it is set, first come first.
 ///
-/// Set while nobody waits, it is remembered, once: the next to wait goes on at once.
-/// A waiter that is dropped after it was let go on, and before it ran, passes that on.
+/// Set while no task waits, it is remembered, once: the next wait is over at once.
+/// A waiter that is dropped after it was released, and before it ran, releases the next.
 ///
 /// ```
 /// use prony_runtime::coroutines::AutoEvent;
@@ -44,7 +44,7 @@ impl AutoEvent {
         }
     }
 
-    /// Lets who has waited longest go on; else who comes next.
+    /// Releases the task that has waited longest; else the next to wait.
     #[inline]
     pub fn set(&self) {
         self.gate.give();
@@ -99,7 +99,7 @@ impl Future for AutoWait<'_> {
     }
 }
 
-/// An event that stays set until it is reset, and lets everybody go on meanwhile.
+/// An event that stays set until it is reset, and meanwhile releases every waiter.
 ///
 /// ```
 /// use prony_runtime::coroutines::ManualEvent;
@@ -138,11 +138,11 @@ impl ManualEvent {
         }
     }
 
-    /// Lets everybody who waits go on, in the order in which they came, also when it
-    /// is reset before they run; and everybody who comes, until it is reset.
+    /// Releases all waiting tasks, in the order in which they came, also when it is reset
+    /// before they run; and all that wait later, until it is reset.
     pub fn set(&self) {
         self.is_set.set(true);
-        // Who waits again while this runs is not let go on twice.
+        // A task that waits again while this runs is not released twice.
         for _ in 0..self.waiting() {
             let waker = self.waiters.let_go();
             let Some(waker) = waker else { return };
@@ -155,7 +155,7 @@ impl ManualEvent {
         self.is_set.replace(false)
     }
 
-    /// True when nobody has to wait.
+    /// True when a wait would be over at once.
     pub fn is_set(&self) -> bool {
         self.is_set.get()
     }
@@ -213,7 +213,7 @@ impl ManualWait<'_> {
 impl Drop for ManualWait<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            // It need not pass anything on: a set lets go whoever waited then.
+            // It need not pass anything on: a set released all tasks that waited then.
             let _ = self.event.waiters.leave(ticket);
         }
     }

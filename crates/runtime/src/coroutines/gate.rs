@@ -2,9 +2,9 @@
 //! semaphores and bounded channels have in common.
 //! Not for: applications, which use those.
 //!
-//! Fair: a permit that is given back goes to who has waited longest, and nobody
-//! overtakes on the way. Who is dropped after a permit was given to it, and before
-//! it saw that, passes it on.
+//! Fair: a released permit goes to the task that has waited longest, and no other overtakes
+//! on the way. A waiter that is dropped after a permit was given to it, and before it saw
+//! that, passes it on.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -15,7 +15,7 @@ use super::waiters::{Ticket, Waiters};
 
 /// Permits, at most `permits_max` of them unused.
 ///
-/// INVARIANT: while there are permits, nobody waits.
+/// INVARIANT: while there are permits, no task waits.
 pub(super) struct Gate {
     permits: Cell<usize>,
     permits_max: usize,
@@ -58,7 +58,7 @@ impl Gate {
         }
     }
 
-    /// Gives a permit: to who has waited longest, else for who comes. One over the
+    /// Releases a permit: to the task that has waited longest, else for the next. One over the
     /// most that may lie unused is lost.
     #[inline]
     pub fn give(&self) {
@@ -75,7 +75,7 @@ impl Gate {
         self.permits.take() > 0
     }
 
-    /// Lets everybody go on, now and later, with [`Closed`].
+    /// Ends all waits, now and later, with [`Closed`].
     pub fn close(&self) {
         self.is_closed.set(true);
         while let Some(waker) = self.waiters.let_go() {

@@ -10,8 +10,8 @@ use super::gate::Gate;
 
 /// A value that one task at a time may hold, also while it waits for something.
 ///
-/// Fair: who has waited longest is next, and nobody overtakes. A waiter that is dropped
-/// loses its turn and takes nobody else's. A panic of a holder lets the next one in: the
+/// Fair: the task that has waited longest is next, and none overtakes. A waiter that is
+/// dropped loses its own turn alone. A panic of a holder lets the next one in: the
 /// value is as it left it.
 ///
 /// ```
@@ -41,7 +41,7 @@ pub struct Mutex<T> {
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// An unlocked mutex.
     pub fn new(value: T) -> Mutex<T> {
         Mutex {
             gate: Gate::new(1, 1),
@@ -49,14 +49,14 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Waits until nobody else holds it.
+    /// Locks it, once no other task holds it.
     pub async fn lock(&self) -> MutexGuard<'_, T> {
         // The gate is never closed, so this is no error.
         let _ = self.gate.enter().await;
         self.guard()
     }
 
-    /// Holds it, unless somebody does.
+    /// Locks it, unless a task holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.gate.try_enter().then(|| self.guard())
     }

@@ -67,7 +67,7 @@ pub struct Tasks {
 }
 
 impl Coroutines {
-    /// The tasks of this loop. Panics that nobody asks about are logged from now on.
+    /// The tasks of this loop. Panics that are not taken as results are logged from now on.
     pub fn new(handle: &Handle) -> Coroutines {
         handle.on_unseen_panic(|payload| log_unseen("(no name)", &message_of(payload)));
         Coroutines {
@@ -101,7 +101,7 @@ impl Coroutines {
         self.spawn_watched(work, Some(name.into()), None)
     }
 
-    /// Starts a task of which `on_end` is told how it ended, once its future is gone.
+    /// Starts a task, and calls `on_end` with how it ended, once its future is gone.
     pub(super) fn spawn_watched<F>(
         &self,
         work: F,
@@ -202,7 +202,7 @@ impl Ending {
 }
 
 pin_project! {
-    /// The future of a task of which somebody is told how it ended, whether it panics
+    /// The future of a task that reports how it ended, whether it panics
     /// while it runs or while it is dropped.
     struct Watched<F> {
         #[pin]
@@ -216,7 +216,7 @@ pin_project! {
             if this.ending.is_over {
                 return;
             }
-            // Cancelled. A panic in that is told in the log only.
+            // Cancelled. A panic in that is only logged.
             let dropped = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
             if let Err(payload) = dropped {
                 let name = this.ending.name.as_deref().unwrap_or("(no name)");
@@ -248,7 +248,7 @@ impl<F: Future> Future for Watched<F> {
                 Poll::Ready(Ok(value))
             }
             Err(payload) => {
-                // What is left of the future; a second panic tells nothing new.
+                // What is left of the future; a second panic is ignored.
                 let _ = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
                 Poll::Ready(Err(this.ending.panicked(payload)))
             }
@@ -256,7 +256,7 @@ impl<F: Future> Future for Watched<F> {
     }
 }
 
-/// A panic on its way to who awaits the task. Logged where nobody does.
+/// A panic on its way to the task that awaits this one. Logged where none does.
 struct Panicked {
     name: Option<Rc<str>>,
     message: Option<String>,

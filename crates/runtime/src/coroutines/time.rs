@@ -6,7 +6,7 @@ use std::fmt;
 use prony_base::{Instant, Nanos};
 use prony_engine::Handle;
 
-/// What an [`Interval`] does about ticks whose time passed while nobody waited.
+/// What an [`Interval`] does about ticks whose time passed while no task waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
     /// Leaves them out, and keeps to the grid: the next tick is the next multiple of the

@@ -1,8 +1,8 @@
-//! Who waits, first come first: wakers in a row that any of them may leave.
-//! Not for: deciding who may go on (`gate`, `ManualEvent`).
+//! A first-in first-out queue of waiting tasks, which any of them may leave.
+//! Not for: deciding which may go on (`gate`, `ManualEvent`).
 //!
-//! A waiter has a ticket, the number of its place. Who is let go on is marked so and
-//! leaves the row, but keeps the place until it has seen that, or is dropped without
+//! A waiter has a ticket, the number of its place. One that is released is marked so and
+//! leaves the queue, but keeps the place until it has seen that, or is dropped without
 //! having seen it and must pass on what it was given.
 //!
 //! Nothing is borrowed when these functions return; wakers are given back to be woken
@@ -32,8 +32,8 @@ enum State {
 ///
 /// Nearly always there is one waiter, so there is one place in front of the list.
 ///
-/// INVARIANT: that place is taken only by who comes while nobody waits; so who waits
-/// there came before everybody on the list.
+/// INVARIANT: that place is taken only by a task that comes while no other waits; so the
+/// one that waits there came before all on the list.
 pub(super) struct Waiters {
     state: Cell<State>,
     single: Cell<TaskWaker>,
@@ -75,7 +75,7 @@ impl Waiters {
         Ticket(self.list.borrow_mut().join(waker))
     }
 
-    /// Lets who came first go on.
+    /// Releases the first.
     #[inline]
     #[must_use]
     pub fn let_go(&self) -> Option<TaskWaker> {
@@ -93,7 +93,7 @@ impl Waiters {
         self.list.borrow_mut().let_go()
     }
 
-    /// True, and the place is free, when who holds the ticket was let go on. Else it
+    /// True, and the place is free, when the holder of the ticket was released. Else it
     /// waits on with this waker.
     #[inline(always)]
     pub fn ask(&self, ticket: Ticket, waker: &Waker) -> bool {
@@ -116,7 +116,7 @@ impl Waiters {
         was_let_go
     }
 
-    /// Ends the wait. True when it had been let go on already and had not seen it.
+    /// Ends the wait. True when it had been released already and had not seen it.
     pub fn leave(&self, ticket: Ticket) -> bool {
         if ticket == SINGLE {
             drop(self.single.take());
@@ -199,7 +199,7 @@ impl List {
         Some(waker)
     }
 
-    /// Whether it was let go on, and a waker to drop.
+    /// Whether it was released, and a waker to drop.
     fn ask(&mut self, index: u32, waker: TaskWaker) -> (bool, TaskWaker) {
         let place = &mut self.places[index as usize];
         if place.state == State::LetGo {
@@ -209,7 +209,7 @@ impl List {
         (false, std::mem::replace(&mut place.waker, waker))
     }
 
-    /// Whether it was let go on, and a waker to drop.
+    /// Whether it was released, and a waker to drop.
     fn leave(&mut self, index: u32) -> (bool, TaskWaker) {
         let place = &mut self.places[index as usize];
         let was_let_go = place.state == State::LetGo;

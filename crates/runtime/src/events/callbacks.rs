@@ -37,7 +37,7 @@ pub(super) struct CallContext {
 /// One that is added during a call is not called in it; one that is removed is not
 /// called any more, and is dropped after the call if it removed itself.
 pub(super) struct Callbacks<F: ?Sized> {
-    /// Shared with those who are calling, so that a change meanwhile makes a new one.
+    /// Shared with the calls under way, so that a change meanwhile makes a new one.
     list: RefCell<Rc<Vec<Rc<Callback<F>>>>>,
     next_id: Cell<u64>,
     /// Callbacks alive here and in the lists that share this counter.

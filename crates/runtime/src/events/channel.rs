@@ -1,5 +1,5 @@
-//! One type of event in one queue: where its events wait, who handles them, and how
-//! one event goes from the one to the other.
+//! One type of event in one queue: where its events wait, the handlers, and how an event
+//! gets from the one to the other.
 //!
 //! Everything that knows the type `E` is here; the queue (`queue`) sees channels
 //! through [`AnyChannel`], once per run of events, not once per event.
@@ -221,7 +221,7 @@ impl<E: 'static> Channel<E> {
         drop_event(event);
     }
 
-    /// Delivers events that nobody watches. No code but ours runs meanwhile, so that
+    /// Delivers events without handlers and interceptors. No code but ours runs meanwhile, so that
     /// it is enough to have looked once.
     fn dispatch_unwatched(&self, core: &Core, claim: &Claim) {
         let mut taken = 0;
@@ -260,7 +260,7 @@ impl<E: 'static> Channel<E> {
         drop_event(current);
     }
 
-    /// Shows an event to handlers, where there is nobody else who watches.
+    /// Shows an event to handlers, where there are no interceptors.
     #[inline]
     fn hand_over(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let is_plain = core.watchers.get() == 0 && self.watchers.get() == self.handlers.len();

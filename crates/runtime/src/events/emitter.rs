@@ -137,7 +137,7 @@ impl Ticket<'_> {
 }
 
 impl Drop for Ticket<'_> {
-    /// Whoever is next may have been waiting for us.
+    /// Wakes the next sender, which may have been waiting for this one.
     fn drop(&mut self) {
         if let (Some(number), Some(core)) = (self.number, self.core.upgrade()) {
             core.blocked_senders.borrow_mut().leave(number);

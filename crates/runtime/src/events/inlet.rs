@@ -213,7 +213,7 @@ struct Ticket<'a, E> {
 }
 
 impl<E> Drop for Ticket<'_, E> {
-    /// Whoever is next may have been waiting for us.
+    /// Wakes the next sender, which may have been waiting for this one.
     fn drop(&mut self) {
         let Some(number) = self.number else {
             return;

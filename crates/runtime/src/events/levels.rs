@@ -272,8 +272,8 @@ impl Levels {
     }
 
     /// Ends a claim of which `left` events were not delivered. Where too many
-    /// levels are empty, yields the types to be told that this level's slot is
-    /// given up.
+    /// levels are empty, yields the types whose lanes in this level's slot
+    /// are to be given up.
     #[inline]
     pub fn finish(&mut self, claim: &Claim, left: u32) -> Option<Vec<u32>> {
         self.claimed = 0;

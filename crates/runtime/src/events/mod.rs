@@ -1,7 +1,7 @@
 //! Typed events with priorities: a queue, its handlers and interceptors.
 //!
 //! For what happens in an application and concerns others: any `'static` type is an
-//! event, and who pushes one need not know who handles it. One queue belongs to one
+//! event, and the code that pushes one need not know its handlers. One queue belongs to one
 //! loop; threads send each other events through [inlets](Events::inlet). Not for
 //! calling a service whose answer is wanted (call it), nor for values between two
 //! tasks (`coroutines` has channels).
@@ -27,7 +27,7 @@
 //!         list.borrow_mut().push((said.0, meta.originator.0));
 //!     });
 //!     events.push(Said("later")).unwrap();
-//!     // An emitter looks the type up once, and speaks in somebody's name.
+//!     // An emitter looks the type up once, and names its originator.
 //!     let emitter = events.emitter().from(Originator(7));
 //!     emitter.push_at(Priority(1), Said("first")).unwrap();
 //!     events.drain().await;

@@ -118,7 +118,7 @@ pub(super) struct Core {
     /// Most that may wait now: the option's, or zero when the queue is closed.
     limit: Cell<u64>,
     refused: Cell<u64>,
-    /// Interceptors of all types, and events that somebody awaits.
+    /// Interceptors of all types, and events that are awaited.
     pub watchers: Rc<Cell<u32>>,
     pub before_any: Rc<Callbacks<BeforeAny>>,
     pub after_any: Rc<Callbacks<AfterAny>>,

@@ -1,5 +1,5 @@
-//! The small words of the queue: what comes with an event, what became of it,
-//! what a queue is told before it starts.
+//! The small types of the queue: the data and the disposition of an event, and the settings
+//! of a queue.
 
 use std::any::{Any, type_name};
 use std::fmt;
@@ -18,8 +18,8 @@ impl Default for Priority {
     }
 }
 
-/// Who pushed an event: a number that the application chooses, such as that of a
-/// service. Zero is nobody in particular.
+/// The originator of an event: a number that the application chooses, such as that of a
+/// service. Zero is no particular one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Originator(pub u64);
@@ -29,12 +29,12 @@ pub struct Originator(pub u64);
 #[serde(transparent)]
 pub struct EventId(pub u64);
 
-/// What comes with every event.
+/// The data that come with every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Meta {
     /// Its number.
     pub id: EventId,
-    /// Who pushed it.
+    /// Its originator.
     pub originator: Originator,
     /// How urgent it is.
     pub priority: Priority,
@@ -90,7 +90,7 @@ pub enum Verdict {
     Withhold,
 }
 
-/// What became of an event.
+/// How the delivery of an event ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Disposition {
     /// At least one handler saw it. Futures of async handlers have finished where
@@ -151,7 +151,7 @@ impl<E> std::error::Error for PushError<E> {}
 /// What to do with an event for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Give it back to who pushes it.
+    /// Return it to the caller of the push.
     #[default]
     Refuse,
     /// Drop the oldest of the least urgent events that wait. One that is itself

@@ -41,8 +41,8 @@ struct Parts<S> {
 struct Need<S> {
     rule: Rule,
     binder: Box<dyn Binder<S>>,
-    /// That of the interface, from when the service is installed: whoever is handed a
-    /// provider finds it there, without asking the registry for the table each time.
+    /// That of the interface, from when the service is installed: a callback gets the
+    /// provider from it, without asking the registry for the table each time.
     table: Option<Rc<dyn AnyTable>>,
 }
 

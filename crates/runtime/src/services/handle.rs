@@ -146,7 +146,7 @@ impl Services {
             match graph.slots[service].state {
                 State::Stopped => Some(true),
                 State::Failed => Some(false),
-                // Somebody wants it again meanwhile.
+                // It is wanted again meanwhile.
                 _ if graph.slots[service].wanted => Some(true),
                 _ => None,
             }

@@ -42,14 +42,14 @@ pub trait Service: 'static {
     /// afterwards: it gives back what it has taken itself, where needed by `Drop`.
     ///
     /// # Errors
-    /// Why it cannot start; recorded, and told to those who wait for it.
+    /// Why it cannot start; recorded, and returned to callers that wait for it.
     fn start(&self, context: &Context) -> impl Future<Output = Result<(), Failure>> {
         let _ = context;
         async { Ok(()) }
     }
 
     /// Ends what [`start`](Service::start) began, once for each start that
-    /// succeeded. Nobody who requires this service runs any more; what it
+    /// succeeded. No service that requires this one runs any more; what it
     /// requires itself still does.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl<M, F: Future<Output = Result<(), Failure>> + 'static> FuturePool<M, F> {
             }
             None => Box::pin(future),
         };
-        // Nobody is to be woken: what is pending is polled again at once, by its task.
+        // Nothing is to be woken: what is pending is polled again at once, by its task.
         let mut cx = std::task::Context::from_waker(Waker::noop());
         match caught(|| place.as_mut().poll(&mut cx)) {
             Ok(Poll::Ready(result)) => {

@@ -74,7 +74,7 @@
 //! )
 //! # }
 //! ```
-//! **By callback**: the service is there already, and is told of what comes and goes.
+//! **By callback**: the service exists already, and its callbacks get what comes and goes.
 //! ```
 //! # use std::cell::RefCell;
 //! # use std::rc::Rc;
@@ -151,7 +151,7 @@
 //!
 //! # Looking in
 //! [`snapshot`](Services::snapshot) prints as a table, serialises, and
-//! [draws](Snapshot::dot) itself for Graphviz. [`observe`](Services::observe) tells of
+//! [draws](Snapshot::dot) itself for Graphviz. [`observe`](Services::observe) reports
 //! changes as they happen; `tracing` gets them too.
 //!
 //! # What it costs

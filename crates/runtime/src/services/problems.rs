@@ -29,7 +29,7 @@ pub struct Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// Nobody provides the interface.
+    /// No service provides the interface.
     Missing {
         /// What the provider must be like.
         filter: Option<String>,
@@ -151,7 +151,7 @@ impl Graph {
             walk.enter(service);
             return walk.found;
         }
-        // Those first that nobody waits for, because their paths are the longest.
+        // Those first that no other waits for, because their paths are the longest.
         let waited_for = self.waited_for();
         for service in self
             .slots
@@ -321,7 +321,7 @@ impl Walk<'_> {
                 self.report(Some(service), Cause::Failed { reason });
                 false
             }
-            // Nobody minds, unless somebody on the way needs it.
+            // No problem, unless a service on the way needs it.
             State::Stopped if !self.way.is_empty() => {
                 self.colours[service as usize] = Colour::Done;
                 self.report(Some(service), Cause::Stopped);

@@ -1,5 +1,5 @@
-//! Does what the graph says is to be done: runs constructors, callbacks, starts
-//! and stops, and tells the graph what came of them.
+//! Performs the graph's actions: runs constructors, callbacks, starts
+//! and stops, and reports the results to the graph.
 //! Not for: deciding anything (`graph`).
 //!
 //! One action after another, never one within another: code of a service that asks
@@ -126,7 +126,7 @@ impl Registry {
         }
     }
 
-    /// Wakes whom the news concern; after a change also, once all is quiet, the others.
+    /// Wakes the futures that the news concern; after a change, once all is quiet, the others.
     fn wake_waiting(&self, has_changed: bool) {
         if self.waits.is_empty() {
             return;
@@ -336,7 +336,7 @@ impl Registry {
             let took = registry.read_clock().since(began);
             registry.ended(id, transition, outcome, Some(took), &*recipe);
             registry.pump();
-            // Nothing may have been left to do, and yet this is what somebody waits for.
+            // There may have been no action left, and yet this is what a future awaits.
             registry.wake_waiting(true);
         };
         let task = self.shared.handle.spawn(work);

@@ -210,7 +210,7 @@ impl Registry {
     }
 
     /// Installs a service, and publishes what one that exists already provides. It is not
-    /// armed yet; the flag tells whether it is to be.
+    /// armed yet; the flag is whether it is to be.
     pub fn install<B: Blueprint + ?Sized>(
         &self,
         blueprint: &mut B,

@@ -17,7 +17,7 @@ pub enum State {
     Starting,
     /// Started; its dependents may use it.
     Running,
-    /// To be stopped, after those who use it.
+    /// To be stopped, after those that use it.
     Leaving,
     /// Its stop has begun and is not over.
     Stopping,

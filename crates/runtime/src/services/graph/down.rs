@@ -1,4 +1,4 @@
-//! Going down: those who use a service first, then the service, then what it used.
+//! Going down: the services that use one first, then the service, then what it used.
 //! Not for: coming up (`up`).
 
 use prony_base::Instant;
@@ -16,7 +16,7 @@ impl Graph {
         }
     }
 
-    /// Begins to take a service down, after those who use it. True where nobody
+    /// Begins to take a service down, after those that use it. True where none
     /// does, and it is to be stopped at once.
     #[inline]
     pub fn leave(&mut self, id: ServiceId) -> bool {
@@ -125,13 +125,13 @@ impl Graph {
         self.stop_if_alone(provider);
     }
 
-    /// Takes in hand that a dependent is told of its provider; None where that has
+    /// Takes a queued action that hands a provider to its dependent; None where that has
     /// gone meanwhile.
     pub fn take_added(&mut self, edge: u32) -> bool {
         self.take_queued(edge, Bond::Adding)
     }
 
-    /// Takes in hand that a dependent is told that its provider leaves.
+    /// Takes a queued action that takes a leaving provider from its dependent.
     pub fn take_removed(&mut self, edge: u32) -> bool {
         self.take_queued(edge, Bond::Removing)
     }
@@ -168,8 +168,8 @@ impl Graph {
         self.begin(id.index(), State::Stopping, now)
     }
 
-    /// The next provider that a service which has stopped is to be told of leaving,
-    /// and whether it has to be told.
+    /// The next provider that is to be taken from a service which has stopped, and whether
+    /// its callback is to be called.
     #[inline]
     pub fn next_bound(&mut self, from: &mut u32) -> Option<(u32, bool)> {
         while *from != NONE {

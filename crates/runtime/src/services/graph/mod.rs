@@ -1,8 +1,8 @@
-//! Who is bound to whom, and what is to be done next: services, their needs and
+//! The graph of services: their bindings, and what is to be done next. Services, their needs and
 //! offers, and the edges between them, without running any of their code.
 //!
-//! For: `pump`, which asks for the [next](Graph::next) action, does it, and tells
-//! the graph what came of it. Not for: time, futures, user code.
+//! For: `pump`, which asks for the [next](Graph::next) action, does it, and
+//! reports the result to the graph. Not for: time, futures, user code.
 //!
 //! # How it goes
 //! A service that waits counts its unmet requirements. A provider that comes up
@@ -54,7 +54,7 @@ pub(super) struct Slot {
     leave_queued: bool,
     /// It has to stop as soon as its start is over.
     pub leave_after_start: bool,
-    /// Somebody waits for news of it.
+    /// A future awaits news of it.
     awaited: bool,
     pub unmet: u32,
     /// The number of its type.
@@ -62,7 +62,7 @@ pub(super) struct Slot {
     /// The first of its needs and of its offers, which are chained.
     pub needs: u32,
     pub offers: u32,
-    /// Edges to those who use it.
+    /// Edges to its dependents.
     pub dependents: List,
     /// Among those that run, in the order of their starts.
     order: Links,
@@ -132,7 +132,7 @@ pub(super) struct Offer {
     /// Its place in the interface's table.
     pub place: u32,
     pub factory: bool,
-    /// Made by a factory for one need, and seen by nobody else.
+    /// Made by a factory for one need, and seen by no other.
     pub private: bool,
     links: Links,
 }
@@ -163,15 +163,15 @@ pub(super) struct Edge {
     by_need: Links,
 }
 
-/// How far the dependent knows of its provider.
+/// How far a provider was handed to its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bond {
-    /// Not told yet: it does not run.
+    /// Not handed over yet: the dependent does not run.
     Silent,
-    /// To be told; the action is queued.
+    /// To be handed over; the action is queued.
     Adding,
     Told,
-    /// To be told that the provider leaves; the action is queued.
+    /// To be taken back because the provider leaves; the action is queued.
     Removing,
     /// Out of all lists; freed when its queued action is taken.
     Gone,
@@ -277,7 +277,7 @@ pub(super) struct Graph {
     pub moving: usize,
     /// How often a need, an offer or an edge was looked at: what work costs.
     pub steps: u64,
-    /// Services that somebody awaits and of which there are news.
+    /// Awaited services of which there are news.
     news: Vec<u32>,
 }
 
@@ -325,8 +325,7 @@ impl Graph {
         }
     }
 
-    /// The services that somebody awaits and of which there are news, which are awaited no
-    /// more.
+    /// The awaited services of which there are news; they are awaited no more.
     pub fn take_news(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.news)
     }
@@ -340,7 +339,7 @@ impl Graph {
         }
     }
 
-    /// True when nothing is to be done and nobody is being waited for.
+    /// True when no action is queued and no start or stop is under way.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.moving == 0

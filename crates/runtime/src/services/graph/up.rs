@@ -304,7 +304,7 @@ impl Graph {
         changed && self.slots[service].unmet > 0
     }
 
-    /// The next provider that a starting service has to be told of, and the need
+    /// The next provider that is to be handed to a starting service, and the need
     /// for it; `from` is the need to go on from.
     #[inline]
     pub fn next_silent(&mut self, from: &mut u32) -> Option<u32> {
@@ -322,7 +322,7 @@ impl Graph {
         None
     }
 
-    /// A service has started: whoever waits for it is bound.
+    /// A service has started: binds the needs that wait for it.
     #[inline]
     pub fn came_up(&mut self, service: u32) {
         let slot = &mut self.slots[service];
@@ -355,7 +355,7 @@ impl Graph {
         let (service, number) = (self.offers[offer].service, self.offers[offer].interface);
         let interface = &self.interfaces[number as usize];
         let (filtered, many) = (interface.filtered, interface.many);
-        // Of three or more, nobody without a filter can have the only one; of two,
+        // Of three or more, no need without a filter can have the only one; of two,
         // a service that provides one of them can have the other.
         let (plain, indexed) = (interface.plain, !interface.index.is_empty());
         if interface.offers.len <= 2 {
