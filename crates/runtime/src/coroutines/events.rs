@@ -7,7 +7,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::gate::{Enter, Gate};
+use super::permits::{Acquire, Permits};
 use super::waiters::{Ticket, Waiters};
 
 /// An event that lets one waiter go on each time it is set, first come first.
@@ -33,42 +33,42 @@ use super::waiters::{Ticket, Waiters};
 /// .unwrap();
 /// ```
 pub struct AutoEvent {
-    gate: Gate,
+    permits: Permits,
 }
 
 impl AutoEvent {
     /// An event that is not set.
     pub fn new() -> AutoEvent {
         AutoEvent {
-            gate: Gate::new(0, 1),
+            permits: Permits::new(0, 1),
         }
     }
 
     /// Releases the task that has waited longest; else the next to wait.
     #[inline]
     pub fn set(&self) {
-        self.gate.give();
+        self.permits.release();
     }
 
     /// Forgets that it was set; false when it was not.
     pub fn reset(&self) -> bool {
-        self.gate.take_all()
+        self.permits.forget_all()
     }
 
     /// True when the next to wait goes on at once.
     pub fn is_set(&self) -> bool {
-        self.gate.permits() > 0
+        self.permits.available() > 0
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+        self.permits.waiting()
     }
 
     /// Waits until it is set, for this waiter.
     #[inline]
     pub fn wait(&self) -> AutoWait<'_> {
-        AutoWait(self.gate.enter())
+        AutoWait(self.permits.acquire())
     }
 }
 
@@ -87,14 +87,14 @@ impl fmt::Debug for AutoEvent {
 
 /// Waits for an [`AutoEvent`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct AutoWait<'a>(Enter<'a>);
+pub struct AutoWait<'a>(Acquire<'a>);
 
 impl Future for AutoWait<'_> {
     type Output = ();
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // The gate of an event is never closed, so this is no error.
+        // The permits of an event never end, so this is no error.
         Pin::new(&mut self.0).poll(cx).map(|_| ())
     }
 }
@@ -144,7 +144,7 @@ impl ManualEvent {
         self.is_set.set(true);
         // A task that waits again while this runs is not released twice.
         for _ in 0..self.waiting() {
-            let waker = self.waiters.let_go();
+            let waker = self.waiters.release_first();
             let Some(waker) = waker else { return };
             waker.wake();
         }
@@ -160,7 +160,7 @@ impl ManualEvent {
         self.is_set.get()
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.waiters.len()
     }
@@ -202,7 +202,7 @@ impl ManualWait<'_> {
             self.ticket = Some(self.event.waiters.join(cx.waker()));
             return Poll::Pending;
         };
-        if !self.event.waiters.ask(ticket, cx.waker()) {
+        if !self.event.waiters.poll_released(ticket, cx.waker()) {
             return Poll::Pending;
         }
         self.ticket = None;

@@ -44,7 +44,7 @@ pub struct Generator<T> {
     place: Rc<Place<T>>,
 }
 
-/// Where a value lies between producer and consumer.
+/// The slot of a value between producer and consumer.
 type Place<T> = RefCell<Option<T>>;
 
 /// Hands the values of a [`Generator`] out.

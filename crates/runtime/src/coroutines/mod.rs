@@ -81,9 +81,9 @@
 
 mod channel;
 mod events;
-mod gate;
 mod generator;
 mod mutex;
+mod permits;
 mod scope;
 mod task;
 mod time;

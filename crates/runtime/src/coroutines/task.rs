@@ -49,7 +49,7 @@ struct Registry {
     last_name: Cell<u64>,
 }
 
-/// What a loop's tasks are doing and have done, at one moment.
+/// A snapshot of a loop's tasks: what runs, and what has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tasks {
     /// Tasks that have not ended.
@@ -123,7 +123,7 @@ impl Coroutines {
         Join(Kind::Watched(self.handle.spawn(Watched { work, ending })))
     }
 
-    /// What the tasks of the loop are doing and have done, with the names of those
+    /// Takes a snapshot of the loop's tasks: what has ended, and the names of those
     /// that were started through this and its clones.
     pub fn snapshot(&self) -> Tasks {
         let counts = self.handle.task_counts();
@@ -161,7 +161,7 @@ impl Registry {
     }
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Finished,
@@ -278,7 +278,7 @@ fn log_unseen(task: &str, message: &str) {
     );
 }
 
-/// What a panic says. A payload that is no text is only named as such.
+/// The message of a panic. A payload that is no text is only named as such.
 fn message_of(payload: Box<dyn Any + Send>) -> String {
     let message = match payload.downcast_ref::<&'static str>() {
         Some(text) => (*text).to_owned(),
@@ -292,7 +292,7 @@ fn message_of(payload: Box<dyn Any + Send>) -> String {
     message
 }
 
-/// Why a task has no result.
+/// The reason why a task has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// It panicked; this is what the panic said.
@@ -358,7 +358,7 @@ impl<T> Join<T> {
         }
     }
 
-    /// Lets the task run on its own. Should it panic, that is counted and logged.
+    /// Detaches the handle: the task runs on its own. Should it panic, that is counted and logged.
     #[inline(always)]
     pub fn detach(self) {
         match self.0 {
