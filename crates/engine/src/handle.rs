@@ -22,7 +22,7 @@ use crate::stream::{Accepted, Listener, Stream, connect_on};
 use crate::tasks::{Task, TaskCounts, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
-/// How long to wait between two trials to listen.
+/// The wait between two trials to listen.
 const LISTEN_AGAIN: Nanos = Nanos::from_millis(2);
 
 /// A handle to a loop, for its tasks. Cheap to clone; stays on its thread.
@@ -49,7 +49,7 @@ impl Handle {
         self.core.kind()
     }
 
-    /// Why io_uring is not in use, where it was preferred; to be reported once.
+    /// The reason why io_uring is not in use, where it was preferred; to be reported once.
     pub fn fallback(&self) -> Option<&str> {
         self.core.fallback.as_deref()
     }
@@ -146,7 +146,7 @@ impl Handle {
         self.core.tasks.queue.wake_next_turn(cx.waker().clone());
     }
 
-    /// Lets the other tasks that are due run, and the kernel be asked.
+    /// Yields to the other tasks that are due, and to the kernel.
     pub async fn yield_now(&self) {
         let mut yielded = false;
         poll_fn(|cx| {
@@ -162,7 +162,7 @@ impl Handle {
     /// Listens on `address`; port 0 takes a free one.
     ///
     /// # Errors
-    /// What the kernel says: address in use, permission denied.
+    /// The error of the kernel: address in use, permission denied.
     pub fn listen(&self, address: SocketAddr, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, local) = self.core.driver.borrow_mut().listen(address, options)?;
         Ok(Listener::new(self.core.clone(), socket, local, options))
@@ -174,7 +174,7 @@ impl Handle {
     /// end: a program that is started in its place must wait for that.
     ///
     /// # Errors
-    /// What the kernel says; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
+    /// The error of the kernel; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
     pub async fn listen_within(
         &self,
         address: SocketAddr,
@@ -196,7 +196,7 @@ impl Handle {
     /// opened; of `options` only `accept_queue_max` counts.
     ///
     /// # Errors
-    /// What the kernel says: no socket with an address of its own. In a simulated loop,
+    /// The error of the kernel: no socket with an address of its own. In a simulated loop,
     /// [`io::ErrorKind::Unsupported`].
     pub fn listen_on(&self, socket: OwnedFd, options: &ListenOptions) -> io::Result<Listener> {
         let blocking = self.core.blocking.ok_or(io::ErrorKind::Unsupported)?;
@@ -209,7 +209,7 @@ impl Handle {
     /// Takes in a connection that another loop or process accepted.
     ///
     /// # Errors
-    /// What the kernel says; in a simulated loop, [`io::ErrorKind::Unsupported`].
+    /// The error of the kernel; in a simulated loop, [`io::ErrorKind::Unsupported`].
     pub fn attach(&self, accepted: Accepted) -> io::Result<Stream> {
         accepted.attach(self.core.clone())
     }
@@ -217,7 +217,7 @@ impl Handle {
     /// Connects to `address`, with `TCP_NODELAY`.
     ///
     /// # Errors
-    /// What the kernel says: refused, unreachable, no free port or descriptor.
+    /// The error of the kernel: refused, unreachable, no free port or descriptor.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
         connect_on(self.core.clone(), address, &ConnectOptions::default()).await
     }
@@ -225,7 +225,7 @@ impl Handle {
     /// [`connect`](Handle::connect) in a certain way.
     ///
     /// # Errors
-    /// What the kernel says; also about the local address: not this machine's, in use.
+    /// The error of the kernel; also about the local address: not this machine's, in use.
     pub async fn connect_with(
         &self,
         address: SocketAddr,
@@ -238,7 +238,7 @@ impl Handle {
     /// at a time may wait for a descriptor.
     ///
     /// # Errors
-    /// What the kernel says: a descriptor that cannot be polled. In a simulated
+    /// The error of the kernel: a descriptor that cannot be polled. In a simulated
     /// loop, [`io::ErrorKind::Unsupported`].
     pub async fn readable(&self, fd: impl AsFd) -> io::Result<()> {
         // SAFETY: `fd` keeps it open as long as this future, with which the wait ends.
@@ -305,7 +305,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// When it ends.
+    /// The time at which it ends.
     pub fn due(&self) -> Instant {
         self.due
     }
@@ -359,7 +359,7 @@ impl Readable {
             result: None,
             waiter: Waiter::Nothing,
         });
-        net.want(Op::Readable(socket), Token::new(Role::Readable, key));
+        net.queue_op(Op::Readable(socket), Token::new(Role::Readable, key));
         drop(net);
         Readable { core, key }
     }

@@ -38,7 +38,7 @@ fn lock<T>(shared: &Mutex<MailboxState<T>>) -> MutexGuard<'_, MailboxState<T>> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a value was not taken; it comes back.
+/// The reason why a value was not sent, with the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
     /// The mailbox holds its limit.
@@ -67,13 +67,13 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> std::error::Error for SendError<T> {}
 
-/// Puts values into a mailbox, from any thread.
+/// Sends values to a mailbox, from any thread.
 pub struct Sender<T> {
     shared: Arc<Mutex<MailboxState<T>>>,
 }
 
 impl<T: Send> Sender<T> {
-    /// Puts a value in and wakes the receiver; many sends in a row cost one
+    /// Sends a value and wakes the receiver; many sends in a row cost one
     /// system call.
     ///
     /// # Errors

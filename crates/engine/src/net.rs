@@ -1,7 +1,7 @@
 //! Streams, listeners and watched descriptors of one loop, as state: what each
 //! has received, has yet to send, and waits for.
 //!
-//! Public types put their wishes here; [`Net::flush`] turns the wishes into
+//! Public types queue operations here; [`Net::flush`] turns what is queued into
 //! operations once per turn; [`Net::complete`] turns completions into state and
 //! wakes. Not for: system calls (drivers) or futures (`stream`).
 
@@ -13,7 +13,7 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use rustix::io::Errno;
 
-pub(crate) use stream::{FILE_TOO_SHORT, StreamSlot, Wish};
+pub(crate) use stream::{FILE_TOO_SHORT, ReceiveMode, StreamSlot};
 
 use crate::buffers::Spares;
 use crate::config::Config;
@@ -87,12 +87,12 @@ impl Net {
         }
     }
 
-    /// Asks for an operation in the next flush.
-    pub fn want(&mut self, op: Op, token: Token) {
+    /// Queues an operation for the next flush.
+    pub fn queue_op(&mut self, op: Op, token: Token) {
         self.ops.push((op, token));
     }
 
-    /// Has the stream looked at in the next flush.
+    /// Marks a stream for the next flush.
     pub fn touch(&mut self, key: Key) {
         if let Some(stream) = self.streams.get_mut(key)
             && !std::mem::replace(&mut stream.dirty, true)
@@ -102,11 +102,11 @@ impl Net {
     }
 
     /// True when a flush would submit something.
-    pub fn has_wishes(&self) -> bool {
+    pub fn has_pending_ops(&self) -> bool {
         !self.ops.is_empty() || !self.dirty.is_empty()
     }
 
-    /// Hands everything wished for to the driver.
+    /// Submits everything that is queued to the driver.
     pub fn flush(&mut self, driver: &mut dyn Driver, done: &mut Completions) {
         for index in 0..self.dirty.len() {
             self.advance(self.dirty[index]);
@@ -220,7 +220,7 @@ impl Net {
         };
         if slot.result.is_none() {
             let token = Token::new(Role::Readable, key);
-            self.want(Op::Cancel(slot.socket, token), token);
+            self.queue_op(Op::Cancel(slot.socket, token), token);
         }
         slot.waiter
     }

@@ -1,4 +1,4 @@
-//! How another thread wakes a task of a loop: a list of task numbers behind a
+//! Wakes of a loop's tasks by other threads: a list of task numbers behind a
 //! lock, and one event descriptor that ends the loop's wait, written only while it waits.
 //!
 //! Loops are found through one registry of the process. Not for: wakers (`tasks`), which

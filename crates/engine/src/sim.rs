@@ -56,7 +56,7 @@ use crate::remote::Remote;
 use crate::tasks::Main;
 use crate::turn::{Core, Running};
 
-/// Why a simulated world stopped before its loops had finished.
+/// The reason why a simulated world stopped before its loops had finished.
 #[derive(Debug)]
 pub enum SimError {
     /// Loops wait for what no event or timer will bring.
@@ -224,7 +224,7 @@ impl World {
                 || one.next_timer().is_some_and(|due| due <= self.now()))
     }
 
-    /// When something happens next by itself, not before now.
+    /// The time of the next event or timer, not before now.
     fn next_time(&self) -> Option<Instant> {
         let network = self.network.borrow();
         let unfinished = self.loops.iter().filter(|one| !one.is_finished());

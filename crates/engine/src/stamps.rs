@@ -13,13 +13,13 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// How much of the moment is unknown.
+    /// The width of the bracket: how much of the moment is unknown.
     pub fn width(self) -> Nanos {
         self.to.since(self.from)
     }
 }
 
-/// When received bytes came.
+/// The arrival of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// The driver took them from the kernel: the clock was read right after the call that

@@ -15,7 +15,7 @@ use crate::buffers::{FileRange, Received, SendBuf};
 use crate::config::{ConnectOptions, ListenOptions};
 use crate::driver::socket::accept_waiting;
 use crate::driver::{Blocking, Op, Role, Socket, Token};
-use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
+use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, ReceiveMode, StreamSlot};
 use crate::slab::Key;
 use crate::stamps::Bracket;
 use crate::tasks::Waiter;
@@ -56,7 +56,7 @@ impl fmt::Display for FileTooShort {
 
 impl std::error::Error for FileTooShort {}
 
-/// What a part of a file counts as among posted bytes.
+/// The bytes that a part of a file counts as among posted ones.
 const FILE_COST: usize = 4096;
 
 /// The error of a stream that broke with this number.
@@ -91,7 +91,7 @@ impl Stream {
     /// time may wait.
     ///
     /// # Errors
-    /// What broke the connection, after everything received before.
+    /// The error that broke the connection, after everything received before.
     pub async fn recv(&self) -> io::Result<Received> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -118,8 +118,8 @@ impl Stream {
             (None, _) => {}
         }
         _before = receive.waiter.replace(waiter);
-        if receive.wish != Wish::Receive {
-            net.wish(self.key, Wish::Receive, 0);
+        if receive.mode != ReceiveMode::Receive {
+            net.set_receive_mode(self.key, ReceiveMode::Receive, 0);
         }
         Poll::Pending
     }
@@ -158,7 +158,7 @@ impl Stream {
             (None, _) => {}
         }
         _before = receive.waiter.replace(waiter);
-        net.wish(self.key, Wish::Discard, count);
+        net.set_receive_mode(self.key, ReceiveMode::Discard, count);
         Poll::Pending
     }
 
@@ -227,7 +227,7 @@ impl Stream {
     /// Waits until the kernel has all posted bytes. One task at a time may wait.
     ///
     /// # Errors
-    /// What broke the connection.
+    /// The error that broke the connection.
     pub async fn flush(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_flush(cx)).await
     }
@@ -259,7 +259,7 @@ impl Stream {
         })
     }
 
-    /// When the first byte of what was last posted was handed to the kernel; None before
+    /// The time at which the first byte of the last post was submitted to the kernel; None before
     /// that. Where the socket had no room, when it was first offered: from there on the wait
     /// is the peer's doing.
     ///
@@ -290,7 +290,7 @@ impl Stream {
     /// The peer's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The error of the kernel, when the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let net = self.core.net.borrow();
         let socket = socket_of(&net, self.key)?;
@@ -300,7 +300,7 @@ impl Stream {
     /// This side's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The error of the kernel, when the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let net = self.core.net.borrow();
         let socket = socket_of(&net, self.key)?;
@@ -341,7 +341,7 @@ pub(crate) async fn connect_on(
         .core
         .net
         .borrow_mut()
-        .want(Op::Connect(socket, address), token);
+        .queue_op(Op::Connect(socket, address), token);
     poll_fn(|cx| poll_connected(&stream, cx)).await?;
     Ok(stream)
 }
@@ -367,7 +367,7 @@ fn poll_connected(stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
 #[derive(Debug)]
 pub struct Accepted {
     fd: OwnedFd,
-    /// How it blocks, where that is known.
+    /// The way in which it blocks, where that is known.
     blocking: Option<Blocking>,
 }
 
@@ -435,7 +435,7 @@ impl Listener {
     /// loses no connection. One task at a time may wait.
     ///
     /// # Errors
-    /// What the kernel says, such as too many open descriptors; calling again
+    /// The error of the kernel, such as too many open descriptors; calling again
     /// tries again.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         let stream = self.accept_stream().await?;
@@ -507,7 +507,7 @@ impl Listener {
         if !std::mem::replace(&mut listener.stopping, true) {
             let token = Token::new(Role::Accept, self.key);
             let op = Op::Cancel(listener.socket, token);
-            net.want(op, token);
+            net.queue_op(op, token);
         }
         Poll::Pending
     }
@@ -529,7 +529,7 @@ impl Listener {
         if !listener.accepting {
             listener.accepting = true;
             let op = Op::Accept(listener.socket);
-            net.want(op, Token::new(Role::Accept, self.key));
+            net.queue_op(op, Token::new(Role::Accept, self.key));
         }
         Poll::Pending
     }

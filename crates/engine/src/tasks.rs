@@ -65,7 +65,7 @@ impl<'a> Main<'a> {
     }
 }
 
-/// What the tasks of a loop have come to so far.
+/// Counts of how the tasks of a loop have ended so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounts {
     /// Tasks that were started.
@@ -334,7 +334,7 @@ pub struct Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Lets the task run to its end, its result unseen.
+    /// Detaches the handle: the task runs to its end, its result unseen.
     #[inline(always)]
     pub fn detach(self) {
         let mut detached = ManuallyDrop::new(self);

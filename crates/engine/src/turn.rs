@@ -30,7 +30,7 @@ const SKIPS_MAX: u32 = 1024;
 /// Polls in one turn before the kernel is asked again.
 const POLLS_MAX: usize = 1024;
 
-/// What a timer does when it is due.
+/// The action of a timer that is due.
 pub(crate) enum Alarm {
     Wake(Waiter),
     /// The stream has had its time to get its last bytes out.
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     pub timers: RefCell<Wheel<Alarm>>,
     pub driver: RefCell<Box<dyn Driver>>,
     pub pool: Rc<Pool>,
-    /// How sockets of the driver block; None where they are no descriptors.
+    /// The way in which the driver's sockets block; None where they are no descriptors.
     pub blocking: Option<Blocking>,
     pub fallback: Option<String>,
     remote: Arc<Remote>,
@@ -53,7 +53,7 @@ pub(crate) struct Core {
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
     pub spin: bool,
-    /// Where timers are to be on time.
+    /// Set where timers are to be on time.
     wakeup_latency: Option<RefCell<WakeupLatency>>,
     /// Turns since the kernel was asked.
     skipped: Cell<u32>,
@@ -209,7 +209,9 @@ impl Core {
 
     /// True when a turn would do something without waiting.
     pub fn is_due(&self) -> bool {
-        !self.tasks.queue.is_empty() || self.remote.is_pending() || self.net.borrow().has_wishes()
+        !self.tasks.queue.is_empty()
+            || self.remote.is_pending()
+            || self.net.borrow().has_pending_ops()
     }
 
     /// A time not later than the next timer.

@@ -30,7 +30,7 @@ impl WakeupLatency {
         }
     }
 
-    /// How long to wait at `now`, where `timer` is the next.
+    /// The wait to make at `now`, where `timer` is the next.
     pub fn wait(&mut self, timer: Instant, now: Instant) -> Wait {
         if timer == self.awake_for {
             return Wait::Not;

@@ -1,6 +1,6 @@
 //! The driver on epoll: level-triggered, a descriptor registered once; writes
 //! tried at once and waited for only when the kernel takes no more. Coalescing is a
-//! nap before the wait: nothing wakes the thread in it, which is what saves work.
+//! pause before the wait: nothing wakes the thread in it, which is what saves work.
 //! Not for: deciding anything; it only turns readiness into completions.
 
 use std::io;
@@ -38,9 +38,9 @@ const ACCEPTS_MAX: usize = 64;
 /// The event data of the descriptor that other threads wake us by.
 const WAKER: u64 = u64::MAX;
 
-/// A nap is blind to what happens, so it is short whatever is asked for.
-const NAP_MAX: Nanos = Nanos::from_millis(1);
-/// By how much the kernel may prolong a nap; by default it is 50 µs.
+/// Nothing ends a pause, so it is short whatever is asked for.
+const PAUSE_MAX: Nanos = Nanos::from_millis(1);
+/// By how much the kernel may prolong a pause; by default it is 50 µs.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("not zero");
 
 /// Waits up to this long are prolonged by no more than 50 ns.
@@ -50,7 +50,7 @@ const LATE_FROM: Nanos = Nanos::from_micros(50);
 const AWAKE_MAX: Nanos = Nanos(2_000);
 const AWAKE_PER_EVENT: Nanos = Nanos(100);
 
-/// What one descriptor waits for.
+/// The operations that wait for one descriptor.
 #[derive(Clone, Copy, Default)]
 struct Entry {
     /// The interest that epoll has; None before the first time.
@@ -89,7 +89,7 @@ pub(crate) struct Epoll {
     spin: bool,
     precise_timers: bool,
     coalescing: Coalescing,
-    /// When the completions of this turn arrived.
+    /// The arrival of the completions of this turn.
     arrival: Arrival,
     /// The last time at which the kernel had reported everything that had arrived.
     all_reported: Instant,
@@ -261,7 +261,7 @@ impl Epoll {
             Wait::Until(_) if self.spin => Some(zero),
             Wait::Until(Instant::NEVER) => None,
             Wait::Until(deadline) => {
-                let left = self.patience(deadline.since(before)).0;
+                let left = self.wait_length(deadline.since(before)).0;
                 Some(Timespec {
                     tv_sec: (left / 1_000_000_000) as i64,
                     tv_nsec: (left % 1_000_000_000) as i64,
@@ -301,17 +301,17 @@ impl Epoll {
         result
     }
 
-    /// How long to wait where so much is left. The kernel may prolong a wait by a thousandth
+    /// The length of a wait where so much is left. The kernel may prolong a wait by a thousandth
     /// of it; with precise timers most of it is waited for first.
-    fn patience(&self, left: Nanos) -> Nanos {
+    fn wait_length(&self, left: Nanos) -> Nanos {
         match self.precise_timers && left > LATE_FROM {
             true => Nanos(left.0 - left.0 / 500),
             false => left,
         }
     }
 
-    /// Lets more happen before the kernel is asked, unless there was enough last time.
-    fn nap(&self, wait: Wait) {
+    /// Sleeps so that more happens before the kernel is asked, unless there was enough last time.
+    fn coalesce_events(&self, wait: Wait) {
         let Wait::Until(deadline) = wait else {
             return;
         };
@@ -339,12 +339,12 @@ impl Epoll {
             unwanted |= !self.readable(socket, entry, done);
         }
         if unwanted {
-            self.quieten(socket);
+            self.narrow_interest(socket);
         }
     }
 
     /// No operation waits for what is ready: stops the kernel from reporting it each turn.
-    fn quieten(&mut self, socket: Socket) {
+    fn narrow_interest(&mut self, socket: Socket) {
         let wants = self.entry(socket).wants();
         if wants.is_empty() {
             // Errors and hang-ups are reported whatever is asked for.
@@ -576,7 +576,7 @@ impl Driver for Epoll {
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
         // What the loop did since the last send is no part of the next one's bracket.
         self.last_sent = None;
-        self.nap(wait);
+        self.coalesce_events(wait);
         self.wait(wait)?;
         let events = std::mem::take(&mut self.events);
         for event in &events {
@@ -637,7 +637,7 @@ impl Driver for Epoll {
         self.coalescing = match set_current_timer_slack(slack) {
             Ok(()) if is_of_use => Coalescing {
                 completions,
-                wait: wait.min(NAP_MAX),
+                wait: wait.min(PAUSE_MAX),
             },
             _ => Coalescing::default(),
         };

@@ -16,14 +16,14 @@ use crate::stamps::Arrival;
 pub(crate) const CONTROL_BYTES: usize = 64;
 const HEAD_BYTES: usize = 16;
 
-/// What an error of the readings cannot be: then the wall clock was stepped.
+/// The smallest difference that is no error of the readings: then the wall clock was stepped.
 const STEP_MIN: i64 = 1_000;
 /// So long after a step no stamp is believed: it may be of before.
 const DOUBT: Nanos = Nanos::from_secs(1);
 /// Pairs of readings of which the closest is taken.
 const READINGS: usize = 5;
 
-/// Has the kernel stamp what arrives on a socket.
+/// Makes the kernel stamp what arrives on a socket.
 pub(crate) fn ask(socket: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     // SAFETY: the call reads the one integer that it is given the size of.

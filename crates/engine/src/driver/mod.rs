@@ -51,7 +51,7 @@ impl Socket {
     }
 }
 
-/// What an operation is for; part of its token.
+/// The purpose of an operation; part of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Role {
@@ -137,7 +137,7 @@ impl InFlight {
         self.start
     }
 
-    /// How many there are.
+    /// Their number.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
@@ -173,7 +173,7 @@ impl FilePart {
         }
     }
 
-    /// Where the part begins, in bytes from the beginning of the file.
+    /// The beginning of the part, in bytes from that of the file.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -190,7 +190,7 @@ impl FilePart {
     }
 }
 
-/// What a driver can be asked to do.
+/// An operation that a driver starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     /// Accept connections, each one a completion, until cancelled or failed.
@@ -220,7 +220,7 @@ pub(crate) enum Op {
     Close(Socket, Closing),
 }
 
-/// How to send.
+/// The options of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sending {
     /// The socket took no more when it was last offered some: wait until it does.
@@ -228,11 +228,11 @@ pub(crate) struct Sending {
     /// A task waits for the completion; otherwise it may come with that of another
     /// operation.
     pub is_awaited: bool,
-    /// When it is handed over is to be known closely.
+    /// The time of its submission is to be known closely.
     pub is_timed: bool,
 }
 
-/// How to close.
+/// The way to close a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     /// The kernel delivers what it was given, then says goodbye.
@@ -269,7 +269,7 @@ pub(crate) enum OpOutcome {
 /// Completions in the order in which they happened.
 pub(crate) type Completions = Vec<Completion>;
 
-/// How long a turn may wait for something to happen.
+/// The wait of a turn for something to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Not at all.
@@ -278,7 +278,7 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
-/// How long a turn may wait for more once something has happened, so that one
+/// The wait of a turn for more once something has happened, so that one
 /// system call serves several completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Coalescing {
@@ -310,7 +310,7 @@ impl Blocking {
     }
 }
 
-/// What a driver counts.
+/// The counters of a driver.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DriverStats {
     pub enters: u64,
@@ -323,7 +323,7 @@ pub(crate) trait Driver {
     /// Its name in reports; what it can do is asked of the other functions.
     fn kind(&self) -> DriverKind;
 
-    /// How its sockets block; None where they are no descriptors, so that none can come
+    /// The way in which its sockets block; None where they are no descriptors, so that none can come
     /// from another loop or process, or go there.
     fn blocking(&self) -> Option<Blocking>;
 
@@ -369,7 +369,7 @@ pub(crate) trait Driver {
     /// buffer any more. False when it still does.
     fn quiesce(&mut self) -> bool;
 
-    /// Lets turns wait for more completions from now on, where the driver can.
+    /// Makes turns wait for more completions from now on, where the driver can.
     fn coalesce(&mut self, _: Coalescing) {}
 
     fn stats(&self) -> DriverStats;

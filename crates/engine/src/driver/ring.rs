@@ -112,7 +112,7 @@ pub(crate) struct Ring {
     coalescing: Coalescing,
     /// Sends in the submission queue.
     batch: SendBatch,
-    /// When the completions of the last call arrived.
+    /// The arrival of the completions of the last call.
     arrival: Arrival,
     /// The last time at which the kernel had reported everything that had arrived.
     all_reported: Instant,
@@ -227,7 +227,7 @@ impl Ring {
         }
         // The task that holds all the buffers may be waiting for these very bytes.
         let mut own = Empty::own(&self.pool);
-        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.room() as u32).build();
+        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.capacity() as u32).build();
         self.own.insert(token, own);
         // SAFETY: the buffer stays in `own` until the completion.
         unsafe { self.begin(entry, token, done) };
@@ -450,7 +450,7 @@ impl Ring {
                 let time = Timespec::new()
                     .sec(left.0 / 1_000_000_000)
                     .nsec((left.0 % 1_000_000_000) as u32);
-                let (min_complete, min_wait) = patience(self.coalescing, left);
+                let (min_complete, min_wait) = completion_wait(self.coalescing, left);
                 let args = SubmitArgs::new().timespec(&time).min_wait_usec(min_wait);
                 let flags = ENTER_GETEVENTS | ENTER_EXT_ARG;
                 // SAFETY: the argument outlives the call and is what EXT_ARG means.
@@ -578,7 +578,7 @@ fn time_left(deadline: Instant, now: Instant) -> Nanos {
 /// Completions that end a call at once, and the microseconds after which a single
 /// one does; not longer than `left`, because the kernel looks at the shorter wait
 /// alone.
-fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
+fn completion_wait(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
     match coalescing.wait.min(left).0 / 1_000 {
         0 => (1, 0),
         micros => (
@@ -588,7 +588,7 @@ fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
     }
 }
 
-/// What came of a send that was not to wait and has not succeeded whole.
+/// The outcome of a send that was not to wait and has not succeeded whole.
 fn incomplete(code: i32, at: Bracket) -> Result<OpOutcome, Errno> {
     match u64::try_from(code) {
         Ok(count) => Ok(OpOutcome::Sent(count, at)),
@@ -617,7 +617,7 @@ fn close_accepted(done: &mut Completions) {
     }
 }
 
-/// Where received bytes may lie: the pool, buffers of their own, and how they lie there with
+/// The places of received bytes: the pool, buffers of their own, and how they lie there with
 /// stamps.
 type Receiving<'a> = (
     &'a Rc<Pool>,
@@ -635,8 +635,9 @@ fn success(
     match token.role {
         Role::Receive | Role::ReceiveStamped => {
             let len = count as usize;
+            // SAFETY: lent by `refill`, and this is the one completion that names it.
             let pooled = cqueue::buffer_select(entry.flags())
-                .map(|number| Received::from_kernel(pool, number, len));
+                .map(|number| unsafe { Received::from_kernel(pool, number, len) });
             let received = match (pooled, stamping) {
                 (Some(filled), Some(stamping)) if token.role == Role::ReceiveStamped => {
                     return OpOutcome::Received(stamping.unpack(filled, arrival));
@@ -832,14 +833,14 @@ mod tests {
     #[test]
     fn a_call_waits_for_several_only_as_long_as_it_may() {
         let none = Coalescing::default();
-        assert_eq!(patience(none, LEFT_MAX), (1, 0));
+        assert_eq!(completion_wait(none, LEFT_MAX), (1, 0));
         let some = Coalescing {
             completions: 16,
             wait: Nanos::from_micros(50),
         };
-        assert_eq!(patience(some, LEFT_MAX), (16, 50));
+        assert_eq!(completion_wait(some, LEFT_MAX), (16, 50));
         // The next timer is nearer; or due.
-        assert_eq!(patience(some, Nanos(20_900)), (16, 20));
-        assert_eq!(patience(some, Nanos(900)), (1, 0));
+        assert_eq!(completion_wait(some, Nanos(20_900)), (16, 20));
+        assert_eq!(completion_wait(some, Nanos(900)), (1, 0));
     }
 }

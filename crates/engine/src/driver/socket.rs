@@ -81,7 +81,7 @@ pub(crate) fn open_listener(
     Ok((Socket::own(fd), local))
 }
 
-/// How long [`accept_waiting`] may wait where another takes what it saw.
+/// The longest wait of [`accept_waiting`] where another process takes what it saw.
 const ACCEPT_WAIT: Duration = Duration::from_millis(1);
 
 /// A connection that waits already, if there is one.

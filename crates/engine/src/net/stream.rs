@@ -33,9 +33,9 @@ pub(crate) struct SendSide {
     pub in_flight: bool,
     /// The socket took no more of the first one when it was last offered some.
     blocked: bool,
-    /// Where in the last one the last post begins.
+    /// The offset in the last one at which the last post begins.
     mark: u64,
-    /// When the first byte of the last post was handed over.
+    /// The time at which the first byte of the last post was submitted.
     pub submitted: Option<Bracket>,
     /// When what the kernel has not taken of the first one was first offered to it.
     offered: Option<Bracket>,
@@ -110,10 +110,10 @@ impl SendSide {
     }
 }
 
-/// What a stream has outstanding on its receiving side: never both, so that bytes
+/// The operation that a stream has outstanding on its receiving side: never both, so that bytes
 /// keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ReceiveMode {
     #[default]
     None,
     Receive,
@@ -124,28 +124,28 @@ pub(crate) enum Wish {
 #[derive(Default)]
 pub(crate) struct ReceiveSide {
     pub queue: VecDeque<Received>,
-    pub wish: Wish,
+    pub mode: ReceiveMode,
     /// The kernel was asked to stamp what arrives.
     pub is_stamped: bool,
-    /// What is outstanding was cancelled.
+    /// The outstanding operation was cancelled.
     pub stopping: bool,
     /// Discarded bytes that were not yet reported to the task.
     pub discarded: u64,
     /// No more will come: the peer's end, or an error.
     pub ended: Option<Result<(), Errno>>,
-    /// When the peer's end came.
+    /// The arrival of the peer's end.
     pub ended_at: Arrival,
     pub waiter: Waiter,
 }
 
 impl ReceiveSide {
-    /// What an operation for this wish is for.
-    fn role(&self, wish: Wish) -> Option<Role> {
-        match wish {
-            Wish::None => None,
-            Wish::Receive if self.is_stamped => Some(Role::ReceiveStamped),
-            Wish::Receive => Some(Role::Receive),
-            Wish::Discard => Some(Role::Discard),
+    /// The role of the operation for a mode.
+    fn role(&self, mode: ReceiveMode) -> Option<Role> {
+        match mode {
+            ReceiveMode::None => None,
+            ReceiveMode::Receive if self.is_stamped => Some(Role::ReceiveStamped),
+            ReceiveMode::Receive => Some(Role::Receive),
+            ReceiveMode::Discard => Some(Role::Discard),
         }
     }
 
@@ -204,7 +204,7 @@ fn is_of_socket(errno: Errno) -> bool {
 /// Small posts of one turn become one send; more than this is not worth copying.
 const JOIN_BYTES_MAX: usize = 16 << 10;
 
-/// Puts bytes behind others where both are few; yields where they begin.
+/// Appends bytes to others where both are few; yields the offset at which they begin.
 fn join(last: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
     let begin = last.len();
     let fits = begin + bytes.len() <= JOIN_BYTES_MAX;
@@ -231,7 +231,7 @@ impl StreamSlot {
     }
 
     fn is_idle(&self) -> bool {
-        self.receive.wish == Wish::None && !self.send.in_flight && !self.connecting
+        self.receive.mode == ReceiveMode::None && !self.send.in_flight && !self.connecting
     }
 }
 
@@ -291,7 +291,7 @@ impl Net {
         let socket = stream.socket;
         if !stream.closed && (closing == Closing::Reset || !unsent) {
             stream.closed = true;
-            let receiving = stream.receive.role(stream.receive.wish);
+            let receiving = stream.receive.role(stream.receive.mode);
             let outstanding = [
                 receiving.filter(|_| !stream.receive.stopping),
                 stream.send.in_flight.then_some(Role::Send),
@@ -363,7 +363,7 @@ impl Net {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
-        stream.receive.wish = Wish::None;
+        stream.receive.mode = ReceiveMode::None;
         stream.receive.stopping = false;
         if stream.closing.is_some() {
             self.advance_close(key);
@@ -390,29 +390,29 @@ impl Net {
         self.receiving_ended(key);
     }
 
-    /// Has the receiving side do what its reader waits for. What is outstanding for
-    /// another wish is stopped first, and its completion wakes the reader.
-    pub fn wish(&mut self, key: Key, wish: Wish, count: u64) {
+    /// Starts the operation that the reader waits for. What is outstanding for
+    /// an operation of another mode is stopped first, and its completion wakes the reader.
+    pub fn set_receive_mode(&mut self, key: Key, mode: ReceiveMode, count: u64) {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
         let receive = &mut stream.receive;
-        let (op, role) = match (receive.role(receive.wish), receive.role(wish)) {
-            (Some(_), _) if receive.wish == wish || receive.stopping => return,
+        let (op, role) = match (receive.role(receive.mode), receive.role(mode)) {
+            (Some(_), _) if receive.mode == mode || receive.stopping => return,
             (Some(role), _) => {
                 receive.stopping = true;
                 (Op::Cancel(stream.socket, Token::new(role, key)), role)
             }
-            (None, Some(role)) if wish == Wish::Discard => {
+            (None, Some(role)) if mode == ReceiveMode::Discard => {
                 (Op::Discard(stream.socket, count), role)
             }
             (None, Some(role)) => (Op::Receive(stream.socket), role),
             (None, None) => return,
         };
         if !receive.stopping {
-            receive.wish = wish;
+            receive.mode = mode;
         }
-        self.want(op, Token::new(role, key));
+        self.queue_op(op, Token::new(role, key));
     }
 
     pub(super) fn sent(&mut self, completion: Completion) {

@@ -18,9 +18,9 @@ use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, Op
 use crate::driver::{Socket, Token};
 use crate::stamps::{self, Bracket};
 
-/// How long a connect to a full backlog waits before it knocks again, as a
+/// The time that a connect to a full backlog waits before it tries again, as a
 /// kernel's first retransmission does.
-const KNOCK_AGAIN: Nanos = Nanos::from_secs(1);
+const SYN_AGAIN_AFTER: Nanos = Nanos::from_secs(1);
 const FIRST_FREE_PORT: u16 = 32_768;
 
 /// One side of a connection, or a socket on the way to it.
@@ -45,7 +45,7 @@ struct End {
     write_ended: bool,
 }
 
-/// Where a send has its bytes.
+/// The bytes of a send.
 #[derive(Clone, Copy)]
 enum Source {
     Memory(InFlight),
@@ -83,7 +83,7 @@ struct Listening {
 }
 
 enum Event {
-    Knock {
+    Syn {
         client: Socket,
     },
     Connected {
@@ -286,7 +286,7 @@ impl Network {
                     end.connect = Some(token);
                 }
                 let time = self.soon();
-                self.plan(time, Event::Knock { client: socket });
+                self.plan(time, Event::Syn { client: socket });
             }
             Op::Receive(socket) => {
                 if let Some(end) = self.ends.get_mut(&socket) {
@@ -395,7 +395,7 @@ impl Network {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Knock { client } => self.knock(client),
+            Event::Syn { client } => self.syn_arrives(client),
             Event::Connected { client, result } => self.connected(client, result),
             Event::Bytes { to, bytes } => self.bytes_arrive(to, bytes),
             Event::End { to } => {
@@ -414,7 +414,7 @@ impl Network {
     }
 
     /// A client's request to connect arrives where it was sent.
-    fn knock(&mut self, client: Socket) {
+    fn syn_arrives(&mut self, client: Socket) {
         let Some(end) = self.ends.get(&client) else {
             return;
         };
@@ -436,8 +436,8 @@ impl Network {
         let chosen = there[self.random.below(there.len() as u64) as usize];
         let listening = &self.listeners[&chosen];
         if listening.backlog.len() >= listening.backlog_max {
-            let again = self.now + KNOCK_AGAIN;
-            return self.plan(again, Event::Knock { client });
+            let again = self.now + SYN_AGAIN_AFTER;
+            return self.plan(again, Event::Syn { client });
         }
         let index = listening.index;
         let server = self.new_end(index, to, from, Some(client));

@@ -1,8 +1,8 @@
-//! What goes wrong in a simulated network.
+//! The faults of a simulated network.
 
 use prony_base::Nanos;
 
-/// What goes wrong, and how often.
+/// The faults of a simulated network, and how often they happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimOptions {
     /// A message on a link takes from 1 ns to this.

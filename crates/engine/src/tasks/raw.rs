@@ -37,7 +37,7 @@ const CACHED_ALIGN: usize = 16;
 const CACHE_BYTES_PER_SIZE_MAX: usize = 256 << 10;
 const SIZES: usize = CACHED_BYTES_MAX / SIZE_STEP;
 
-/// What the contents behind the header are.
+/// The kind of contents behind the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// The future.
@@ -74,7 +74,7 @@ struct Header {
     is_finished: Cell<bool>,
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(super) type Payload = Box<dyn Any + Send>;
 
 #[repr(C)]
@@ -490,7 +490,7 @@ pub(super) struct AllocationCache {
 
 struct FreeList {
     first: Cell<*mut Free>,
-    /// How many more may be kept.
+    /// The number that may still be kept.
     left: Cell<usize>,
 }
 

@@ -22,7 +22,7 @@ pub struct TaskId {
 const PLACES_MAX: u32 = 1 << 31;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum PlaceState {
     Free,
     /// A task is here, or is being polled.
     Taken,
@@ -34,7 +34,7 @@ struct Place<T> {
     /// None while it is being polled, and where none is.
     task: Option<T>,
     generation: u32,
-    used: Use,
+    used: PlaceState,
     is_due: bool,
 }
 
@@ -72,7 +72,7 @@ impl<T> Table<T> {
             end: 0,
         };
         let main = lists.grow();
-        lists.places[main as usize].used = Use::Taken;
+        lists.places[main as usize].used = PlaceState::Taken;
         Table {
             lists: UnsafeCell::new(lists),
         }
@@ -109,9 +109,10 @@ impl<T> Table<T> {
             };
             // SAFETY: what is free, or has just been made, is a place.
             let place = unsafe { lists.place(index) };
+            debug_assert!(place.task.is_none() && place.used == PlaceState::Free);
             // Forgotten, not dropped: a free place holds none.
             std::mem::forget(place.task.replace(task));
-            place.used = Use::Taken;
+            place.used = PlaceState::Taken;
             let generation = place.generation;
             // SAFETY: as above.
             unsafe { lists.wake(index) };
@@ -142,7 +143,7 @@ impl<T> Table<T> {
     #[inline(always)]
     pub fn is_wanted(&self, taken: Taken) -> bool {
         // SAFETY: a `Taken` of this table names a place.
-        self.with(|lists| unsafe { lists.place(taken.0) }.used == Use::Taken)
+        self.with(|lists| unsafe { lists.place(taken.0) }.used == PlaceState::Taken)
     }
 
     /// Puts a task back after a poll.
@@ -150,6 +151,7 @@ impl<T> Table<T> {
     pub fn put_back(&self, taken: Taken, task: T) {
         let task = ManuallyDrop::new(Some(task));
         self.with(|lists| {
+            debug_assert!(lists.places[taken.0 as usize].task.is_none());
             // SAFETY: a `Taken` of this table names a place; nothing is there to
             // be dropped, because what was there was taken out.
             unsafe {
@@ -174,7 +176,7 @@ impl<T> Table<T> {
             let Some(place) = lists.places.get_mut(id.index as usize) else {
                 return (false, None);
             };
-            let is_there = place.used == Use::Taken && place.generation == id.generation;
+            let is_there = place.used == PlaceState::Taken && place.generation == id.generation;
             if !is_there || id.index == MAIN {
                 return (false, None);
             }
@@ -182,7 +184,7 @@ impl<T> Table<T> {
             match task {
                 // SAFETY: it was just looked at.
                 Some(_) => unsafe { lists.release(id.index) },
-                None => place.used = Use::Cancelled,
+                None => place.used = PlaceState::Cancelled,
             }
             (true, task)
         })
@@ -197,7 +199,7 @@ impl<T> Table<T> {
     pub fn ids(&self) -> Vec<TaskId> {
         self.with(|lists| {
             let places = lists.places.iter().enumerate().skip(MAIN as usize + 1);
-            let taken = places.filter(|(_, place)| place.used == Use::Taken);
+            let taken = places.filter(|(_, place)| place.used == PlaceState::Taken);
             let id = |(index, place): (usize, &Place<T>)| TaskId {
                 index: index as u32,
                 generation: place.generation,
@@ -239,6 +241,7 @@ impl<T> Lists<T> {
             return;
         }
         place.is_due = true;
+        debug_assert!(self.end.wrapping_sub(self.first) <= self.mask);
         let at = (self.end & self.mask) as usize;
         // SAFETY: by the invariant the ring has `mask` + 1 entries.
         unsafe { *self.due.get_unchecked_mut(at) = index };
@@ -251,7 +254,8 @@ impl<T> Lists<T> {
     unsafe fn release(&mut self, index: u32) {
         // SAFETY: as the caller says.
         let place = unsafe { self.place(index) };
-        place.used = Use::Free;
+        debug_assert!(place.task.is_none() && place.used != PlaceState::Free);
+        place.used = PlaceState::Free;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
     }
@@ -271,7 +275,7 @@ impl<T> Lists<T> {
         self.places.push(Place {
             task: None,
             generation: 0,
-            used: Use::Free,
+            used: PlaceState::Free,
             is_due: false,
         });
         index
@@ -284,6 +288,7 @@ impl<T> Lists<T> {
         let mut due: Vec<u32> = (0..waiting).map(entry).collect();
         due.resize(self.due.len() * 2, 0);
         self.mask = self.mask * 2 + 1;
+        debug_assert!(due.len().is_power_of_two() && due.len() - 1 == self.mask as usize);
         (self.due, self.first, self.end) = (due, 0, waiting);
     }
 }

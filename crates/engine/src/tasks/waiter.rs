@@ -1,11 +1,11 @@
-//! What an operation wakes when it completes.
+//! The waker of an operation, for its completion.
 //! Not for: wakers that futures keep (`waker`).
 
 use std::task::{Context, Waker};
 
 use super::waker::{RunQueue, names};
 
-/// What an operation of this loop wakes: nothing, one of its tasks (a number, the common
+/// The waker of an operation of this loop: none, one of its tasks (a number, the common
 /// case), or a foreign waker, such as one that a combinator made.
 ///
 /// A foreign waker may run any code when it is cloned or dropped, which may call the loop

@@ -15,7 +15,7 @@ use crate::stamps::Bracket;
 /// 8 µs, the receiver's part of the kernel's work included, and the bracket of each is that of
 /// the batch.
 const BATCH_SENDS_MAX: usize = 8;
-/// How long the brackets of timed sends are to be at most, as a rule: batches are as large as
+/// The width aimed at for the brackets of timed sends: batches are as large as
 /// the machine allows within that. Each call more costs; a quarter is left for what varies.
 const WIDTH_AIM: Nanos = Nanos::from_micros(15);
 /// In a call that goes on to wait the clock is not read after the sends. A capture of the packets
@@ -40,14 +40,14 @@ pub(super) struct SendBatch {
     sends: Vec<PendingSend>,
     /// A task waits for one of them.
     is_awaited: bool,
-    /// When one of them was handed over may be asked for.
+    /// The time of one of them may be asked for.
     is_timed: bool,
     /// Before the first call that may have handed over one of them.
     from: Option<Instant>,
     at: Bracket,
     /// A call that handed over sends and did not wait has been measured.
     is_measured: bool,
-    /// What a send takes, as a rule; more than nothing.
+    /// The usual duration of a send; more than nothing.
     send_takes: Nanos,
     /// Calls since then that did wait.
     waiting_calls: u32,
@@ -120,7 +120,7 @@ impl SendBatch {
         self.at = Bracket { from, to };
     }
 
-    /// When they were handed over.
+    /// The time at which they were submitted.
     pub fn at(&self) -> Bracket {
         self.at
     }

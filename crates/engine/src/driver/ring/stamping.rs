@@ -37,7 +37,7 @@ impl Stamping {
         }
     }
 
-    /// What the operations name.
+    /// The header that the operations name.
     pub fn header(&self) -> *const libc::msghdr {
         &raw const *self.header
     }
