@@ -1,4 +1,4 @@
-//! What every other crate may lean on, and nothing that leans on another:
+//! The foundation of every other crate, which depends on no other:
 //! units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
 //! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and words after numbers ([`words`]).
 //!

@@ -25,7 +25,7 @@ struct Callback<F: ?Sized> {
     call: RefCell<Box<F>>,
 }
 
-/// What a call of any callback of one queue needs.
+/// The state that the calls of all callbacks of one queue share.
 pub(super) struct CallContext {
     pub handle: Handle,
     pub timing: Cell<bool>,

@@ -66,20 +66,20 @@ pub(super) struct Channel<E> {
     /// Its place in the queue's table.
     pub index: u32,
     lanes: RefCell<Lanes<E>>,
-    /// How many handlers and interceptors there are of this type.
+    /// The number of handlers and interceptors of this type.
     watchers: Rc<Cell<u32>>,
     pub before: Rc<Callbacks<Before<E>>>,
     pub handlers: Rc<Callbacks<OnEvent<E>>>,
     pub after: Rc<Callbacks<After<E>>>,
 }
 
-/// What a queue asks of a channel without knowing its type.
+/// A channel of which the queue does not know the type.
 pub(super) trait AnyChannel {
     /// Delivers claimed events until something more urgent is there.
     fn dispatch(&self, core: &Core, claim: &Claim);
     /// Delivers the event that is alone, as if it were claimed.
     fn deliver_alone(&self, core: &Core, claim: &Claim);
-    /// Puts the event that is alone into its lane, because others come.
+    /// Moves the event that is alone into its lane, because others come.
     fn settle(&self, slot: u32);
     /// Drops the oldest event of a level; yields its number.
     fn drop_oldest(&self, slot: u32) -> Option<u64>;

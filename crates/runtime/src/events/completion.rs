@@ -11,7 +11,7 @@ use super::types::Disposition;
 
 struct Completion {
     outcome: Cell<Disposition>,
-    /// Those that still have to do with the event.
+    /// The number of shares in the event that are held.
     holders: Cell<u32>,
     waker: Cell<Option<Waker>>,
 }

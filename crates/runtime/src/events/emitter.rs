@@ -50,7 +50,7 @@ impl<E: 'static> Emitter<E> {
         self
     }
 
-    /// Puts an event behind all others of its priority; yields its number.
+    /// Pushes an event behind all others of its priority; yields its number.
     ///
     /// # Errors
     /// [`PushError`] with the event, when there is no room or the queue is closed.
@@ -85,7 +85,7 @@ impl<E: 'static> Emitter<E> {
         Ok(id)
     }
 
-    /// Puts an event in and waits until it was handled, the futures of its async
+    /// Pushes an event and waits until it was handled, the futures of its async
     /// handlers included. Dropping the future leaves the event where it is.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ impl Futures {
         spare.0 = Some(place);
     }
 
-    /// Lets a future that is not ready go on as a task of the loop.
+    /// Spawns a future that is not ready as a task of the loop.
     #[inline(never)]
     fn go_on<W: Future<Output = ()> + 'static>(
         self: &Rc<Self>,

@@ -70,7 +70,7 @@ impl<E> Lane<E> {
         self.note_dispatched(is_watched);
     }
 
-    /// What became of a watched event.
+    /// Counts the disposition of a watched event.
     pub fn note_outcome(&mut self, outcome: Disposition) {
         match outcome {
             Disposition::Handled => {}
@@ -89,7 +89,7 @@ impl<E> Lane<E> {
         self.counts.waiting_peak = self.counts.waiting_peak.max(self.len);
     }
 
-    /// What happened here.
+    /// The counters of the lane.
     pub fn counts(&self) -> Counts {
         let gone = self.counts.dispatched + self.counts.withheld + self.counts.dropped;
         Counts {

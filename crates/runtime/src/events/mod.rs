@@ -231,7 +231,7 @@ impl Events {
         Emitter::new(&self.core)
     }
 
-    /// Puts an event behind all others of the default priority; yields its number.
+    /// Pushes an event behind all others of the default priority; yields its number.
     ///
     /// # Errors
     /// [`PushError`] with the event, when there is no room or the queue is closed.
@@ -415,7 +415,7 @@ impl Events {
         self.core.shared.timing.set(on);
     }
 
-    /// What the queue has counted.
+    /// The counters of the queue.
     pub fn stats(&self) -> EventStats {
         self.core.stats()
     }

@@ -80,7 +80,7 @@ const OPEN_FROM: u64 = 8;
 /// No channel.
 const NOBODY: u32 = u32::MAX;
 
-/// Where an event went.
+/// The place of an event.
 #[derive(Clone, Copy)]
 struct Youngest {
     channel: u32,
@@ -491,7 +491,7 @@ impl Core {
         self.delivered.get()
     }
 
-    /// Puts back what is claimed and was not taken.
+    /// Returns the events that are claimed and were not taken.
     fn end_claim(&self) {
         let Some(claim) = self.claim.take() else {
             return;
@@ -588,7 +588,7 @@ impl Core {
         self.idle.wake_all();
     }
 
-    /// Lets no more events come in from other threads.
+    /// Closes all inlets: no more events come from other threads.
     pub fn close_inlets(&self) {
         let inlets: Vec<_> = self.inlets.borrow_mut().drain(..).collect();
         for inlet in inlets.iter().filter_map(sync::Weak::upgrade) {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// How urgent: a lower number goes first.
+/// The urgency of an event: a lower number goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Priority(pub u64);
@@ -36,7 +36,7 @@ pub struct Meta {
     pub id: EventId,
     /// Its originator.
     pub originator: Originator,
-    /// How urgent it is.
+    /// Its urgency.
     pub priority: Priority,
 }
 
@@ -90,7 +90,7 @@ pub enum Verdict {
     Withhold,
 }
 
-/// How the delivery of an event ended.
+/// The end of the delivery of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Disposition {
     /// At least one handler saw it. Futures of async handlers have finished where
@@ -105,7 +105,7 @@ pub enum Disposition {
     Dropped,
 }
 
-/// Why an event was not taken; it comes back.
+/// The reason why an event was refused, with the event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PushError<E> {
     /// As many events wait as may.
@@ -148,7 +148,7 @@ impl<E> fmt::Display for PushError<E> {
 
 impl<E> std::error::Error for PushError<E> {}
 
-/// What to do with an event for which there is no room.
+/// The policy for an event for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
     /// Return it to the caller of the push.
@@ -164,7 +164,7 @@ pub enum WhenFull {
 pub struct Options {
     /// Most events that may wait, of all types and priorities together.
     pub waiting_max: u64,
-    /// What happens to an event beyond that.
+    /// The policy for an event beyond that.
     pub when_full: WhenFull,
     /// Events dispatched before other tasks and the kernel have their turn.
     pub batch_max: u32,

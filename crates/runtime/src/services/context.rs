@@ -11,7 +11,7 @@ use prony_engine::Handle;
 use super::id::ServiceId;
 use super::properties::{Properties, Text, Value};
 
-/// What is the same for all contexts of one registry.
+/// The part that all contexts of one registry share.
 pub(super) struct RegistryRef {
     pub handle: Handle,
     /// A `Registry`, which the public face (`handle`) knows.

@@ -1,4 +1,4 @@
-//! How a service is described before it is added: name, properties, what it
+//! The description of a service before it is added: name, properties, what it
 //! provides, what it needs.
 //! Not for: what happens with it afterwards (`graph`, `pump`).
 
@@ -31,7 +31,7 @@ pub struct Definition<S> {
 struct Parts<S> {
     instance: Instance<S>,
     source: Option<Box<dyn Source<S>>>,
-    /// Those of what the constructor needs.
+    /// The tables of the interfaces that the constructor needs.
     tables: Box<[Rc<dyn AnyTable>]>,
     needs: Vec<Need<S>>,
     offers: Vec<Offered<S>>,
@@ -54,7 +54,7 @@ enum Instance<S> {
     Made(RefCell<Option<Rc<S>>>),
 }
 
-/// What a service provides.
+/// An offer of a service.
 struct Offered<S> {
     spec: Spec,
     how: How<S>,
@@ -207,14 +207,14 @@ impl<S: Service> Definition<S> {
         self
     }
 
-    /// How long a start may take before it counts as failed
+    /// Sets the longest time of a start before it counts as failed
     /// ([`Options::start_timeout`](super::Options) unless this says otherwise).
     pub fn start_timeout(mut self, limit: Nanos) -> Definition<S> {
         self.header.start_timeout = Some(limit);
         self
     }
 
-    /// How long a stop may take before it counts as failed
+    /// Sets the longest time of a stop before it counts as failed
     /// ([`Options::stop_timeout`](super::Options) unless this says otherwise).
     pub fn stop_timeout(mut self, limit: Nanos) -> Definition<S> {
         self.header.stop_timeout = Some(limit);
@@ -270,14 +270,11 @@ impl<S> Parts<S> {
         Some((need.binder.spec(), need.rule))
     }
 
-    /// Keeps the tables of all that is needed.
-    fn keep_tables(&mut self, table: &mut dyn FnMut(&Spec) -> Rc<dyn AnyTable>) {
-        if let Some(source) = &self.source {
-            let needs = (0..source.count()).map_while(|which| source.need(which));
-            self.tables = needs.map(|(spec, _)| table(&spec)).collect();
-        }
+    /// Keeps the tables of all needs, which `next_table` yields in their order.
+    fn keep_tables(&mut self, next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>) {
+        self.tables = (0..self.arguments()).map(|_| next_table()).collect();
         for need in &mut self.needs {
-            need.table = Some(table(&need.binder.spec()));
+            need.table = Some(next_table());
         }
     }
 
@@ -424,11 +421,11 @@ impl<S: Service> Blueprint for Definition<S> {
     fn take_recipe(
         &mut self,
         types: &Types,
-        table: &mut dyn FnMut(&Spec) -> Rc<dyn AnyTable>,
+        next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>,
     ) -> (Rc<dyn Recipe>, u32) {
         let empty = Parts::new(Instance::Made(RefCell::new(None)), None);
         let mut parts = replace(&mut self.parts, empty);
-        parts.keep_tables(table);
+        parts.keep_tables(next_table);
         let (transitions, number) = types.get::<S, _>(transitions::<S>);
         (Rc::new(Typed { parts, transitions }), number)
     }

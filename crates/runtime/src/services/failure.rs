@@ -1,11 +1,11 @@
-//! Why a start or stop failed, and panics of users' code as values.
+//! Failures of starts and stops, and panics of users' code as values.
 //! Not for: what follows from a failure (`pump`).
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Why a service could not start or stop: a sentence. Made from any error by `?`.
+/// The reason why a service could not start or stop: a sentence. Made from any error by `?`.
 ///
 /// It is one word, so that a result of a start is one, which the compiler hands
 /// over in a register.

@@ -1,4 +1,4 @@
-//! What users call: [`Services`].
+//! The public face of the registry: [`Services`].
 //! Not for: how it is done (`registry`, `pump`, `graph`).
 
 use std::any::TypeId;
@@ -34,7 +34,7 @@ impl fmt::Debug for Services {
     }
 }
 
-/// Why a service is not as it was asked to be.
+/// The reason why a service is not in the state that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceError {
     /// It has been removed.
@@ -220,7 +220,7 @@ impl Services {
         self.report(Asking::Idle)
     }
 
-    /// What keeps services from running, as things are; also what would keep those
+    /// Checks what keeps services from running, as things are; also what would keep those
     /// that run from being started anew. Before anything has started, it says what
     /// will go wrong. O(services + needs).
     ///
@@ -293,7 +293,7 @@ impl Services {
         self.0.state(id)
     }
 
-    /// Why a service failed last, unless it has run since.
+    /// The reason of a service's last failure, unless it has run since.
     pub fn reason(&self, id: ServiceId) -> Option<Reason> {
         let graph = self.0.graph.borrow();
         let service = graph.find(id)?;
@@ -337,7 +337,7 @@ impl Services {
         self.0.graph.borrow().running.len as usize
     }
 
-    /// How often a need, an offer or an edge was looked at so far: what resolving
+    /// The number of looks at a need, an offer or an edge so far: what resolving
     /// dependencies costs, whatever the machine.
     pub fn steps(&self) -> u64 {
         self.0.graph.borrow().steps
@@ -349,7 +349,7 @@ impl Services {
         self.0.observe(Rc::new(observer))
     }
 
-    /// How all services stand. O(services + edges).
+    /// Takes a snapshot of all services. O(services + edges).
     pub fn snapshot(&self) -> Snapshot {
         let at = self.0.shared.handle.now();
         self.0.graph.borrow().snapshot(at)

@@ -12,7 +12,7 @@ use super::port::{Link, Port, Spec, spec};
 use super::properties::Properties;
 use super::rule::Rule;
 
-/// What a constructor may ask for by the type of an argument:
+/// An argument of a constructor, which asks by its type for what is needed:
 ///
 /// | argument | meaning |
 /// |---|---|
@@ -148,7 +148,7 @@ impl<P> fmt::Debug for Live<P> {
     }
 }
 
-/// Where a [`Live`] is filled from outside.
+/// The slot of a [`Live`], which is filled from outside.
 pub struct LiveSlot<P>(Rc<RefCell<Option<P>>>);
 
 impl<P> Default for LiveSlot<P> {
@@ -185,7 +185,7 @@ type Members<P> = Rc<RefCell<BTreeMap<u32, (P, Properties)>>>;
 pub struct Many<P>(Members<P>);
 
 impl<P: Port> Many<P> {
-    /// Those that are there now.
+    /// The providers that are there now.
     pub fn to_vec(&self) -> Vec<P> {
         let members = self.0.borrow();
         members
@@ -194,12 +194,12 @@ impl<P: Port> Many<P> {
             .collect()
     }
 
-    /// Those that are there now, with their properties.
+    /// The providers that are there now, with their properties.
     pub fn with_properties(&self) -> Vec<(P, Properties)> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// How many there are now.
+    /// The number of providers that are there now.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
@@ -216,7 +216,7 @@ impl<P> fmt::Debug for Many<P> {
     }
 }
 
-/// Where a [`Many`] is filled from outside.
+/// The slot of a [`Many`], which is filled from outside.
 pub struct ManySlot<P>(Members<P>);
 
 impl<P> Default for ManySlot<P> {

@@ -1,4 +1,4 @@
-//! What a service is: its start and its stop, and how they are begun.
+//! The trait of a service, with its start and its stop, and how they are begun.
 //! Not for: when they are begun (`graph`) and what follows (`pump`).
 //!
 //! Most starts and stops are ready at their first poll, so a task and an
@@ -17,7 +17,7 @@ use super::by_type::ByType;
 use super::context::Context;
 use super::failure::{Failure, caught};
 
-/// What can be started and stopped. Both do nothing unless they are written.
+/// A type with a start and a stop, which do nothing unless they are written.
 ///
 /// ```
 /// use prony_runtime::services::{Context, Failure, Service};
@@ -42,7 +42,7 @@ pub trait Service: 'static {
     /// afterwards: it gives back what it has taken itself, where needed by `Drop`.
     ///
     /// # Errors
-    /// Why it cannot start; recorded, and returned to callers that wait for it.
+    /// The reason why it cannot start; recorded, and returned to callers that wait for it.
     fn start(&self, context: &Context) -> impl Future<Output = Result<(), Failure>> {
         let _ = context;
         async { Ok(()) }
@@ -53,7 +53,7 @@ pub trait Service: 'static {
     /// requires itself still does.
     ///
     /// # Errors
-    /// What went wrong; recorded. The service counts as stopped.
+    /// The reason why it could not stop in order; recorded. The service counts as stopped.
     fn stop(&self, context: &Context) -> impl Future<Output = Result<(), Failure>> {
         let _ = context;
         async { Ok(()) }
@@ -132,7 +132,7 @@ pub(super) fn transitions<S: Service>() -> impl Transitions<S> + use<S> {
 pub(super) struct Types(RefCell<ByType<(Box<dyn Any>, u32)>>);
 
 impl Types {
-    /// Those of `S`, made by `make` at the first call; and the number of the type.
+    /// The transitions of `S`, made by `make` at the first call; and the number of the type.
     pub fn get<S: Service, T: 'static>(&self, make: impl FnOnce() -> T) -> (Rc<T>, u32) {
         let mut types = self.0.borrow_mut();
         let number = types.len() as u32;

@@ -11,20 +11,20 @@ use super::id::ServiceId;
 use super::properties::Text;
 use super::state::{Reason, State};
 
-/// Something that has happened to a service.
+/// A change in the life of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which one.
+    /// The service.
     pub id: ServiceId,
     /// Its name.
     pub name: Text,
     /// When, on the clock of the loop, exact to a turn.
     pub at: Instant,
-    /// What.
+    /// The kind.
     pub what: What,
 }
 
-/// What has happened to a service.
+/// The kind of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
     /// It was added.

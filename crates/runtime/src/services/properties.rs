@@ -94,7 +94,7 @@ impl Serialize for Text {
     }
 }
 
-/// What a property says.
+/// The value of a property.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -181,7 +181,7 @@ impl fmt::Display for Value {
 pub struct Property {
     /// Its name.
     pub name: Text,
-    /// What it says.
+    /// Its value.
     pub value: Value,
 }
 
@@ -194,7 +194,7 @@ impl Properties {
         Properties((!properties.is_empty()).then(|| properties.into()))
     }
 
-    /// What the property `name` says.
+    /// The value of the property `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let found = self.iter().find(|property| &*property.name == name);
         found.map(|property| &property.value)
@@ -205,7 +205,7 @@ impl Properties {
         self.0.as_deref().unwrap_or_default().iter()
     }
 
-    /// How many there are.
+    /// The number of properties.
     pub fn len(&self) -> usize {
         self.iter().len()
     }
@@ -227,13 +227,13 @@ enum Test {
 }
 
 impl Filter {
-    /// Those whose property `name` is `value`. Found by an index, whatever the
+    /// Accepts providers whose property `name` is `value`. Found by an index, whatever the
     /// number of providers.
     pub fn equal(name: impl Into<Text>, value: impl Into<Value>) -> Filter {
         Filter(Test::Equal(name.into(), value.into()))
     }
 
-    /// Those of whose properties `accepts` is true. It is asked about each
+    /// Accepts providers for whose properties `accepts` is true. It is called for each
     /// provider of the interface, and must give the same answer each time.
     pub fn matching(accepts: impl Fn(&Properties) -> bool + 'static) -> Filter {
         Filter(Test::Predicate(Rc::new(accepts)))

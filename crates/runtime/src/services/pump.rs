@@ -84,7 +84,7 @@ impl Registry {
         .await
     }
 
-    /// Lets the loop do what is to be done, soon.
+    /// Schedules a run of the queued actions, as a task of the loop.
     pub fn schedule(&self) {
         if self.scheduled.replace(true) || self.pumping.get() {
             return;
@@ -105,7 +105,7 @@ impl Registry {
         self.shared.handle.spawn(work).detach();
     }
 
-    /// Does what is to be done, some thousand actions at a time.
+    /// Performs queued actions, some thousand at a time.
     pub fn pump(&self) {
         if self.pumping.replace(true) {
             return;
@@ -152,7 +152,7 @@ impl Registry {
         action.map(|action| (graph, action))
     }
 
-    /// Lets the last that was started leave, as long as all are to be stopped.
+    /// Makes the last that was started leave, as long as all are to be stopped.
     fn close_next(&self, graph: &mut Graph) {
         let last = graph.running.last;
         if last != NONE {
@@ -163,7 +163,7 @@ impl Registry {
         }
     }
 
-    /// Does one thing. The graph is handed on borrowed, because most begin with it.
+    /// Performs one action. The graph is handed on borrowed, because most begin with it.
     #[inline]
     fn perform(&self, graph: RefMut<'_, Graph>, action: Action) {
         match action.what {
@@ -232,7 +232,7 @@ impl Registry {
         context: &Context,
     ) {
         let mut from = graph.slots[service].needs;
-        while let Some(edge) = graph.next_silent(&mut from) {
+        while let Some(edge) = graph.next_detached(&mut from) {
             let (bound, properties) = (bound(&graph, edge), properties(&graph, edge));
             drop(graph);
             recipe.added(bound, &properties, context);
@@ -302,7 +302,7 @@ impl Registry {
         self.ended(id, transition, outcome, took, &**recipe);
     }
 
-    /// Lets a start or stop that is not ready go on as a task, for its time.
+    /// Spawns a start or stop that is not ready as a task, for its time.
     fn go_on(
         &self,
         id: ServiceId,
@@ -482,9 +482,9 @@ impl Registry {
 
     fn take_back_from(&self, (from, called): &mut (u32, u32), recipe: &dyn Recipe) {
         let mut graph = self.graph.borrow_mut();
-        while let Some((edge, told)) = graph.next_bound(from) {
+        while let Some((edge, was_attached)) = graph.next_bound(from) {
             // One whose callback panicked is not called again.
-            if told && *called != edge {
+            if was_attached && *called != edge {
                 *called = edge;
                 let bound = bound(&graph, edge);
                 drop(graph);
@@ -545,10 +545,10 @@ impl Registry {
     }
 
     fn removed(&self, edge: u32) {
-        let told = self.notify_dependent(edge, Graph::take_removed, |recipe, bound, _| {
+        let was_attached = self.notify_dependent(edge, Graph::take_removed, |recipe, bound, _| {
             recipe.removed(bound);
         });
-        if told {
+        if was_attached {
             self.graph.borrow_mut().removed(edge);
         }
     }
@@ -692,7 +692,7 @@ fn bound(graph: &Graph, edge: u32) -> Bound {
     }
 }
 
-/// Those of the provider at an edge.
+/// The properties of the provider at an edge.
 #[inline]
 fn properties(graph: &Graph, edge: u32) -> Properties {
     graph.slots[graph.edges[edge].provider].properties.clone()

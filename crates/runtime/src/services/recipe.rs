@@ -24,7 +24,7 @@ pub(super) trait Recipe {
     fn make(&self, context: &Context);
     /// Drops an instance that is made for each start.
     fn unmake(&self);
-    /// Puts the pointer of offer number `which` into its table.
+    /// Publishes the pointer of offer number `which` in its table.
     fn publish(&self, which: u32, table: &dyn AnyTable, place: u32);
     /// Calls the factory at offer number `which`.
     fn make_for(&self, which: u32, request: &FactoryRequest) -> Option<Box<dyn Blueprint>>;
@@ -45,7 +45,7 @@ pub(super) struct Bound {
     pub place: u32,
 }
 
-/// What is the same in definitions of all types.
+/// The part of a definition that is the same for all types.
 #[derive(Default)]
 pub(super) struct Header {
     pub name: Text,
@@ -74,12 +74,12 @@ pub(super) trait Blueprint {
     fn is_constructed(&self) -> bool;
     /// Moves the header out.
     fn take_header(&mut self) -> Header;
-    /// Moves all the rest out, as a recipe that keeps the `table` of each interface that
-    /// it needs; and the number of its type.
+    /// Moves all the rest out, as a recipe that keeps the table of the interface of each
+    /// need, which `next_table` yields in the order of needs; and the number of its type.
     fn take_recipe(
         &mut self,
         types: &Types,
-        table: &mut dyn FnMut(&Spec) -> Rc<dyn AnyTable>,
+        next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>,
     ) -> (Rc<dyn Recipe>, u32);
 
     /// Whether a service made from it provides `interface`.

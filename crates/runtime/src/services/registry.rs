@@ -32,9 +32,9 @@ pub const PARTS_MAX: usize = 1024;
 pub struct Options {
     /// Most services installed at a time, those made by factories included.
     pub services_max: u32,
-    /// How long a start may take, unless its definition says otherwise.
+    /// The longest time of a start, unless its definition has another.
     pub start_timeout: Nanos,
-    /// How long a stop may take, unless its definition says otherwise.
+    /// The longest time of a stop, unless its definition has another.
     pub stop_timeout: Nanos,
     /// Most problems that one report names; of the rest it gives the number.
     pub problems_max: usize,
@@ -52,7 +52,7 @@ impl Default for Options {
     }
 }
 
-/// Why a definition was not taken.
+/// The reason why a definition was not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddError {
     /// There are as many services as [`Options::services_max`] allows.
@@ -146,7 +146,7 @@ pub(super) struct MadeFor {
     pub interface: TypeId,
 }
 
-/// What is installed, and what drives it. Nothing in it is borrowed while code of
+/// The installed services, and the state of driving them. Nothing in it is borrowed while code of
 /// a service runs.
 pub(super) struct Registry {
     pub graph: RefCell<Graph>,
@@ -230,9 +230,11 @@ impl Registry {
         let service = graph.insert(name, Properties::new(properties), constructed);
         add_needs(&mut graph, service, blueprint, &filters);
         add_offers(&mut graph, service, blueprint, made_for);
-        let (recipe, number) = blueprint.take_recipe(&self.types, &mut |spec| {
-            let interface = graph.intern(spec);
-            graph.interfaces[interface as usize].table.clone()
+        let mut next = graph.slots[service].needs;
+        let (recipe, number) = blueprint.take_recipe(&self.types, &mut || {
+            let need = &graph.needs[next];
+            next = need.next;
+            graph.interfaces[need.interface as usize].table.clone()
         });
         if graph.samplings.len() <= number as usize {
             graph.samplings.push(Sampling::default());
@@ -271,7 +273,7 @@ impl Registry {
         })
     }
 
-    /// Puts what a service provides into the tables of its interfaces.
+    /// Publishes what a service provides in the tables of its interfaces.
     pub fn publish(&self, service: u32, recipe: &dyn Recipe) {
         let mut offer = self.graph.borrow().slots[service].offers;
         while offer != NONE {

@@ -1,9 +1,9 @@
-//! How many providers a need has.
+//! The rule of a need: the number of its providers.
 //! Not for: which of them (`properties`, `graph`).
 
 use serde::Serialize;
 
-/// How many providers a need has, and what happens when they come and go.
+/// The number of providers of a need, and what happens when they come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {

@@ -3,7 +3,7 @@
 
 use prony_base::Instant;
 
-use super::{Action, Beginning, Bond, Edge, Graph, NONE, Rule, ServiceId, State, Work};
+use super::{Action, Attachment, Beginning, Edge, Graph, NONE, Rule, ServiceId, State, Work};
 
 impl Graph {
     #[inline]
@@ -66,26 +66,26 @@ impl Graph {
         let Edge {
             need,
             dependent,
-            bond,
+            attachment,
             ..
         } = self.edges[edge];
         if need == NONE {
             return self.remove(dependent);
         }
         let rule = self.needs[need].rule;
-        match (rule, bond) {
-            (_, Bond::Silent) if self.slots[dependent].state == State::Waiting => {
+        match (rule, attachment) {
+            (_, Attachment::Detached) if self.slots[dependent].state == State::Waiting => {
                 self.slots[dependent].unmet += u32::from(rule == Rule::Required);
                 self.unlink(edge);
                 self.seek(need);
             }
             (Rule::Required | Rule::Fixed, _) => self.queue_leave(dependent),
-            (_, Bond::Told) => {
-                self.edges[edge].bond = Bond::Removing;
+            (_, Attachment::Attached) => {
+                self.edges[edge].attachment = Attachment::Detaching;
                 self.actions.push_back(Action::at(Work::Removed, edge));
             }
-            (_, Bond::Removing | Bond::Gone) => {}
-            (_, Bond::Silent | Bond::Adding) => {
+            (_, Attachment::Detaching | Attachment::Gone) => {}
+            (_, Attachment::Detached | Attachment::Attaching) => {
                 self.unlink(edge);
                 self.seek(need);
             }
@@ -108,7 +108,7 @@ impl Graph {
         let Edge {
             need,
             provider,
-            bond,
+            attachment,
             ..
         } = self.edges[edge];
         let dependents = &mut self.slots[provider].dependents;
@@ -117,8 +117,8 @@ impl Graph {
             let edges = &mut self.needs[need].edges;
             edges.take(&mut self.edges, edge, |edge| &mut edge.by_need);
         }
-        if matches!(bond, Bond::Adding | Bond::Removing) {
-            self.edges[edge].bond = Bond::Gone;
+        if matches!(attachment, Attachment::Attaching | Attachment::Detaching) {
+            self.edges[edge].attachment = Attachment::Gone;
         } else {
             self.edges.free(edge);
         }
@@ -128,21 +128,21 @@ impl Graph {
     /// Takes a queued action that hands a provider to its dependent; None where that has
     /// gone meanwhile.
     pub fn take_added(&mut self, edge: u32) -> bool {
-        self.take_queued(edge, Bond::Adding)
+        self.take_queued(edge, Attachment::Attaching)
     }
 
     /// Takes a queued action that takes a leaving provider from its dependent.
     pub fn take_removed(&mut self, edge: u32) -> bool {
-        self.take_queued(edge, Bond::Removing)
+        self.take_queued(edge, Attachment::Detaching)
     }
 
-    fn take_queued(&mut self, edge: u32, expected: Bond) -> bool {
-        let bond = self.edges[edge].bond;
-        if bond == expected {
-            self.edges[edge].bond = Bond::Told;
+    fn take_queued(&mut self, edge: u32, expected: Attachment) -> bool {
+        let attachment = self.edges[edge].attachment;
+        if attachment == expected {
+            self.edges[edge].attachment = Attachment::Attached;
             return true;
         }
-        if bond == Bond::Gone {
+        if attachment == Attachment::Gone {
             self.edges.free(edge);
         }
         false
@@ -175,15 +175,18 @@ impl Graph {
         while *from != NONE {
             let edge = self.needs[*from].edges.first;
             if edge != NONE {
-                let told = matches!(self.edges[edge].bond, Bond::Told | Bond::Removing);
-                return Some((edge, told));
+                let is_attached = matches!(
+                    self.edges[edge].attachment,
+                    Attachment::Attached | Attachment::Detaching
+                );
+                return Some((edge, is_attached));
             }
             *from = self.needs[*from].next;
         }
         None
     }
 
-    /// Lets no need of a service wait any more, and unbinds those that are bound.
+    /// Disarms a service: its needs wait no more, and those that are bound are unbound.
     #[inline]
     fn disarm(&mut self, service: u32) {
         let mut need = self.slots[service].needs;

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use prony_base::Instant;
 
 use super::{
-    AnyTable, Asked, Bond, Edge, Filter, Graph, Index, Interface, Links, List, NONE, Need, Offer,
-    Properties, Rare, Recipe, Rule, Slot, Spec, State, Text,
+    AnyTable, Asked, Attachment, Edge, Filter, Graph, Index, Interface, Links, List, NONE, Need,
+    Offer, Properties, Rare, Recipe, Rule, Slot, Spec, State, Text,
 };
 
-/// What a freed service held, to be dropped when nothing is borrowed.
+/// The contents of a freed service, to be dropped when nothing is borrowed.
 pub(in crate::services) type Freed = (Rc<dyn Recipe>, Option<Box<Rare>>);
 
 impl Graph {
@@ -154,7 +154,7 @@ impl Graph {
             dependent: service,
             provider: factory,
             offer: NONE,
-            bond: Bond::Silent,
+            attachment: Attachment::Detached,
             by_provider: Links::default(),
             by_need: Links::default(),
         });

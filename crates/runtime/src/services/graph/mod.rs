@@ -74,9 +74,9 @@ pub(super) struct Slot {
     pub name: Text,
     pub properties: Properties,
     pub recipe: Option<Rc<dyn Recipe>>,
-    /// When it came into its state.
+    /// The time at which it came into its state.
     pub since: Instant,
-    /// How long its last timed start and stop took.
+    /// The lengths of its last timed start and stop.
     pub start_took: Option<Nanos>,
     pub stop_took: Option<Nanos>,
     pub rare: Option<Box<Rare>>,
@@ -91,7 +91,7 @@ pub(super) struct Beginning {
     pub is_timed: bool,
 }
 
-/// Something that a service needs.
+/// A need of a service.
 pub(super) struct Need {
     pub service: u32,
     pub interface: u32,
@@ -106,7 +106,7 @@ pub(super) struct Need {
     pub edges: List,
     /// The service that a factory made for it.
     pub made: u32,
-    /// How often the installed providers had changed when it was bound.
+    /// The version of the installed providers when it was bound.
     version: u32,
     pub filter: Option<Rc<Filter>>,
 }
@@ -123,7 +123,7 @@ enum Asked {
     Refused,
 }
 
-/// Something that a service provides.
+/// An offer of a service.
 pub(super) struct Offer {
     pub service: u32,
     pub interface: u32,
@@ -158,21 +158,21 @@ pub(super) struct Edge {
     pub dependent: u32,
     pub provider: u32,
     pub offer: u32,
-    pub bond: Bond,
+    pub attachment: Attachment,
     by_provider: Links,
     by_need: Links,
 }
 
-/// How far a provider was handed to its dependent.
+/// The progress of handing a provider to its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bond {
+pub(super) enum Attachment {
     /// Not handed over yet: the dependent does not run.
-    Silent,
+    Detached,
     /// To be handed over; the action is queued.
-    Adding,
-    Told,
+    Attaching,
+    Attached,
     /// To be taken back because the provider leaves; the action is queued.
-    Removing,
+    Detaching,
     /// Out of all lists; freed when its queued action is taken.
     Gone,
 }
@@ -188,7 +188,7 @@ pub(super) struct Interface {
     filtered: List,
     many: List,
     index: Index,
-    /// How often `offers` has changed.
+    /// The number of changes of `offers`.
     version: u32,
     /// Places of the table: those that were used and are free, and their number.
     free_places: Vec<u32>,
@@ -204,7 +204,7 @@ impl Interface {
     }
 }
 
-/// What is to be done outside of the graph. Two words, so that queueing it is two
+/// An action outside of the graph. Two words, so that queueing it is two
 /// stores and taking it two loads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Action {
@@ -252,7 +252,7 @@ impl Action {
     }
 }
 
-/// What a need for one provider finds among those that are installed.
+/// The result of looking for the one provider of a need among those installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Candidate {
     None,
@@ -271,11 +271,11 @@ pub(super) struct Graph {
     pub samplings: Vec<Sampling>,
     by_type: ByType<u32>,
     actions: VecDeque<Action>,
-    /// Those that run, in the order of their starts.
+    /// Running services, in the order of their starts.
     pub running: List,
     /// Services that start, leave or stop at the moment.
     pub moving: usize,
-    /// How often a need, an offer or an edge was looked at: what work costs.
+    /// The number of looks at a need, an offer or an edge: the cost of work.
     pub steps: u64,
     /// Awaited services of which there are news.
     news: Vec<u32>,
