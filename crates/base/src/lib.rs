@@ -1,6 +1,6 @@
-//! Units, clocks and random numbers: what every other crate may use, and what uses none of them.
-//! Units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
-//! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and nouns after numbers ([`words`]).
+//! The foundation of every other crate, which depends on no other:
+//! units as newtypes ([`units`]) and as people type them ([`typed`]), the clocks of this
+//! machine ([`clock`]), random numbers that a seed reproduces ([`random`]) and words after numbers ([`words`]).
 //!
 //! Not for: anything that knows a protocol, a file or a socket.
 //!

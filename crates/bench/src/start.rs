@@ -4,7 +4,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use prony_runtime::services::{Context, Definition, Failure, Options, Request, Service, Services};
+use prony_runtime::services::{
+    Context, Definition, FactoryRequest, Failure, Options, Service, Services,
+};
 
 use crate::crew::{Share, at_once};
 use crate::{BenchError, Done, Injection, Order, Work};
@@ -147,7 +149,7 @@ fn add_all(services: &Services, counts: &Rc<Counts>, order: &Order) -> Result<()
     };
     let made = counts.clone();
     let loggers = Definition::new("loggers", root(counts)).makes::<Rc<dyn Logger>, _>(
-        move |_, request: &Request| {
+        move |_, request: &FactoryRequest| {
             let logger = Named {
                 counts: made.clone(),
                 bytes: Cell::new(0),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use prony_runtime::coroutines::AutoEvent;
 use prony_runtime::events::{Emitter, Events};
 use prony_runtime::services::{
-    Context, Definition, Failure, Options, Request, Service, ServiceId, Services,
+    Context, Definition, FactoryRequest, Failure, Options, Service, ServiceId, Services,
 };
 
 use crate::crew::{Share, at_once};
@@ -232,7 +232,7 @@ fn add_all(
 ) -> Result<(), Failure> {
     let made = counts.clone();
     let loggers = Definition::new("loggers", Loggers).makes::<Rc<dyn Logger>, _>(
-        move |_, request: &Request| {
+        move |_, request: &FactoryRequest| {
             let lines = Lines {
                 counts: made.clone(),
                 is_of_a: request.name().as_str() == "A",

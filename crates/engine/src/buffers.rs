@@ -1,11 +1,11 @@
 //! The memory of the loop: a pool of receive buffers that all drivers share,
 //! and send buffers, which belong to the loop until the kernel is done with them.
-//! Not for: deciding who receives when (that is `net`).
+//! Not for: deciding which stream receives when (that is `net`).
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -91,8 +91,9 @@ impl Pool {
         Some((number, self.starts.borrow()[usize::from(number)]))
     }
 
-    /// Takes back a number that was lent and not filled.
-    pub fn give_back(&self, number: u16) {
+    /// Takes back a number that was lent.
+    fn give_back(&self, number: u16) {
+        debug_assert!(usize::from(number) < self.starts.borrow().len());
         self.free.borrow_mut().push(number);
     }
 
@@ -135,12 +136,12 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 /// A receive buffer that is to be filled: pooled, or an own one where the pool
 /// is exhausted.
 ///
-/// INVARIANT: `start` points to `room` bytes that nobody else touches until
+/// INVARIANT: `start` points to `capacity` bytes that nothing else touches until
 /// this is filled or dropped.
 pub(crate) struct Empty {
     home: Home,
     start: NonNull<u8>,
-    room: u32,
+    capacity: u32,
 }
 
 enum Home {
@@ -160,7 +161,7 @@ impl Empty {
         Some(Empty {
             home: Home::Pool(pool.clone(), number),
             start,
-            room: pool.buffer_bytes,
+            capacity: pool.buffer_bytes,
         })
     }
 
@@ -170,32 +171,32 @@ impl Empty {
     }
 
     fn boxed(bytes: Box<[u8]>) -> Empty {
-        let room = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let capacity = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         Empty {
             home: Home::Own,
             start: NonNull::from(Box::leak(bytes)).cast(),
-            room,
+            capacity,
         }
     }
 
-    /// Where a system call may write, for as long as this is kept.
+    /// The memory that a system call may write, for as long as this is kept.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    pub fn room(&self) -> usize {
-        self.room as usize
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
     }
 
     /// The bytes, to be written by safe code or a system call.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: initialised (zeroed at first), and ours alone by the INVARIANT.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.room as usize) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity as usize) }
     }
 
     /// The buffer with its first `len` bytes received.
     pub fn filled(self, len: usize) -> Received {
-        let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.room);
+        let len = u32::try_from(len).unwrap_or(u32::MAX).min(self.capacity);
         Received {
             buffer: self,
             from: 0,
@@ -211,7 +212,8 @@ impl Drop for Empty {
             Home::Nowhere => {}
             Home::Pool(pool, number) => pool.give_back(*number),
             Home::Own => {
-                let bytes = std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.room());
+                let bytes =
+                    std::ptr::slice_from_raw_parts_mut(self.start.as_ptr(), self.capacity());
                 // SAFETY: `boxed` leaked a box of exactly these bytes (one of less than
                 // 4 GiB), and this is its only owner.
                 drop(unsafe { Box::from_raw(bytes) });
@@ -225,7 +227,7 @@ impl Drop for Empty {
 ///
 /// Keep it only while you look at it: held buffers are missing elsewhere.
 ///
-/// INVARIANT: `from + len` is within the buffer's room.
+/// INVARIANT: `from + len` is within the buffer's capacity.
 pub struct Received {
     buffer: Empty,
     /// Bytes at the beginning that are not wanted any more.
@@ -235,7 +237,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// When these bytes came; of an empty one, when the end of the stream did.
+    /// The arrival of these bytes; of an empty one, that of the end of the stream.
     pub fn arrival(&self) -> Arrival {
         self.arrival
     }
@@ -252,7 +254,7 @@ impl Received {
             buffer: Empty {
                 home: Home::Nowhere,
                 start: NonNull::dangling(),
-                room: 0,
+                capacity: 0,
             },
             from: 0,
             len: 0,
@@ -261,19 +263,23 @@ impl Received {
     }
 
     /// Buffer `number`, which the kernel has filled with `len` bytes.
-    pub(crate) fn from_kernel(pool: &Rc<Pool>, number: u16, len: usize) -> Received {
+    ///
+    /// # Safety
+    /// The pool [lent](Pool::lend) this number, and the kernel is done with it; it is used for
+    /// one buffer alone.
+    pub(crate) unsafe fn from_kernel(pool: &Rc<Pool>, number: u16, len: usize) -> Received {
         let start = pool.starts.borrow()[usize::from(number)];
         let buffer = Empty {
             home: Home::Pool(pool.clone(), number),
             start,
-            room: pool.buffer_bytes,
+            capacity: pool.buffer_bytes,
         };
         buffer.filled(len)
     }
 
     /// True when every byte of the buffer was used: more is probably waiting.
     pub(crate) fn is_full(&self) -> bool {
-        self.len == self.buffer.room
+        self.len == self.buffer.capacity
     }
 
     /// Drops up to `count` bytes at the beginning; yields how many.
@@ -288,9 +294,9 @@ impl Received {
     /// The same bytes, in a buffer of their own size if they are few and this one is
     /// large: for bytes that may wait for a while.
     pub(crate) fn into_kept(self) -> Received {
-        let room = self.buffer.room;
+        let capacity = self.buffer.capacity;
         let is_pooled = matches!(self.buffer.home, Home::Pool(..));
-        if !is_pooled || room < LARGE_BYTES || self.is_empty() || self.len > room / FEW_IN {
+        if !is_pooled || capacity < LARGE_BYTES || self.is_empty() || self.len > capacity / FEW_IN {
             return self;
         }
         let kept = Empty::boxed(Box::from(&self[..])).filled(self.len());
@@ -302,8 +308,9 @@ impl Deref for Received {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: within the room by the INVARIANT, the bytes are initialised, and by the
-        // INVARIANT of Empty nobody writes them while this is held.
+        debug_assert!(self.from + self.len <= self.buffer.capacity);
+        // SAFETY: within the capacity by the INVARIANT, the bytes are initialised, and by the
+        // INVARIANT of Empty nothing writes them while this is held.
         unsafe {
             let start = self.buffer.start.as_ptr().add(self.from as usize);
             std::slice::from_raw_parts(start, self.len as usize)
@@ -375,23 +382,24 @@ impl From<&'static str> for SendBuf {
 /// The file stays open until the kernel is done with it.
 pub(crate) struct FileRange {
     pub file: Rc<OwnedFd>,
-    /// Where the part begins.
+    /// The beginning of the part, in bytes.
     pub offset: u64,
     pub len: u64,
 }
 
 impl FileRange {
-    /// What is left after `taken` bytes, for a driver.
-    pub fn rest(&self, taken: u64) -> FilePart {
-        FilePart {
-            fd: self.file.as_raw_fd(),
-            offset: self.offset + taken,
-            len: self.len - taken,
-        }
+    /// The part after `taken` bytes, for a driver.
+    ///
+    /// # Safety
+    /// This range lives until the driver has completed the send, or is gone.
+    pub unsafe fn rest(&self, taken: u64) -> FilePart {
+        let (offset, len) = (self.offset + taken, self.len - taken);
+        // SAFETY: the file is open as long as this range, and the caller says how long that is.
+        unsafe { FilePart::new(self.file.as_fd(), offset, len) }
     }
 }
 
-/// What was posted: bytes or a part of a file.
+/// A post: bytes or a part of a file.
 pub(crate) enum Posted {
     Bytes(SendBuf),
     File(FileRange),

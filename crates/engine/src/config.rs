@@ -1,4 +1,4 @@
-//! What a loop is told before it starts, and what it says about itself.
+//! The settings of a loop, and the counters that it reports.
 //! Not for: anything that changes while the loop runs.
 
 use std::fmt;
@@ -23,9 +23,9 @@ pub struct Config {
     pub recv_buffer_bytes: u32,
     /// Most pooled receive buffers (at most [`RECV_BUFFERS_LIMIT`]). The pool
     /// starts small and grows to this. When all of them are held, a stream that
-    /// somebody waits on gets one of its own, so that nothing stalls for ever.
+    /// a task waits on gets one of its own, so that nothing stalls for ever.
     pub recv_buffers: u32,
-    /// How io_uring is asked for received bytes; the other drivers have one way.
+    /// The way in which io_uring is asked for received bytes; the other drivers have one way.
     pub receive: Receive,
     /// Buffers that a stream may hold unread before the loop stops receiving on
     /// it (a burst that the kernel already delivered can pass it).
@@ -98,7 +98,7 @@ impl Config {
     }
 }
 
-/// How io_uring is asked for the bytes that a stream receives.
+/// The way in which io_uring is asked for the bytes that a stream receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Receive {
     /// Once for all: each arrival fills a buffer of the pool that the kernel picks.
@@ -165,7 +165,7 @@ impl fmt::Display for DriverKind {
     }
 }
 
-/// How to listen.
+/// Options of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenOptions {
     /// Connections that the kernel may hold before they are accepted. The
@@ -189,7 +189,7 @@ impl Default for ListenOptions {
     }
 }
 
-/// How to connect. `ConnectOptions::default()` leaves everything to the kernel.
+/// Options of a connect. `ConnectOptions::default()` leaves everything to the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnectOptions {
     /// This side's address; port 0 takes a free one. None: as the route says.
@@ -226,23 +226,23 @@ pub struct LoopStats {
     pub coalescing: Nanos,
 }
 
-/// Why a loop could not start or go on.
+/// The reason why a loop could not start or go on.
 #[derive(Debug)]
 pub enum Error {
     /// A setting is outside its limit.
     Config(String),
     /// io_uring was asked for and is not to be had.
     RingUnavailable {
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
-        /// What the user can do about it.
+        /// Advice to the user.
         advice: &'static str,
     },
     /// A system call that the loop cannot go on without failed.
     System {
         /// The call.
         call: &'static str,
-        /// What the kernel said.
+        /// The error of the kernel.
         cause: io::Error,
     },
     /// Every task waits for something that no operation or timer will bring.

@@ -1,4 +1,4 @@
-//! The handle by which tasks reach their loop, and what waits on time.
+//! The handle by which tasks reach their loop, and futures that wait for a time.
 //! Not for: streams and listeners themselves (`stream`).
 
 use std::any::Any;
@@ -12,7 +12,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use prony_base::{Instant, Nanos};
-use rustix::io::ioctl_fionbio;
 use rustix::net::getsockname;
 
 use crate::config::{ConnectOptions, DriverKind, ListenOptions, LoopStats};
@@ -23,10 +22,10 @@ use crate::stream::{Accepted, Listener, Stream, connect_on};
 use crate::tasks::{Task, TaskCounts, TaskId, Waiter};
 use crate::turn::{Alarm, Core};
 
-/// How long to wait between two trials to listen.
+/// The wait between two trials to listen.
 const LISTEN_AGAIN: Nanos = Nanos::from_millis(2);
 
-/// A loop, as its tasks see it. Cheap to clone; stays on its thread.
+/// A handle to a loop, for its tasks. Cheap to clone; stays on its thread.
 #[derive(Clone)]
 pub struct Handle {
     core: Rc<Core>,
@@ -35,7 +34,7 @@ pub struct Handle {
 
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handle({})", self.core.kind)
+        write!(f, "Handle({})", self.core.kind())
     }
 }
 
@@ -47,10 +46,10 @@ impl Handle {
 
     /// The driver that this loop runs on.
     pub fn driver(&self) -> DriverKind {
-        self.core.kind
+        self.core.kind()
     }
 
-    /// Why io_uring was not taken, where it was preferred; to be told once.
+    /// The reason why io_uring is not in use, where it was preferred; to be reported once.
     pub fn fallback(&self) -> Option<&str> {
         self.core.fallback.as_deref()
     }
@@ -78,13 +77,13 @@ impl Handle {
         self.core.tasks.spawn_on(self.loop_id, work, true)
     }
 
-    /// From now on `tell` gets what a panic carried, of tasks that were
-    /// [spawned](Handle::spawn_caught) so and whose results nobody takes.
-    pub fn on_unseen_panic(&self, tell: fn(Box<dyn Any + Send>)) {
-        self.core.tasks.on_unseen_panic(tell);
+    /// Calls `report` from now on with the payload of each panic that is the result of a
+    /// task ([`spawn_caught`](Handle::spawn_caught)) and is not taken.
+    pub fn on_unseen_panic(&self, report: fn(Box<dyn Any + Send>)) {
+        self.core.tasks.on_unseen_panic(report);
     }
 
-    /// What the tasks of this loop have come to so far.
+    /// Counts how the tasks of this loop have ended so far.
     pub fn task_counts(&self) -> TaskCounts {
         self.core.tasks.counts()
     }
@@ -141,13 +140,13 @@ impl Handle {
         }
     }
 
-    /// Wakes who polls in the next turn, once the kernel has been asked: for hand-written
+    /// Wakes the polling task in the next turn, once the kernel has been asked: for hand-written
     /// futures, as [`yield_now`](Handle::yield_now) is for others.
     pub fn wake_next_turn(&self, cx: &Context<'_>) {
         self.core.tasks.queue.wake_next_turn(cx.waker().clone());
     }
 
-    /// Lets the other tasks that are due run, and the kernel be asked.
+    /// Yields to the other tasks that are due, and to the kernel.
     pub async fn yield_now(&self) {
         let mut yielded = false;
         poll_fn(|cx| {
@@ -163,7 +162,7 @@ impl Handle {
     /// Listens on `address`; port 0 takes a free one.
     ///
     /// # Errors
-    /// What the kernel says: address in use, permission denied.
+    /// The error of the kernel: address in use, permission denied.
     pub fn listen(&self, address: SocketAddr, options: &ListenOptions) -> io::Result<Listener> {
         let (socket, local) = self.core.driver.borrow_mut().listen(address, options)?;
         Ok(Listener::new(self.core.clone(), socket, local, options))
@@ -172,10 +171,10 @@ impl Handle {
     /// [`listen`](Handle::listen), which tries again for up to `patience` while the address is
     /// in use. A program that was killed while its loop accepted by io_uring listens on until
     /// the kernel has taken the ring apart, some time after it has reported the program's
-    /// end: whoever is started in its place must wait for that.
+    /// end: a program that is started in its place must wait for that.
     ///
     /// # Errors
-    /// What the kernel says; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
+    /// The error of the kernel; [`io::ErrorKind::AddrInUse`] not before `patience` is over.
     pub async fn listen_within(
         &self,
         address: SocketAddr,
@@ -197,14 +196,12 @@ impl Handle {
     /// opened; of `options` only `accept_queue_max` counts.
     ///
     /// # Errors
-    /// What the kernel says: no socket with an address of its own. In a simulated loop,
+    /// The error of the kernel: no socket with an address of its own. In a simulated loop,
     /// [`io::ErrorKind::Unsupported`].
     pub fn listen_on(&self, socket: OwnedFd, options: &ListenOptions) -> io::Result<Listener> {
-        if self.core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let blocking = self.core.blocking.ok_or(io::ErrorKind::Unsupported)?;
         let local = getsockname(&socket)?.try_into()?;
-        ioctl_fionbio(&socket, self.core.kind == DriverKind::Epoll)?;
+        blocking.set(&socket)?;
         let socket = Socket::own(socket);
         Ok(Listener::new(self.core.clone(), socket, local, options))
     }
@@ -212,7 +209,7 @@ impl Handle {
     /// Takes in a connection that another loop or process accepted.
     ///
     /// # Errors
-    /// What the kernel says; in a simulated loop, [`io::ErrorKind::Unsupported`].
+    /// The error of the kernel; in a simulated loop, [`io::ErrorKind::Unsupported`].
     pub fn attach(&self, accepted: Accepted) -> io::Result<Stream> {
         accepted.attach(self.core.clone())
     }
@@ -220,7 +217,7 @@ impl Handle {
     /// Connects to `address`, with `TCP_NODELAY`.
     ///
     /// # Errors
-    /// What the kernel says: refused, unreachable, no free port or descriptor.
+    /// The error of the kernel: refused, unreachable, no free port or descriptor.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<Stream> {
         connect_on(self.core.clone(), address, &ConnectOptions::default()).await
     }
@@ -228,7 +225,7 @@ impl Handle {
     /// [`connect`](Handle::connect) in a certain way.
     ///
     /// # Errors
-    /// What the kernel says; also about the local address: not this machine's, in use.
+    /// The error of the kernel; also about the local address: not this machine's, in use.
     pub async fn connect_with(
         &self,
         address: SocketAddr,
@@ -241,11 +238,12 @@ impl Handle {
     /// at a time may wait for a descriptor.
     ///
     /// # Errors
-    /// What the kernel says: a descriptor that cannot be polled. In a simulated
+    /// The error of the kernel: a descriptor that cannot be polled. In a simulated
     /// loop, [`io::ErrorKind::Unsupported`].
     pub async fn readable(&self, fd: impl AsFd) -> io::Result<()> {
-        let raw = fd.as_fd().as_raw_fd();
-        let waiting = Readable::new(self.core.clone(), raw);
+        // SAFETY: `fd` keeps it open as long as this future, with which the wait ends.
+        let socket = unsafe { Socket::from_raw(fd.as_fd().as_raw_fd()) };
+        let waiting = Readable::new(self.core.clone(), socket);
         poll_fn(|cx| waiting.poll(cx)).await
     }
 
@@ -262,8 +260,8 @@ impl Handle {
     ///
     /// On io_uring it is in force from Linux 6.12. On epoll it is a pause of at
     /// most a millisecond that nothing ends early, left out after a turn with so
-    /// many events. A loop that spins or is simulated has none. What is in force,
-    /// [`stats`](Handle::stats) tell.
+    /// many events. A loop that spins or is simulated has none. What is in force
+    /// is in [`stats`](Handle::stats).
     pub fn set_coalescing(&self, completions: u32, wait: Nanos) {
         let coalescing = Coalescing { completions, wait };
         self.core.driver.borrow_mut().coalesce(coalescing);
@@ -307,7 +305,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// When it ends.
+    /// The time at which it ends.
     pub fn due(&self) -> Instant {
         self.due
     }
@@ -354,14 +352,14 @@ struct Readable {
 }
 
 impl Readable {
-    fn new(core: Rc<Core>, fd: i32) -> Readable {
+    fn new(core: Rc<Core>, socket: Socket) -> Readable {
         let mut net = core.net.borrow_mut();
         let key = net.readables.insert(ReadableSlot {
-            fd,
+            socket,
             result: None,
-            waiter: Waiter::Nobody,
+            waiter: Waiter::Nothing,
         });
-        net.want(Op::Readable(Socket(fd).0), Token::new(Role::Readable, key));
+        net.queue_op(Op::Readable(socket), Token::new(Role::Readable, key));
         drop(net);
         Readable { core, key }
     }

@@ -78,11 +78,11 @@ mod buffers;
 mod config;
 mod driver;
 mod handle;
-mod lead;
 mod mailbox;
 mod net;
 mod pages;
 mod remote;
+mod run;
 pub mod sim;
 
 mod slab;
@@ -92,6 +92,7 @@ mod sync;
 mod tasks;
 pub mod thread;
 mod turn;
+mod wakeup_latency;
 mod wheel;
 
 pub use buffers::{Received, SendBuf};
@@ -102,7 +103,7 @@ pub use config::{
 pub use handle::{Elapsed, Handle, Sleep};
 pub use mailbox::{Receiver, SendError, Sender, mailbox};
 pub use pages::prefer_huge_pages;
+pub use run::run;
 pub use stamps::{Arrival, Bracket};
 pub use stream::{Accepted, FileTooShort, Listener, PostLimit, Stream};
-pub use tasks::{Outcome, Task, TaskCounts, TaskId, TaskWaker};
-pub use turn::run;
+pub use tasks::{JoinOutcome, Task, TaskCounts, TaskId, TaskWaker};

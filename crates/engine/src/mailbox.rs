@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-struct Shared<T> {
+struct MailboxState<T> {
     queue: VecDeque<T>,
     limit: usize,
     waker: Option<Waker>,
@@ -20,7 +20,7 @@ struct Shared<T> {
 /// A mailbox that holds at most `limit` values (at least one). The receiver
 /// belongs to one loop's task; senders go to any thread.
 pub fn mailbox<T: Send>(limit: usize) -> (Sender<T>, Receiver<T>) {
-    let shared = Arc::new(Mutex::new(Shared {
+    let shared = Arc::new(Mutex::new(MailboxState {
         queue: VecDeque::new(),
         limit: limit.max(1),
         waker: None,
@@ -33,12 +33,12 @@ pub fn mailbox<T: Send>(limit: usize) -> (Sender<T>, Receiver<T>) {
     (sender, Receiver { shared })
 }
 
-fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
+fn lock<T>(shared: &Mutex<MailboxState<T>>) -> MutexGuard<'_, MailboxState<T>> {
     // A panic while it was held left the queue as it was: nothing runs inside.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a value was not taken; it comes back.
+/// The reason why a value was not sent, with the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum SendError<T> {
     /// The mailbox holds its limit.
@@ -67,13 +67,13 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> std::error::Error for SendError<T> {}
 
-/// Puts values into a mailbox, from any thread.
+/// Sends values to a mailbox, from any thread.
 pub struct Sender<T> {
-    shared: Arc<Mutex<Shared<T>>>,
+    shared: Arc<Mutex<MailboxState<T>>>,
 }
 
 impl<T: Send> Sender<T> {
-    /// Puts a value in and wakes the receiver; many sends in a row cost one
+    /// Sends a value and wakes the receiver; many sends in a row cost one
     /// system call.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl<T> Drop for Sender<T> {
 
 /// Takes values out of a mailbox, in the order in which they were put in.
 pub struct Receiver<T> {
-    shared: Arc<Mutex<Shared<T>>>,
+    shared: Arc<Mutex<MailboxState<T>>>,
 }
 
 impl<T: Send> Receiver<T> {
@@ -145,7 +145,7 @@ impl<T: Send> Receiver<T> {
             }
             let before = shared.waker.replace(cx.waker().clone());
             drop(shared);
-            // A stranger's waker may run any code when dropped, so not under the lock.
+            // A foreign waker may run any code when dropped, so not under the lock.
             drop(before);
             Poll::Pending
         })
@@ -236,7 +236,7 @@ mod tests {
 
     use super::*;
 
-    /// Wakes nobody, and holds a sender.
+    /// Wakes nothing, and holds a sender.
     struct Holds(#[expect(dead_code, reason = "it is dropped with this")] Sender<u32>);
 
     impl Wake for Holds {

@@ -1,7 +1,7 @@
 //! Streams, listeners and watched descriptors of one loop, as state: what each
 //! has received, has yet to send, and waits for.
 //!
-//! Public types put their wishes here; [`Net::flush`] turns the wishes into
+//! Public types queue operations here; [`Net::flush`] turns what is queued into
 //! operations once per turn; [`Net::complete`] turns completions into state and
 //! wakes. Not for: system calls (drivers) or futures (`stream`).
 
@@ -13,11 +13,11 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use rustix::io::Errno;
 
-pub(crate) use stream::{FILE_TOO_SHORT, StreamSlot, Wish};
+pub(crate) use stream::{FILE_TOO_SHORT, ReceiveMode, StreamSlot};
 
 use crate::buffers::Spares;
 use crate::config::Config;
-use crate::driver::{Closing, Completion, Completions, Driver, Op, Outcome, Role, Socket, Token};
+use crate::driver::{Closing, Completion, Completions, Driver, Op, OpOutcome, Role, Socket, Token};
 use crate::slab::{Key, Slab};
 use crate::tasks::{RunQueue, Waiter};
 
@@ -43,7 +43,7 @@ pub(crate) struct ListenerSlot {
 
 /// A descriptor that a task waits on.
 pub(crate) struct ReadableSlot {
-    pub fd: i32,
+    pub socket: Socket,
     pub result: Option<Result<(), Errno>>,
     pub waiter: Waiter,
 }
@@ -87,12 +87,12 @@ impl Net {
         }
     }
 
-    /// Asks for an operation in the next flush.
-    pub fn want(&mut self, op: Op, token: Token) {
+    /// Queues an operation for the next flush.
+    pub fn queue_op(&mut self, op: Op, token: Token) {
         self.ops.push((op, token));
     }
 
-    /// Has the stream looked at in the next flush.
+    /// Marks a stream for the next flush.
     pub fn touch(&mut self, key: Key) {
         if let Some(stream) = self.streams.get_mut(key)
             && !std::mem::replace(&mut stream.dirty, true)
@@ -102,11 +102,11 @@ impl Net {
     }
 
     /// True when a flush would submit something.
-    pub fn has_wishes(&self) -> bool {
+    pub fn has_pending_ops(&self) -> bool {
         !self.ops.is_empty() || !self.dirty.is_empty()
     }
 
-    /// Hands everything wished for to the driver.
+    /// Submits everything that is queued to the driver.
     pub fn flush(&mut self, driver: &mut dyn Driver, done: &mut Completions) {
         for index in 0..self.dirty.len() {
             self.advance(self.dirty[index]);
@@ -142,7 +142,7 @@ impl Net {
         } = completion;
         let listener = self.listeners.get_mut(token.key);
         match (listener, outcome) {
-            (Some(listener), Ok(Outcome::Accepted(socket))) if !listener.owner_gone => {
+            (Some(listener), Ok(OpOutcome::Accepted(socket))) if !listener.owner_gone => {
                 listener.accepted.push_back(socket);
                 listener.waiter.wake(&self.queue);
                 let full = listener.accepted.len() >= listener.accept_queue_max;
@@ -151,8 +151,8 @@ impl Net {
                     self.ops.push((Op::Cancel(listener.socket, token), token));
                 }
             }
-            // Nobody will ever take it: tell the peer.
-            (_, Ok(Outcome::Accepted(socket))) => {
+            // No task will ever take it: the peer gets a reset.
+            (_, Ok(OpOutcome::Accepted(socket))) => {
                 self.ops.push((Op::Close(socket, Closing::Reset), token));
             }
             (Some(listener), Err(errno)) if errno != Errno::CANCELED => {
@@ -174,20 +174,20 @@ impl Net {
         listener.stopping = false;
         if listener.owner_gone {
             self.listeners.remove(token.key);
-        } else if listener.waiter.is_somebody() {
-            // Somebody still waits: he starts it again.
+        } else if listener.waiter.is_set() {
+            // A task still waits: it starts it again.
             listener.waiter.wake(&self.queue);
         }
     }
 
-    /// Lets a listener go: what it accepted and nobody took is reset. Yields who waited for
-    /// it, to be dropped when nothing is borrowed.
+    /// Closes a listener: what it accepted and no task took is reset. Yields its waiter, to
+    /// be dropped when nothing is borrowed.
     pub fn close_listener(&mut self, key: Key) -> Waiter {
         let Some(listener) = self.listeners.get_mut(key) else {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         };
         if std::mem::replace(&mut listener.owner_gone, true) {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         }
         let left = std::mem::take(&mut listener.waiter);
         let token = Token::new(Role::Accept, key);
@@ -212,21 +212,21 @@ impl Net {
         }
     }
 
-    /// Stops waiting for a descriptor. Yields who waited for it, to be dropped when nothing
-    /// is borrowed.
+    /// Stops waiting for a descriptor. Yields its waiter, to be dropped when nothing is
+    /// borrowed.
     pub fn forget_readable(&mut self, key: Key) -> Waiter {
         let Some(slot) = self.readables.remove(key) else {
-            return Waiter::Nobody;
+            return Waiter::Nothing;
         };
         if slot.result.is_none() {
             let token = Token::new(Role::Readable, key);
-            self.want(Op::Cancel(Socket(slot.fd), token), token);
+            self.queue_op(Op::Cancel(slot.socket, token), token);
         }
         slot.waiter
     }
 
-    /// Drops every stream's owner, as the end of the loop does. Yields who waited for any of
-    /// them, to be dropped when nothing is borrowed.
+    /// Drops every stream's owner, as the end of the loop does. Yields all waiters, to
+    /// be dropped when nothing is borrowed.
     #[must_use = "dropping it may run any code"]
     pub fn close_all(&mut self) -> Vec<Waiter> {
         let mut left = Vec::new();
@@ -256,6 +256,11 @@ mod tests {
     use crate::buffers::{Empty, Pool};
     use crate::tasks::Tasks;
 
+    fn socket(number: i32) -> Socket {
+        // SAFETY: no driver gets it.
+        unsafe { Socket::from_raw(number) }
+    }
+
     fn net() -> Net {
         Net::new(&Config::default(), Tasks::new(50_000).queue.clone())
     }
@@ -265,7 +270,7 @@ mod tests {
         buffer.as_mut_slice()[..bytes.len()].copy_from_slice(bytes);
         Completion {
             token: Token::new(Role::Receive, key),
-            outcome: Ok(Outcome::Received(buffer.filled(bytes.len()))),
+            outcome: Ok(OpOutcome::Received(buffer.filled(bytes.len()))),
             more: true,
         }
     }
@@ -273,9 +278,9 @@ mod tests {
     #[test]
     fn a_completion_for_a_stream_that_is_gone_reaches_nobody_else() {
         let mut net = net();
-        let old = net.streams.insert(StreamSlot::new(Socket(10)));
+        let old = net.streams.insert(StreamSlot::new(socket(10)));
         net.streams.remove(old);
-        let new = net.streams.insert(StreamSlot::new(Socket(11)));
+        let new = net.streams.insert(StreamSlot::new(socket(11)));
         assert_eq!(old.index, new.index);
         net.complete(&mut vec![received(old, b"for the old one")]);
         assert_eq!(net.streams.get(new).map(|s| s.receive.queue.len()), Some(0));
@@ -295,17 +300,17 @@ mod tests {
         );
         net.complete(&mut vec![Completion {
             token,
-            outcome: Ok(Outcome::Accepted(Socket(12))),
+            outcome: Ok(OpOutcome::Accepted(socket(12))),
             more: false,
         }]);
-        let closes = |(op, _): &(Op, Token)| matches!(op, Op::Close(Socket(12), Closing::Reset));
+        let closes = |(op, _): &(Op, Token)| matches!(op, Op::Close(of, Closing::Reset) if *of == socket(12));
         assert!(net.ops.iter().any(closes));
     }
 
     #[test]
     fn a_stream_that_nobody_reads_stops_receiving_at_its_limit() {
         let mut net = net();
-        let key = net.streams.insert(StreamSlot::new(Socket(13)));
+        let key = net.streams.insert(StreamSlot::new(socket(13)));
         for _ in 0..net.limits.recv_queue_max + 5 {
             net.complete(&mut vec![received(key, b"unread")]);
         }

@@ -1,5 +1,5 @@
 //! Advice to the kernel about pages of memory.
-//! Not for: allocating; whoever has memory already asks here for larger pages.
+//! Not for: allocating; this is about memory that is allocated already.
 
 use std::mem::MaybeUninit;
 

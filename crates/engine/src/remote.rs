@@ -1,24 +1,17 @@
-//! How another thread wakes a task of a loop: a list of task numbers behind a
+//! Wakes of a loop's tasks by other threads: a list of task numbers behind a
 //! lock, and one event descriptor that ends the loop's wait, written only while it waits.
 //!
-//! A waker is only a number (loop and task): cloning and dropping it costs
-//! nothing, and a stale one at worst polls a stranger once for nothing, which
-//! every future allows. Loops are found through one registry of the process.
+//! Loops are found through one registry of the process. Not for: wakers (`tasks`), which
+//! come here for a loop of another thread.
 
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::rc::Rc;
 use std::sync::atomic::AtomicU64 as Counter;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
-use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, fence};
-use crate::tasks::{self, RunQueue};
-
-#[cfg(not(target_pointer_width = "64"))]
-compile_error!("a waker packs its loop and its task into one 64-bit pointer");
 
 /// Loops that may be alive in one process at a time.
 const LOOPS_MAX: usize = 1 << 16;
@@ -42,7 +35,7 @@ struct Wakes {
 const LISTED: u64 = 1 << 63;
 
 /// Has its cache lines to itself, so that a loop that spins on one thing does not
-/// slow down who changes another. Two lines, because processors fetch pairs.
+/// slow down a thread that changes another. Two lines, because processors fetch pairs.
 #[repr(align(128))]
 #[derive(Debug)]
 struct OwnLine<T>(T);
@@ -99,7 +92,7 @@ impl Wakes {
             out.push(task as u32);
         }
         if noted & LISTED != 0 {
-            // Whoever adds to the list after this says so after this.
+            // A waker that adds to the list after this sets the flag after this.
             let mut others = self.others.0.lock().unwrap_or_else(PoisonError::into_inner);
             out.append(&mut others);
         }
@@ -164,7 +157,7 @@ impl Remote {
         self.wakes.fall_asleep()
     }
 
-    /// The loop waits no longer; from now on nobody writes its event descriptor.
+    /// The loop waits no longer; from now on nothing writes its event descriptor.
     pub fn wake_up(&self) {
         self.wakes.wake_up();
     }
@@ -243,79 +236,9 @@ impl Drop for Registration {
     }
 }
 
-thread_local! {
-    /// The loop that runs on this thread now, and its list of tasks to run.
-    static CURRENT: RefCell<Option<(u16, Rc<RunQueue>)>> = const { RefCell::new(None) };
-}
-
-/// Marks a loop as the one that runs on this thread until dropped.
-pub(crate) struct Entered {
-    before: Option<(u16, Rc<RunQueue>)>,
-}
-
-impl Entered {
-    pub fn new(loop_id: u16, queue: Rc<RunQueue>) -> Entered {
-        Entered {
-            before: CURRENT.replace(Some((loop_id, queue))),
-        }
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        CURRENT.replace(self.before.take());
-    }
-}
-
-static VTABLE: RawWakerVTable = RawWakerVTable::new(
-    |data| RawWaker::new(data, &VTABLE),
-    wake_number,
-    wake_number,
-    |_| {},
-);
-
-/// The waker of task `index` in loop `loop_id`.
-pub(crate) fn waker(loop_id: u16, index: u32) -> Waker {
-    let number = usize::from(loop_id) << 32 | index as usize;
-    let data = std::ptr::without_provenance(number);
-    // SAFETY: the data is a number that is never followed as a pointer, so the
-    // functions of the table are valid for any data, on any thread, any number
-    // of times, and after the task and its loop are gone.
-    unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) }
-}
-
-/// Loop and task of a waker made here; None for a stranger's.
-pub(crate) fn names(waker: &Waker) -> Option<(u16, u32)> {
-    std::ptr::eq(waker.vtable(), &VTABLE).then(|| unpack(waker.data()))
-}
-
-fn unpack(data: *const ()) -> (u16, u32) {
-    let number = data.addr();
-    ((number >> 32) as u16, number as u32)
-}
-
-fn wake_number(data: *const ()) {
-    let (loop_id, index) = unpack(data);
-    if !tasks::wake_here(loop_id, index) {
-        wake_elsewhere(loop_id, index);
-    }
-}
-
-/// Wakes a task of a loop that does not poll on this thread now.
-#[cold]
-#[inline(never)]
-pub(crate) fn wake_elsewhere(loop_id: u16, index: u32) {
-    let here = CURRENT.try_with(|current| match &*current.borrow() {
-        Some((running, queue)) if *running == loop_id => {
-            queue.wake(index);
-            true
-        }
-        _ => false,
-    });
-    // Off the loop's thread, or while this thread's locals are being torn down.
-    if !here.unwrap_or(false)
-        && let Some(remote) = find(loop_id)
-    {
+/// Wakes a task of a loop, from any thread. Nothing happens where the loop is gone.
+pub(crate) fn wake(loop_id: u16, index: u32) {
+    if let Some(remote) = find(loop_id) {
         remote.wake(index);
     }
 }
@@ -339,7 +262,7 @@ mod loom_tests {
             self.changed.notify_one();
         }
 
-        /// Sleeps until it was written. A model in which nobody writes is a deadlock,
+        /// Sleeps until it was written. A model without a write is a deadlock,
         /// which loom reports.
         fn wait(&self) {
             let mut count = self.count.lock().unwrap();

@@ -35,6 +35,7 @@
 
 mod driver;
 mod network;
+mod options;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -46,50 +47,16 @@ use prony_base::{Instant, Nanos, Random};
 
 use self::driver::SimDriver;
 use self::network::Network;
+pub use self::options::SimOptions;
 use crate::buffers::Pool;
-use crate::config::{Config, DriverKind, Error};
+use crate::config::{Config, Error};
 use crate::driver::Wait;
 use crate::handle::Handle;
 use crate::remote::Remote;
 use crate::tasks::Main;
 use crate::turn::{Core, Running};
 
-/// What goes wrong, and how often.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimOptions {
-    /// A message on a link takes from 1 ns to this.
-    pub delay_max: Nanos,
-    /// Receives yield fewer bytes than have arrived, a third of the time.
-    pub short_reads: bool,
-    /// Sends take fewer bytes than there is room for, a third of the time.
-    pub short_writes: bool,
-    /// Sends, in a million, at which the connection is reset.
-    pub resets_per_million: u32,
-    /// Connects, in a million, that are refused although somebody listens.
-    pub refusals_per_million: u32,
-    /// Bytes that may be under way or unread on one link before its sender waits.
-    pub link_bytes_max: usize,
-    /// While a loop is due, the world goes on without it once in this many steps;
-    /// 0 for never.
-    pub slow_loops_one_in: u32,
-}
-
-impl Default for SimOptions {
-    /// Everything but resets and refusals.
-    fn default() -> SimOptions {
-        SimOptions {
-            delay_max: Nanos::from_micros(200),
-            short_reads: true,
-            short_writes: true,
-            resets_per_million: 0,
-            refusals_per_million: 0,
-            link_bytes_max: 64 << 10,
-            slow_loops_one_in: 8,
-        }
-    }
-}
-
-/// Why a simulated world stopped before its loops had finished.
+/// The reason why a simulated world stopped before its loops had finished.
 #[derive(Debug)]
 pub enum SimError {
     /// Loops wait for what no event or timer will bring.
@@ -126,10 +93,10 @@ impl fmt::Display for SimError {
 
 impl std::error::Error for SimError {}
 
-/// What a simulated loop's main future returned, once it has.
-pub struct Outcome<T>(Rc<Cell<Option<T>>>);
+/// The value of a simulated loop's main future, once it has finished.
+pub struct MainValue<T>(Rc<Cell<Option<T>>>);
 
-impl<T> Outcome<T> {
+impl<T> MainValue<T> {
     /// The value; None before the loop has finished, and the second time.
     pub fn take(&self) -> Option<T> {
         self.0.take()
@@ -177,7 +144,7 @@ impl World {
         &mut self,
         config: &Config,
         main: impl FnOnce(Handle) -> F,
-    ) -> Outcome<T>
+    ) -> MainValue<T>
     where
         T: 'static,
         F: Future<Output = T> + 'static,
@@ -185,7 +152,7 @@ impl World {
         let pool = Pool::new(config.recv_buffer_bytes, config.recv_buffers);
         let index = self.network.borrow_mut().add_loop(config.recv_buffer_bytes);
         let driver = SimDriver::new(self.network.clone(), pool.clone(), index);
-        let chosen = (Box::new(driver) as Box<_>, DriverKind::Sim, None);
+        let chosen = (Box::new(driver) as Box<_>, None);
         let core = config
             .check()
             .and_then(|()| Core::with_driver(config, pool, Remote::without_event(), chosen))
@@ -197,7 +164,7 @@ impl World {
             running: Running(core),
             index,
         });
-        Outcome(value)
+        MainValue(value)
     }
 
     /// Runs until every loop's main future has finished.
@@ -257,7 +224,7 @@ impl World {
                 || one.next_timer().is_some_and(|due| due <= self.now()))
     }
 
-    /// When something happens next by itself, not before now.
+    /// The time of the next event or timer, not before now.
     fn next_time(&self) -> Option<Instant> {
         let network = self.network.borrow();
         let unfinished = self.loops.iter().filter(|one| !one.is_finished());

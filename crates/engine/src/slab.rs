@@ -1,5 +1,5 @@
 //! Things at numbered places, each place with a generation, so that a [`Key`]
-//! kept for too long names nothing instead of a stranger.
+//! kept for too long names nothing instead of another record.
 //! Not for: iteration in a meaningful order.
 
 /// Names one thing in a [`Slab`] for as long as it is there.

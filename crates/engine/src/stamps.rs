@@ -1,5 +1,5 @@
-//! When bytes left and when bytes came, as the drivers saw it.
-//! Not for: what a request's latency is; whoever asks subtracts.
+//! Times at which bytes were sent and received, as the drivers saw them.
+//! Not for: the latency of a request, which is a difference of them.
 
 use prony_base::{Instant, Nanos};
 
@@ -13,21 +13,21 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// How much of the moment is unknown.
+    /// The width of the bracket: how much of the moment is unknown.
     pub fn width(self) -> Nanos {
         self.to.since(self.from)
     }
 }
 
-/// When received bytes came.
+/// The arrival of received bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// The driver took them from the kernel: the clock was read right after the call that
     /// brought them.
     pub reaped: Instant,
     /// They were not there at this time: the last moment at which the kernel was asked and
-    /// had nothing more. Bytes that came while nobody received on the stream may have been
-    /// there before. On a busy machine the kernel may have had them, and stamped them, for a
+    /// had nothing more. Bytes that came while no receive was outstanding on the stream may
+    /// have been there before. On a busy machine the kernel may have had them, and stamped them, for a
     /// while before it brought them to the socket.
     pub since: Instant,
     /// The thread slept in the kernel between the two, so that it was woken by them or by

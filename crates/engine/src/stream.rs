@@ -9,13 +9,13 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use rustix::io::{Errno, ioctl_fionbio};
+use rustix::io::Errno;
 
 use crate::buffers::{FileRange, Received, SendBuf};
-use crate::config::{ConnectOptions, DriverKind, ListenOptions};
-use crate::driver::socket::{Blocking, accept_waiting};
-use crate::driver::{Op, Role, Socket, Token};
-use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, StreamSlot, Wish};
+use crate::config::{ConnectOptions, ListenOptions};
+use crate::driver::socket::accept_waiting;
+use crate::driver::{Blocking, Op, Role, Socket, Token};
+use crate::net::{FILE_TOO_SHORT, ListenerSlot, Net, ReceiveMode, StreamSlot};
 use crate::slab::Key;
 use crate::stamps::Bracket;
 use crate::tasks::Waiter;
@@ -56,7 +56,7 @@ impl fmt::Display for FileTooShort {
 
 impl std::error::Error for FileTooShort {}
 
-/// What a part of a file counts as among posted bytes.
+/// The bytes that a part of a file counts as among posted ones.
 const FILE_COST: usize = 4096;
 
 /// The error of a stream that broke with this number.
@@ -91,7 +91,7 @@ impl Stream {
     /// time may wait.
     ///
     /// # Errors
-    /// What broke the connection, after everything received before.
+    /// The error that broke the connection, after everything received before.
     pub async fn recv(&self) -> io::Result<Received> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }
@@ -118,8 +118,8 @@ impl Stream {
             (None, _) => {}
         }
         _before = receive.waiter.replace(waiter);
-        if receive.wish != Wish::Receive {
-            net.wish(self.key, Wish::Receive, 0);
+        if receive.mode != ReceiveMode::Receive {
+            net.set_receive_mode(self.key, ReceiveMode::Receive, 0);
         }
         Poll::Pending
     }
@@ -158,7 +158,7 @@ impl Stream {
             (None, _) => {}
         }
         _before = receive.waiter.replace(waiter);
-        net.wish(self.key, Wish::Discard, count);
+        net.set_receive_mode(self.key, ReceiveMode::Discard, count);
         Poll::Pending
     }
 
@@ -191,8 +191,8 @@ impl Stream {
     /// # Errors
     /// As of [`post`](Stream::post). What the kernel says about the file, later, in each
     /// call; [`io::ErrorKind::UnexpectedEof`] with a [`FileTooShort`] where it has ended
-    /// before. The peer then has a part of it, and nothing more can follow; a reader is
-    /// told so, too.
+    /// before. The peer then has a part of it, and nothing more can follow; a reader
+    /// gets the same error.
     pub fn send_file(&self, file: Rc<OwnedFd>, offset: u64, len: u64) -> io::Result<()> {
         let mut net = self.core.net.borrow_mut();
         self.check_post(&mut net, FILE_COST)?;
@@ -227,7 +227,7 @@ impl Stream {
     /// Waits until the kernel has all posted bytes. One task at a time may wait.
     ///
     /// # Errors
-    /// What broke the connection.
+    /// The error that broke the connection.
     pub async fn flush(&self) -> io::Result<()> {
         poll_fn(|cx| self.poll_flush(cx)).await
     }
@@ -259,7 +259,7 @@ impl Stream {
         })
     }
 
-    /// When the first byte of what was last posted was handed to the kernel; None before
+    /// The time at which the first byte of the last post was submitted to the kernel; None before
     /// that. Where the socket had no room, when it was first offered: from there on the wait
     /// is the peer's doing.
     ///
@@ -290,7 +290,7 @@ impl Stream {
     /// The peer's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The error of the kernel, when the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         let net = self.core.net.borrow();
         let socket = socket_of(&net, self.key)?;
@@ -300,7 +300,7 @@ impl Stream {
     /// This side's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The error of the kernel, when the connection is gone.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         let net = self.core.net.borrow();
         let socket = socket_of(&net, self.key)?;
@@ -341,7 +341,7 @@ pub(crate) async fn connect_on(
         .core
         .net
         .borrow_mut()
-        .want(Op::Connect(socket, address), token);
+        .queue_op(Op::Connect(socket, address), token);
     poll_fn(|cx| poll_connected(&stream, cx)).await?;
     Ok(stream)
 }
@@ -367,14 +367,14 @@ fn poll_connected(stream: &Stream, cx: &Context<'_>) -> Poll<io::Result<()>> {
 #[derive(Debug)]
 pub struct Accepted {
     fd: OwnedFd,
-    /// Whose way of blocking it has; None where it came from elsewhere.
-    by: Option<DriverKind>,
+    /// The way in which it blocks, where that is known.
+    blocking: Option<Blocking>,
 }
 
 /// A connection that another process accepted.
 impl From<OwnedFd> for Accepted {
     fn from(fd: OwnedFd) -> Accepted {
-        Accepted { fd, by: None }
+        Accepted { fd, blocking: None }
     }
 }
 
@@ -388,18 +388,16 @@ impl From<Accepted> for OwnedFd {
 impl Accepted {
     /// Gives it to the loop of `core`.
     pub(crate) fn attach(self, core: Rc<Core>) -> io::Result<Stream> {
-        if core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        if self.by != Some(core.kind) {
-            ioctl_fionbio(&self.fd, core.kind == DriverKind::Epoll)?;
+        let blocking = core.blocking.ok_or(io::ErrorKind::Unsupported)?;
+        if self.blocking != Some(blocking) {
+            blocking.set(&self.fd)?;
         }
         Ok(Stream::new(core, StreamSlot::new(Socket::own(self.fd))))
     }
 }
 
 /// A listening socket. Dropping it closes it and resets connections that it
-/// accepted and nobody took.
+/// accepted and no task took.
 pub struct Listener {
     core: Rc<Core>,
     key: Key,
@@ -427,7 +425,7 @@ impl Listener {
             stopping: false,
             owner_gone: false,
             error: None,
-            waiter: Waiter::Nobody,
+            waiter: Waiter::Nothing,
         });
         Listener { core, key, local }
     }
@@ -437,7 +435,7 @@ impl Listener {
     /// loses no connection. One task at a time may wait.
     ///
     /// # Errors
-    /// What the kernel says, such as too many open descriptors; calling again
+    /// The error of the kernel, such as too many open descriptors; calling again
     /// tries again.
     pub async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         let stream = self.accept_stream().await?;
@@ -463,20 +461,19 @@ impl Listener {
     /// As of [`accept`](Listener::accept); in a simulated loop,
     /// [`io::ErrorKind::Unsupported`].
     pub async fn accept_unattached(&self) -> io::Result<Accepted> {
-        if self.core.kind == DriverKind::Sim {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let blocking = self.core.blocking.ok_or(io::ErrorKind::Unsupported)?;
         let socket = poll_fn(|cx| self.poll_accepted(cx)).await?;
         Ok(Accepted {
-            fd: socket.into_fd(),
-            by: Some(self.core.kind),
+            // SAFETY: taken out of the listener's queue, and known here alone.
+            fd: unsafe { socket.into_fd() },
+            blocking: Some(blocking),
         })
     }
 
     /// Accepts no more, and yields what this loop had accepted by then, and then what
     /// waits in the kernel's backlog; None once there is nothing more. For a listener
-    /// whose socket others listen on as well: the kernel may have told this loop alone of
-    /// a connection, and the others would then not look for it. They still take part, so
+    /// whose socket others listen on as well: the kernel may have reported a connection
+    /// to this loop alone, and the others would then not look for it. They still take part, so
     /// that under load there may always be one more: end it after some.
     pub async fn accept_rest(&self) -> Option<Stream> {
         let socket = match poll_fn(|cx| self.poll_rest(cx)).await {
@@ -488,11 +485,7 @@ impl Listener {
 
     /// Accepts past the driver, which has no operation that does not wait.
     fn accept_waiting(&self) -> Option<Socket> {
-        let blocking = match self.core.kind {
-            DriverKind::Ring => Blocking::Yes,
-            DriverKind::Epoll => Blocking::No,
-            DriverKind::Sim => return None,
-        };
+        let blocking = self.core.blocking?;
         let net = self.core.net.borrow();
         accept_waiting(net.listeners.get(self.key)?.socket, blocking)
     }
@@ -514,7 +507,7 @@ impl Listener {
         if !std::mem::replace(&mut listener.stopping, true) {
             let token = Token::new(Role::Accept, self.key);
             let op = Op::Cancel(listener.socket, token);
-            net.want(op, token);
+            net.queue_op(op, token);
         }
         Poll::Pending
     }
@@ -536,7 +529,7 @@ impl Listener {
         if !listener.accepting {
             listener.accepting = true;
             let op = Op::Accept(listener.socket);
-            net.want(op, Token::new(Role::Accept, self.key));
+            net.queue_op(op, Token::new(Role::Accept, self.key));
         }
         Poll::Pending
     }

@@ -1,4 +1,4 @@
-//! What threads share, from one place: std's, or loom's in a build with `--cfg loom`,
+//! Synchronisation between threads, from one place: std's, or loom's in a build with `--cfg loom`,
 //! which runs the `loom_` tests through every order in which threads can take turns.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p prony-engine --release --lib loom_`

@@ -6,126 +6,27 @@
 
 mod raw;
 mod table;
+mod waiter;
 mod waker;
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 
-pub use self::raw::Outcome;
-use self::raw::{Listing, Payload, Pieces, Share};
+pub use self::raw::JoinOutcome;
+use self::raw::{JoinHandle, Payload, TaskRef};
 pub use self::table::TaskId;
-use self::table::{Table, Taken};
+use self::table::{MAIN, Taken};
+pub(crate) use self::waiter::Waiter;
 pub use self::waker::TaskWaker;
-use crate::remote;
-
-/// The tasks of a loop, and those that are due, each at most once, first woken first.
-pub(crate) struct RunQueue {
-    table: Table,
-    /// To be woken by the next run: wakers that others made, because they may run
-    /// any code and nothing may be borrowed then; and tasks that yielded.
-    later: RefCell<VecDeque<Waker>>,
-}
-
-impl RunQueue {
-    /// Makes the task at `index` due. One that is not there is skipped later.
-    #[inline]
-    pub fn wake(&self, index: u32) {
-        self.table.wake(index);
-    }
-
-    pub fn is_empty(&self) -> bool {
-        !self.table.is_any_due() && self.later.borrow().is_empty()
-    }
-
-    /// Wakes in the next turn, after the kernel was asked.
-    pub fn wake_next_turn(&self, waker: Waker) {
-        self.later.borrow_mut().push_back(waker);
-    }
-
-    fn wake_later_ones(&self) {
-        let count = self.later.borrow().len();
-        for _ in 0..count {
-            let next = self.later.borrow_mut().pop_front();
-            if let Some(waker) = next {
-                waker.wake();
-            }
-        }
-    }
-}
-
-thread_local! {
-    /// The loop whose tasks this thread polls now, and its tasks.
-    static POLLING: Cell<(u32, *const Tasks)> = const { Cell::new((NO_LOOP, ptr::null())) };
-}
-
-/// No loop has this number.
-const NO_LOOP: u32 = u32::MAX;
-
-/// Marks a loop as the one whose tasks are polled on this thread, until dropped.
-///
-/// INVARIANT: the pointer in `POLLING` is that of tasks which a `Polling` on this thread
-/// borrows, unless the number is [`NO_LOOP`].
-struct Polling<'a> {
-    before: (u32, *const Tasks),
-    _tasks: &'a Tasks,
-}
-
-impl Polling<'_> {
-    fn new(tasks: &Tasks) -> Polling<'_> {
-        Polling {
-            before: POLLING.replace((tasks.loop_id.into(), tasks)),
-            _tasks: tasks,
-        }
-    }
-}
-
-impl Drop for Polling<'_> {
-    fn drop(&mut self) {
-        POLLING.set(self.before);
-    }
-}
-
-/// The tasks of the loop that polls on this thread now, if it is that one.
-///
-/// It is the short way, also where the long one is at hand: the pointer comes from a
-/// fixed place, so that the processor need not wait for the task that it polls in
-/// order to reach the tables. A round of waking and spawning is a chain of such waits.
-///
-/// # Safety
-/// The reference is not used after the poll that this is called from.
-#[inline(always)]
-unsafe fn here<'a>(loop_id: u16) -> Option<&'a Tasks> {
-    let (polled, tasks) = POLLING.get();
-    if polled != u32::from(loop_id) {
-        return None;
-    }
-    // SAFETY: by the invariant of `Polling` they are alive as long as they stand there,
-    // which is until that poll ends.
-    Some(unsafe { &*tasks })
-}
-
-/// Wakes a task of the loop whose tasks this thread polls now, which is the way that
-/// most wakes go. False when that is not the loop in question.
-#[inline]
-pub(crate) fn wake_here(loop_id: u16, index: u32) -> bool {
-    // SAFETY: it is not used after this function, which the poll waits for.
-    let Some(tasks) = (unsafe { here(loop_id) }) else {
-        return false;
-    };
-    tasks.queue.wake(index);
-    true
-}
-
-/// The place of the main task, which is not boxed and may borrow.
-const MAIN: u32 = 0;
+pub(crate) use self::waker::{Entered, RunQueue};
+use self::waker::{Polling, here, waker};
 
 /// The main task of a loop: polled where it is, because it may borrow what the
 /// loop does not own.
@@ -164,7 +65,7 @@ impl<'a> Main<'a> {
     }
 }
 
-/// What the tasks of a loop have come to so far.
+/// Counts of how the tasks of a loop have ended so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCounts {
     /// Tasks that were started.
@@ -183,14 +84,12 @@ pub struct TaskCounts {
 pub(crate) struct Tasks {
     pub loop_id: u16,
     pub queue: Rc<RunQueue>,
-    pieces: Pieces,
-    spawned: Cell<u64>,
     panicked: Cell<u64>,
     cancelled: Cell<u64>,
     polls: Cell<u64>,
-    /// A task whose panic is under way to become its result.
-    fallen: Cell<Option<Listing>>,
-    /// What is done with the panic of a task that nobody asks about.
+    /// A task whose panic is unwinding, to become its result.
+    unwinding: Cell<Option<TaskRef>>,
+    /// Called with the panic of a task whose result is not taken.
     on_unseen_panic: Cell<fn(Payload)>,
 }
 
@@ -199,8 +98,7 @@ fn add_one(counter: &Cell<u64>) {
     counter.set(counter.get() + 1);
 }
 
-/// Who wants to know of panics that nobody asks about says so; the panic hook has
-/// printed them in any case.
+/// The default for panics that are not taken as results: the panic hook has printed them.
 fn forget_panic(payload: Payload) {
     // A payload may panic itself when it is dropped.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
@@ -208,20 +106,13 @@ fn forget_panic(payload: Payload) {
 
 impl Tasks {
     pub fn new(loop_id: u16) -> Rc<Tasks> {
-        let queue = RunQueue {
-            table: Table::new(),
-            later: RefCell::default(),
-        };
-        queue.wake(MAIN);
         Rc::new(Tasks {
             loop_id,
-            queue: Rc::new(queue),
-            pieces: Pieces::new(),
-            spawned: Cell::default(),
+            queue: Rc::new(RunQueue::new()),
             panicked: Cell::default(),
             cancelled: Cell::default(),
             polls: Cell::default(),
-            fallen: Cell::default(),
+            unwinding: Cell::default(),
             on_unseen_panic: Cell::new(forget_panic),
         })
     }
@@ -236,12 +127,15 @@ impl Tasks {
         catches: bool,
     ) -> Task<T> {
         // SAFETY: it is not used after this function, which the poll waits for.
-        let tasks = unsafe { here(loop_id) }.unwrap_or(self);
-        add_one(&tasks.spawned);
-        let (listing, share) = raw::task(work, catches, &tasks.pieces);
+        let queue = match unsafe { here(loop_id) } {
+            Some(queue) => queue,
+            None => &*self.queue,
+        };
+        add_one(&queue.spawned);
+        let (task_ref, join) = raw::task(work, catches, &queue.cache);
         Task {
-            share: ManuallyDrop::new(share),
-            id: tasks.queue.table.add(listing),
+            join: ManuallyDrop::new(join),
+            id: queue.table.add(task_ref),
             tasks: self.clone(),
         }
     }
@@ -255,13 +149,13 @@ impl Tasks {
     /// wakes itself cannot keep the loop from the kernel. Stops when the main
     /// task has finished.
     pub fn run(&self, main: &mut Main<'_>, polls_max: usize) {
-        let _polling = Polling::new(self);
+        let _polling = Polling::new(self.loop_id, &self.queue);
         self.queue.wake_later_ones();
         let end = self.polls.get() + polls_max as u64;
         // Panics are caught once for many polls: that costs nothing where none is.
         while let Err(payload) = catch_unwind(AssertUnwindSafe(|| self.poll_due(main, end))) {
-            match self.fallen.take() {
-                Some(listing) => self.fail(listing, payload),
+            match self.unwinding.take() {
+                Some(task_ref) => self.fail(task_ref, payload),
                 None => resume_unwind(payload),
             }
         }
@@ -269,18 +163,18 @@ impl Tasks {
 
     /// Polls until nothing is due, or so many polls were made in all.
     fn poll_due(&self, main: &mut Main<'_>, end: u64) {
-        let table = &self.queue.table;
+        let queue = &*self.queue;
         let loop_id = self.loop_id;
         while self.polls.get() < end {
-            let Some((taken, listing)) = table.next() else {
+            let Some((taken, task_ref)) = queue.table.next() else {
                 return;
             };
             add_one(&self.polls);
             // Dropping a waker of a loop does nothing, and is left out.
-            let waker = ManuallyDrop::new(remote::waker(loop_id, taken.index()));
-            let mut cx = Context::from_waker(&waker);
-            if let Some(listing) = listing {
-                self.poll(table, taken, listing, &mut cx);
+            let task_waker = ManuallyDrop::new(waker(loop_id, taken.index()));
+            let mut cx = Context::from_waker(&task_waker);
+            if let Some(task_ref) = task_ref {
+                self.poll(queue, taken, task_ref, &mut cx);
             } else if taken.index() == MAIN {
                 main.poll(&mut cx);
                 if main.is_finished() {
@@ -291,69 +185,70 @@ impl Tasks {
     }
 
     #[inline(always)]
-    fn poll(&self, table: &Table, taken: Taken, listing: Listing, cx: &mut Context<'_>) {
+    fn poll(&self, queue: &RunQueue, taken: Taken, task_ref: TaskRef, cx: &mut Context<'_>) {
+        let table = &queue.table;
         let mut polled = Polled {
             tasks: self,
             taken,
-            listing: ManuallyDrop::new(listing),
+            task_ref: ManuallyDrop::new(task_ref),
         };
         // SAFETY: what is in the table was not ready before: see below; and what
         // panicked is not put back.
-        let is_ready = unsafe { polled.listing.poll(cx) }.is_ready();
-        let listing = polled.done();
+        let is_ready = unsafe { polled.task_ref.poll(cx) }.is_ready();
+        let task_ref = polled.done();
         if is_ready {
-            table.vacate(taken);
-            listing.recycle_finished(&self.pieces);
+            table.release(taken);
+            task_ref.recycle_finished(&queue.cache);
         } else if table.is_wanted(taken) {
-            table.put_back(taken, listing);
+            table.put_back(taken, task_ref);
         } else {
-            table.vacate(taken);
-            self.end_cancelled(listing);
+            table.release(taken);
+            self.end_cancelled(task_ref);
         }
     }
 
-    /// The task panicked, and that is on its way up.
+    /// The task panicked, and the panic is unwinding.
     #[cold]
     #[inline(never)]
-    fn fell(&self, taken: Taken, listing: Listing) {
-        self.queue.table.vacate(taken);
-        if listing.catches() {
-            self.fallen.set(Some(listing));
+    fn note_panic(&self, taken: Taken, task_ref: TaskRef) {
+        self.queue.table.release(taken);
+        if task_ref.catches() {
+            self.unwinding.set(Some(task_ref));
         }
     }
 
     #[cold]
-    fn fail(&self, listing: Listing, payload: Payload) {
+    fn fail(&self, task_ref: TaskRef, payload: Payload) {
         add_one(&self.panicked);
-        if let Some(unseen) = listing.fail(payload, &self.pieces) {
+        if let Some(unseen) = task_ref.fail(payload, &self.queue.cache) {
             self.on_unseen_panic.get()(unseen);
         }
     }
 
     /// This drops a future, which runs its owner's code: nothing may be borrowed.
     #[cold]
-    fn end_cancelled(&self, listing: Listing) {
+    fn end_cancelled(&self, task_ref: TaskRef) {
         add_one(&self.cancelled);
-        listing.recycle(&self.pieces);
+        task_ref.recycle(&self.queue.cache);
     }
 
     #[inline(never)]
-    fn let_go<T>(&self, share: Share<T>) {
-        if let Some(unseen) = share.unseen_panic() {
+    fn release_handle<T>(&self, join: JoinHandle<T>) {
+        if let Some(unseen) = join.unseen_panic() {
             self.on_unseen_panic.get()(unseen);
         }
-        share.recycle(&self.pieces);
+        join.recycle(&self.queue.cache);
     }
 
-    pub fn on_unseen_panic(&self, tell: fn(Payload)) {
-        self.on_unseen_panic.set(tell);
+    pub fn on_unseen_panic(&self, report: fn(Payload)) {
+        self.on_unseen_panic.set(report);
     }
 
     pub fn counts(&self) -> TaskCounts {
         let others = self.panicked.get() + self.cancelled.get() + self.len() as u64;
         TaskCounts {
-            spawned: self.spawned.get(),
-            finished: self.spawned.get() - others,
+            spawned: self.queue.spawned.get(),
+            finished: self.queue.spawned.get() - others,
             panicked: self.panicked.get(),
             cancelled: self.cancelled.get(),
             polls: self.polls.get(),
@@ -362,9 +257,9 @@ impl Tasks {
 
     /// Drops a task's future: now, or after the poll that it is in.
     pub fn cancel(&self, id: TaskId) -> bool {
-        let (found, listing) = self.queue.table.cancel(id);
-        if let Some(listing) = listing {
-            self.end_cancelled(listing);
+        let (found, task_ref) = self.queue.table.cancel(id);
+        if let Some(task_ref) = task_ref {
+            self.end_cancelled(task_ref);
         }
         found
     }
@@ -406,15 +301,15 @@ impl Tasks {
 struct Polled<'a> {
     tasks: &'a Tasks,
     taken: Taken,
-    listing: ManuallyDrop<Listing>,
+    task_ref: ManuallyDrop<TaskRef>,
 }
 
 impl Polled<'_> {
     #[inline(always)]
-    fn done(self) -> Listing {
+    fn done(self) -> TaskRef {
         let mut this = ManuallyDrop::new(self);
-        // SAFETY: nobody uses it after this, nor drops it again.
-        unsafe { ManuallyDrop::take(&mut this.listing) }
+        // SAFETY: it is neither used nor dropped after this.
+        unsafe { ManuallyDrop::take(&mut this.task_ref) }
     }
 }
 
@@ -422,9 +317,9 @@ impl Drop for Polled<'_> {
     // Inlined, so that nothing of it lies in memory where no task panics.
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: nobody uses it after this, nor drops it again.
-        let listing = unsafe { ManuallyDrop::take(&mut self.listing) };
-        self.tasks.fell(self.taken, listing);
+        // SAFETY: it is neither used nor dropped after this.
+        let task_ref = unsafe { ManuallyDrop::take(&mut self.task_ref) };
+        self.tasks.note_panic(self.taken, task_ref);
     }
 }
 
@@ -433,31 +328,31 @@ impl Drop for Polled<'_> {
 #[must_use = "dropping a Task cancels it: await it, keep it or detach it"]
 pub struct Task<T> {
     /// Taken out in the end only.
-    share: ManuallyDrop<Share<T>>,
+    join: ManuallyDrop<JoinHandle<T>>,
     tasks: Rc<Tasks>,
     id: TaskId,
 }
 
 impl<T> Task<T> {
-    /// Lets the task run to its end, its result unseen.
+    /// Detaches the handle: the task runs to its end, its result unseen.
     #[inline(always)]
     pub fn detach(self) {
         let mut detached = ManuallyDrop::new(self);
-        // SAFETY: nobody uses them after this, nor drops them again.
-        let (share, tasks) = unsafe {
-            let share = ManuallyDrop::take(&mut detached.share);
-            (share, ptr::read(&detached.tasks))
+        // SAFETY: they are neither used nor dropped after this.
+        let (join, tasks) = unsafe {
+            let join = ManuallyDrop::take(&mut detached.join);
+            (join, ptr::read(&detached.tasks))
         };
-        match share.leave_running() {
-            // The common case: nothing is to be freed or told.
+        match join.detach_running() {
+            // The common case: there is nothing to free or to report.
             None => drop(tasks),
-            Some(share) => tasks.let_go(share),
+            Some(join) => tasks.release_handle(join),
         }
     }
 
     /// True when the result is there (or was taken).
     pub fn is_finished(&self) -> bool {
-        self.share.is_finished()
+        self.join.is_finished()
     }
 
     /// Names the task, to cancel it by [`Handle::cancel`](crate::Handle::cancel)
@@ -472,10 +367,10 @@ impl<T> Task<T> {
         self.tasks.cancel(self.id);
     }
 
-    /// As awaiting it, but tells of a panic or a cancellation too.
+    /// Polls for how the task ended: as awaiting it, but with panics and cancellation as values.
     #[inline]
-    pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<Outcome<T>> {
-        match self.share.poll(cx.waker()) {
+    pub fn poll_outcome(&mut self, cx: &Context<'_>) -> Poll<JoinOutcome<T>> {
+        match self.join.poll(cx.waker()) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         }
@@ -483,8 +378,8 @@ impl<T> Task<T> {
 
     #[cfg(test)]
     fn take(&self) -> Option<T> {
-        match self.share.poll(Waker::noop()) {
-            Some(Outcome::Value(value)) => Some(value),
+        match self.join.poll(std::task::Waker::noop()) {
+            Some(JoinOutcome::Value(value)) => Some(value),
             _ => None,
         }
     }
@@ -501,9 +396,9 @@ impl<T> Future for Task<T> {
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         match self.poll_outcome(cx) {
-            Poll::Ready(Outcome::Value(value)) => Poll::Ready(value),
-            Poll::Ready(Outcome::Panicked(payload)) => resume_unwind(payload),
-            Poll::Ready(Outcome::Cancelled) | Poll::Pending => Poll::Pending,
+            Poll::Ready(JoinOutcome::Value(value)) => Poll::Ready(value),
+            Poll::Ready(JoinOutcome::Panicked(payload)) => resume_unwind(payload),
+            Poll::Ready(JoinOutcome::Cancelled) | Poll::Pending => Poll::Pending,
         }
     }
 }
@@ -512,60 +407,12 @@ impl<T> Drop for Task<T> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: this is the only place that takes it, and it is not used after.
-        let share = unsafe { ManuallyDrop::take(&mut self.share) };
-        // Should dropping the future panic, the share goes on the way up.
-        if !share.is_finished() {
+        let join = unsafe { ManuallyDrop::take(&mut self.join) };
+        // Should dropping the future panic, the join goes on the way up.
+        if !join.is_finished() {
             self.tasks.cancel(self.id);
         }
-        self.tasks.let_go(share);
-    }
-}
-
-/// Who waits for an operation of this loop: nobody, one of its tasks (a number,
-/// the common case), or a waker that a combinator made.
-///
-/// A stranger's waker may run any code when it is cloned or dropped, which may come back to
-/// the loop. So neither happens while anything of the loop is borrowed: it is made before
-/// the borrow, and who was there before is [given back](Waiter::replace) to be dropped
-/// after it.
-#[derive(Default)]
-pub(crate) enum Waiter {
-    #[default]
-    Nobody,
-    Task(u32),
-    Stranger(Waker),
-}
-
-impl Waiter {
-    pub fn of(cx: &Context<'_>, loop_id: u16) -> Waiter {
-        match remote::names(cx.waker()) {
-            Some((of_loop, task)) if of_loop == loop_id => Waiter::Task(task),
-            _ => Waiter::Stranger(cx.waker().clone()),
-        }
-    }
-
-    /// Lets another wait; who waited is to be dropped when nothing is borrowed any more.
-    #[inline]
-    #[must_use = "dropping it may run any code"]
-    pub fn replace(&mut self, other: Waiter) -> Waiter {
-        std::mem::replace(self, other)
-    }
-
-    pub fn is_somebody(&self) -> bool {
-        !matches!(self, Waiter::Nobody)
-    }
-
-    /// Makes who waits due, once. Nothing runs here.
-    #[inline]
-    pub fn wake(&mut self, queue: &RunQueue) {
-        if !self.is_somebody() {
-            return;
-        }
-        match std::mem::take(self) {
-            Waiter::Nobody => {}
-            Waiter::Task(index) => queue.wake(index),
-            Waiter::Stranger(waker) => queue.wake_next_turn(waker),
-        }
+        self.tasks.release_handle(join);
     }
 }
 
@@ -574,8 +421,10 @@ mod random_tests;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Waker;
 
     use super::*;
 
@@ -593,7 +442,7 @@ mod tests {
     }
 
     fn run(tasks: &Rc<Tasks>) {
-        let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+        let _entered = Entered::new(tasks.loop_id, tasks.queue.clone());
         tasks.run(&mut Main::none(), 1_000);
     }
 
@@ -676,7 +525,7 @@ mod tests {
         assert_eq!(tasks.len(), 0);
         assert!(failing.is_finished());
         let outcome = failing.poll_outcome(&Context::from_waker(Waker::noop()));
-        let Poll::Ready(Outcome::<()>::Panicked(payload)) = outcome else {
+        let Poll::Ready(JoinOutcome::<()>::Panicked(payload)) = outcome else {
             panic!("{outcome:?} is not a panic");
         };
         assert_eq!(
@@ -732,12 +581,12 @@ mod tests {
         let awaiting = tasks.spawn(std::future::poll_fn(move |cx| {
             endless
                 .poll_outcome(cx)
-                .map(|outcome| matches!(outcome, Outcome::Cancelled))
+                .map(|outcome| matches!(outcome, JoinOutcome::Cancelled))
         }));
         run(&tasks);
         assert_eq!(awaiting.take(), None);
         {
-            let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+            let _entered = Entered::new(tasks.loop_id, tasks.queue.clone());
             assert!(tasks.cancel(id));
         }
         run(&tasks);
@@ -779,7 +628,7 @@ mod tests {
         assert!(catch_unwind(AssertUnwindSafe(|| tasks.cancel(id))).is_err());
         assert!(flag.0.load(Ordering::Relaxed));
         let outcome = task.poll_outcome(&Context::from_waker(&waker));
-        assert!(matches!(outcome, Poll::Ready(Outcome::Cancelled)));
+        assert!(matches!(outcome, Poll::Ready(JoinOutcome::Cancelled)));
         // Nothing is left of this one either, as Miri sees.
         let dropped = tasks.spawn(endless_with(Bomb));
         run(&tasks);
@@ -847,7 +696,7 @@ mod tests {
         assert!(!task.is_finished());
         let waker = kept.take();
         {
-            let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
+            let _entered = Entered::new(tasks.loop_id, tasks.queue.clone());
             waker.into_iter().for_each(TaskWaker::wake);
         }
         run(&tasks);

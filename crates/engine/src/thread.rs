@@ -1,4 +1,4 @@
-//! How the calling thread is treated by the kernel: its cores, its urgency, its memory.
+//! The calling thread's standing with the kernel: its cores, its scheduling, its memory.
 //! Not for: starting threads, or other processes.
 
 use std::io;
@@ -31,7 +31,7 @@ pub fn cores() -> io::Result<Vec<u32>> {
     Ok(allowed.map(|core| core as u32).collect())
 }
 
-/// When a thread may run.
+/// The scheduling of a thread.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Urgency {
     /// In turn with all others (`SCHED_OTHER`).

@@ -2,9 +2,7 @@
 //! for to the driver, waits, takes in what has happened, and looks at the clock.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -14,27 +12,25 @@ use crate::buffers::Pool;
 use crate::config::{Config, DriverChoice, DriverKind, Error, LoopStats};
 use crate::driver::epoll::Epoll;
 use crate::driver::ring::Ring;
-use crate::driver::{Completions, Driver, Wait};
-use crate::handle::Handle;
-use crate::lead::Lead;
+use crate::driver::{Blocking, Completions, Driver, Wait};
 use crate::net::Net;
-use crate::remote::{Entered, Registration, Remote};
+use crate::remote::{Registration, Remote};
 use crate::slab::Key;
-use crate::tasks::{Main, Tasks, Waiter};
-use crate::thread::PreciseTimers;
+use crate::tasks::{Entered, Main, Tasks, Waiter};
+use crate::wakeup_latency::WakeupLatency;
 use crate::wheel::Wheel;
 
-/// Looks for what other threads want before a loop that spins asks the kernel: some
+/// Looks for wakes of other threads before a loop that spins asks the kernel: some
 /// microseconds.
 const SPINS_MAX: u32 = 128;
 /// Turns in a row in which a loop that spins need not ask the kernel: where the driver
-/// cannot tell whether there is news, and where it can.
+/// does not know whether a turn is of use, and where it does.
 const BLIND_SKIPS_MAX: u32 = 16;
 const SKIPS_MAX: u32 = 1024;
 /// Polls in one turn before the kernel is asked again.
 const POLLS_MAX: usize = 1024;
 
-/// What a timer does when it is due.
+/// The action of a timer that is due.
 pub(crate) enum Alarm {
     Wake(Waiter),
     /// The stream has had its time to get its last bytes out.
@@ -48,7 +44,8 @@ pub(crate) struct Core {
     pub timers: RefCell<Wheel<Alarm>>,
     pub driver: RefCell<Box<dyn Driver>>,
     pub pool: Rc<Pool>,
-    pub kind: DriverKind,
+    /// The way in which the driver's sockets block; None where they are no descriptors.
+    pub blocking: Option<Blocking>,
     pub fallback: Option<String>,
     remote: Arc<Remote>,
     done: RefCell<Completions>,
@@ -56,8 +53,8 @@ pub(crate) struct Core {
     remote_woken: RefCell<Vec<u32>>,
     turns: Cell<u64>,
     pub spin: bool,
-    /// Where timers are to be on time.
-    lead: Option<RefCell<Lead>>,
+    /// Set where timers are to be on time.
+    wakeup_latency: Option<RefCell<WakeupLatency>>,
     /// Turns since the kernel was asked.
     skipped: Cell<u32>,
     /// The last turn brought wakes from other threads.
@@ -99,14 +96,14 @@ impl Core {
         if self.spin && wait != Wait::Not && self.spins(&mut **driver) {
             return Ok(());
         }
-        let planned = self.ahead(self.shorten(wait), &**driver);
+        let planned = self.wake_early(self.shorten(wait), &**driver);
         let wait = self.fall_asleep(planned);
         let turned = driver.turn(wait, &mut done);
-        if let (Some(lead), Wait::Until(wanted)) = (&self.lead, planned) {
+        if let (Some(latency), Wait::Until(wanted)) = (&self.wakeup_latency, planned) {
             let now = driver.now();
             match wait == planned && done.is_empty() && now >= wanted {
-                true => lead.borrow_mut().woken(wanted, now),
-                false => lead.borrow_mut().disturbed(),
+                true => latency.borrow_mut().note_wakeup(wanted, now),
+                false => latency.borrow_mut().note_interrupted(),
             }
         }
         if wait != Wait::Not && !self.spin {
@@ -119,7 +116,7 @@ impl Core {
         })
     }
 
-    /// Nobody sleeps while a task is due, nor past the next timer.
+    /// No wait while a task is due, nor one past the next timer.
     fn shorten(&self, wait: Wait) -> Wait {
         if !self.tasks.queue.is_empty() || self.remote.is_pending() {
             return Wait::Not;
@@ -130,10 +127,10 @@ impl Core {
         }
     }
 
-    /// Where timers are to be on time, nobody sleeps quite up to the next one.
-    fn ahead(&self, wait: Wait, driver: &dyn Driver) -> Wait {
-        match (&self.lead, wait) {
-            (Some(lead), Wait::Until(end)) => lead.borrow_mut().wait(end, driver.now()),
+    /// Where timers are to be on time, the wait ends somewhat before the next one.
+    fn wake_early(&self, wait: Wait, driver: &dyn Driver) -> Wait {
+        match (&self.wakeup_latency, wait) {
+            (Some(latency), Wait::Until(end)) => latency.borrow_mut().wait(end, driver.now()),
             _ => wait,
         }
     }
@@ -151,8 +148,8 @@ impl Core {
     /// time to.
     fn spins(&self, driver: &mut dyn Driver) -> bool {
         let skipped = self.skipped.replace(0);
-        // Where the driver cannot tell, other threads are listened to alone for a
-        // while after they have said something.
+        // Where the driver does not know, only other threads are looked after for a while
+        // after they have woken a task.
         let is_blind = self.remote_lately.get();
         for _ in 0..SPINS_MAX {
             let skips_max = match driver.has_news() {
@@ -212,12 +209,18 @@ impl Core {
 
     /// True when a turn would do something without waiting.
     pub fn is_due(&self) -> bool {
-        !self.tasks.queue.is_empty() || self.remote.is_pending() || self.net.borrow().has_wishes()
+        !self.tasks.queue.is_empty()
+            || self.remote.is_pending()
+            || self.net.borrow().has_pending_ops()
     }
 
     /// A time not later than the next timer.
     pub fn next_timer(&self) -> Option<Instant> {
         self.timers.borrow().next()
+    }
+
+    pub fn kind(&self) -> DriverKind {
+        self.driver.borrow().kind()
     }
 
     pub fn now(&self) -> Instant {
@@ -245,7 +248,7 @@ impl Core {
 
     /// Ends the loop: drops all tasks, and gives posted bytes the linger time to
     /// get out.
-    fn finish(&self) -> Result<(), Error> {
+    pub fn finish(&self) -> Result<(), Error> {
         let deadline = self.begin_finish();
         while !self.try_finish(deadline)? {
             self.turn(&mut Main::none(), Wait::Until(deadline))?;
@@ -294,7 +297,7 @@ impl Drop for Running {
         // There are some only after a panic or an error. Should their end panic too, the
         // memory is taken back all the same.
         let dropped = catch_unwind(AssertUnwindSafe(|| self.0.drop_tasks()));
-        if !self.0.let_go() {
+        if !self.0.reclaim_buffers() {
             std::mem::forget(self.0.clone());
         }
         if let Err(payload) = dropped {
@@ -306,7 +309,7 @@ impl Drop for Running {
 impl Core {
     /// Closes what is left and takes all memory back from the kernel. False where
     /// that failed.
-    fn let_go(&self) -> bool {
+    fn reclaim_buffers(&self) -> bool {
         let _left;
         let (Ok(mut net), Ok(mut driver)) =
             (self.net.try_borrow_mut(), self.driver.try_borrow_mut())
@@ -330,13 +333,13 @@ impl Core {
 }
 
 /// A driver, and why it is not the preferred one.
-type Chosen = (Box<dyn Driver>, DriverKind, Option<String>);
+type Chosen = (Box<dyn Driver>, Option<String>);
 
 fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chosen, Error> {
     let mut fallback = None;
     if config.driver != DriverChoice::Epoll {
         match Ring::new(config, pool.clone(), remote.clone()) {
-            Ok(ring) => return Ok((Box::new(ring), DriverKind::Ring, None)),
+            Ok(ring) => return Ok((Box::new(ring), None)),
             Err(error) if config.driver == DriverChoice::Ring => return Err(error),
             Err(error) => fallback = Some(error.to_string()),
         }
@@ -346,7 +349,7 @@ fn choose(config: &Config, pool: &Rc<Pool>, remote: &Arc<Remote>) -> Result<Chos
         call: "epoll_create1",
         cause,
     })?;
-    Ok((Box::new(epoll), DriverKind::Epoll, fallback))
+    Ok((Box::new(epoll), fallback))
 }
 
 impl Core {
@@ -367,18 +370,20 @@ impl Core {
         config: &Config,
         pool: Rc<Pool>,
         remote: Arc<Remote>,
-        (driver, kind, fallback): Chosen,
+        (driver, fallback): Chosen,
     ) -> Result<Rc<Core>, Error> {
         let registration = Registration::new(remote.clone())
             .ok_or_else(|| Error::Config("more than 65536 loops in one process".to_owned()))?;
         let tasks = Tasks::new(registration.loop_id);
+        // A simulated thread is always on time, and reading its clock is an event.
+        let wakes_early = config.precise_timers && !config.spin && driver.wakes_late();
         Ok(Rc::new(Core {
+            blocking: driver.blocking(),
             net: RefCell::new(Net::new(config, tasks.queue.clone())),
             timers: RefCell::new(Wheel::new(driver.now())),
             tasks,
             driver: RefCell::new(driver),
             pool,
-            kind,
             fallback,
             remote,
             done: RefCell::default(),
@@ -386,39 +391,10 @@ impl Core {
             remote_woken: RefCell::default(),
             turns: Cell::new(0),
             spin: config.spin,
-            // Simulated threads are always on time, and one that looks at the clock stops it.
-            lead: (config.precise_timers && !config.spin && kind != DriverKind::Sim)
-                .then(|| RefCell::new(Lead::new())),
+            wakeup_latency: wakes_early.then(|| RefCell::new(WakeupLatency::new())),
             skipped: Cell::new(0),
             remote_lately: Cell::new(false),
             _registration: registration,
         }))
-    }
-}
-
-/// Runs `main`, and every task that it spawns, on this thread until `main`
-/// finishes. Then all other tasks are dropped, their operations cancelled, and
-/// posted bytes get at most [`Config::linger`] to go out.
-///
-/// # Errors
-/// [`Error`] when the settings are wrong, when no driver is to be had, or when
-/// waiting for events fails.
-pub fn run<T, F>(config: &Config, main: impl FnOnce(Handle) -> F) -> Result<T, Error>
-where
-    F: Future<Output = T>,
-{
-    let _on_time = config.precise_timers.then(PreciseTimers::new);
-    let running = Running(Core::new(config)?);
-    let core = &running.0;
-    let value = Cell::new(None);
-    let work = main(Handle::new(core.clone()));
-    let work = pin!(async { value.set(Some(work.await)) });
-    let mut main = Main::new(work);
-    loop {
-        core.turn(&mut main, Wait::Until(Instant::NEVER))?;
-        if let Some(value) = value.take() {
-            core.finish()?;
-            return Ok(value);
-        }
     }
 }

@@ -9,7 +9,9 @@ use std::rc::Rc;
 
 use prony_base::clock::{monotonic, thread_cpu};
 use prony_engine::Config;
-use prony_runtime::services::{Context, Definition, Failure, Options, Request, Service, Services};
+use prony_runtime::services::{
+    Context, Definition, FactoryRequest, Failure, Options, Service, Services,
+};
 
 /// What every service counts, so that its work can be checked.
 #[derive(Default)]
@@ -103,7 +105,7 @@ fn add_loggers(services: &Services, counts: &Rc<Counts>) {
         counts: counts.clone(),
     };
     let loggers = Definition::new("loggers", loggers).makes::<Rc<dyn Logger>, _>(
-        move |_, request: &Request| {
+        move |_, request: &FactoryRequest| {
             let logger = NamedLogger {
                 counts: made.clone(),
                 lines: Cell::new(0),

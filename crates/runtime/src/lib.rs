@@ -1,8 +1,8 @@
 //! Services with dependencies, typed events with priorities, coroutines: on the engine.
 //!
 //! For: applications of many parts on one thread, or on several threads with a loop each:
-//! parts that start and stop in the order of what they require ([`services`]), that tell
-//! each other what happens ([`events`]), and that wait without holding anybody up
+//! parts that start and stop in the order of what they require ([`services`]), that send
+//! each other events ([`events`]), and that wait without blocking each other
 //! ([`coroutines`]). Not for: HTTP (`prony-http`, which runs on the same loop) or sockets
 //! (the [`Handle`](prony_engine::Handle) of the loop).
 //!
@@ -34,7 +34,7 @@
 //!
 //! impl Service for Shop {}
 //!
-//! /// Somebody wants to buy something.
+//! /// An order of a customer.
 //! struct Order(&'static str);
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

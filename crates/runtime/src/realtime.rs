@@ -28,7 +28,7 @@ use hdrhistogram::Histogram;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::thread::{self, Urgency};
 
-/// What a thread with deadlines asks of the system.
+/// The settings of a thread with deadlines.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Settings {
     /// The one core to run on.
@@ -73,11 +73,11 @@ impl Settings {
 /// Something that the system did not allow.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Refused {
-    /// What was wanted, as in "cannot …".
+    /// The action that failed, as in "cannot …".
     pub what: String,
-    /// What the system said.
+    /// The error of the system.
     pub cause: String,
-    /// What would change it.
+    /// Advice that would change it.
     pub advice: &'static str,
 }
 
@@ -91,7 +91,7 @@ impl fmt::Display for Refused {
 pub const MISSED_MAX: usize = 10_000;
 /// Significant decimal digits of the histogram.
 pub const DIGITS: u8 = 3;
-/// Longest length that the histogram tells from longer ones.
+/// Longest length that the histogram distinguishes from longer ones.
 const LONGEST: Nanos = Nanos::from_secs(3_600);
 
 /// A run that took longer than it should.
@@ -99,7 +99,7 @@ const LONGEST: Nanos = Nanos::from_secs(3_600);
 pub struct Missed {
     /// Number of the run, from 0.
     pub run: u64,
-    /// How long it took.
+    /// Its length.
     pub took: Nanos,
 }
 
@@ -159,7 +159,7 @@ impl Deadlines {
         self.lengths.saturating_record(took.0.max(1));
     }
 
-    /// What no run should exceed.
+    /// The length that no run should exceed.
     pub fn limit(&self) -> Nanos {
         self.limit
     }
@@ -189,7 +189,7 @@ impl Deadlines {
         &self.missed
     }
 
-    /// How many runs exceeded it.
+    /// The number of runs that exceeded it.
     pub fn missed_count(&self) -> u64 {
         self.missed_count
     }

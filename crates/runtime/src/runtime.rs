@@ -22,7 +22,7 @@ pub struct Options {
     pub services: services::Options,
 }
 
-/// What runs on one loop. Cheap to clone; stays on its thread.
+/// The runtime of one loop. Cheap to clone; stays on its thread.
 #[derive(Clone)]
 pub struct Runtime {
     handle: Handle,
@@ -93,7 +93,7 @@ impl Runtime {
         })
     }
 
-    /// How everything on this loop stands.
+    /// Takes a snapshot of everything on this loop.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             services: self.services.snapshot(),
@@ -104,7 +104,7 @@ impl Runtime {
     }
 }
 
-/// How everything on a loop stood: text by `Display`, JSON by `Serialize`, a picture of
+/// A snapshot of everything on a loop: text by `Display`, JSON by `Serialize`, a picture of
 /// the services by [`dot`](Snapshot::dot).
 #[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
@@ -118,7 +118,7 @@ pub struct Snapshot {
     pub turns: LoopTurns,
 }
 
-/// What a loop has done.
+/// The counters of a loop.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct LoopTurns {
     /// Turns.

@@ -9,7 +9,7 @@ use std::pin::pin;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
-use prony_engine::{Config, DriverChoice, Handle, LoopStats, Outcome, Stream, Task};
+use prony_engine::{Config, DriverChoice, Handle, JoinOutcome, LoopStats, Stream, Task};
 
 use super::transfer::Transfer;
 use super::{Downloads, IoError, IoOrder};
@@ -73,9 +73,9 @@ async fn all(handle: Handle, shared: Rc<Shared>) -> LoopStats {
     for mut task in tasks {
         match poll_fn(|cx| task.poll_outcome(cx)).await {
             // Cancelled where it took too long.
-            Outcome::Value(()) | Outcome::Cancelled => {}
+            JoinOutcome::Value(()) | JoinOutcome::Cancelled => {}
             // Its download would look like one that did not fail.
-            Outcome::Panicked(payload) => resume_unwind(payload),
+            JoinOutcome::Panicked(payload) => resume_unwind(payload),
         }
     }
     drop(watching);

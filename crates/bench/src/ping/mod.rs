@@ -25,7 +25,7 @@ use std::task::Poll;
 
 use prony_engine::Handle;
 use prony_http::{Counters, Source};
-use prony_runtime::services::{Definition, Failure, Options, Request, Services};
+use prony_runtime::services::{Definition, FactoryRequest, Failure, Options, Services};
 
 use self::http::Http;
 use self::logger::Loggers;
@@ -50,7 +50,7 @@ pub async fn serve(
     let loggers = Definition::construct("loggers", |settings: Rc<dyn Settings>| {
         Loggers::new(settings.level())
     })
-    .makes::<Rc<dyn Logger>, _>(|loggers, request: &Request| {
+    .makes::<Rc<dyn Logger>, _>(|loggers, request: &FactoryRequest| {
         Definition::new(request.name(), loggers.named(request.name()))
             .provides::<Rc<dyn Logger>>(|logger| logger)
     });

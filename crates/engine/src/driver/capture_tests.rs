@@ -5,13 +5,13 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::Command;
 
 use prony_base::{Instant, Nanos, clock};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, socket_with, sockopt};
 
-use super::{Socket, kernel_stamps};
+use super::kernel_stamps;
 use crate::{Arrival, Bracket, Config, ConnectOptions, DriverChoice, Handle, run};
 
 const ROUNDS: usize = 500;
@@ -61,7 +61,7 @@ fn capture() -> OwnedFd {
     };
     assert_eq!(result, 0, "packets can be had as they come alone");
     sockopt::set_socket_recv_buffer_size_force(&socket, 256 << 20).expect("root may");
-    kernel_stamps::ask(Socket(socket.as_raw_fd())).expect("packets are stamped");
+    kernel_stamps::ask(socket.as_fd()).expect("packets are stamped");
     until_stamped(&socket);
     socket
 }
@@ -75,12 +75,12 @@ fn until_stamped(capture: &OwnedFd) {
     let mut bytes = [0; 2_000];
     let is_stamped = (0..PACKETS_MAX).any(|_| {
         own.send_to(b"x", to).expect("loopback is up");
-        let received = kernel_stamps::receive(Socket(capture.as_raw_fd()), &mut bytes);
+        let received = kernel_stamps::receive(capture.as_fd(), &mut bytes);
         std::thread::yield_now();
         matches!(received, Ok((_, Some(_))))
     });
     assert!(is_stamped, "the kernel stamps no packet");
-    while kernel_stamps::receive(Socket(capture.as_raw_fd()), &mut bytes).is_ok() {}
+    while kernel_stamps::receive(capture.as_fd(), &mut bytes).is_ok() {}
 }
 
 /// Times of the packets that carried bytes, first sent first, by the ports of sender and
@@ -98,7 +98,7 @@ fn packets(capture: &OwnedFd) -> Packets {
     let mut seen = HashSet::new();
     let mut packets = Packets::new();
     let mut bytes = [0; 2_000];
-    while let Ok((len, stamp)) = kernel_stamps::receive(Socket(capture.as_raw_fd()), &mut bytes) {
+    while let Ok((len, stamp)) = kernel_stamps::receive(capture.as_fd(), &mut bytes) {
         let (ip, len) = (usize::from(bytes[0] & 15) * 4, len.min(bytes.len()));
         let tcp = &bytes[ip..len];
         let port = |at: usize| u16::from_be_bytes([tcp[at], tcp[at + 1]]);

@@ -1,12 +1,12 @@
 //! The driver on epoll: level-triggered, a descriptor registered once; writes
 //! tried at once and waited for only when the kernel takes no more. Coalescing is a
-//! nap before the wait: nobody wakes us in it, which is what is to be saved.
+//! pause before the wait: nothing wakes the thread in it, which is what saves work.
 //! Not for: deciding anything; it only turns readiness into completions.
 
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos, clock};
@@ -18,13 +18,13 @@ use rustix::net::{
 use rustix::thread::{ClockId, clock_nanosleep_relative, set_current_timer_slack};
 
 use super::kernel_stamps::{self, WallClock};
-use super::socket::{self, Blocking};
+use super::socket;
 use super::{
-    Coalescing, Completion, Completions, Driver, DriverStats, FilePart, InFlight, Op, Outcome,
-    Role, Socket, Token, Wait,
+    Blocking, Coalescing, Completion, Completions, Driver, DriverStats, FilePart, InFlight, Op,
+    OpOutcome, Role, Socket, Token, Wait,
 };
 use crate::buffers::{Empty, Pool};
-use crate::config::{Config, ConnectOptions, ListenOptions};
+use crate::config::{Config, ConnectOptions, DriverKind, ListenOptions};
 use crate::remote::Remote;
 use crate::stamps::{Arrival, Bracket};
 use crate::thread::PRECISE_SLACK_NS;
@@ -38,9 +38,9 @@ const ACCEPTS_MAX: usize = 64;
 /// The event data of the descriptor that other threads wake us by.
 const WAKER: u64 = u64::MAX;
 
-/// A nap is blind to what happens, so it is short whatever is asked for.
-const NAP_MAX: Nanos = Nanos::from_millis(1);
-/// By how much the kernel may prolong a nap; by default it is 50 µs.
+/// Nothing ends a pause, so it is short whatever is asked for.
+const PAUSE_MAX: Nanos = Nanos::from_millis(1);
+/// By how much the kernel may prolong a pause; by default it is 50 µs.
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::new(1_000).expect("not zero");
 
 /// Waits up to this long are prolonged by no more than 50 ns.
@@ -50,10 +50,10 @@ const LATE_FROM: Nanos = Nanos::from_micros(50);
 const AWAKE_MAX: Nanos = Nanos(2_000);
 const AWAKE_PER_EVENT: Nanos = Nanos(100);
 
-/// What one descriptor waits for.
+/// The operations that wait for one descriptor.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// What epoll was told; None before the first time.
+    /// The interest that epoll has; None before the first time.
     interest: Option<epoll::EventFlags>,
     receive: Option<Token>,
     accept: Option<Token>,
@@ -89,11 +89,11 @@ pub(crate) struct Epoll {
     spin: bool,
     precise_timers: bool,
     coalescing: Coalescing,
-    /// When what this turn brings has come.
+    /// The arrival of the completions of this turn.
     arrival: Arrival,
-    /// The kernel was asked last then, and told everything.
-    told_all: Instant,
-    /// The kernel may have more than it told in this turn.
+    /// The last time at which the kernel had reported everything that had arrived.
+    all_reported: Instant,
+    /// The kernel may have more than it reported in this turn.
     is_behind: bool,
     /// For the kernel's stamps, once there are some.
     wall: Option<WallClock>,
@@ -106,7 +106,7 @@ impl Epoll {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         if let Some(event) = remote.event() {
             let data = epoll::EventData::new_u64(WAKER);
-            // At the edge: each write is told once, so that it need not be read.
+            // Edge-triggered: each write is reported once, so that it need not be read.
             let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, event, data, flags)?;
         }
@@ -120,15 +120,15 @@ impl Epoll {
             precise_timers: config.precise_timers,
             coalescing: Coalescing::default(),
             arrival: Arrival::default(),
-            told_all: clock::monotonic(),
+            all_reported: clock::monotonic(),
             is_behind: false,
             wall: None,
             last_sent: None,
         })
     }
 
-    fn entry(&mut self, fd: RawFd) -> &mut Entry {
-        let index = fd as usize;
+    fn entry(&mut self, socket: Socket) -> &mut Entry {
+        let index = socket.raw() as usize;
         if self.entries.len() <= index {
             self.entries.resize(index + 1, Entry::default());
         }
@@ -136,42 +136,39 @@ impl Epoll {
     }
 
     /// Tells epoll what the descriptor waits for, if that is more than before.
-    /// Readiness for reading is left on when nobody reads for a moment, and only
-    /// taken back when an event comes that nobody wants.
-    fn watch(&mut self, fd: RawFd) -> Result<(), Errno> {
-        let entry = self.entry(fd);
+    /// Readiness for reading is left on when nothing reads for a moment, and only
+    /// taken back when an event comes that no operation waits for.
+    fn watch(&mut self, socket: Socket) -> Result<(), Errno> {
+        let entry = self.entry(socket);
         let wants = entry.wants();
         match entry.interest {
             Some(interest) if interest.contains(wants) => Ok(()),
-            _ => self.set_interest(fd, wants),
+            _ => self.set_interest(socket, wants),
         }
     }
 
-    fn set_interest(&mut self, fd: RawFd, wants: epoll::EventFlags) -> Result<(), Errno> {
-        let entry = self.entry(fd);
+    fn set_interest(&mut self, socket: Socket, wants: epoll::EventFlags) -> Result<(), Errno> {
+        let entry = self.entry(socket);
         let before = entry.interest.replace(wants);
-        let data = epoll::EventData::new_u64(fd as u64);
-        // SAFETY: a socket of ours (INVARIANT of Socket), or a descriptor that
-        // its owner lent for as long as it waits for it.
-        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        let data = epoll::EventData::new_u64(socket.raw() as u64);
         match before {
-            None => epoll::add(&self.epoll, fd, data, wants),
-            Some(_) => epoll::modify(&self.epoll, fd, data, wants),
+            None => epoll::add(&self.epoll, socket.fd(), data, wants),
+            Some(_) => epoll::modify(&self.epoll, socket.fd(), data, wants),
         }
     }
 
     /// Watches for an operation that just began; it fails at once if that fails.
-    fn begin(&mut self, fd: RawFd, token: Token, done: &mut Completions) {
-        if let Err(errno) = self.watch(fd) {
-            self.forget(fd, token);
+    fn begin(&mut self, socket: Socket, token: Token, done: &mut Completions) {
+        if let Err(errno) = self.watch(socket) {
+            self.forget(socket, token);
             // A descriptor that epoll never knew is to be added afresh next time.
-            self.entry(fd).interest = None;
+            self.entry(socket).interest = None;
             finish(done, token, Err(errno));
         }
     }
 
-    fn forget(&mut self, fd: RawFd, token: Token) {
-        let entry = self.entry(fd);
+    fn forget(&mut self, socket: Socket, token: Token) {
+        let entry = self.entry(socket);
         match token.role {
             Role::Receive | Role::ReceiveStamped => entry.receive = None,
             Role::Accept => entry.accept = None,
@@ -181,18 +178,16 @@ impl Epoll {
             Role::Readable => {
                 entry.readable = None;
                 // Not ours: its owner may close it and the number come again.
-                self.unregister(fd);
+                self.unregister(socket);
             }
             Role::Driver => {}
         }
     }
 
-    fn unregister(&mut self, fd: RawFd) {
-        if self.entry(fd).interest.take().is_some() {
-            // SAFETY: as in `set_interest`.
-            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    fn unregister(&mut self, socket: Socket) {
+        if self.entry(socket).interest.take().is_some() {
             // Fails only if it is closed, and then it is unregistered already.
-            let _ = epoll::delete(&self.epoll, fd);
+            let _ = epoll::delete(&self.epoll, socket.fd());
         }
     }
 
@@ -204,16 +199,16 @@ impl Epoll {
             Err(Errno::AGAIN) => {
                 done.push(Completion {
                     token,
-                    outcome: Ok(Outcome::Offered(at)),
+                    outcome: Ok(OpOutcome::Offered(at)),
                     more: true,
                 });
-                self.entry(socket.0).send = Some((token, bytes));
-                self.begin(socket.0, token, done);
+                self.entry(socket).send = Some((token, bytes));
+                self.begin(socket, token, done);
             }
             result => finish(
                 done,
                 token,
-                result.map(|count| Outcome::Sent(count as u64, at)),
+                result.map(|count| OpOutcome::Sent(count as u64, at)),
             ),
         }
     }
@@ -228,15 +223,15 @@ impl Epoll {
     fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
         match connect(socket.fd(), &to) {
             Err(Errno::INPROGRESS | Errno::INTR) => {
-                self.entry(socket.0).connect = Some(token);
-                self.begin(socket.0, token, done);
+                self.entry(socket).connect = Some(token);
+                self.begin(socket, token, done);
             }
-            result => finish(done, token, result.map(|()| Outcome::Done)),
+            result => finish(done, token, result.map(|()| OpOutcome::Done)),
         }
     }
 
-    fn cancel(&mut self, token: Token, fd: RawFd, done: &mut Completions) {
-        let entry = self.entry(fd);
+    fn cancel(&mut self, token: Token, socket: Socket, done: &mut Completions) {
+        let entry = self.entry(socket);
         let there = match token.role {
             Role::Receive | Role::ReceiveStamped => entry.receive == Some(token),
             Role::Accept => entry.accept == Some(token),
@@ -250,7 +245,7 @@ impl Epoll {
             Role::Driver => false,
         };
         if there {
-            self.forget(fd, token);
+            self.forget(socket, token);
             finish(done, token, Err(Errno::CANCELED));
         }
     }
@@ -266,7 +261,7 @@ impl Epoll {
             Wait::Until(_) if self.spin => Some(zero),
             Wait::Until(Instant::NEVER) => None,
             Wait::Until(deadline) => {
-                let left = self.patience(deadline.since(before)).0;
+                let left = self.wait_length(deadline.since(before)).0;
                 Some(Timespec {
                     tv_sec: (left / 1_000_000_000) as i64,
                     tv_nsec: (left % 1_000_000_000) as i64,
@@ -298,7 +293,7 @@ impl Epoll {
         let may_sleep = timeout.is_none_or(|timeout| timeout != zero);
         self.arrival = Arrival {
             reaped: after,
-            since: self.told_all,
+            since: self.all_reported,
             slept: may_sleep && has_slept(after.since(before), self.events.len()),
             kernel: None,
         };
@@ -306,17 +301,17 @@ impl Epoll {
         result
     }
 
-    /// How long to wait where so much is left. The kernel may prolong a wait by a thousandth
-    /// of it; who wants to be on time waits for the most of it first.
-    fn patience(&self, left: Nanos) -> Nanos {
+    /// The length of a wait where so much is left. The kernel may prolong a wait by a thousandth
+    /// of it; with precise timers most of it is waited for first.
+    fn wait_length(&self, left: Nanos) -> Nanos {
         match self.precise_timers && left > LATE_FROM {
             true => Nanos(left.0 - left.0 / 500),
             false => left,
         }
     }
 
-    /// Lets more happen before the kernel is asked, unless there was enough last time.
-    fn nap(&self, wait: Wait) {
+    /// Sleeps so that more happens before the kernel is asked, unless there was enough last time.
+    fn coalesce_events(&self, wait: Wait) {
         let Wait::Until(deadline) = wait else {
             return;
         };
@@ -333,38 +328,37 @@ impl Epoll {
         let _ = clock_nanosleep_relative(ClockId::Monotonic, &length);
     }
 
-    fn ready(&mut self, fd: RawFd, flags: epoll::EventFlags, done: &mut Completions) {
+    fn ready(&mut self, socket: Socket, flags: epoll::EventFlags, done: &mut Completions) {
         let broken = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
-        let entry = *self.entry(fd);
+        let entry = *self.entry(socket);
         let mut unwanted = false;
         if broken || flags.contains(epoll::EventFlags::OUT) {
-            unwanted |= !self.writable(fd, entry, done) && !broken;
+            unwanted |= !self.writable(socket, entry, done) && !broken;
         }
         if broken || flags.contains(epoll::EventFlags::IN) {
-            unwanted |= !self.readable(fd, entry, done);
+            unwanted |= !self.readable(socket, entry, done);
         }
         if unwanted {
-            self.quieten(fd);
+            self.narrow_interest(socket);
         }
     }
 
-    /// Nobody wants what is ready: stop the kernel from saying it each turn.
-    fn quieten(&mut self, fd: RawFd) {
-        let wants = self.entry(fd).wants();
+    /// No operation waits for what is ready: stops the kernel from reporting it each turn.
+    fn narrow_interest(&mut self, socket: Socket) {
+        let wants = self.entry(socket).wants();
         if wants.is_empty() {
             // Errors and hang-ups are reported whatever is asked for.
-            self.unregister(fd);
-        } else if self.set_interest(fd, wants).is_err() {
-            self.unregister(fd);
+            self.unregister(socket);
+        } else if self.set_interest(socket, wants).is_err() {
+            self.unregister(socket);
         }
     }
 
-    fn writable(&mut self, fd: RawFd, entry: Entry, done: &mut Completions) -> bool {
-        let socket = Socket(fd);
+    fn writable(&mut self, socket: Socket, entry: Entry, done: &mut Completions) -> bool {
         if let Some(token) = entry.connect {
-            self.entry(fd).connect = None;
+            self.entry(socket).connect = None;
             let result = sockopt::socket_error(socket.fd()).and_then(|result| result);
-            finish(done, token, result.map(|()| Outcome::Done));
+            finish(done, token, result.map(|()| OpOutcome::Done));
             return true;
         }
         if let Some((token, part)) = entry.file {
@@ -374,7 +368,7 @@ impl Epoll {
         let Some((token, bytes)) = entry.send else {
             return false;
         };
-        self.entry(fd).send = None;
+        self.entry(socket).send = None;
         self.send(socket, bytes, token, done);
         true
     }
@@ -386,8 +380,8 @@ impl Epoll {
         match result {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => {
-                self.entry(socket.0).file = None;
-                finish(done, token, result.map(|count| Outcome::Sent(count, at)));
+                self.entry(socket).file = None;
+                finish(done, token, result.map(|count| OpOutcome::Sent(count, at)));
             }
         }
     }
@@ -396,22 +390,22 @@ impl Epoll {
         match socket::discard(socket, count) {
             Err(Errno::AGAIN | Errno::INTR) => {}
             result => {
-                self.entry(socket.0).discard = None;
-                finish(done, token, result.map(Outcome::Discarded));
+                self.entry(socket).discard = None;
+                finish(done, token, result.map(OpOutcome::Discarded));
             }
         }
     }
 
-    fn readable(&mut self, fd: RawFd, entry: Entry, done: &mut Completions) -> bool {
+    fn readable(&mut self, socket: Socket, entry: Entry, done: &mut Completions) -> bool {
         if let Some(token) = entry.receive {
-            self.receive(Socket(fd), token, done);
+            self.receive(socket, token, done);
         } else if let Some((token, count)) = entry.discard {
-            self.discard(Socket(fd), count, token, done);
+            self.discard(socket, count, token, done);
         } else if let Some(token) = entry.accept {
-            self.accept(Socket(fd), token, done);
+            self.accept(socket, token, done);
         } else if let Some(token) = entry.readable {
-            self.forget(fd, token);
-            finish(done, token, Ok(Outcome::Done));
+            self.forget(socket, token);
+            finish(done, token, Ok(OpOutcome::Done));
         } else {
             return false;
         }
@@ -422,7 +416,7 @@ impl Epoll {
         for _ in 0..BURST_MAX {
             let mut buffer = Empty::pooled(&self.pool).unwrap_or_else(|| Empty::own(&self.pool));
             let result = match token.role {
-                Role::ReceiveStamped => kernel_stamps::receive(socket, buffer.as_mut_slice()),
+                Role::ReceiveStamped => kernel_stamps::receive(socket.fd(), buffer.as_mut_slice()),
                 _ => recv(socket.fd(), buffer.as_mut_slice(), RecvFlags::empty())
                     .map(|(_, len)| (len, None)),
             };
@@ -430,18 +424,18 @@ impl Epoll {
                 Ok((len, stamp)) => buffer.filled(len).at(self.arrived_now(stamp)),
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Err(errno) => {
-                    self.entry(socket.0).receive = None;
+                    self.entry(socket).receive = None;
                     return finish(done, token, Err(errno));
                 }
             };
             let (full, ended) = (received.is_full(), received.is_empty());
             done.push(Completion {
                 token,
-                outcome: Ok(Outcome::Received(received)),
+                outcome: Ok(OpOutcome::Received(received)),
                 more: !ended,
             });
             if ended {
-                self.entry(socket.0).receive = None;
+                self.entry(socket).receive = None;
             }
             if !full || ended {
                 return;
@@ -469,14 +463,14 @@ impl Epoll {
             match accept_with(listener.fd(), Blocking::No.flags()) {
                 Ok(fd) => done.push(Completion {
                     token,
-                    outcome: Ok(Outcome::Accepted(Socket::own(fd))),
+                    outcome: Ok(OpOutcome::Accepted(Socket::own(fd))),
                     more: true,
                 }),
                 Err(Errno::AGAIN) => return,
                 // The connection was gone before it was accepted.
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(errno) => {
-                    self.entry(listener.0).accept = None;
+                    self.entry(listener).accept = None;
                     return finish(done, token, Err(errno));
                 }
             }
@@ -521,7 +515,7 @@ fn has_slept(length: Nanos, events: usize) -> bool {
     length > AWAKE_MAX + AWAKE_PER_EVENT * events as u64
 }
 
-fn finish(done: &mut Completions, token: Token, outcome: Result<Outcome, Errno>) {
+fn finish(done: &mut Completions, token: Token, outcome: Result<OpOutcome, Errno>) {
     done.push(Completion {
         token,
         outcome,
@@ -530,42 +524,51 @@ fn finish(done: &mut Completions, token: Token, outcome: Result<Outcome, Errno>)
 }
 
 impl Driver for Epoll {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Epoll
+    }
+
+    fn blocking(&self) -> Option<Blocking> {
+        Some(Blocking::No)
+    }
+
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
             Op::Send(socket, bytes, _) => self.send(socket, bytes, token, done),
             Op::Receive(socket) => {
-                self.entry(socket.0).receive = Some(token);
-                self.begin(socket.0, token, done);
+                self.entry(socket).receive = Some(token);
+                self.begin(socket, token, done);
             }
             Op::Discard(socket, count) => {
-                self.entry(socket.0).discard = Some((token, count));
-                self.begin(socket.0, token, done);
+                self.entry(socket).discard = Some((token, count));
+                self.begin(socket, token, done);
             }
             Op::SendFile(socket, part) => {
                 // Not tried at once: that the event comes with the next turn gives the
                 // other streams theirs.
-                self.entry(socket.0).file = Some((token, part));
-                self.begin(socket.0, token, done);
+                self.entry(socket).file = Some((token, part));
+                self.begin(socket, token, done);
             }
             Op::Accept(socket) => {
-                self.entry(socket.0).accept = Some(token);
-                self.begin(socket.0, token, done);
+                self.entry(socket).accept = Some(token);
+                self.begin(socket, token, done);
             }
             Op::Connect(socket, to) => self.connect(socket, to, token, done),
-            Op::Readable(fd) => {
-                self.entry(fd).readable = Some(token);
-                self.begin(fd, token, done);
+            Op::Readable(socket) => {
+                self.entry(socket).readable = Some(token);
+                self.begin(socket, token, done);
             }
-            Op::Cancel(socket, of) => self.cancel(of, socket.0, done),
+            Op::Cancel(socket, of) => self.cancel(of, socket, done),
             Op::ShutdownWrite(socket) => {
-                // Fails only where the connection is gone, which recv will tell.
+                // Fails only where the connection is gone, which recv will report.
                 let _ = shutdown(socket.fd(), Shutdown::Write);
             }
             Op::Close(socket, closing) => {
-                *self.entry(socket.0) = Entry::default();
+                *self.entry(socket) = Entry::default();
                 socket::before_close(socket, closing);
                 // Closing also takes it out of the epoll set.
-                drop(socket.into_fd());
+                // SAFETY: nothing is outstanding on it, and the loop forgets it with this.
+                drop(unsafe { socket.into_fd() });
             }
         }
     }
@@ -573,19 +576,24 @@ impl Driver for Epoll {
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()> {
         // What the loop did since the last send is no part of the next one's bracket.
         self.last_sent = None;
-        self.nap(wait);
+        self.coalesce_events(wait);
         self.wait(wait)?;
         let events = std::mem::take(&mut self.events);
         for event in &events {
             match event.data.u64() {
                 WAKER => {}
-                fd => self.ready(fd as RawFd, event.flags, done),
+                number => {
+                    // SAFETY: registered as a socket with this number, and taken out of the
+                    // epoll set by its close at the latest.
+                    let socket = unsafe { Socket::from_raw(number as RawFd) };
+                    self.ready(socket, event.flags, done);
+                }
             }
         }
         self.events = events;
         self.last_sent = None;
         if !self.is_behind {
-            self.told_all = self.arrival.reaped;
+            self.all_reported = self.arrival.reaped;
         }
         Ok(())
     }
@@ -629,7 +637,7 @@ impl Driver for Epoll {
         self.coalescing = match set_current_timer_slack(slack) {
             Ok(()) if is_of_use => Coalescing {
                 completions,
-                wait: wait.min(NAP_MAX),
+                wait: wait.min(PAUSE_MAX),
             },
             _ => Coalescing::default(),
         };

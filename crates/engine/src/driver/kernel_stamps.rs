@@ -4,11 +4,11 @@
 //! Not for: stamps by hardware, or of what is sent.
 
 use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use prony_base::{Instant, Nanos, clock};
 use rustix::io::Errno;
 
-use super::Socket;
 use crate::stamps::Arrival;
 
 /// Bytes of control data that a stamp takes: a head of 16 bytes and three `timespec`s, of
@@ -16,20 +16,20 @@ use crate::stamps::Arrival;
 pub(crate) const CONTROL_BYTES: usize = 64;
 const HEAD_BYTES: usize = 16;
 
-/// What an error of the readings cannot be: then the wall clock was stepped.
+/// The smallest difference that is no error of the readings: then the wall clock was stepped.
 const STEP_MIN: i64 = 1_000;
 /// So long after a step no stamp is believed: it may be of before.
 const DOUBT: Nanos = Nanos::from_secs(1);
 /// Pairs of readings of which the closest is taken.
 const READINGS: usize = 5;
 
-/// Has the kernel stamp what arrives on a socket.
-pub(crate) fn ask(socket: Socket) -> io::Result<()> {
+/// Makes the kernel stamp what arrives on a socket.
+pub(crate) fn ask(socket: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     // SAFETY: the call reads the one integer that it is given the size of.
     let result = unsafe {
         libc::setsockopt(
-            socket.0,
+            socket.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_TIMESTAMPING,
             (&raw const flags).cast(),
@@ -44,7 +44,10 @@ pub(crate) fn ask(socket: Socket) -> io::Result<()> {
 
 /// Receives what waits in a socket, without waiting for more; yields the number of bytes and
 /// the stamp of the last of them, in nanoseconds of `CLOCK_REALTIME`.
-pub(crate) fn receive(socket: Socket, into: &mut [u8]) -> Result<(usize, Option<u64>), Errno> {
+pub(crate) fn receive(
+    socket: BorrowedFd<'_>,
+    into: &mut [u8],
+) -> Result<(usize, Option<u64>), Errno> {
     let mut control = [0_u64; CONTROL_BYTES / 8];
     let mut part = libc::iovec {
         iov_base: into.as_mut_ptr().cast(),
@@ -58,7 +61,7 @@ pub(crate) fn receive(socket: Socket, into: &mut [u8]) -> Result<(usize, Option<
     header.msg_controllen = CONTROL_BYTES as _;
     // SAFETY: the header names one part and control data, which live across the call, with
     // their lengths.
-    let result = unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_DONTWAIT) };
+    let result = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
     let Ok(count) = usize::try_from(result) else {
         let error = io::Error::last_os_error();
         return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
@@ -148,7 +151,7 @@ impl WallClock {
         }
     }
 
-    /// Whether the wall clock may have been stepped, as far as this reading can tell.
+    /// Whether the wall clock may have been stepped, as far as this reading shows.
     fn differs_from(&self, reading: &Reading) -> bool {
         let error = reading.width() as i64 / 2;
         (reading.ahead() - self.ahead).abs() > error + STEP_MIN
@@ -217,9 +220,9 @@ mod tests {
     #[test]
     fn without_stamps_bytes_are_received_all_the_same() {
         use std::io::Write;
-        use std::os::fd::AsRawFd;
+        use std::os::fd::AsFd;
         let no_socket = std::fs::File::open("/dev/null").unwrap();
-        assert!(ask(Socket(no_socket.as_raw_fd())).is_err());
+        assert!(ask(no_socket.as_fd()).is_err());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -233,10 +236,10 @@ mod tests {
         )
         .unwrap();
         let mut into = [0; 64];
-        let received = receive(Socket(client.as_raw_fd()), &mut into);
+        let received = receive(client.as_fd(), &mut into);
         assert_eq!(received, Ok((9, None)));
         assert_eq!(&into[..9], b"unstamped");
-        let nothing = receive(Socket(client.as_raw_fd()), &mut into);
+        let nothing = receive(client.as_fd(), &mut into);
         assert_eq!(nothing, Err(Errno::AGAIN));
     }
 

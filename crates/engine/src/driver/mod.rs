@@ -1,5 +1,5 @@
-//! What a driver is: a few functions between the loop and a kernel (or the
-//! simulated network). It alone knows time and descriptors.
+//! The driver trait: a few functions between the loop and a kernel (or the simulated
+//! network), which alone know time and descriptors.
 //!
 //! The loop hands over [`Op`]s with a [`Token`] each and later gets
 //! [`Completion`]s with the same tokens. No driver calls back: submission and
@@ -15,24 +15,43 @@ pub(crate) mod socket;
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use prony_base::{Instant, Nanos};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::SocketFlags;
 
 use crate::buffers::Received;
-use crate::config::{ConnectOptions, ListenOptions};
+use crate::config::{ConnectOptions, DriverKind, ListenOptions};
 use crate::slab::Key;
 use crate::stamps::Bracket;
 
 /// A socket of one driver: a descriptor, or a number of the simulated network.
 ///
 /// INVARIANT: for ring and epoll, an open descriptor that the loop owns until it
-/// submits [`Op::Close`] for it or the driver is dropped.
+/// submits [`Op::Close`] for it or the driver is dropped; or one that its owner keeps
+/// open while the loop waits for it ([`Op::Readable`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Socket(pub RawFd);
+pub(crate) struct Socket(RawFd);
 
-/// What an operation is for; part of its token.
+impl Socket {
+    /// A socket by its number.
+    ///
+    /// # Safety
+    /// The INVARIANT holds for it; or it is never given to a driver of the kernel.
+    pub const unsafe fn from_raw(number: RawFd) -> Socket {
+        debug_assert!(number >= 0);
+        Socket(number)
+    }
+
+    /// Its number.
+    #[inline(always)]
+    pub const fn raw(self) -> RawFd {
+        self.0
+    }
+}
+
+/// The purpose of an operation; part of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Role {
@@ -97,19 +116,34 @@ pub(crate) const FILE_BYTES_MAX: u64 = 2 << 20;
 /// send until its completion has come back (or the driver is gone).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
-    pub start: *const u8,
-    pub len: usize,
+    start: *const u8,
+    len: usize,
 }
 
 impl InFlight {
-    pub fn of(bytes: &[u8]) -> InFlight {
+    /// # Safety
+    /// The bytes stay where they are, unchanged, as long as the INVARIANT says.
+    #[inline]
+    pub unsafe fn new(bytes: &[u8]) -> InFlight {
         InFlight {
             start: bytes.as_ptr(),
             len: bytes.len(),
         }
     }
 
-    /// The bytes, to be looked at while the send is outstanding.
+    /// The address of the first one.
+    #[inline]
+    pub fn start(&self) -> *const u8 {
+        self.start
+    }
+
+    /// Their number.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes, to be read while the send is outstanding.
     pub fn as_slice(&self) -> &[u8] {
         // SAFETY: valid and unchanged while the send is outstanding, by the
         // INVARIANT; drivers drop their copy of this with the completion.
@@ -123,12 +157,32 @@ impl InFlight {
 /// completion has come back (or the driver is gone).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FilePart {
-    pub fd: RawFd,
-    pub offset: u64,
-    pub len: u64,
+    fd: RawFd,
+    offset: u64,
+    len: u64,
 }
 
 impl FilePart {
+    /// # Safety
+    /// The file stays open as long as the INVARIANT says.
+    pub unsafe fn new(file: BorrowedFd<'_>, offset: u64, len: u64) -> FilePart {
+        FilePart {
+            fd: file.as_raw_fd(),
+            offset,
+            len,
+        }
+    }
+
+    /// The beginning of the part, in bytes from that of the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Its length, in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
     /// The file, for one call.
     pub fn file(&self) -> BorrowedFd<'_> {
         // SAFETY: open while the send is outstanding, by the INVARIANT.
@@ -136,7 +190,7 @@ impl FilePart {
     }
 }
 
-/// What a driver can be asked to do.
+/// An operation that a driver starts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     /// Accept connections, each one a completion, until cancelled or failed.
@@ -155,7 +209,7 @@ pub(crate) enum Op {
     /// ended.
     SendFile(Socket, FilePart),
     /// Wait until a descriptor that the loop does not own is readable.
-    Readable(RawFd),
+    Readable(Socket),
     /// Stop the operation with this token on this descriptor; its completion still
     /// comes, unless it has come already. No completion of its own.
     Cancel(Socket, Token),
@@ -166,39 +220,39 @@ pub(crate) enum Op {
     Close(Socket, Closing),
 }
 
-/// How to send.
+/// The options of a send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sending {
     /// The socket took no more when it was last offered some: wait until it does.
     pub waits: bool,
-    /// Somebody waits for the completion; without, it may come with that of another
+    /// A task waits for the completion; otherwise it may come with that of another
     /// operation.
     pub is_awaited: bool,
-    /// When it is handed over is to be known closely.
+    /// The time of its submission is to be known closely.
     pub is_timed: bool,
 }
 
-/// How to close.
+/// The way to close a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     /// The kernel delivers what it was given, then says goodbye.
     Orderly,
-    /// Drop what is unsent and tell the peer so.
+    /// Drop what is unsent, with a reset to the peer.
     Reset,
 }
 
-/// What came of an operation.
+/// The end of an operation, or one of its results.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub token: Token,
-    pub outcome: Result<Outcome, Errno>,
+    pub outcome: Result<OpOutcome, Errno>,
     /// More completions of this operation will come.
     pub more: bool,
 }
 
-/// What a successful operation brought.
+/// The result of a successful operation.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum OpOutcome {
     Done,
     /// So many bytes were taken at this moment, or the last of them where the send waited.
     Sent(u64, Bracket),
@@ -215,7 +269,7 @@ pub(crate) enum Outcome {
 /// Completions in the order in which they happened.
 pub(crate) type Completions = Vec<Completion>;
 
-/// How long a turn may wait for something to happen.
+/// The wait of a turn for something to happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
     /// Not at all.
@@ -224,7 +278,7 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
-/// How long a turn may wait for more once something has happened, so that one
+/// The wait of a turn for more once something has happened, so that one
 /// system call serves several completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Coalescing {
@@ -234,7 +288,29 @@ pub(crate) struct Coalescing {
     pub wait: Nanos,
 }
 
-/// What a driver counts.
+/// Whether the sockets of a driver block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blocking {
+    /// For the ring, which would fail a non-blocking socket's receive at once.
+    Yes,
+    No,
+}
+
+impl Blocking {
+    /// Makes a descriptor of another loop or process block so.
+    pub fn set(self, fd: impl AsFd) -> io::Result<()> {
+        Ok(ioctl_fionbio(fd, self == Blocking::No)?)
+    }
+
+    pub fn flags(self) -> SocketFlags {
+        match self {
+            Blocking::Yes => SocketFlags::CLOEXEC,
+            Blocking::No => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        }
+    }
+}
+
+/// The counters of a driver.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DriverStats {
     pub enters: u64,
@@ -244,6 +320,19 @@ pub(crate) struct DriverStats {
 
 /// Between the loop and a kernel.
 pub(crate) trait Driver {
+    /// Its name in reports; what it can do is asked of the other functions.
+    fn kind(&self) -> DriverKind;
+
+    /// The way in which its sockets block; None where they are no descriptors, so that none can come
+    /// from another loop or process, or go there.
+    fn blocking(&self) -> Option<Blocking>;
+
+    /// Whether a thread that waits sleeps, and is woken somewhat late. A simulated one is
+    /// always on time, and reading its clock is an event of its own.
+    fn wakes_late(&self) -> bool {
+        true
+    }
+
     /// Takes an operation. What completes at once may be added to `done`.
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions);
 
@@ -251,8 +340,8 @@ pub(crate) trait Driver {
     /// `done`. May return early with nothing.
     fn turn(&mut self, wait: Wait, done: &mut Completions) -> io::Result<()>;
 
-    /// Whether a turn would bring or hand over something, where that can be told
-    /// without a system call.
+    /// Whether a turn would submit or complete something, where that is known without a
+    /// system call.
     fn has_news(&mut self) -> Option<bool> {
         None
     }
@@ -280,7 +369,7 @@ pub(crate) trait Driver {
     /// buffer any more. False when it still does.
     fn quiesce(&mut self) -> bool;
 
-    /// Lets turns wait for more completions from now on, where the driver can.
+    /// Makes turns wait for more completions from now on, where the driver can.
     fn coalesce(&mut self, _: Coalescing) {}
 
     fn stats(&self) -> DriverStats;

@@ -1,6 +1,6 @@
 //! The driver on io_uring: a whole turn's operations go to the kernel, and its
-//! completions come back, in one system call; but sends in pieces of a few, so that it is
-//! known when each was made (`piece`).
+//! completions come back, in one system call; but sends in batches of a few, so that it is
+//! known when each was made (`send_batch`).
 //!
 //! Receives are multishot and fill buffers of a ring that the kernel picks from;
 //! sends are submissions, which costs a sixth less than a `send` call each.
@@ -9,7 +9,8 @@
 //! Not for: kernels before 6.1, which lack one or the other (epoll serves there).
 
 mod buffer_ring;
-mod piece;
+mod send_batch;
+mod setup;
 mod stamping;
 
 use std::collections::HashMap;
@@ -27,13 +28,16 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{Shutdown, SocketAddrAny, shutdown};
 
 use self::buffer_ring::{BufferRing, GROUP};
-use self::piece::{Offered, Piece};
+use self::send_batch::{PendingSend, SendBatch};
+use self::setup::{build, unavailable};
 use self::stamping::Stamping;
-use super::socket::{self, Blocking};
-use super::{Coalescing, Completion, Completions, DISCARD_BYTES_MAX, Driver, DriverStats};
-use super::{FilePart, InFlight, Op, Outcome, Role, Sending, Socket, Token, Wait};
+use super::socket;
+use super::{
+    Blocking, Coalescing, Completion, Completions, DISCARD_BYTES_MAX, Driver, DriverStats,
+};
+use super::{FilePart, InFlight, Op, OpOutcome, Role, Sending, Socket, Token, Wait};
 use crate::buffers::{Empty, Pool, Received};
-use crate::config::{Config, ConnectOptions, Error, ListenOptions, Receive};
+use crate::config::{Config, ConnectOptions, DriverKind, Error, ListenOptions, Receive};
 use crate::remote::Remote;
 use crate::slab::Key;
 use crate::stamps::{Arrival, Bracket};
@@ -81,10 +85,10 @@ pub(crate) struct Ring {
     writable: Vec<(Token, Socket, FilePart)>,
     receive: Receive,
     /// Receives that found no buffer, and their order; empty as long as there are enough.
-    hungry: HashMap<Token, usize>,
-    /// Receives that are to begin with the next turn, the hungry ones first: in the order
+    unbuffered: HashMap<Token, usize>,
+    /// Receives that are to begin with the next turn, those without a buffer first: in the order
     /// of their submission, a stream that always has more could take all buffers for ever.
-    queueing: Vec<(Socket, Token)>,
+    queued_receives: Vec<(Socket, Token)>,
     #[expect(clippy::vec_box, reason = "the kernel has their addresses")]
     addresses: Vec<Box<SocketAddrAny>>,
     /// For the receives with stamps, once there are some.
@@ -107,11 +111,11 @@ pub(crate) struct Ring {
     can_coalesce: bool,
     coalescing: Coalescing,
     /// Sends in the submission queue.
-    piece: Piece,
-    /// When what the last call brought has come.
+    batch: SendBatch,
+    /// The arrival of the completions of the last call.
     arrival: Arrival,
-    /// Nothing had arrived then that the kernel had not told.
-    told_all: Instant,
+    /// The last time at which the kernel had reported everything that had arrived.
+    all_reported: Instant,
     /// Completions taken from the kernel.
     reaped: u64,
     /// Those that the loop has taken.
@@ -126,9 +130,9 @@ impl Ring {
         let mut driver = Ring {
             can_coalesce: ring.params().is_feature_min_timeout() && !config.spin,
             coalescing: Coalescing::default(),
-            piece: Piece::new(),
+            batch: SendBatch::new(),
             arrival: Arrival::default(),
-            told_all: clock::monotonic(),
+            all_reported: clock::monotonic(),
             reaped: 0,
             taken: 0,
             ring,
@@ -137,8 +141,8 @@ impl Ring {
             files: HashMap::new(),
             writable: Vec::new(),
             receive: config.receive,
-            hungry: HashMap::new(),
-            queueing: Vec::new(),
+            unbuffered: HashMap::new(),
+            queued_receives: Vec::new(),
             addresses: Vec::new(),
             stamping: None,
             pool,
@@ -158,10 +162,13 @@ impl Ring {
     }
 
     /// Puts an entry in the submission queue; hands the queue over if it is full.
-    fn push(&mut self, entry: &squeue::Entry, done: &mut Completions) {
+    ///
+    /// # Safety
+    /// The memory that the entry names stays where it is as long as the kernel may use it:
+    /// see the INVARIANT of [`Ring`].
+    unsafe fn push(&mut self, entry: &squeue::Entry, done: &mut Completions) {
         loop {
-            // SAFETY: whatever memory the entry names stays valid by the INVARIANT
-            // of Ring.
+            // SAFETY: as the caller says.
             if unsafe { self.ring.submission().push(entry) }.is_ok() {
                 return;
             }
@@ -171,14 +178,22 @@ impl Ring {
     }
 
     /// Puts an entry with a completion in the queue.
-    fn begin(&mut self, entry: squeue::Entry, token: Token, done: &mut Completions) {
+    ///
+    /// # Safety
+    /// As of [`push`](Ring::push).
+    unsafe fn begin(&mut self, entry: squeue::Entry, token: Token, done: &mut Completions) {
         self.outstanding += 1;
-        self.push(&entry.user_data(token.pack()), done);
+        // SAFETY: as the caller says.
+        unsafe { self.push(&entry.user_data(token.pack()), done) };
     }
 
-    /// Puts an entry in the queue of which only a failure is told, to nobody.
-    fn tell(&mut self, entry: squeue::Entry, done: &mut Completions) {
-        self.push(&entry.flags(squeue::Flags::SKIP_SUCCESS), done);
+    /// Puts an entry in the queue that completes only where it fails, with no token.
+    ///
+    /// # Safety
+    /// As of [`push`](Ring::push).
+    unsafe fn push_silent(&mut self, entry: squeue::Entry, done: &mut Completions) {
+        // SAFETY: as the caller says.
+        unsafe { self.push(&entry.flags(squeue::Flags::SKIP_SUCCESS), done) };
     }
 
     fn watch_waker(&mut self, done: &mut Completions) {
@@ -186,11 +201,12 @@ impl Ring {
             return;
         };
         let poll = opcode::PollAdd::new(Fd(event.as_raw_fd()), libc::POLLIN as u32);
-        self.begin(poll.multi(true).build(), WAKER, done);
+        // SAFETY: it names no memory.
+        unsafe { self.begin(poll.multi(true).build(), WAKER, done) };
     }
 
     fn receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
-        let fd = Fd(socket.0);
+        let fd = Fd(socket.raw());
         // Buffers that came back meanwhile are the kernel's before it sees this.
         self.starved &= !self.pool.has_free();
         if !self.starved {
@@ -205,13 +221,16 @@ impl Ring {
                     .build()
                     .flags(squeue::Flags::BUFFER_SELECT),
             };
-            return self.begin(entry, token, done);
+            // SAFETY: the buffers are those of `buffers`, and the header is that of
+            // `stamping`: both live as long as the ring.
+            return unsafe { self.begin(entry, token, done) };
         }
-        // Whoever holds all the buffers may be waiting for these very bytes.
+        // The task that holds all the buffers may be waiting for these very bytes.
         let mut own = Empty::own(&self.pool);
-        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.room() as u32).build();
+        let entry = opcode::Recv::new(fd, own.as_mut_ptr(), own.capacity() as u32).build();
         self.own.insert(token, own);
-        self.begin(entry, token, done);
+        // SAFETY: the buffer stays in `own` until the completion.
+        unsafe { self.begin(entry, token, done) };
     }
 
     fn has_room_for_stamps(&self) -> bool {
@@ -226,43 +245,46 @@ impl Ring {
         token: Token,
         done: &mut Completions,
     ) {
-        let len = bytes.len.min(SEND_BYTES_MAX) as u32;
+        let len = bytes.len().min(SEND_BYTES_MAX) as u32;
         // WAITALL: the kernel itself goes on after a short write where it may wait, and
         // takes one for a failure, which has a completion, where it may not.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
-        let entry = opcode::Send::new(Fd(socket.0), bytes.start, len);
+        let entry = opcode::Send::new(Fd(socket.raw()), bytes.start(), len);
         if sending.waits {
-            return self.begin(entry.flags(flags).build(), token, done);
+            // SAFETY: the bytes stay by the INVARIANT of InFlight.
+            return unsafe { self.begin(entry.flags(flags).build(), token, done) };
         }
-        if sending.is_timed && self.piece.is_full() {
+        if sending.is_timed && self.batch.is_full() {
             // Should it fail, the next call, which is the turn's, fails, too.
             let _ = self.hand_over(Wait::Not, done);
         }
         let entry = entry.flags(flags | libc::MSG_DONTWAIT).build();
-        self.begin(entry.flags(squeue::Flags::SKIP_SUCCESS), token, done);
+        // SAFETY: the bytes stay by the INVARIANT of InFlight.
+        unsafe { self.begin(entry.flags(squeue::Flags::SKIP_SUCCESS), token, done) };
         let len = u64::from(len);
-        self.piece.add(Offered { token, len }, sending);
+        self.batch.add(PendingSend { token, len }, sending);
     }
 
     /// Begins a receive, now or in its turn.
     fn queue_receive(&mut self, socket: Socket, token: Token, done: &mut Completions) {
-        if self.hungry.is_empty() {
+        if self.unbuffered.is_empty() {
             self.receive(socket, token, done);
         } else {
-            self.queueing.push((socket, token));
+            self.queued_receives.push((socket, token));
         }
     }
 
     /// Begins the receives that queue for buffers.
     fn serve_queue(&mut self, done: &mut Completions) {
-        if self.hungry.is_empty() {
+        if self.unbuffered.is_empty() {
             return;
         }
-        let mut queueing = std::mem::take(&mut self.queueing);
-        let place = |(_, token): &(Socket, Token)| *self.hungry.get(token).unwrap_or(&usize::MAX);
-        queueing.sort_by_key(place);
-        self.hungry.clear();
-        for (socket, token) in queueing {
+        let mut queued_receives = std::mem::take(&mut self.queued_receives);
+        let place =
+            |(_, token): &(Socket, Token)| *self.unbuffered.get(token).unwrap_or(&usize::MAX);
+        queued_receives.sort_by_key(place);
+        self.unbuffered.clear();
+        for (socket, token) in queued_receives {
             self.receive(socket, token, done);
         }
     }
@@ -271,16 +293,19 @@ impl Ring {
         let len = count.min(DISCARD_BYTES_MAX) as u32;
         // With this flag TCP writes nothing; should it do so, no memory is there, and the
         // operation fails.
-        let entry = opcode::Recv::new(Fd(socket.0), ptr::null_mut(), len).flags(libc::MSG_TRUNC);
-        self.begin(entry.build(), token, done);
+        let entry =
+            opcode::Recv::new(Fd(socket.raw()), ptr::null_mut(), len).flags(libc::MSG_TRUNC);
+        // SAFETY: it names no memory.
+        unsafe { self.begin(entry.build(), token, done) };
     }
 
     /// There is no such operation (a splice goes through a pipe and by a thread of the
     /// kernel): a poll, and the call when the socket takes more.
     fn send_file(&mut self, socket: Socket, part: FilePart, token: Token, done: &mut Completions) {
         self.files.insert(token, Some((socket, part)));
-        let poll = opcode::PollAdd::new(Fd(socket.0), libc::POLLOUT as u32);
-        self.begin(poll.build(), token, done);
+        let poll = opcode::PollAdd::new(Fd(socket.raw()), libc::POLLOUT as u32);
+        // SAFETY: it names no memory.
+        unsafe { self.begin(poll.build(), token, done) };
     }
 
     /// Hands parts of files to the sockets that take more.
@@ -293,7 +318,7 @@ impl Ring {
                 Err(Errno::AGAIN | Errno::INTR) => self.send_file(socket, part, token, done),
                 result => done.push(Completion {
                     token,
-                    outcome: result.map(|count| Outcome::Sent(count, Bracket { from, to })),
+                    outcome: result.map(|count| OpOutcome::Sent(count, Bracket { from, to })),
                     more: false,
                 }),
             }
@@ -306,24 +331,31 @@ impl Ring {
         {
             *waiting = None;
         }
-        let queued = self.queueing.iter().position(|(_, token)| *token == of);
+        let queued = self
+            .queued_receives
+            .iter()
+            .position(|(_, token)| *token == of);
         if let Some(place) = queued {
-            self.queueing.remove(place);
+            self.queued_receives.remove(place);
             return done.push(Completion {
                 token: of,
                 outcome: Err(Errno::CANCELED),
                 more: false,
             });
         }
-        self.tell(opcode::AsyncCancel::new(of.pack()).build(), done);
+        // SAFETY: it names no memory.
+        unsafe { self.push_silent(opcode::AsyncCancel::new(of.pack()).build(), done) };
     }
 
     fn connect(&mut self, socket: Socket, to: SocketAddr, token: Token, done: &mut Completions) {
         let address = Box::new(SocketAddrAny::from(to));
         let (start, len) = (address.as_ptr().cast(), address.addr_len());
-        let entry = opcode::Connect::new(Fd(socket.0), start, len).build();
-        self.begin(entry, token, done);
-        // Not before: where the queue was full it has been handed over, and what was kept until then is let go.
+        let entry = opcode::Connect::new(Fd(socket.raw()), start, len).build();
+        // SAFETY: the address is kept in `addresses`, from here on, until the kernel has
+        // consumed the submission.
+        unsafe { self.begin(entry, token, done) };
+        // Not before: where the queue was full it has been handed over, and the addresses
+        // kept until then were freed.
         self.addresses.push(address);
     }
 
@@ -332,16 +364,16 @@ impl Ring {
         let result = self.enter(wait);
         self.reap(done);
         let queue = self.ring.submission();
-        // Otherwise a send may not have been made, or its failure not been told.
+        // Otherwise a send may not have been made, or its failure not been reported.
         let is_known = queue.is_empty() && !queue.cq_overflow();
         drop(queue);
         if result.is_ok() && is_known {
-            let at = self.piece.at();
-            for send in self.piece.settle() {
+            let at = self.batch.at();
+            for send in self.batch.settle() {
                 self.outstanding -= 1;
                 done.push(Completion {
                     token: send.token,
-                    outcome: Ok(Outcome::Sent(send.len, at)),
+                    outcome: Ok(OpOutcome::Sent(send.len, at)),
                     more: false,
                 });
             }
@@ -354,19 +386,19 @@ impl Ring {
         let reaped = self.reaped;
         self.refill();
         self.serve_queue(done);
-        // While tasks are due, a turn with nothing to tell and nothing to hear costs
-        // nothing; but not for ever, should the kernel not say what it has.
+        // While tasks are due, a turn with nothing to submit and nothing to reap costs
+        // nothing; but not for ever, should the kernel not report what it has.
         let is_free = wait == Wait::Not && self.free_turns < FREE_TURNS_MAX;
         if is_free && self.has_news() == Some(false) {
             self.free_turns += 1;
             return Ok(());
         }
         self.free_turns = 0;
-        if wait != Wait::Not && !self.spin && !self.piece.is_empty() {
-            if !self.piece.may_be_joined() {
+        if wait != Wait::Not && !self.spin && !self.batch.is_empty() {
+            if !self.batch.may_wait() {
                 return self.hand_over(Wait::Not, done);
             }
-            if self.piece.is_to_be_measured() {
+            if self.batch.is_to_be_measured() {
                 self.hand_over(Wait::Not, done)?;
             }
         }
@@ -388,23 +420,23 @@ impl Ring {
         let (to_submit, is_quiet) = (queue.len() as u32, !queue.taskrun() && !queue.cq_overflow());
         drop(queue);
         if is_quiet {
-            self.told_all = before;
+            self.all_reported = before;
         }
         let waits = wait != Wait::Not && !self.spin;
         let result = self.call(wait, to_submit, before);
         let after = clock::monotonic();
         self.arrival = Arrival {
             reaped: after,
-            since: self.told_all,
+            since: self.all_reported,
             slept: waits && is_quiet,
             kernel: None,
         };
         // Looked at after the clock again; the kernel takes a limited number in one call.
         if !self.ring.submission().taskrun() {
-            self.told_all = after;
+            self.all_reported = after;
         }
-        if !self.piece.is_empty() {
-            self.piece.handed_over(before, after, waits);
+        if !self.batch.is_empty() {
+            self.batch.handed_over(before, after, waits);
         }
         result
     }
@@ -418,7 +450,7 @@ impl Ring {
                 let time = Timespec::new()
                     .sec(left.0 / 1_000_000_000)
                     .nsec((left.0 % 1_000_000_000) as u32);
-                let (min_complete, min_wait) = patience(self.coalescing, left);
+                let (min_complete, min_wait) = completion_wait(self.coalescing, left);
                 let args = SubmitArgs::new().timespec(&time).min_wait_usec(min_wait);
                 let flags = ENTER_GETEVENTS | ENTER_EXT_ARG;
                 // SAFETY: the argument outlives the call and is what EXT_ARG means.
@@ -457,7 +489,7 @@ impl Ring {
             let more = cqueue::more(entry.flags());
             self.outstanding -= usize::from(!more);
             if token == WAKER {
-                // Not read: each write is told once, readable or not before.
+                // Not read: each write is reported once, readable or not before.
                 waker_ended |= !more;
                 continue;
             }
@@ -466,8 +498,8 @@ impl Ring {
                 _ => None,
             };
             let outcome = match entry.result() {
-                code if token.role == Role::Send && self.piece.heard_of(token) => {
-                    fell_short(code, self.piece.at())
+                code if token.role == Role::Send && self.batch.remove(token) => {
+                    incomplete(code, self.batch.at())
                 }
                 code if code < 0 => {
                     drop(self.own.remove(&token));
@@ -487,14 +519,14 @@ impl Ring {
             };
             if matches!(outcome, Err(Errno::NOBUFS)) {
                 self.pool.count_exhausted();
-                // Once for all that starved together: they have been told before the kernel
-                // was given what the first of them brought.
+                // Once for all that starved together: they were reported before the kernel
+                // was given the buffers that the first of them made the pool grow by.
                 if !self.is_grown {
                     self.starved = !self.pool.grow();
                     self.is_grown = true;
                 }
-                let is_fed = done.last().is_some_and(|last| last.token == token);
-                queue_up(&mut self.hungry, token, is_fed);
+                let had_some = done.last().is_some_and(|last| last.token == token);
+                note_unbuffered(&mut self.unbuffered, token, had_some);
             }
             done.push(Completion {
                 token,
@@ -514,7 +546,9 @@ impl Ring {
     /// Gives the kernel every buffer that came back.
     fn refill(&mut self) {
         while let Some((number, start)) = self.pool.lend() {
-            self.buffers.put(number, start, self.pool.buffer_bytes);
+            // SAFETY: lent to the kernel by the pool, which has it back by the completion
+            // that names it, and lives longer than the ring.
+            unsafe { self.buffers.put(number, start, self.pool.buffer_bytes) };
             self.starved = false;
         }
         self.is_grown = false;
@@ -544,7 +578,7 @@ fn time_left(deadline: Instant, now: Instant) -> Nanos {
 /// Completions that end a call at once, and the microseconds after which a single
 /// one does; not longer than `left`, because the kernel looks at the shorter wait
 /// alone.
-fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
+fn completion_wait(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
     match coalescing.wait.min(left).0 / 1_000 {
         0 => (1, 0),
         micros => (
@@ -554,35 +588,36 @@ fn patience(coalescing: Coalescing, left: Nanos) -> (u32, u32) {
     }
 }
 
-/// What came of a send that was not to wait and has not succeeded whole.
-fn fell_short(code: i32, at: Bracket) -> Result<Outcome, Errno> {
+/// The outcome of a send that was not to wait and has not succeeded whole.
+fn incomplete(code: i32, at: Bracket) -> Result<OpOutcome, Errno> {
     match u64::try_from(code) {
-        Ok(count) => Ok(Outcome::Sent(count, at)),
-        Err(_) if code == -libc::EAGAIN => Ok(Outcome::Refused(at)),
+        Ok(count) => Ok(OpOutcome::Sent(count, at)),
+        Err(_) if code == -libc::EAGAIN => Ok(OpOutcome::Refused(at)),
         Err(_) => Err(Errno::from_raw_os_error(-code)),
     }
 }
 
 /// Notes a receive that found no buffer. One that has just had some waits behind those
 /// that had none.
-fn queue_up(hungry: &mut HashMap<Token, usize>, token: Token, is_fed: bool) {
-    let place = match is_fed {
+fn note_unbuffered(unbuffered: &mut HashMap<Token, usize>, token: Token, had_some: bool) {
+    let place = match had_some {
         true => usize::MAX,
-        false => hungry.len(),
+        false => unbuffered.len(),
     };
-    hungry.insert(token, place);
+    unbuffered.insert(token, place);
 }
 
 /// Drops last completions; connections that came too late are closed.
 fn close_accepted(done: &mut Completions) {
     for completion in done.drain(..) {
-        if let Ok(Outcome::Accepted(socket)) = completion.outcome {
-            drop(socket.into_fd());
+        if let Ok(OpOutcome::Accepted(socket)) = completion.outcome {
+            // SAFETY: just accepted, and known here alone.
+            drop(unsafe { socket.into_fd() });
         }
     }
 }
 
-/// Where received bytes may lie: the pool, buffers of their own, and how they lie there with
+/// The places of received bytes: the pool, buffers of their own, and how they lie there with
 /// stamps.
 type Receiving<'a> = (
     &'a Rc<Pool>,
@@ -595,16 +630,17 @@ fn success(
     entry: &cqueue::Entry,
     token: Token,
     arrival: Arrival,
-) -> Outcome {
+) -> OpOutcome {
     let count = entry.result();
     match token.role {
         Role::Receive | Role::ReceiveStamped => {
             let len = count as usize;
+            // SAFETY: lent by `refill`, and this is the one completion that names it.
             let pooled = cqueue::buffer_select(entry.flags())
-                .map(|number| Received::from_kernel(pool, number, len));
+                .map(|number| unsafe { Received::from_kernel(pool, number, len) });
             let received = match (pooled, stamping) {
                 (Some(filled), Some(stamping)) if token.role == Role::ReceiveStamped => {
-                    return Outcome::Received(stamping.unpack(filled, arrival));
+                    return OpOutcome::Received(stamping.unpack(filled, arrival));
                 }
                 (Some(filled), _) => filled,
                 (None, _) => match own.remove(&token) {
@@ -612,57 +648,34 @@ fn success(
                     None => Received::end(),
                 },
             };
-            Outcome::Received(received.at(arrival))
+            OpOutcome::Received(received.at(arrival))
         }
         // It had to wait: when it was offered first is known from there.
-        Role::Send => Outcome::Sent(
+        Role::Send => OpOutcome::Sent(
             count as u64,
             Bracket {
                 from: arrival.since,
                 to: arrival.reaped,
             },
         ),
-        Role::Discard => Outcome::Discarded(count as u64),
-        Role::Accept => Outcome::Accepted(Socket(count)),
-        Role::Connect | Role::Readable | Role::Driver => Outcome::Done,
+        Role::Discard => OpOutcome::Discarded(count as u64),
+        Role::Accept => {
+            // SAFETY: the kernel has just opened it for this loop.
+            OpOutcome::Accepted(unsafe { Socket::from_raw(count) })
+        }
+        Role::Connect | Role::Readable | Role::Driver => OpOutcome::Done,
     }
 }
 
-fn build(config: &Config) -> io::Result<IoUring> {
-    // Room for a burst on every connection; what does not fit waits in the kernel.
-    let completions = config.connections_hint.saturating_mul(4);
-    let least = config.submissions_max.next_power_of_two() * 2;
-    IoUring::builder()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        // The kernel says in shared memory when there is something to ask it for.
-        .setup_taskrun_flag()
-        .setup_submit_all()
-        .setup_clamp()
-        .setup_cqsize(completions.clamp(least, 65_536).next_power_of_two())
-        .build(config.submissions_max)
-}
-
-fn unavailable(cause: io::Error) -> Error {
-    let advice = match cause.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => {
-            "set the sysctl kernel.io_uring_disabled to 0, or let the container's seccomp \
-             profile allow io_uring_setup, or use the driver epoll"
-        }
-        Some(libc::ENOSYS | libc::EINVAL) => {
-            "it needs Linux 6.1 or newer, and a sandbox that passes io_uring on; \
-             use the driver epoll"
-        }
-        Some(libc::ENOMEM) => {
-            "raise the limit of locked memory (ulimit -l), or use the driver epoll"
-        }
-        Some(libc::EMFILE | libc::ENFILE) => "raise the limit of open files (ulimit -n)",
-        _ => "use the driver epoll",
-    };
-    Error::RingUnavailable { cause, advice }
-}
-
 impl Driver for Ring {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Ring
+    }
+
+    fn blocking(&self) -> Option<Blocking> {
+        Some(Blocking::Yes)
+    }
+
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         match op {
             Op::Send(socket, bytes, sending) => self.send(socket, bytes, sending, token, done),
@@ -670,26 +683,30 @@ impl Driver for Ring {
             Op::Receive(socket) => self.queue_receive(socket, token, done),
             Op::Discard(socket, count) => self.discard(socket, count, token, done),
             Op::Accept(socket) => {
-                let entry = opcode::AcceptMulti::new(Fd(socket.0)).flags(libc::SOCK_CLOEXEC);
-                self.begin(entry.build(), token, done);
+                let entry = opcode::AcceptMulti::new(Fd(socket.raw())).flags(libc::SOCK_CLOEXEC);
+                // SAFETY: it names no memory.
+                unsafe { self.begin(entry.build(), token, done) };
             }
             Op::Connect(socket, to) => self.connect(socket, to, token, done),
-            Op::Readable(fd) => {
-                let entry = opcode::PollAdd::new(Fd(fd), libc::POLLIN as u32);
-                self.begin(entry.build(), token, done);
+            Op::Readable(socket) => {
+                let entry = opcode::PollAdd::new(Fd(socket.raw()), libc::POLLIN as u32);
+                // SAFETY: it names no memory.
+                unsafe { self.begin(entry.build(), token, done) };
             }
             Op::Cancel(_, of) => self.cancel(of, done),
             Op::ShutdownWrite(socket) => {
                 // Not in the queue: the kernel hands a shutdown to a worker, which looks
                 // the descriptor up when it gets to it. By then it may be closed and
                 // another connection's. All sends have completed before this.
-                // Fails only where the connection is gone, which recv will tell.
+                // Fails only where the connection is gone, which recv will report.
                 let _ = shutdown(socket.fd(), Shutdown::Write);
             }
             Op::Close(socket, closing) => {
                 socket::before_close(socket, closing);
                 // In the queue, so that it comes after the sends that are in it.
-                self.tell(opcode::Close::new(Fd(socket.0)).build(), done);
+                let entry = opcode::Close::new(Fd(socket.raw())).build();
+                // SAFETY: it names no memory.
+                unsafe { self.push_silent(entry, done) };
             }
         }
     }
@@ -741,7 +758,8 @@ impl Driver for Ring {
         let mut done = Completions::new();
         for turn in 0..QUIESCE_TURNS {
             if turn % 100 == 0 {
-                self.tell(all.clone(), &mut done);
+                // SAFETY: it names no memory.
+                unsafe { self.push_silent(all.clone(), &mut done) };
             }
             let soon = clock::monotonic() + Nanos::from_millis(1);
             if self.hand_over(Wait::Until(soon), &mut done).is_err() {
@@ -791,7 +809,8 @@ mod tests {
         };
         let mut done = Completions::new();
         while !ring.ring.submission().is_full() {
-            ring.tell(opcode::Nop::new().build(), &mut done);
+            // SAFETY: it names no memory.
+            unsafe { ring.push_silent(opcode::Nop::new().build(), &mut done) };
         }
         let address = SocketAddr::from(([127, 0, 0, 1], 9));
         let socket = ring
@@ -814,14 +833,14 @@ mod tests {
     #[test]
     fn a_call_waits_for_several_only_as_long_as_it_may() {
         let none = Coalescing::default();
-        assert_eq!(patience(none, LEFT_MAX), (1, 0));
+        assert_eq!(completion_wait(none, LEFT_MAX), (1, 0));
         let some = Coalescing {
             completions: 16,
             wait: Nanos::from_micros(50),
         };
-        assert_eq!(patience(some, LEFT_MAX), (16, 50));
+        assert_eq!(completion_wait(some, LEFT_MAX), (16, 50));
         // The next timer is nearer; or due.
-        assert_eq!(patience(some, Nanos(20_900)), (16, 20));
-        assert_eq!(patience(some, Nanos(900)), (1, 0));
+        assert_eq!(completion_wait(some, Nanos(20_900)), (16, 20));
+        assert_eq!(completion_wait(some, Nanos(900)), (1, 0));
     }
 }

@@ -4,7 +4,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,48 +12,36 @@ use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{
-    AddressFamily, SocketAddrAny, SocketFlags, SocketType, accept_with, bind, getpeername,
-    getsockname, ipproto, listen, socket_with,
+    AddressFamily, SocketAddrAny, SocketType, accept_with, bind, getpeername, getsockname, ipproto,
+    listen, socket_with,
 };
 
-use super::{Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket, kernel_stamps};
+use super::{
+    Blocking, Closing, DISCARD_BYTES_MAX, FILE_BYTES_MAX, FilePart, Socket, kernel_stamps,
+};
 use crate::config::{ConnectOptions, ListenOptions};
 
 impl Socket {
     /// Takes over a descriptor.
     pub fn own(fd: OwnedFd) -> Socket {
-        Socket(fd.into_raw_fd())
+        // SAFETY: open, and the loop's from here on.
+        unsafe { Socket::from_raw(fd.into_raw_fd()) }
     }
 
     /// The descriptor, for one call.
     pub fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: open until the loop closes it, by the INVARIANT of Socket, and
         // the borrow ends with the call that it is made for.
-        unsafe { BorrowedFd::borrow_raw(self.0) }
+        unsafe { BorrowedFd::borrow_raw(self.raw()) }
     }
 
     /// Gives the descriptor up, so that dropping it closes it.
-    pub fn into_fd(self) -> OwnedFd {
-        // SAFETY: open and ours by the INVARIANT of Socket; the caller is the
-        // one Op::Close (or the driver's end), after which nobody uses it.
-        unsafe { OwnedFd::from_raw_fd(self.0) }
-    }
-}
-
-/// Flags that a driver wants on each of its sockets.
-#[derive(Clone, Copy)]
-pub(crate) enum Blocking {
-    /// For the ring, which would fail a non-blocking socket's receive at once.
-    Yes,
-    No,
-}
-
-impl Blocking {
-    pub fn flags(self) -> SocketFlags {
-        match self {
-            Blocking::Yes => SocketFlags::CLOEXEC,
-            Blocking::No => SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        }
+    ///
+    /// # Safety
+    /// The loop owns it, and neither this socket nor a copy of it is used after this.
+    pub unsafe fn into_fd(self) -> OwnedFd {
+        // SAFETY: open by the INVARIANT of Socket, and the caller's alone.
+        unsafe { OwnedFd::from_raw_fd(self.raw()) }
     }
 }
 
@@ -93,7 +81,7 @@ pub(crate) fn open_listener(
     Ok((Socket::own(fd), local))
 }
 
-/// How long [`accept_waiting`] may wait where another takes what it saw.
+/// The longest wait of [`accept_waiting`] where another process takes what it saw.
 const ACCEPT_WAIT: Duration = Duration::from_millis(1);
 
 /// A connection that waits already, if there is one.
@@ -126,8 +114,8 @@ pub(crate) fn open_client(
         sockopt::set_socket_recv_buffer_size(&fd, bytes as usize)?;
     }
     if options.timestamps {
-        // Where the kernel refuses, what arrives has no stamp, and whoever asks sees that.
-        let _ = kernel_stamps::ask(Socket(fd.as_raw_fd()));
+        // Where the kernel refuses, what arrives has no stamp, which its receiver sees.
+        let _ = kernel_stamps::ask(fd.as_fd());
     }
     if let Some(local) = options.local {
         bind(&fd, &local)?;
@@ -142,7 +130,7 @@ pub(crate) fn discard(socket: Socket, count: u64) -> Result<u64, Errno> {
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     // SAFETY: with this flag TCP writes nothing; should it do so, no memory is there, and
     // the call fails.
-    let result = unsafe { libc::recv(socket.0, std::ptr::null_mut(), len, flags) };
+    let result = unsafe { libc::recv(socket.raw(), std::ptr::null_mut(), len, flags) };
     u64::try_from(result).map_err(|_| {
         let error = io::Error::last_os_error();
         Errno::from_io_error(&error).unwrap_or(Errno::IO)
@@ -152,8 +140,8 @@ pub(crate) fn discard(socket: Socket, count: u64) -> Result<u64, Errno> {
 /// Hands a part of a file to a socket that does not block; yields how many bytes it
 /// took, and zero where the file has ended.
 pub(crate) fn send_file(socket: Socket, part: FilePart) -> Result<u64, Errno> {
-    let count = part.len.min(FILE_BYTES_MAX) as usize;
-    let mut offset = part.offset;
+    let count = part.len().min(FILE_BYTES_MAX) as usize;
+    let mut offset = part.offset();
     let sent = sendfile(socket.fd(), part.file(), Some(&mut offset), count)?;
     Ok(sent as u64)
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::Net;
 use crate::buffers::{FileRange, Posted, Received, SendBuf};
-use crate::driver::{Closing, Completion, InFlight, Op, Outcome, Role, Sending, Socket, Token};
+use crate::driver::{Closing, Completion, InFlight, Op, OpOutcome, Role, Sending, Socket, Token};
 use crate::slab::Key;
 use crate::stamps::{Arrival, Bracket};
 use crate::tasks::Waiter;
@@ -33,9 +33,9 @@ pub(crate) struct SendSide {
     pub in_flight: bool,
     /// The socket took no more of the first one when it was last offered some.
     blocked: bool,
-    /// Where in the last one the last post begins.
+    /// The offset in the last one at which the last post begins.
     mark: u64,
-    /// When the first byte of the last post was handed over.
+    /// The time at which the first byte of the last post was submitted.
     pub submitted: Option<Bracket>,
     /// When what the kernel has not taken of the first one was first offered to it.
     offered: Option<Bracket>,
@@ -106,14 +106,14 @@ impl SendSide {
     /// Whether anybody waits for the completion of the send that begins now, or anything
     /// is to follow it.
     fn is_awaited(&self) -> bool {
-        self.queue.len() > 1 || self.end_wanted || self.waiter.is_somebody()
+        self.queue.len() > 1 || self.end_wanted || self.waiter.is_set()
     }
 }
 
-/// What a stream has outstanding on its receiving side: never both, so that bytes
+/// The operation that a stream has outstanding on its receiving side: never both, so that bytes
 /// keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ReceiveMode {
     #[default]
     None,
     Receive,
@@ -124,28 +124,28 @@ pub(crate) enum Wish {
 #[derive(Default)]
 pub(crate) struct ReceiveSide {
     pub queue: VecDeque<Received>,
-    pub wish: Wish,
+    pub mode: ReceiveMode,
     /// The kernel was asked to stamp what arrives.
     pub is_stamped: bool,
-    /// What is outstanding was cancelled.
+    /// The outstanding operation was cancelled.
     pub stopping: bool,
-    /// Bytes that were thrown away as asked and not told yet.
+    /// Discarded bytes that were not yet reported to the task.
     pub discarded: u64,
     /// No more will come: the peer's end, or an error.
     pub ended: Option<Result<(), Errno>>,
-    /// When the peer's end came.
+    /// The arrival of the peer's end.
     pub ended_at: Arrival,
     pub waiter: Waiter,
 }
 
 impl ReceiveSide {
-    /// What an operation for this wish is for.
-    fn role(&self, wish: Wish) -> Option<Role> {
-        match wish {
-            Wish::None => None,
-            Wish::Receive if self.is_stamped => Some(Role::ReceiveStamped),
-            Wish::Receive => Some(Role::Receive),
-            Wish::Discard => Some(Role::Discard),
+    /// The role of the operation for a mode.
+    fn role(&self, mode: ReceiveMode) -> Option<Role> {
+        match mode {
+            ReceiveMode::None => None,
+            ReceiveMode::Receive if self.is_stamped => Some(Role::ReceiveStamped),
+            ReceiveMode::Receive => Some(Role::Receive),
+            ReceiveMode::Discard => Some(Role::Discard),
         }
     }
 
@@ -204,7 +204,7 @@ fn is_of_socket(errno: Errno) -> bool {
 /// Small posts of one turn become one send; more than this is not worth copying.
 const JOIN_BYTES_MAX: usize = 16 << 10;
 
-/// Puts bytes behind others where both are few; yields where they begin.
+/// Appends bytes to others where both are few; yields the offset at which they begin.
 fn join(last: &mut Vec<u8>, bytes: &[u8]) -> Option<usize> {
     let begin = last.len();
     let fits = begin + bytes.len() <= JOIN_BYTES_MAX;
@@ -223,7 +223,7 @@ impl StreamSlot {
             is_client: false,
             connecting: false,
             connected: None,
-            connect_waiter: Waiter::Nobody,
+            connect_waiter: Waiter::Nothing,
             dirty: false,
             closing: None,
             closed: false,
@@ -231,7 +231,7 @@ impl StreamSlot {
     }
 
     fn is_idle(&self) -> bool {
-        self.receive.wish == Wish::None && !self.send.in_flight && !self.connecting
+        self.receive.mode == ReceiveMode::None && !self.send.in_flight && !self.connecting
     }
 }
 
@@ -254,9 +254,16 @@ impl Net {
                             is_awaited: send.is_awaited() || stream.closing.is_some(),
                             is_timed: stream.is_client,
                         };
-                        Op::Send(stream.socket, InFlight::of(rest), sending)
+                        // SAFETY: they stay in the queue, and are not changed, until the
+                        // completion of this send takes them out.
+                        let bytes = unsafe { InFlight::new(rest) };
+                        Op::Send(stream.socket, bytes, sending)
                     }
-                    Posted::File(range) => Op::SendFile(stream.socket, range.rest(send.taken)),
+                    Posted::File(range) => {
+                        // SAFETY: it stays in the queue until the completion of this send.
+                        let part = unsafe { range.rest(send.taken) };
+                        Op::SendFile(stream.socket, part)
+                    }
                 };
                 send.in_flight = true;
                 self.ops.push((op, Token::new(Role::Send, key)));
@@ -284,7 +291,7 @@ impl Net {
         let socket = stream.socket;
         if !stream.closed && (closing == Closing::Reset || !unsent) {
             stream.closed = true;
-            let receiving = stream.receive.role(stream.receive.wish);
+            let receiving = stream.receive.role(stream.receive.mode);
             let outstanding = [
                 receiving.filter(|_| !stream.receive.stopping),
                 stream.send.in_flight.then_some(Role::Send),
@@ -323,12 +330,12 @@ impl Net {
         };
         let receive = &mut stream.receive;
         match outcome {
-            Ok(Outcome::Received(bytes)) if bytes.is_empty() => {
+            Ok(OpOutcome::Received(bytes)) if bytes.is_empty() => {
                 receive.ended = Some(Ok(()));
                 receive.ended_at = bytes.arrival();
             }
-            Ok(Outcome::Received(bytes)) if stream.closing.is_none() => {
-                let is_awaited = receive.waiter.is_somebody();
+            Ok(OpOutcome::Received(bytes)) if stream.closing.is_none() => {
+                let is_awaited = receive.waiter.is_set();
                 receive
                     .queue
                     .push_back(if is_awaited { bytes } else { bytes.into_kept() });
@@ -356,7 +363,7 @@ impl Net {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
-        stream.receive.wish = Wish::None;
+        stream.receive.mode = ReceiveMode::None;
         stream.receive.stopping = false;
         if stream.closing.is_some() {
             self.advance_close(key);
@@ -370,8 +377,8 @@ impl Net {
         };
         let receive = &mut stream.receive;
         match completion.outcome {
-            Ok(Outcome::Discarded(0)) => receive.ended = Some(Ok(())),
-            Ok(Outcome::Discarded(count)) => receive.discarded += count,
+            Ok(OpOutcome::Discarded(0)) => receive.ended = Some(Ok(())),
+            Ok(OpOutcome::Discarded(count)) => receive.discarded += count,
             Err(Errno::CANCELED) | Ok(_) => {}
             Err(errno) => {
                 receive.ended = Some(Err(errno));
@@ -383,29 +390,29 @@ impl Net {
         self.receiving_ended(key);
     }
 
-    /// Has the receiving side do what its reader waits for. What is outstanding for
-    /// another wish is stopped first, and its completion wakes the reader.
-    pub fn wish(&mut self, key: Key, wish: Wish, count: u64) {
+    /// Starts the operation that the reader waits for. What is outstanding for
+    /// an operation of another mode is stopped first, and its completion wakes the reader.
+    pub fn set_receive_mode(&mut self, key: Key, mode: ReceiveMode, count: u64) {
         let Some(stream) = self.streams.get_mut(key) else {
             return;
         };
         let receive = &mut stream.receive;
-        let (op, role) = match (receive.role(receive.wish), receive.role(wish)) {
-            (Some(_), _) if receive.wish == wish || receive.stopping => return,
+        let (op, role) = match (receive.role(receive.mode), receive.role(mode)) {
+            (Some(_), _) if receive.mode == mode || receive.stopping => return,
             (Some(role), _) => {
                 receive.stopping = true;
                 (Op::Cancel(stream.socket, Token::new(role, key)), role)
             }
-            (None, Some(role)) if wish == Wish::Discard => {
+            (None, Some(role)) if mode == ReceiveMode::Discard => {
                 (Op::Discard(stream.socket, count), role)
             }
             (None, Some(role)) => (Op::Receive(stream.socket), role),
             (None, None) => return,
         };
         if !receive.stopping {
-            receive.wish = wish;
+            receive.mode = mode;
         }
-        self.want(op, Token::new(role, key));
+        self.queue_op(op, Token::new(role, key));
     }
 
     pub(super) fn sent(&mut self, completion: Completion) {
@@ -416,12 +423,12 @@ impl Net {
         let send = &mut stream.send;
         send.in_flight = completion.more;
         match completion.outcome {
-            Ok(Outcome::Offered(at)) => return send.offers(at),
-            Ok(Outcome::Refused(at)) => {
+            Ok(OpOutcome::Offered(at)) => return send.offers(at),
+            Ok(OpOutcome::Refused(at)) => {
                 send.blocked = true;
                 send.offers(at);
             }
-            Ok(Outcome::Sent(count, at)) => {
+            Ok(OpOutcome::Sent(count, at)) => {
                 if let Some(Posted::Bytes(bytes)) = send.took(count, at) {
                     self.spares.give_back(bytes);
                 }
@@ -437,7 +444,7 @@ impl Net {
             && matches!(send.queue.front(), Some(Posted::File(_)))
             && !is_of_socket(errno)
         {
-            // The socket stands, so that nothing else would tell the reader.
+            // The socket is intact, so that nothing else would fail the reader.
             stream.receive.ended.get_or_insert(Err(errno));
             stream.receive.waiter.wake(&self.queue);
         }
@@ -493,8 +500,8 @@ impl Net {
         self.touch(key);
     }
 
-    /// The owner has gone: posted bytes still go out, within the linger time. Yields who
-    /// waited for it, to be dropped when nothing is borrowed.
+    /// Takes note that the owner is gone: posted bytes still go out, within the linger time.
+    /// Yields the waiters, to be dropped when nothing is borrowed.
     pub fn drop_stream(&mut self, key: Key) -> [Waiter; 3] {
         let mut left = <[Waiter; 3]>::default();
         let Some(stream) = self.streams.get_mut(key) else {
@@ -519,7 +526,7 @@ impl Net {
         left
     }
 
-    /// Closes at once, dropping what is unsent, and tells the peer so.
+    /// Closes at once, dropping what is unsent, with a reset to the peer.
     pub fn reset_stream(&mut self, key: Key) {
         let Some(stream) = self.streams.get_mut(key) else {
             return;

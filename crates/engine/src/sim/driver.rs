@@ -9,9 +9,11 @@ use prony_base::Instant;
 
 use super::network::{Network, exactly};
 use crate::buffers::Pool;
-use crate::config::{ConnectOptions, ListenOptions};
+use crate::config::{ConnectOptions, DriverKind, ListenOptions};
 use crate::driver::Wait;
-use crate::driver::{Completion, Completions, Driver, DriverStats, Op, Outcome, Socket, Token};
+use crate::driver::{
+    Blocking, Completion, Completions, Driver, DriverStats, Op, OpOutcome, Socket, Token,
+};
 
 /// One loop's view of the network.
 pub(super) struct SimDriver {
@@ -33,13 +35,25 @@ impl SimDriver {
 }
 
 impl Driver for SimDriver {
+    fn kind(&self) -> DriverKind {
+        DriverKind::Sim
+    }
+
+    fn blocking(&self) -> Option<Blocking> {
+        None
+    }
+
+    fn wakes_late(&self) -> bool {
+        false
+    }
+
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         let mut network = self.network.borrow_mut();
         network.submit(self.index, op, token);
         if matches!(op, Op::Send(..) | Op::SendFile(..)) {
             done.push(Completion {
                 token,
-                outcome: Ok(Outcome::Offered(exactly(network.now))),
+                outcome: Ok(OpOutcome::Offered(exactly(network.now))),
                 more: true,
             });
         }

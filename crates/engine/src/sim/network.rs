@@ -11,16 +11,16 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, Random};
 use rustix::io::Errno;
 
-use super::SimOptions;
+use super::options::SimOptions;
 use crate::buffers::{Empty, Pool, Received};
 use crate::config::ListenOptions;
-use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, Outcome, Role};
+use crate::driver::{Closing, Completion, Completions, FilePart, InFlight, Op, OpOutcome, Role};
 use crate::driver::{Socket, Token};
 use crate::stamps::{self, Bracket};
 
-/// How long a connect to a full backlog waits before it knocks again, as a
+/// The time that a connect to a full backlog waits before it tries again, as a
 /// kernel's first retransmission does.
-const KNOCK_AGAIN: Nanos = Nanos::from_secs(1);
+const SYN_AGAIN_AFTER: Nanos = Nanos::from_secs(1);
 const FIRST_FREE_PORT: u16 = 32_768;
 
 /// One side of a connection, or a socket on the way to it.
@@ -45,7 +45,7 @@ struct End {
     write_ended: bool,
 }
 
-/// Where a send has its bytes.
+/// The bytes of a send.
 #[derive(Clone, Copy)]
 enum Source {
     Memory(InFlight),
@@ -55,8 +55,8 @@ enum Source {
 impl Source {
     fn len(&self) -> usize {
         match self {
-            Source::Memory(bytes) => bytes.len,
-            Source::File(part) => usize::try_from(part.len).unwrap_or(usize::MAX),
+            Source::Memory(bytes) => bytes.len(),
+            Source::File(part) => usize::try_from(part.len()).unwrap_or(usize::MAX),
         }
     }
 
@@ -66,7 +66,7 @@ impl Source {
             Source::Memory(bytes) => Ok(bytes.as_slice()[..count].to_vec()),
             Source::File(part) => {
                 let mut bytes = vec![0; count];
-                let read = rustix::io::pread(part.file(), &mut bytes, part.offset)?;
+                let read = rustix::io::pread(part.file(), &mut bytes, part.offset())?;
                 bytes.truncate(read);
                 Ok(bytes)
             }
@@ -83,7 +83,7 @@ struct Listening {
 }
 
 enum Event {
-    Knock {
+    Syn {
         client: Socket,
     },
     Connected {
@@ -136,8 +136,8 @@ pub(super) struct Network {
     pub trace: u64,
     options: SimOptions,
     random: Random,
-    ends: BTreeMap<i32, End>,
-    listeners: BTreeMap<i32, Listening>,
+    ends: BTreeMap<Socket, End>,
+    listeners: BTreeMap<Socket, Listening>,
     /// By time, then in random order.
     events: BTreeMap<(Instant, u64, u64), Event>,
     /// By loop.
@@ -173,16 +173,16 @@ impl Network {
         self.completions.len() - 1
     }
 
-    /// What a loop left open is gone, and its peers are told.
+    /// Closes what a loop left open, with resets to its peers.
     pub fn remove_loop(&mut self, index: usize) {
         let listeners = self.listeners.iter().filter(|(_, one)| one.index == index);
         let ends = self.ends.iter().filter(|(_, one)| one.index == index);
-        let left: Vec<i32> = listeners
+        let left: Vec<Socket> = listeners
             .map(|(&socket, _)| socket)
             .chain(ends.map(|(&socket, _)| socket))
             .collect();
         for socket in left {
-            self.close(Socket(socket), Closing::Reset);
+            self.close(socket, Closing::Reset);
         }
         self.completions[index].clear();
     }
@@ -216,11 +216,13 @@ impl Network {
         };
         for arrival in self.completions[index].drain(..) {
             let outcome = arrival.outcome.map(|outcome| match outcome {
-                ArrivalOutcome::Done => Outcome::Done,
-                ArrivalOutcome::Sent(count, at) => Outcome::Sent(count, exactly(at)),
-                ArrivalOutcome::Discarded(count) => Outcome::Discarded(count),
-                ArrivalOutcome::Accepted(socket) => Outcome::Accepted(socket),
-                ArrivalOutcome::Bytes(bytes) => Outcome::Received(received(pool, &bytes).at(came)),
+                ArrivalOutcome::Done => OpOutcome::Done,
+                ArrivalOutcome::Sent(count, at) => OpOutcome::Sent(count, exactly(at)),
+                ArrivalOutcome::Discarded(count) => OpOutcome::Discarded(count),
+                ArrivalOutcome::Accepted(socket) => OpOutcome::Accepted(socket),
+                ArrivalOutcome::Bytes(bytes) => {
+                    OpOutcome::Received(received(pool, &bytes).at(came))
+                }
             });
             done.push(Completion {
                 token: arrival.token,
@@ -252,7 +254,7 @@ impl Network {
             backlog: VecDeque::new(),
             backlog_max: (options.backlog as usize).max(1),
         };
-        self.listeners.insert(socket.0, listening);
+        self.listeners.insert(socket, listening);
         Ok((socket, local))
     }
 
@@ -265,7 +267,7 @@ impl Network {
     }
 
     pub fn addresses(&self, socket: Socket) -> Result<(SocketAddr, SocketAddr), Errno> {
-        let end = self.ends.get(&socket.0).ok_or(Errno::NOTCONN)?;
+        let end = self.ends.get(&socket).ok_or(Errno::NOTCONN)?;
         Ok((end.local, end.peer))
     }
 
@@ -274,26 +276,26 @@ impl Network {
         self.note(1, token.pack());
         match op {
             Op::Accept(socket) => {
-                if let Some(listening) = self.listeners.get_mut(&socket.0) {
+                if let Some(listening) = self.listeners.get_mut(&socket) {
                     listening.accept = Some(token);
                 }
                 self.accept_waiting(socket);
             }
             Op::Connect(socket, _) => {
-                if let Some(end) = self.ends.get_mut(&socket.0) {
+                if let Some(end) = self.ends.get_mut(&socket) {
                     end.connect = Some(token);
                 }
                 let time = self.soon();
-                self.plan(time, Event::Knock { client: socket });
+                self.plan(time, Event::Syn { client: socket });
             }
             Op::Receive(socket) => {
-                if let Some(end) = self.ends.get_mut(&socket.0) {
+                if let Some(end) = self.ends.get_mut(&socket) {
                     end.receive = Some(token);
                 }
                 self.plan_read(socket);
             }
             Op::Discard(socket, count) => {
-                if let Some(end) = self.ends.get_mut(&socket.0) {
+                if let Some(end) = self.ends.get_mut(&socket) {
                     end.discard = Some((token, count));
                 }
                 self.plan_read(socket);
@@ -309,7 +311,8 @@ impl Network {
 
     fn new_socket(&mut self) -> Socket {
         self.next_socket += 1;
-        Socket(self.next_socket)
+        // SAFETY: no descriptor, and no driver but that of this network gets it.
+        unsafe { Socket::from_raw(self.next_socket) }
     }
 
     fn new_end(
@@ -337,7 +340,7 @@ impl Network {
             last_arrival: self.now,
             write_ended: false,
         };
-        self.ends.insert(socket.0, end);
+        self.ends.insert(socket, end);
         socket
     }
 
@@ -368,7 +371,7 @@ impl Network {
     /// Plans a message that arrives after all earlier ones of this sender.
     fn plan_in_order(&mut self, from: Socket, event: Event) {
         let mut time = self.soon();
-        if let Some(end) = self.ends.get_mut(&from.0) {
+        if let Some(end) = self.ends.get_mut(&from) {
             time = time.max(end.last_arrival + Nanos(1));
             end.last_arrival = time;
         }
@@ -392,11 +395,11 @@ impl Network {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Knock { client } => self.knock(client),
+            Event::Syn { client } => self.syn_arrives(client),
             Event::Connected { client, result } => self.connected(client, result),
             Event::Bytes { to, bytes } => self.bytes_arrive(to, bytes),
             Event::End { to } => {
-                if let Some(end) = self.ends.get_mut(&to.0) {
+                if let Some(end) = self.ends.get_mut(&to) {
                     end.peer_ended = true;
                     self.plan_read(to);
                 }
@@ -411,15 +414,15 @@ impl Network {
     }
 
     /// A client's request to connect arrives where it was sent.
-    fn knock(&mut self, client: Socket) {
-        let Some(end) = self.ends.get(&client.0) else {
+    fn syn_arrives(&mut self, client: Socket) {
+        let Some(end) = self.ends.get(&client) else {
             return;
         };
         let (to, from) = (end.peer, end.local);
         let refused = self
             .random
             .chance(u64::from(self.options.refusals_per_million), 1_000_000);
-        let there: Vec<i32> = self
+        let there: Vec<Socket> = self
             .listeners
             .iter()
             .filter(|(_, one)| one.local.port() == to.port() && accepts(one.local, to))
@@ -433,22 +436,22 @@ impl Network {
         let chosen = there[self.random.below(there.len() as u64) as usize];
         let listening = &self.listeners[&chosen];
         if listening.backlog.len() >= listening.backlog_max {
-            let again = self.now + KNOCK_AGAIN;
-            return self.plan(again, Event::Knock { client });
+            let again = self.now + SYN_AGAIN_AFTER;
+            return self.plan(again, Event::Syn { client });
         }
         let index = listening.index;
         let server = self.new_end(index, to, from, Some(client));
         if let Some(listening) = self.listeners.get_mut(&chosen) {
             listening.backlog.push_back(server);
         }
-        self.accept_waiting(Socket(chosen));
+        self.accept_waiting(chosen);
         let result = Ok(server);
         self.plan_in_order(server, Event::Connected { client, result });
     }
 
     fn connected(&mut self, client: Socket, result: Result<Socket, Errno>) {
-        let Some(end) = self.ends.get_mut(&client.0) else {
-            // Gone meanwhile: the server's side finds nobody there.
+        let Some(end) = self.ends.get_mut(&client) else {
+            // Gone meanwhile: the server's side has no peer.
             if let Ok(server) = result {
                 self.break_end(server);
             }
@@ -462,7 +465,7 @@ impl Network {
     }
 
     fn accept_waiting(&mut self, listener: Socket) {
-        let Some(listening) = self.listeners.get_mut(&listener.0) else {
+        let Some(listening) = self.listeners.get_mut(&listener) else {
             return;
         };
         let Some(token) = listening.accept else {
@@ -476,7 +479,7 @@ impl Network {
 
     /// Takes what there is room for, or keeps the send until there is room.
     fn send(&mut self, socket: Socket, token: Token, source: Source) {
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         let index = end.index;
@@ -496,7 +499,7 @@ impl Network {
             Err(errno) => return self.complete(index, token, Err(errno), false),
         };
         let count = taken.len();
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         end.under_way += count;
@@ -508,7 +511,7 @@ impl Network {
         if self.random.chance(resets, 1_000_000) {
             self.break_both(socket);
         }
-        // Like a ring's completion, it may be a while before the loop hears of it.
+        // Like a ring's completion, it may be a while before the loop gets it.
         let outcome = Ok(ArrivalOutcome::Sent(count as u64, self.now));
         if self.random.chance(1, 2) {
             return self.complete(index, token, outcome, false);
@@ -523,7 +526,7 @@ impl Network {
     }
 
     fn break_both(&mut self, socket: Socket) {
-        let other = self.ends.get(&socket.0).and_then(|end| end.other);
+        let other = self.ends.get(&socket).and_then(|end| end.other);
         for to in other.into_iter().chain([socket]) {
             let time = self.soon();
             self.plan(time, Event::Break { to });
@@ -540,16 +543,16 @@ impl Network {
 
     fn bytes_arrive(&mut self, to: Socket, bytes: Vec<u8>) {
         self.note(3, bytes.len() as u64);
-        match self.ends.get_mut(&to.0) {
+        match self.ends.get_mut(&to) {
             Some(end) if end.broken.is_none() => {
                 end.arrived.extend(bytes);
                 self.plan_read(to);
             }
             Some(_) => {}
-            // Nobody is there any more: a kernel answers with a reset.
+            // There is no such socket any more: a kernel answers with a reset.
             None => {
                 let sender = self.ends.iter().find(|(_, end)| end.other == Some(to));
-                if let Some(sender) = sender.map(|(&socket, _)| Socket(socket)) {
+                if let Some(sender) = sender.map(|(&socket, _)| socket) {
                     let time = self.soon();
                     self.plan(time, Event::Break { to: sender });
                 }
@@ -558,7 +561,7 @@ impl Network {
     }
 
     fn break_end(&mut self, socket: Socket) {
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         end.broken = Some(Errno::CONNRESET);
@@ -569,9 +572,9 @@ impl Network {
         self.plan_read(socket);
     }
 
-    /// Plans a read where somebody receives and there is something to tell.
+    /// Plans a read where a receive is outstanding and there is something to report.
     fn plan_read(&mut self, socket: Socket) {
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         let news = !end.arrived.is_empty() || end.peer_ended || end.broken.is_some();
@@ -584,7 +587,7 @@ impl Network {
 
     fn read(&mut self, socket: Socket) {
         let short = self.options.short_reads;
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         end.read_planned = false;
@@ -611,7 +614,7 @@ impl Network {
             return self.complete(index, token, outcome, false);
         }
         let count = self.shortened(available.min(most), short);
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         let bytes: Vec<u8> = end.arrived.drain(..count).collect();
@@ -626,7 +629,7 @@ impl Network {
     }
 
     fn room(&mut self, of: Socket, bytes: usize) {
-        let Some(end) = self.ends.get_mut(&of.0) else {
+        let Some(end) = self.ends.get_mut(&of) else {
             return;
         };
         end.under_way = end.under_way.saturating_sub(bytes);
@@ -637,7 +640,7 @@ impl Network {
 
     fn cancel(&mut self, index: usize, socket: Socket, of: Token) {
         let mut there = false;
-        if let Some(end) = self.ends.get_mut(&socket.0) {
+        if let Some(end) = self.ends.get_mut(&socket) {
             there = match of.role {
                 Role::Receive | Role::ReceiveStamped => {
                     end.receive.take_if(|token| *token == of).is_some()
@@ -647,7 +650,7 @@ impl Network {
                 Role::Send => end.blocked.take_if(|(token, _)| *token == of).is_some(),
                 Role::Accept | Role::Readable | Role::Driver => false,
             };
-        } else if let Some(listening) = self.listeners.get_mut(&socket.0) {
+        } else if let Some(listening) = self.listeners.get_mut(&socket) {
             there = listening.accept.take_if(|token| *token == of).is_some();
         }
         if there {
@@ -656,7 +659,7 @@ impl Network {
     }
 
     fn end_writing(&mut self, socket: Socket) {
-        let Some(end) = self.ends.get_mut(&socket.0) else {
+        let Some(end) = self.ends.get_mut(&socket) else {
             return;
         };
         let first = !std::mem::replace(&mut end.write_ended, true);
@@ -666,13 +669,13 @@ impl Network {
     }
 
     fn close(&mut self, socket: Socket, closing: Closing) {
-        if let Some(listening) = self.listeners.remove(&socket.0) {
+        if let Some(listening) = self.listeners.remove(&socket) {
             for waiting in listening.backlog {
                 self.close(waiting, Closing::Reset);
             }
             return;
         }
-        let Some(end) = self.ends.get(&socket.0) else {
+        let Some(end) = self.ends.get(&socket) else {
             return;
         };
         // As TCP does: unread bytes make an orderly close a reset.
@@ -681,7 +684,7 @@ impl Network {
         } else if let Some(to) = end.other {
             self.plan_in_order(socket, Event::Break { to });
         }
-        self.ends.remove(&socket.0);
+        self.ends.remove(&socket);
     }
 }
 

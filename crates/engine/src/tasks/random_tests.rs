@@ -8,8 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use prony_base::Random;
 
-use super::{Main, Outcome, Task, TaskId, Tasks};
-use crate::remote;
+use super::{Entered, JoinOutcome, Main, Task, TaskId, Tasks};
 
 const STEPS: usize = 60;
 
@@ -29,7 +28,7 @@ impl Drop for Token {
     }
 }
 
-struct Scene {
+struct Harness {
     tasks: Rc<Tasks>,
     random: RefCell<Random>,
     alive: Rc<Cell<i64>>,
@@ -38,7 +37,7 @@ struct Scene {
     wakers: RefCell<Vec<Waker>>,
 }
 
-impl Scene {
+impl Harness {
     fn below(&self, count: usize) -> usize {
         self.random.borrow_mut().below(count.max(1) as u64) as usize
     }
@@ -49,9 +48,9 @@ impl Scene {
         (at < handles.len()).then(|| handles.swap_remove(at))
     }
 
-    fn spawn(self: &Rc<Scene>) {
+    fn spawn(self: &Rc<Harness>) {
         let token = Token::new(&self.alive);
-        // Futures of several sizes, so that pieces are used again and mixed up.
+        // Futures of several sizes, so that allocations are used again and mixed up.
         match self.below(3) {
             0 => self.start(token, [0_u8; 1]),
             1 => self.start(token, [0_u8; 200]),
@@ -59,14 +58,14 @@ impl Scene {
         }
     }
 
-    fn start<const BYTES: usize>(self: &Rc<Scene>, token: Token, ballast: [u8; BYTES]) {
-        let scene = self.clone();
+    fn start<const BYTES: usize>(self: &Rc<Harness>, token: Token, ballast: [u8; BYTES]) {
+        let harness = self.clone();
         let work = async move {
-            for _ in 0..scene.below(4) {
-                scene.act();
+            for _ in 0..harness.below(4) {
+                harness.act();
                 let mut waited = false;
                 std::future::poll_fn(|cx| {
-                    scene.wakers.borrow_mut().push(cx.waker().clone());
+                    harness.wakers.borrow_mut().push(cx.waker().clone());
                     match std::mem::replace(&mut waited, true) {
                         false => Poll::Pending,
                         true => Poll::Ready(()),
@@ -74,10 +73,10 @@ impl Scene {
                 })
                 .await;
             }
-            assert!(scene.below(8) > 0, "it fails");
+            assert!(harness.below(8) > 0, "it fails");
             assert!(ballast.iter().all(|&byte| byte == 0));
             drop(token);
-            Token::new(&scene.alive)
+            Token::new(&harness.alive)
         };
         let catches = true;
         let task = self.tasks.spawn_on(self.tasks.loop_id, work, catches);
@@ -86,7 +85,7 @@ impl Scene {
     }
 
     /// Something, from inside a task or from outside.
-    fn act(self: &Rc<Scene>) {
+    fn act(self: &Rc<Harness>) {
         match self.below(9) {
             0..=2 => self.spawn(),
             3 => drop(self.take_handle()),
@@ -111,7 +110,7 @@ impl Scene {
         let waker = self.wakers.borrow().last().cloned();
         let waker = waker.as_ref().unwrap_or(Waker::noop());
         match task.poll_outcome(&Context::from_waker(waker)) {
-            Poll::Ready(Outcome::Value(token)) => assert!(token.0.get() > 0),
+            Poll::Ready(JoinOutcome::Value(token)) => assert!(token.0.get() > 0),
             Poll::Ready(_) => {}
             Poll::Pending => self.handles.borrow_mut().push(task),
         }
@@ -120,7 +119,7 @@ impl Scene {
 
 fn play(seed: u64) {
     let tasks = Tasks::new(41_000);
-    let scene = Rc::new(Scene {
+    let harness = Rc::new(Harness {
         tasks: tasks.clone(),
         random: RefCell::new(Random::of(seed, "tasks")),
         alive: Rc::default(),
@@ -129,21 +128,21 @@ fn play(seed: u64) {
         wakers: RefCell::default(),
     });
     for _ in 0..STEPS {
-        let polls = scene.below(5);
-        let _entered = remote::Entered::new(tasks.loop_id, tasks.queue.clone());
-        scene.act();
+        let polls = harness.below(5);
+        let _entered = Entered::new(tasks.loop_id, tasks.queue.clone());
+        harness.act();
         tasks.run(&mut Main::none(), polls);
     }
     tasks.cancel_all();
     assert_eq!(tasks.len(), 0);
-    drop(scene.handles.take());
+    drop(harness.handles.take());
     tasks.cancel_all();
     let counts = tasks.counts();
     let ended = counts.finished + counts.panicked + counts.cancelled;
     assert_eq!(ended, counts.spawned, "seed {seed}: each ends once");
-    assert_eq!(scene.alive.get(), 0, "seed {seed}: nothing is left");
+    assert_eq!(harness.alive.get(), 0, "seed {seed}: nothing is left");
     assert_eq!(
-        Rc::strong_count(&scene),
+        Rc::strong_count(&harness),
         1,
         "seed {seed}: no future is left"
     );

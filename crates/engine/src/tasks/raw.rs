@@ -1,11 +1,11 @@
-//! A task in one piece of memory: what it is, who waits for it, and its future,
-//! whose room its result takes in the end.
+//! A task in one allocation: a header, and behind it the future, whose memory its result
+//! takes in the end.
 //! Not for: which task runs when (`tasks`).
 //!
-//! [`task`] makes the two shares of one such piece: the loop's [`Listing`], which
-//! polls and drops the future, and the spawner's [`Share`], which takes the result.
-//! The piece is freed with the later of them. Pieces of up to [`KEPT_PIECE_MAX`]
-//! bytes are kept in [`Pieces`] for the next task, so that a steady state allocates
+//! [`task`] makes the two owners of such an allocation: the loop's [`TaskRef`], which polls
+//! and drops the future, and the spawner's [`JoinHandle`], which takes the result. The later
+//! of them to go frees the allocation. Allocations of up to [`CACHED_BYTES_MAX`] bytes are
+//! kept in an [`AllocationCache`] for the next task, so that a steady state allocates
 //! nothing.
 //!
 //! After a change here, run the tests of tasks, `random_tests` above all, with something
@@ -24,53 +24,57 @@ use std::ptr::{self, NonNull, null_mut};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use super::TaskWaker;
+use super::waker::TaskWaker;
 
-/// Sizes are rounded up to multiples of this, so that different futures share
-/// pieces: a line of the cache.
-const PIECE_STEP: usize = 64;
-/// The largest piece, in bytes, that is kept for the next task.
-pub(super) const KEPT_PIECE_MAX: usize = 1024;
-/// Alignment, in bytes, of the pieces that are kept.
-const KEPT_ALIGN: usize = 16;
+/// Sizes are rounded up to multiples of this, a cache line, so that different futures
+/// share allocations.
+const SIZE_STEP: usize = 64;
+/// The largest allocation, in bytes, that is kept for the next task.
+pub(super) const CACHED_BYTES_MAX: usize = 1024;
+/// Alignment, in bytes, of the allocations that are kept.
+const CACHED_ALIGN: usize = 16;
 /// Most bytes kept of each size.
-const KEPT_BYTES_MAX: usize = 256 << 10;
-const SIZES: usize = KEPT_PIECE_MAX / PIECE_STEP;
+const CACHE_BYTES_PER_SIZE_MAX: usize = 256 << 10;
+const SIZES: usize = CACHED_BYTES_MAX / SIZE_STEP;
 
-/// What the room behind the header holds.
+/// The kind of contents behind the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Future,
-    Value,
-    Panic,
-    Nothing,
+enum Stage {
+    /// The future.
+    Running,
+    /// Its value.
+    Finished,
+    /// The payload of its panic.
+    Panicked,
+    /// Nothing any more.
+    Consumed,
 }
 
-/// How to treat a task whose future's type is not known any more.
-struct Kind {
+/// The functions and the layout of a task whose future's type is erased.
+struct Vtable {
     layout: Layout,
-    /// The list of kept pieces of this size; [`SIZES`] where they are not kept.
+    /// The list of cached allocations of this size; [`SIZES`] where they are not cached.
     size: usize,
-    /// Where in the piece the room begins.
-    room_offset: usize,
+    /// The offset of the contents in the allocation, in bytes.
+    contents_offset: usize,
     /// A panic is the task's result.
     catches: bool,
     poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
-    /// Drops what the room holds.
-    empty: unsafe fn(NonNull<Header>),
+    /// Drops the contents.
+    drop_contents: unsafe fn(NonNull<Header>),
 }
 
 struct Header {
-    kind: &'static Kind,
-    /// Who awaits the task.
-    waiter: Cell<TaskWaker>,
-    room: Cell<Room>,
-    is_listed: Cell<bool>,
-    is_shared: Cell<bool>,
+    vtable: &'static Vtable,
+    /// Woken when the task is finished or cancelled.
+    join_waker: Cell<TaskWaker>,
+    stage: Cell<Stage>,
+    is_referenced: Cell<bool>,
+    is_joinable: Cell<bool>,
     is_finished: Cell<bool>,
 }
 
-/// What a panic carries.
+/// The payload of a panic.
 pub(super) type Payload = Box<dyn Any + Send>;
 
 #[repr(C)]
@@ -81,90 +85,90 @@ union Contents<F, T> {
 }
 
 #[repr(C)]
-struct Piece<F, T> {
+struct Allocation<F, T> {
     header: Header,
     contents: Contents<F, T>,
 }
 
-/// A pointer to a live `Piece<F, T>` of which only the header is known.
+/// A pointer to a live `Allocation<F, T>` of which only the header's type is known.
 ///
-/// INVARIANT: it points to memory that [`allocate`] gave for `kind.layout`, with an
-/// initialised header, as long as `is_listed` or `is_shared` is set. There is at
-/// most one [`Listing`] (exactly while `is_listed`) and at most one [`Share`]
-/// (exactly while `is_shared`). `room` says what `contents` holds. Only the
-/// listing touches a future, only the share a value; all of it on one thread,
-/// because neither is `Send`.
+/// INVARIANT: it points to memory that [`allocate`] gave for `vtable.layout`, with an
+/// initialised header, as long as `is_referenced` or `is_joinable` is set. There is at
+/// most one [`TaskRef`] (exactly while `is_referenced`) and at most one [`JoinHandle`]
+/// (exactly while `is_joinable`). `stage` says what `contents` holds. Only the `TaskRef`
+/// touches a future, only the `JoinHandle` a value; all of it on one thread, because
+/// neither is `Send`.
 #[derive(Clone, Copy)]
-struct Pointer(NonNull<Header>);
+struct RawTask(NonNull<Header>);
 
-impl<F: Future> Piece<F, F::Output> {
-    const PLAIN: &'static Kind = &Self::kind(false);
-    const CAUGHT: &'static Kind = &Self::kind(true);
+impl<F: Future> Allocation<F, F::Output> {
+    const PLAIN: &'static Vtable = &Self::vtable(false);
+    const CAUGHT: &'static Vtable = &Self::vtable(true);
 
-    const fn kind(catches: bool) -> Kind {
-        Kind {
+    const fn vtable(catches: bool) -> Vtable {
+        Vtable {
             layout: rounded(Layout::new::<Self>()),
             size: size_of_layout(rounded(Layout::new::<Self>())),
-            room_offset: offset_of!(Self, contents),
+            contents_offset: offset_of!(Self, contents),
             catches,
             poll: Self::poll,
-            empty: Self::empty,
+            drop_contents: Self::drop_contents,
         }
     }
 
     /// # Safety
-    /// `header` is that of a live `Self`, whose room holds the future, and which
+    /// `header` is that of a live `Self`, whose contents are the future, and which
     /// only the caller polls.
     unsafe fn poll(header: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-        let piece = header.cast::<Self>().as_ptr();
-        // SAFETY: the piece is alive, and `ManuallyDrop` lays out as what it holds.
-        let future = unsafe { (&raw mut (*piece).contents.future).cast::<F>() };
-        // SAFETY: the caller says that the future is there, and nobody else has a
+        let allocation = header.cast::<Self>().as_ptr();
+        // SAFETY: the allocation is alive, and `ManuallyDrop<F>` has the layout of `F`.
+        let future = unsafe { (&raw mut (*allocation).contents.future).cast::<F>() };
+        // SAFETY: the caller says that the future is there, and there is no other
         // reference to it. It never moves: it is dropped in its place.
         let future = unsafe { Pin::new_unchecked(&mut *future) };
         let Poll::Ready(value) = future.poll(cx) else {
             return Poll::Pending;
         };
-        // SAFETY: the piece is alive: the caller's share of it is.
+        // SAFETY: the allocation is alive: the caller's `TaskRef` is.
         let shared = unsafe { header.as_ref() };
-        shared.room.set(Room::Nothing);
-        // SAFETY: the future was there, is used no more, and the room is marked empty
+        shared.stage.set(Stage::Consumed);
+        // SAFETY: the future was there, is used no more, and the stage says so
         // before its owner's code runs, so that it is not dropped twice.
-        unsafe { ManuallyDrop::drop(&mut (*piece).contents.future) };
+        unsafe { ManuallyDrop::drop(&mut (*allocation).contents.future) };
         shared.is_finished.set(true);
-        if shared.is_shared.get() {
-            // SAFETY: the room is empty, and large enough for a value.
-            unsafe { (&raw mut (*piece).contents.value).write(ManuallyDrop::new(value)) };
-            shared.room.set(Room::Value);
+        if shared.is_joinable.get() {
+            // SAFETY: there are no contents, and there is space for a value.
+            unsafe { (&raw mut (*allocation).contents.value).write(ManuallyDrop::new(value)) };
+            shared.stage.set(Stage::Finished);
         }
         Poll::Ready(())
     }
 
-    /// Drops what the room holds.
+    /// Drops the contents.
     ///
     /// # Safety
-    /// `header` is that of a live `Self`, and only the caller uses its room.
-    unsafe fn empty(header: NonNull<Header>) {
-        let piece = header.cast::<Self>().as_ptr();
-        // SAFETY: the piece is alive.
-        let room = unsafe { header.as_ref() }.room.replace(Room::Nothing);
-        match room {
-            // SAFETY: the room held it, and says so no more.
-            Room::Future => unsafe { ManuallyDrop::drop(&mut (*piece).contents.future) },
-            // SAFETY: the room held it, and says so no more.
-            Room::Value => unsafe { ManuallyDrop::drop(&mut (*piece).contents.value) },
-            // SAFETY: the room held it, and says so no more.
-            Room::Panic => unsafe { ManuallyDrop::drop(&mut (*piece).contents.panic) },
-            Room::Nothing => {}
+    /// `header` is that of a live `Self`, and only the caller uses its contents.
+    unsafe fn drop_contents(header: NonNull<Header>) {
+        let allocation = header.cast::<Self>().as_ptr();
+        // SAFETY: the allocation is alive.
+        let stage = unsafe { header.as_ref() }.stage.replace(Stage::Consumed);
+        match stage {
+            // SAFETY: the contents were that, and the stage says so no more.
+            Stage::Running => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.future) },
+            // SAFETY: the contents were that, and the stage says so no more.
+            Stage::Finished => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.value) },
+            // SAFETY: the contents were that, and the stage says so no more.
+            Stage::Panicked => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.panic) },
+            Stage::Consumed => {}
         }
     }
 }
 
-/// The layout that a piece is allocated with: a multiple of [`PIECE_STEP`].
+/// The layout that a task is allocated with: a multiple of [`SIZE_STEP`].
 const fn rounded(layout: Layout) -> Layout {
-    let size = layout.size().next_multiple_of(PIECE_STEP);
-    let align = if layout.align() < KEPT_ALIGN {
-        KEPT_ALIGN
+    let size = layout.size().next_multiple_of(SIZE_STEP);
+    let align = if layout.align() < CACHED_ALIGN {
+        CACHED_ALIGN
     } else {
         layout.align()
     };
@@ -174,83 +178,88 @@ const fn rounded(layout: Layout) -> Layout {
     }
 }
 
-/// The list that pieces of this layout are kept on.
+/// The list of cached allocations of this layout.
 const fn size_of_layout(layout: Layout) -> usize {
-    if layout.size() <= KEPT_PIECE_MAX && layout.align() == KEPT_ALIGN {
-        layout.size() / PIECE_STEP - 1
+    if layout.size() <= CACHED_BYTES_MAX && layout.align() == CACHED_ALIGN {
+        layout.size() / SIZE_STEP - 1
     } else {
         SIZES
     }
 }
 
-/// Makes a task of `future`: the loop's share and the spawner's.
+/// Makes a task of `future`: the loop's reference and the spawner's handle.
 #[inline(always)]
-pub(super) fn task<F>(future: F, catches: bool, pieces: &Pieces) -> (Listing, Share<F::Output>)
+pub(super) fn task<F>(
+    future: F,
+    catches: bool,
+    cache: &AllocationCache,
+) -> (TaskRef, JoinHandle<F::Output>)
 where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let kind = match catches {
-        true => Piece::<F, F::Output>::CAUGHT,
-        false => Piece::<F, F::Output>::PLAIN,
+    let vtable = match catches {
+        true => Allocation::<F, F::Output>::CAUGHT,
+        false => Allocation::<F, F::Output>::PLAIN,
     };
-    let memory = pieces.allocate(kind);
+    let memory = cache.allocate(vtable);
     let header = Header {
-        kind,
-        waiter: Cell::default(),
-        room: Cell::new(Room::Future),
-        is_listed: Cell::new(true),
-        is_shared: Cell::new(true),
+        vtable,
+        join_waker: Cell::default(),
+        stage: Cell::new(Stage::Running),
+        is_referenced: Cell::new(true),
+        is_joinable: Cell::new(true),
         is_finished: Cell::new(false),
     };
-    let piece: *mut Piece<F, F::Output> = memory.as_ptr().cast();
-    // SAFETY: the memory is new, aligned and large enough for the piece.
+    let allocation: *mut Allocation<F, F::Output> = memory.as_ptr().cast();
+    // SAFETY: the memory is new, aligned and large enough.
     unsafe {
-        (&raw mut (*piece).contents.future).write(ManuallyDrop::new(future));
-        (&raw mut (*piece).header).write(header);
+        (&raw mut (*allocation).contents.future).write(ManuallyDrop::new(future));
+        (&raw mut (*allocation).header).write(header);
     }
-    let pointer = Pointer(memory.cast());
-    (Listing(pointer), Share(pointer, PhantomData))
+    let pointer = RawTask(memory.cast());
+    (TaskRef(pointer), JoinHandle(pointer, PhantomData))
 }
 
-impl Pointer {
+impl RawTask {
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: by the invariant it is alive: who holds a pointer holds a share.
+        // SAFETY: by the invariant it is alive: the caller is one of its owners.
         unsafe { self.0.as_ref() }
     }
 
-    /// Where what comes after the header begins.
-    fn room<R>(self) -> *mut R {
-        let offset = self.header().kind.room_offset;
-        // SAFETY: the room lies in the piece, which is alive.
+    /// The contents, behind the header.
+    fn contents<R>(self) -> *mut R {
+        let offset = self.header().vtable.contents_offset;
+        // SAFETY: the contents lie in the allocation, which is alive.
         unsafe { self.0.as_ptr().byte_add(offset).cast() }
     }
 
-    /// Frees the piece.
+    /// Frees the allocation.
     ///
     /// # Safety
-    /// Both shares are gone.
+    /// Both owners are gone.
     #[inline(always)]
-    unsafe fn free(self, pieces: Option<&Pieces>) {
-        let kind = self.header().kind;
-        // SAFETY: nobody uses the header any more.
-        unsafe { ptr::drop_in_place(&raw mut (*self.0.as_ptr()).waiter) };
-        match pieces {
-            // SAFETY: no share is left, so nobody uses the piece any more; it was
-            // allocated for this kind.
-            Some(pieces) => unsafe { pieces.keep(self.0.cast(), kind) },
+    unsafe fn free(self, cache: Option<&AllocationCache>) {
+        let vtable = self.header().vtable;
+        debug_assert!(self.header().stage.get() != Stage::Running);
+        // SAFETY: the header is used no more.
+        unsafe { ptr::drop_in_place(&raw mut (*self.0.as_ptr()).join_waker) };
+        match cache {
+            // SAFETY: no owner is left, so the allocation is used no more; it was made
+            // for this vtable.
+            Some(cache) => unsafe { cache.keep(self.0.cast(), vtable) },
             // SAFETY: as above.
-            None => unsafe { dealloc(self.0.as_ptr().cast(), kind.layout) },
+            None => unsafe { dealloc(self.0.as_ptr().cast(), vtable.layout) },
         }
     }
 }
 
-/// The loop's share of a task: polls its future, and drops it.
-pub(super) struct Listing(Pointer);
+/// The loop's reference to a task: polls its future, and drops it.
+pub(super) struct TaskRef(RawTask);
 
-impl Listing {
-    /// Polls the future. Once ready, the result is there for the other share, and
+impl TaskRef {
+    /// Polls the future. Once ready, the result is there for the join handle, and
     /// the future is dropped.
     ///
     /// # Safety
@@ -258,77 +267,78 @@ impl Listing {
     #[inline(always)]
     pub unsafe fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let header = self.0.header();
-        // SAFETY: the room holds the future; there is one listing, borrowed mutably,
-        // so that nobody else polls.
-        unsafe { (header.kind.poll)(self.0.0, cx) }
+        debug_assert!(header.is_referenced.get() && header.stage.get() == Stage::Running);
+        // SAFETY: the contents are the future; there is one `TaskRef`, borrowed mutably,
+        // so that there is no other poll.
+        unsafe { (header.vtable.poll)(self.0.0, cx) }
     }
 
     /// As dropping it after a poll was ready, but the memory is kept.
     #[inline(always)]
-    pub fn recycle_finished(self, pieces: &Pieces) {
+    pub fn recycle_finished(self, cache: &AllocationCache) {
         let this = ManuallyDrop::new(self);
         let header = this.0.header();
-        if header.is_shared.get() {
-            // Woken while this share still keeps the piece alive.
-            header.waiter.take().wake();
-            header.is_listed.set(false);
-            if header.is_shared.get() {
+        if header.is_joinable.get() {
+            // Woken while this reference still keeps the allocation alive.
+            header.join_waker.take().wake();
+            header.is_referenced.set(false);
+            if header.is_joinable.get() {
                 return;
             }
         }
-        // SAFETY: there was this share, and now there is none.
-        unsafe { this.0.free(Some(pieces)) };
+        // SAFETY: this was the last owner.
+        unsafe { this.0.free(Some(cache)) };
     }
 
     /// Whether a panic is the task's result.
     pub fn catches(&self) -> bool {
-        self.0.header().kind.catches
+        self.0.header().vtable.catches
     }
 
-    /// Ends the task after a panic, which becomes its result; or comes back, where
-    /// nobody will ask for it. What is left of the future is dropped, and a further
-    /// panic in that tells nothing new.
+    /// Ends the task after a panic, which becomes its result; or is returned, where
+    /// there is no join handle any more. What is left of the future is dropped, and a
+    /// further panic in that is ignored.
     #[cold]
-    pub fn fail(self, payload: Payload, pieces: &Pieces) -> Option<Payload> {
+    pub fn fail(self, payload: Payload, cache: &AllocationCache) -> Option<Payload> {
         let header = self.0.header();
         let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: what the room holds is the listing's, because it is not finished
-            // or its result has not been seen: this is the poll that would show it.
-            unsafe { (header.kind.empty)(self.0.0) };
+            // SAFETY: the contents are the reference's, because the task is not finished
+            // or its result has not been taken: this is the poll that would give it.
+            unsafe { (header.vtable.drop_contents)(self.0.0) };
         }));
         header.is_finished.set(true);
-        let unseen = if header.is_shared.get() {
-            // SAFETY: the room is empty, and large enough for a payload.
-            unsafe { self.0.room::<Payload>().write(payload) };
-            header.room.set(Room::Panic);
+        let unseen = if header.is_joinable.get() {
+            // SAFETY: there are no contents, and there is space for a payload.
+            unsafe { self.0.contents::<Payload>().write(payload) };
+            header.stage.set(Stage::Panicked);
             None
         } else {
             Some(payload)
         };
-        self.recycle_finished(pieces);
+        self.recycle_finished(cache);
         unseen
     }
 
     /// As dropping it, but the memory is kept.
-    pub fn recycle(self, pieces: &Pieces) {
-        ManuallyDrop::new(self).leave(Some(pieces));
+    pub fn recycle(self, cache: &AllocationCache) {
+        ManuallyDrop::new(self).release(Some(cache));
     }
 
-    fn leave(&self, pieces: Option<&Pieces>) {
+    fn release(&self, cache: Option<&AllocationCache>) {
         let header = self.0.header();
         // Done also when dropping the future panics.
-        let _leaving = Leaving {
-            piece: self.0,
-            pieces,
+        let _release = ReleaseGuard {
+            task: self.0,
+            cache,
         };
-        if header.room.get() != Room::Future {
+        if header.stage.get() != Stage::Running {
             return;
         }
-        // SAFETY: the room holds the future, which is the listing's alone.
-        let drop_future = || unsafe { (header.kind.empty)(self.0.0) };
-        // A caught task is cancelled either way, and says so; and a second panic would
-        // end the process.
-        if header.kind.catches || thread::panicking() {
+        // SAFETY: the contents are the future, which is the reference's alone.
+        let drop_future = || unsafe { (header.vtable.drop_contents)(self.0.0) };
+        // A task whose panics are caught is cancelled either way, and its handle gets that;
+        // and a second panic would end the process.
+        if header.vtable.catches || thread::panicking() {
             let _ = catch_unwind(AssertUnwindSafe(drop_future));
         } else {
             drop_future();
@@ -336,64 +346,64 @@ impl Listing {
     }
 }
 
-/// What is left to do when a listing goes: it comes after the future was dropped, because
-/// its owner's code may drop the share.
+/// Releases a reference when it is dropped: after the future was, because that runs its
+/// owner's code, which may drop the join handle.
 ///
-/// INVARIANT: made by the listing of this piece alone, which does nothing after it.
-struct Leaving<'a> {
-    piece: Pointer,
-    pieces: Option<&'a Pieces>,
+/// INVARIANT: made by the `TaskRef` of this task alone, which does nothing after it.
+struct ReleaseGuard<'a> {
+    task: RawTask,
+    cache: Option<&'a AllocationCache>,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for ReleaseGuard<'_> {
     fn drop(&mut self) {
-        let header = self.piece.header();
-        // Who awaits it hears that it was cancelled, once this share is gone.
-        let is_awaited = header.is_shared.get();
-        let waiter = header.waiter.take();
-        header.is_listed.set(false);
+        let header = self.task.header();
+        // The awaiting task sees that this one was cancelled, once this reference is gone.
+        let is_awaited = header.is_joinable.get();
+        let join_waker = header.join_waker.take();
+        header.is_referenced.set(false);
         if !is_awaited {
-            // SAFETY: there was this share, and now there is none.
-            unsafe { self.piece.free(self.pieces) };
+            // SAFETY: this was the last owner.
+            unsafe { self.task.free(self.cache) };
         } else {
-            waiter.wake();
+            join_waker.wake();
         }
     }
 }
 
-impl Drop for Listing {
+impl Drop for TaskRef {
     fn drop(&mut self) {
-        self.leave(None);
+        self.release(None);
     }
 }
 
-/// What a task came to.
+/// How a task ended.
 #[derive(Debug)]
-pub enum Outcome<T> {
+pub enum JoinOutcome<T> {
     /// It ran to its end.
     Value(T),
     /// It panicked, and was [spawned](crate::Handle::spawn_caught) so that this is a
-    /// result. This is what the panic carried.
+    /// result: the payload of the panic.
     Panicked(Box<dyn Any + Send>),
-    /// It was cancelled, by whomever; or its result was taken before.
+    /// It was cancelled; or its result was taken before.
     Cancelled,
 }
 
-/// The spawner's share of a task: takes its result.
-pub(super) struct Share<T>(Pointer, PhantomData<T>);
+/// The spawner's handle of a task: takes its result.
+pub(super) struct JoinHandle<T>(RawTask, PhantomData<T>);
 
-impl<T> Share<T> {
-    /// The payload of a panic that nobody has seen.
+impl<T> JoinHandle<T> {
+    /// The payload of a panic that was not taken as a result.
     #[inline(always)]
     pub fn unseen_panic(&self) -> Option<Payload> {
         let header = self.0.header();
-        if header.room.get() != Room::Panic {
+        if header.stage.get() != Stage::Panicked {
             return None;
         }
-        header.room.set(Room::Nothing);
-        // SAFETY: the room held a payload, and says so no more; only the share touches
-        // it.
-        Some(unsafe { self.0.room::<Payload>().read() })
+        header.stage.set(Stage::Consumed);
+        // SAFETY: the contents were a payload, and the stage says so no more; only the
+        // join handle touches it.
+        Some(unsafe { self.0.contents::<Payload>().read() })
     }
 
     /// True when the task has run to its end.
@@ -403,153 +413,153 @@ impl<T> Share<T> {
 
     /// The result; None while it is not there, and `waker` is woken once it is.
     #[inline]
-    pub fn poll(&self, waker: &Waker) -> Option<Outcome<T>> {
+    pub fn poll(&self, waker: &Waker) -> Option<JoinOutcome<T>> {
         let header = self.0.header();
-        match header.room.get() {
-            Room::Value => {
-                header.room.set(Room::Nothing);
-                // SAFETY: the room held a value of this task's output, which is T, and
-                // says so no more; only the share touches it.
-                return Some(Outcome::Value(unsafe { self.0.room::<T>().read() }));
+        match header.stage.get() {
+            Stage::Finished => {
+                header.stage.set(Stage::Consumed);
+                // SAFETY: the contents were a value of this task's output, which is T, and
+                // the stage says so no more; only the join handle touches it.
+                return Some(JoinOutcome::Value(unsafe { self.0.contents::<T>().read() }));
             }
-            Room::Panic => {
-                header.room.set(Room::Nothing);
-                // SAFETY: the room held a payload, and says so no more; only the share
-                // touches it.
-                return Some(Outcome::Panicked(unsafe {
-                    self.0.room::<Payload>().read()
+            Stage::Panicked => {
+                header.stage.set(Stage::Consumed);
+                // SAFETY: the contents were a payload, and the stage says so no more; only
+                // the join handle touches it.
+                return Some(JoinOutcome::Panicked(unsafe {
+                    self.0.contents::<Payload>().read()
                 }));
             }
-            Room::Future | Room::Nothing => {}
+            Stage::Running | Stage::Consumed => {}
         }
-        if !header.is_listed.get() || header.is_finished.get() {
-            return Some(Outcome::Cancelled);
+        if !header.is_referenced.get() || header.is_finished.get() {
+            return Some(JoinOutcome::Cancelled);
         }
-        drop(header.waiter.replace(TaskWaker::of(waker)));
+        drop(header.join_waker.replace(TaskWaker::of(waker)));
         None
     }
 
-    /// Drops it, if the future is still there: then the listing frees the piece.
+    /// Drops it, if the future is still there: then the `TaskRef` frees the allocation.
     #[inline(always)]
-    pub fn leave_running(self) -> Option<Share<T>> {
+    pub fn detach_running(self) -> Option<JoinHandle<T>> {
         let header = self.0.header();
-        if header.room.get() != Room::Future {
+        if header.stage.get() != Stage::Running {
             return Some(self);
         }
-        ManuallyDrop::new(self).0.header().is_shared.set(false);
+        ManuallyDrop::new(self).0.header().is_joinable.set(false);
         None
     }
 
     /// As dropping it, but the memory is kept.
     #[inline(always)]
-    pub fn recycle(self, pieces: &Pieces) {
-        ManuallyDrop::new(self).leave(Some(pieces));
+    pub fn recycle(self, cache: &AllocationCache) {
+        ManuallyDrop::new(self).release(Some(cache));
     }
 
     #[inline(always)]
-    fn leave(&self, pieces: Option<&Pieces>) {
+    fn release(&self, cache: Option<&AllocationCache>) {
         let header = self.0.header();
-        if header.room.get() == Room::Future {
-            // So it is listed, and the listing frees the piece.
-            header.is_shared.set(false);
+        if header.stage.get() == Stage::Running {
+            // So there is a `TaskRef`, which frees the allocation.
+            header.is_joinable.set(false);
             return;
         }
-        // SAFETY: what the room holds is the share's alone.
-        unsafe { (header.kind.empty)(self.0.0) };
-        header.is_shared.set(false);
-        if !header.is_listed.get() {
-            // SAFETY: there was this share, and now there is none.
-            unsafe { self.0.free(pieces) };
+        // SAFETY: the contents are the join handle's alone.
+        unsafe { (header.vtable.drop_contents)(self.0.0) };
+        header.is_joinable.set(false);
+        if !header.is_referenced.get() {
+            // SAFETY: this was the last owner.
+            unsafe { self.0.free(cache) };
         }
     }
 }
 
-impl<T> Drop for Share<T> {
+impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        self.leave(None);
+        self.release(None);
     }
 }
 
 /// Memory of ended tasks, kept for the next ones: a list for each size.
 ///
-/// INVARIANT: each list links pieces that [`allocate`](Pieces::allocate) made for its
-/// size and that nobody uses.
-pub(super) struct Pieces {
+/// INVARIANT: each list links allocations that [`allocate`](AllocationCache::allocate) made
+/// for its size and that are not in use.
+pub(super) struct AllocationCache {
     lists: [FreeList; SIZES],
 }
 
 struct FreeList {
     first: Cell<*mut Free>,
-    /// How many more may be kept.
-    room: Cell<usize>,
+    /// The number that may still be kept.
+    left: Cell<usize>,
 }
 
 struct Free {
     next: *mut Free,
 }
 
-impl Pieces {
-    pub fn new() -> Pieces {
-        Pieces {
+impl AllocationCache {
+    pub fn new() -> AllocationCache {
+        AllocationCache {
             lists: std::array::from_fn(|size| FreeList {
                 first: Cell::new(null_mut()),
-                room: Cell::new(KEPT_BYTES_MAX / bytes_of(size)),
+                left: Cell::new(CACHE_BYTES_PER_SIZE_MAX / bytes_of(size)),
             }),
         }
     }
 
     #[inline(always)]
-    fn allocate(&self, kind: &Kind) -> NonNull<u8> {
-        if let Some(list) = self.lists.get(kind.size)
+    fn allocate(&self, vtable: &Vtable) -> NonNull<u8> {
+        if let Some(list) = self.lists.get(vtable.size)
             && let Some(first) = NonNull::new(list.first.get())
         {
-            // SAFETY: what is on the list is a live, unused piece with a link in it.
+            // SAFETY: what is on the list is a live, unused allocation with a link in it.
             list.first.set(unsafe { first.as_ref() }.next);
-            list.room.set(list.room.get() + 1);
+            list.left.set(list.left.get() + 1);
             return first.cast();
         }
-        let memory = allocate(kind.layout.size(), kind.layout.align());
+        let memory = allocate(vtable.layout.size(), vtable.layout.align());
         // SAFETY: where there is no memory it does not return.
         unsafe { NonNull::new_unchecked(memory) }
     }
 
-    /// Takes a piece back.
+    /// Takes an allocation back.
     ///
     /// # Safety
-    /// It was allocated for this kind, and nobody uses it any more.
+    /// It was made for this vtable, and is used no more.
     #[inline(always)]
-    unsafe fn keep(&self, piece: NonNull<u8>, kind: &Kind) {
-        if let Some(list) = self.lists.get(kind.size)
-            && let Some(room) = list.room.get().checked_sub(1)
+    unsafe fn keep(&self, allocation: NonNull<u8>, vtable: &Vtable) {
+        if let Some(list) = self.lists.get(vtable.size)
+            && let Some(left) = list.left.get().checked_sub(1)
         {
-            let free = piece.cast::<Free>();
+            let free = allocation.cast::<Free>();
             let next = list.first.get();
-            // SAFETY: the piece is unused, and large and aligned enough for a link.
+            // SAFETY: the allocation is unused, and large and aligned enough for a link.
             unsafe { free.write(Free { next }) };
             list.first.set(free.as_ptr());
-            list.room.set(room);
+            list.left.set(left);
             return;
         }
         // SAFETY: as the caller says.
-        unsafe { deallocate(piece, kind.layout) };
+        unsafe { deallocate(allocation, vtable.layout) };
     }
 }
 
-/// Size, in bytes, of the pieces on a list.
+/// Size, in bytes, of the allocations on a list.
 fn bytes_of(size: usize) -> usize {
-    (size + 1) * PIECE_STEP
+    (size + 1) * SIZE_STEP
 }
 
 /// # Safety
 /// As that of `dealloc`.
 #[cold]
 #[inline(never)]
-unsafe fn deallocate(piece: NonNull<u8>, layout: Layout) {
+unsafe fn deallocate(allocation: NonNull<u8>, layout: Layout) {
     // SAFETY: as the caller says.
-    unsafe { dealloc(piece.as_ptr(), layout) };
+    unsafe { dealloc(allocation.as_ptr(), layout) };
 }
 
-/// By the C convention because nothing is to unwind from here: a future that is about to
+/// By the C convention because nothing unwinds from here: a future that is about to
 /// be put into this memory then needs no second place, from which it would be dropped.
 #[cold]
 #[inline(never)]
@@ -565,15 +575,15 @@ extern "C" fn allocate(bytes: usize, align: usize) -> *mut u8 {
     memory
 }
 
-impl Drop for Pieces {
+impl Drop for AllocationCache {
     fn drop(&mut self) {
         for (size, list) in self.lists.iter().enumerate() {
-            let layout = Layout::from_size_align(bytes_of(size), KEPT_ALIGN);
+            let layout = Layout::from_size_align(bytes_of(size), CACHED_ALIGN);
             let layout = layout.expect("sizes are small");
             while let Some(first) = NonNull::new(list.first.get()) {
-                // SAFETY: what is on the list is a live, unused piece with a link in it.
+                // SAFETY: what is on the list is a live, unused allocation with a link in it.
                 list.first.set(unsafe { first.as_ref() }.next);
-                // SAFETY: pieces on this list were allocated with this layout.
+                // SAFETY: allocations on this list were made with this layout.
                 unsafe { dealloc(first.as_ptr().cast(), layout) };
             }
         }

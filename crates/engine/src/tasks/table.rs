@@ -1,15 +1,15 @@
 //! Places of tasks, and the ring of those that are due.
-//! Not for: polling (`tasks`), the tasks themselves (`raw`).
+//! Not for: polling (`tasks`), the tasks themselves (`raw`), whose type is a parameter.
 //!
 //! A place has a number, by which it is woken, and a generation, so that a
-//! [`TaskId`] kept for too long names nothing instead of a stranger.
+//! [`TaskId`] kept for too long names nothing instead of another task.
 
 use std::cell::UnsafeCell;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
-use super::MAIN;
-use super::raw::Listing;
+/// The place of the main task, which is not in the table and may borrow.
+pub(super) const MAIN: u32 = 0;
 
 /// Names one task of a loop, also after it has ended: then it names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub struct TaskId {
 const PLACES_MAX: u32 = 1 << 31;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum PlaceState {
     Free,
     /// A task is here, or is being polled.
     Taken,
@@ -30,20 +30,20 @@ enum Use {
     Cancelled,
 }
 
-struct Place {
+struct Place<T> {
     /// None while it is being polled, and where none is.
-    task: Option<Listing>,
+    task: Option<T>,
     generation: u32,
-    used: Use,
+    used: PlaceState,
     is_due: bool,
 }
 
 /// INVARIANT: `due` has a power of two of entries, `mask` + 1, and at least as many as
-/// there are places. A place's number stands between `first` and `end` exactly when it
+/// there are places. A place's number lies between `first` and `end` exactly when it
 /// is marked due, and then once; so the ring never runs over, and what is on it names
 /// places. There are never fewer places than before.
-struct Lists {
-    places: Vec<Place>,
+struct Lists<T> {
+    places: Vec<Place<T>>,
     free: Vec<u32>,
     due: Vec<u32>,
     mask: u32,
@@ -53,16 +53,16 @@ struct Lists {
 
 const DUE_AT_FIRST: u32 = 64;
 
-/// INVARIANT: `lists` is reached through `with` only, whose closures stand in this
-/// file and run nobody else's code: they drop no task, and wake nobody. So there is
+/// INVARIANT: `lists` is reached through `with` only, whose closures are in this
+/// file and run no code from elsewhere: they drop no task, and call no waker. So there is
 /// one reference to them at a time.
-pub(super) struct Table {
-    lists: UnsafeCell<Lists>,
+pub(super) struct Table<T> {
+    lists: UnsafeCell<Lists<T>>,
 }
 
-impl Table {
+impl<T> Table<T> {
     /// One place, for the main task.
-    pub fn new() -> Table {
+    pub fn new() -> Table<T> {
         let mut lists = Lists {
             places: Vec::new(),
             free: Vec::new(),
@@ -72,14 +72,14 @@ impl Table {
             end: 0,
         };
         let main = lists.grow();
-        lists.places[main as usize].used = Use::Taken;
+        lists.places[main as usize].used = PlaceState::Taken;
         Table {
             lists: UnsafeCell::new(lists),
         }
     }
 
     #[inline(always)]
-    fn with<R>(&self, change: impl FnOnce(&mut Lists) -> R) -> R {
+    fn with<R>(&self, change: impl FnOnce(&mut Lists<T>) -> R) -> R {
         // SAFETY: by the invariant no other reference is alive.
         change(unsafe { &mut *self.lists.get() })
     }
@@ -101,7 +101,7 @@ impl Table {
 
     /// Takes a task in, due at once.
     #[inline(always)]
-    pub fn add(&self, task: Listing) -> TaskId {
+    pub fn add(&self, task: T) -> TaskId {
         self.with(move |lists| {
             let index = match lists.free.pop() {
                 Some(index) => index,
@@ -109,9 +109,10 @@ impl Table {
             };
             // SAFETY: what is free, or has just been made, is a place.
             let place = unsafe { lists.place(index) };
+            debug_assert!(place.task.is_none() && place.used == PlaceState::Free);
             // Forgotten, not dropped: a free place holds none.
             std::mem::forget(place.task.replace(task));
-            place.used = Use::Taken;
+            place.used = PlaceState::Taken;
             let generation = place.generation;
             // SAFETY: as above.
             unsafe { lists.wake(index) };
@@ -122,7 +123,7 @@ impl Table {
     /// The first place that is due, and its task, taken out to be polled. None for
     /// the main task, and where the task has ended.
     #[inline(always)]
-    pub fn next(&self) -> Option<(Taken, Option<Listing>)> {
+    pub fn next(&self) -> Option<(Taken, Option<T>)> {
         self.with(|lists| {
             if lists.first == lists.end {
                 return None;
@@ -141,16 +142,17 @@ impl Table {
     /// Whether a task that was taken out has its place still, and was not cancelled.
     #[inline(always)]
     pub fn is_wanted(&self, taken: Taken) -> bool {
-        // SAFETY: who has a `Taken` of this table names a place.
-        self.with(|lists| unsafe { lists.place(taken.0) }.used == Use::Taken)
+        // SAFETY: a `Taken` of this table names a place.
+        self.with(|lists| unsafe { lists.place(taken.0) }.used == PlaceState::Taken)
     }
 
     /// Puts a task back after a poll.
     #[inline(always)]
-    pub fn put_back(&self, taken: Taken, task: Listing) {
+    pub fn put_back(&self, taken: Taken, task: T) {
         let task = ManuallyDrop::new(Some(task));
         self.with(|lists| {
-            // SAFETY: who has a `Taken` of this table names a place; nothing is there to
+            debug_assert!(lists.places[taken.0 as usize].task.is_none());
+            // SAFETY: a `Taken` of this table names a place; nothing is there to
             // be dropped, because what was there was taken out.
             unsafe {
                 ptr::write(
@@ -161,28 +163,28 @@ impl Table {
         });
     }
 
-    /// Gives the place of a task that was taken out free.
+    /// Frees the place of a task that was taken out.
     #[inline(always)]
-    pub fn vacate(&self, taken: Taken) {
-        // SAFETY: who has a `Taken` of this table names a place.
-        self.with(move |lists| unsafe { lists.vacate(taken.0) });
+    pub fn release(&self, taken: Taken) {
+        // SAFETY: a `Taken` of this table names a place.
+        self.with(move |lists| unsafe { lists.release(taken.0) });
     }
 
     /// Whether there is such a task; and the task, unless it is being polled.
-    pub fn cancel(&self, id: TaskId) -> (bool, Option<Listing>) {
+    pub fn cancel(&self, id: TaskId) -> (bool, Option<T>) {
         self.with(|lists| {
             let Some(place) = lists.places.get_mut(id.index as usize) else {
                 return (false, None);
             };
-            let is_there = place.used == Use::Taken && place.generation == id.generation;
+            let is_there = place.used == PlaceState::Taken && place.generation == id.generation;
             if !is_there || id.index == MAIN {
                 return (false, None);
             }
             let task = place.task.take();
             match task {
                 // SAFETY: it was just looked at.
-                Some(_) => unsafe { lists.vacate(id.index) },
-                None => place.used = Use::Cancelled,
+                Some(_) => unsafe { lists.release(id.index) },
+                None => place.used = PlaceState::Cancelled,
             }
             (true, task)
         })
@@ -197,8 +199,8 @@ impl Table {
     pub fn ids(&self) -> Vec<TaskId> {
         self.with(|lists| {
             let places = lists.places.iter().enumerate().skip(MAIN as usize + 1);
-            let taken = places.filter(|(_, place)| place.used == Use::Taken);
-            let id = |(index, place): (usize, &Place)| TaskId {
+            let taken = places.filter(|(_, place)| place.used == PlaceState::Taken);
+            let id = |(index, place): (usize, &Place<T>)| TaskId {
                 index: index as u32,
                 generation: place.generation,
             };
@@ -219,11 +221,11 @@ impl Taken {
     }
 }
 
-impl Lists {
+impl<T> Lists<T> {
     /// # Safety
     /// There is such a place.
     #[inline(always)]
-    unsafe fn place(&mut self, index: u32) -> &mut Place {
+    unsafe fn place(&mut self, index: u32) -> &mut Place<T> {
         debug_assert!((index as usize) < self.places.len());
         // SAFETY: as the caller says.
         unsafe { self.places.get_unchecked_mut(index as usize) }
@@ -239,6 +241,7 @@ impl Lists {
             return;
         }
         place.is_due = true;
+        debug_assert!(self.end.wrapping_sub(self.first) <= self.mask);
         let at = (self.end & self.mask) as usize;
         // SAFETY: by the invariant the ring has `mask` + 1 entries.
         unsafe { *self.due.get_unchecked_mut(at) = index };
@@ -248,16 +251,17 @@ impl Lists {
     /// # Safety
     /// There is such a place.
     #[inline(always)]
-    unsafe fn vacate(&mut self, index: u32) {
+    unsafe fn release(&mut self, index: u32) {
         // SAFETY: as the caller says.
         let place = unsafe { self.place(index) };
-        place.used = Use::Free;
+        debug_assert!(place.task.is_none() && place.used != PlaceState::Free);
+        place.used = PlaceState::Free;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(index);
     }
 
-    /// A new place. By the C convention because nothing is to unwind from here, into who
-    /// holds a task: no memory and too many tasks end the process.
+    /// A new place. By the C convention because nothing may unwind from here, into a caller
+    /// that holds a task: no memory and too many tasks end the process.
     #[cold]
     #[inline(never)]
     extern "C" fn grow(&mut self) -> u32 {
@@ -271,7 +275,7 @@ impl Lists {
         self.places.push(Place {
             task: None,
             generation: 0,
-            used: Use::Free,
+            used: PlaceState::Free,
             is_due: false,
         });
         index
@@ -284,6 +288,7 @@ impl Lists {
         let mut due: Vec<u32> = (0..waiting).map(entry).collect();
         due.resize(self.due.len() * 2, 0);
         self.mask = self.mask * 2 + 1;
+        debug_assert!(due.len().is_power_of_two() && due.len() - 1 == self.mask as usize);
         (self.due, self.first, self.end) = (due, 0, waiting);
     }
 }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use prony_engine::TaskWaker;
 
-use super::gate::Gate;
+use super::permits::Permits;
 
 /// A channel that holds at most `limit` values (at least one). A sender that finds it
 /// full waits, first come first.
@@ -41,9 +41,9 @@ use super::gate::Gate;
 /// ```
 pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
     let limit = limit.max(1);
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(ChannelState {
         values: RefCell::default(),
-        room: Gate::new(limit, limit),
+        capacity: Permits::new(limit, limit),
         limit,
         senders: Cell::new(1),
         receiver: Cell::default(),
@@ -54,17 +54,17 @@ pub fn channel<T>(limit: usize) -> (Sender<T>, Receiver<T>) {
     (sender, Receiver { shared })
 }
 
-struct Shared<T> {
+struct ChannelState<T> {
     values: RefCell<VecDeque<T>>,
     /// A permit for each value that may still come; closed when the receiver has gone.
-    room: Gate,
+    capacity: Permits,
     limit: usize,
     senders: Cell<usize>,
     /// Woken by the next value, and by the end of the last sender.
     receiver: Cell<TaskWaker>,
 }
 
-impl<T> Shared<T> {
+impl<T> ChannelState<T> {
     fn put(&self, value: T) {
         self.values.borrow_mut().push_back(value);
         self.receiver.take().wake();
@@ -72,7 +72,7 @@ impl<T> Shared<T> {
 
     fn take(&self) -> Option<T> {
         let value = self.values.borrow_mut().pop_front()?;
-        self.room.give();
+        self.capacity.release();
         Some(value)
     }
 }
@@ -95,7 +95,7 @@ impl<T> fmt::Display for SendError<T> {
 
 impl<T> std::error::Error for SendError<T> {}
 
-/// Why a value was not taken; it comes back.
+/// The reason why a value was not sent, with the value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TrySendError<T> {
     /// The channel holds its limit.
@@ -124,19 +124,19 @@ impl<T> fmt::Display for TrySendError<T> {
 
 impl<T> std::error::Error for TrySendError<T> {}
 
-/// Puts values into a [`channel`]. Clones put theirs into the same one.
+/// Sends values to a [`channel`]. Clones send theirs to the same one.
 pub struct Sender<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<ChannelState<T>>,
 }
 
 impl<T> Sender<T> {
-    /// Puts a value in, as soon as there is room. Dropping the future sends nothing,
+    /// Sends a value, as soon as there is room. Dropping the future sends nothing,
     /// and drops the value.
     ///
     /// # Errors
     /// [`SendError`] with the value, when the receiver is gone.
     pub async fn send(&self, value: T) -> Result<(), SendError<T>> {
-        match self.shared.room.enter().await {
+        match self.shared.capacity.acquire().await {
             Ok(()) => {
                 self.shared.put(value);
                 Ok(())
@@ -145,7 +145,7 @@ impl<T> Sender<T> {
         }
     }
 
-    /// Puts a value in, if there is room.
+    /// Sends a value, if there is room.
     ///
     /// # Errors
     /// [`TrySendError`] with the value, when the channel is full or the receiver gone.
@@ -153,7 +153,7 @@ impl<T> Sender<T> {
         if self.is_closed() {
             return Err(TrySendError::Closed(value));
         }
-        if !self.shared.room.try_enter() {
+        if !self.shared.capacity.try_acquire() {
             return Err(TrySendError::Full(value));
         }
         self.shared.put(value);
@@ -162,7 +162,7 @@ impl<T> Sender<T> {
 
     /// True when the receiver is gone.
     pub fn is_closed(&self) -> bool {
-        self.shared.room.is_closed()
+        self.shared.capacity.is_closed()
     }
 
     /// Most values that the channel holds.
@@ -210,7 +210,7 @@ impl<T> fmt::Debug for Sender<T> {
 /// Takes values out of a [`channel`], in the order in which they were put in. It is a
 /// [`Stream`] for the combinators of `futures` too.
 pub struct Receiver<T> {
-    shared: Rc<Shared<T>>,
+    shared: Rc<ChannelState<T>>,
 }
 
 impl<T> Receiver<T> {
@@ -257,7 +257,7 @@ impl<T> Stream for Receiver<T> {
 
 impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
-        self.shared.room.close();
+        self.shared.capacity.close();
         // Values may run any code when dropped, so nothing is borrowed then.
         let left = self.shared.values.take();
         drop(left);

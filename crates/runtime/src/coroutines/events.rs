@@ -7,13 +7,13 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::gate::{Enter, Gate};
+use super::permits::{Acquire, Permits};
 use super::waiters::{Ticket, Waiters};
 
 /// An event that lets one waiter go on each time it is set, first come first.
 ///
-/// Set while nobody waits, it is remembered, once: the next to wait goes on at once.
-/// A waiter that is dropped after it was let go on, and before it ran, passes that on.
+/// Set while no task waits, it is remembered, once: the next wait is over at once.
+/// A waiter that is dropped after it was released, and before it ran, releases the next.
 ///
 /// ```
 /// use prony_runtime::coroutines::AutoEvent;
@@ -33,42 +33,42 @@ use super::waiters::{Ticket, Waiters};
 /// .unwrap();
 /// ```
 pub struct AutoEvent {
-    gate: Gate,
+    permits: Permits,
 }
 
 impl AutoEvent {
     /// An event that is not set.
     pub fn new() -> AutoEvent {
         AutoEvent {
-            gate: Gate::new(0, 1),
+            permits: Permits::new(0, 1),
         }
     }
 
-    /// Lets who has waited longest go on; else who comes next.
+    /// Releases the task that has waited longest; else the next to wait.
     #[inline]
     pub fn set(&self) {
-        self.gate.give();
+        self.permits.release();
     }
 
     /// Forgets that it was set; false when it was not.
     pub fn reset(&self) -> bool {
-        self.gate.take_all()
+        self.permits.forget_all()
     }
 
     /// True when the next to wait goes on at once.
     pub fn is_set(&self) -> bool {
-        self.gate.permits() > 0
+        self.permits.available() > 0
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+        self.permits.waiting()
     }
 
     /// Waits until it is set, for this waiter.
     #[inline]
     pub fn wait(&self) -> AutoWait<'_> {
-        AutoWait(self.gate.enter())
+        AutoWait(self.permits.acquire())
     }
 }
 
@@ -87,19 +87,19 @@ impl fmt::Debug for AutoEvent {
 
 /// Waits for an [`AutoEvent`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct AutoWait<'a>(Enter<'a>);
+pub struct AutoWait<'a>(Acquire<'a>);
 
 impl Future for AutoWait<'_> {
     type Output = ();
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        // The gate of an event is never closed, so this is no error.
+        // The permits of an event never end, so this is no error.
         Pin::new(&mut self.0).poll(cx).map(|_| ())
     }
 }
 
-/// An event that stays set until it is reset, and lets everybody go on meanwhile.
+/// An event that stays set until it is reset, and meanwhile releases every waiter.
 ///
 /// ```
 /// use prony_runtime::coroutines::ManualEvent;
@@ -138,13 +138,13 @@ impl ManualEvent {
         }
     }
 
-    /// Lets everybody who waits go on, in the order in which they came, also when it
-    /// is reset before they run; and everybody who comes, until it is reset.
+    /// Releases all waiting tasks, in the order in which they came, also when it is reset
+    /// before they run; and all that wait later, until it is reset.
     pub fn set(&self) {
         self.is_set.set(true);
-        // Who waits again while this runs is not let go on twice.
+        // A task that waits again while this runs is not released twice.
         for _ in 0..self.waiting() {
-            let waker = self.waiters.let_go();
+            let waker = self.waiters.release_first();
             let Some(waker) = waker else { return };
             waker.wake();
         }
@@ -155,12 +155,12 @@ impl ManualEvent {
         self.is_set.replace(false)
     }
 
-    /// True when nobody has to wait.
+    /// True when a wait would be over at once.
     pub fn is_set(&self) -> bool {
         self.is_set.get()
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.waiters.len()
     }
@@ -202,7 +202,7 @@ impl ManualWait<'_> {
             self.ticket = Some(self.event.waiters.join(cx.waker()));
             return Poll::Pending;
         };
-        if !self.event.waiters.ask(ticket, cx.waker()) {
+        if !self.event.waiters.poll_released(ticket, cx.waker()) {
             return Poll::Pending;
         }
         self.ticket = None;
@@ -213,7 +213,7 @@ impl ManualWait<'_> {
 impl Drop for ManualWait<'_> {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            // It need not pass anything on: a set lets go whoever waited then.
+            // It need not pass anything on: a set released all tasks that waited then.
             let _ = self.event.waiters.leave(ticket);
         }
     }

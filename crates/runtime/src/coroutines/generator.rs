@@ -11,11 +11,11 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 
 /// Makes values one at a time: an `async` block that emits them, run only while
-/// somebody waits for the next one.
+/// the next one is awaited.
 ///
 /// It is no task: it runs where [`next`](Generator::next) is awaited, waits for what
 /// it likes meanwhile, goes no further than one value, and ends when it is dropped. A
-/// panic in it is one of who awaits it. It is a [`Stream`] for the combinators of
+/// panic in it is one of the task that awaits it. It is a [`Stream`] for the combinators of
 /// `futures` too.
 ///
 /// ```
@@ -44,7 +44,7 @@ pub struct Generator<T> {
     place: Rc<Place<T>>,
 }
 
-/// Where a value lies between producer and consumer.
+/// The slot of a value between producer and consumer.
 type Place<T> = RefCell<Option<T>>;
 
 /// Hands the values of a [`Generator`] out.
@@ -97,7 +97,7 @@ impl<T> Generator<T> {
     }
 
     /// The values up to the first for which the producer has to wait for something: all
-    /// of them, if it never does ([`is_finished`](Generator::is_finished) tells).
+    /// of them, if it never does (see [`is_finished`](Generator::is_finished)).
     ///
     /// ```
     /// use prony_runtime::coroutines::Generator;

@@ -31,10 +31,10 @@
 //!
 //! # What tasks wait for
 //! - [`AutoEvent`]: something has happened; one waiter goes on each time.
-//! - [`ManualEvent`]: something is the case; everybody goes on until it is not.
+//! - [`ManualEvent`]: something is the case; all waiters go on until it is not.
 //! - [`Mutex`] and [`Semaphore`]: one at a time, or so many at a time, in the order in
 //!   which they came.
-//! - [`channel`]: values from many tasks to one; who finds it full waits.
+//! - [`channel`]: values from many tasks to one; a sender waits while it is full.
 //! - [`Generator`]: values made one at a time, when they are asked for.
 //! - [`Interval`]: a time that comes again and again; [`Handle::sleep`] waits once, and
 //!   [`Handle::timeout`] gives up on something.
@@ -81,9 +81,9 @@
 
 mod channel;
 mod events;
-mod gate;
 mod generator;
 mod mutex;
+mod permits;
 mod scope;
 mod task;
 mod time;

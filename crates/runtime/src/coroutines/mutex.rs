@@ -6,12 +6,12 @@ use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use super::gate::Gate;
+use super::permits::Permits;
 
 /// A value that one task at a time may hold, also while it waits for something.
 ///
-/// Fair: who has waited longest is next, and nobody overtakes. A waiter that is dropped
-/// loses its turn and takes nobody else's. A panic of a holder lets the next one in: the
+/// Fair: the task that has waited longest is next, and none overtakes. A waiter that is
+/// dropped loses its own turn alone. A panic of a holder lets the next one in: the
 /// value is as it left it.
 ///
 /// ```
@@ -36,42 +36,42 @@ use super::gate::Gate;
 /// .unwrap();
 /// ```
 pub struct Mutex<T> {
-    gate: Gate,
+    permits: Permits,
     value: RefCell<T>,
 }
 
 impl<T> Mutex<T> {
-    /// A mutex that nobody holds.
+    /// An unlocked mutex.
     pub fn new(value: T) -> Mutex<T> {
         Mutex {
-            gate: Gate::new(1, 1),
+            permits: Permits::new(1, 1),
             value: RefCell::new(value),
         }
     }
 
-    /// Waits until nobody else holds it.
+    /// Locks it, once no other task holds it.
     pub async fn lock(&self) -> MutexGuard<'_, T> {
-        // The gate is never closed, so this is no error.
-        let _ = self.gate.enter().await;
+        // The permits never end, so this is no error.
+        let _ = self.permits.acquire().await;
         self.guard()
     }
 
-    /// Holds it, unless somebody does.
+    /// Locks it, unless a task holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.gate.try_enter().then(|| self.guard())
+        self.permits.try_acquire().then(|| self.guard())
     }
 
     fn guard(&self) -> MutexGuard<'_, T> {
         MutexGuard {
-            // Free, because the gate lets one in at a time.
+            // Free, because there is one permit.
             value: Some(self.value.borrow_mut()),
-            gate: &self.gate,
+            permits: &self.permits,
         }
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+        self.permits.waiting()
     }
 
     /// The value.
@@ -88,7 +88,7 @@ impl<T: Default> Default for Mutex<T> {
 
 impl<T> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (held, waiting) = (self.gate.permits() == 0, self.waiting());
+        let (held, waiting) = (self.permits.available() == 0, self.waiting());
         write!(f, "Mutex(held: {held}, waiting: {waiting})")
     }
 }
@@ -98,7 +98,7 @@ impl<T> fmt::Debug for Mutex<T> {
 pub struct MutexGuard<'a, T> {
     /// There until it is dropped.
     value: Option<RefMut<'a, T>>,
-    gate: &'a Gate,
+    permits: &'a Permits,
 }
 
 impl<T> Deref for MutexGuard<'_, T> {
@@ -119,7 +119,7 @@ impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
         // First, because the next one may be let in by this very call.
         self.value = None;
-        self.gate.give();
+        self.permits.release();
     }
 }
 
@@ -140,40 +140,41 @@ impl<T> Drop for MutexGuard<'_, T> {
 /// .unwrap();
 /// ```
 pub struct Semaphore {
-    gate: Gate,
+    permits: Permits,
 }
 
 impl Semaphore {
     /// So many permits.
     pub fn new(permits: usize) -> Semaphore {
         Semaphore {
-            gate: Gate::new(permits, permits),
+            permits: Permits::new(permits, permits),
         }
     }
 
     /// Waits for a permit.
     pub async fn acquire(&self) -> Permit<'_> {
-        // The gate is never closed, so this is no error.
-        let _ = self.gate.enter().await;
-        Permit { gate: &self.gate }
+        // The permits never end, so this is no error.
+        let _ = self.permits.acquire().await;
+        Permit {
+            permits: &self.permits,
+        }
     }
 
     /// A permit, if one is free.
     pub fn try_acquire(&self) -> Option<Permit<'_>> {
-        self.gate
-            .try_enter()
-            .then_some(())
-            .map(|()| Permit { gate: &self.gate })
+        self.permits.try_acquire().then_some(()).map(|()| Permit {
+            permits: &self.permits,
+        })
     }
 
     /// Permits that are free.
     pub fn free(&self) -> usize {
-        self.gate.permits()
+        self.permits.available()
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
-        self.gate.waiting()
+        self.permits.waiting()
     }
 }
 
@@ -187,11 +188,11 @@ impl fmt::Debug for Semaphore {
 /// A permit of a [`Semaphore`]; dropping it gives it back.
 #[must_use = "a permit is given back when it is dropped"]
 pub struct Permit<'a> {
-    gate: &'a Gate,
+    permits: &'a Permits,
 }
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        self.gate.give();
+        self.permits.release();
     }
 }

@@ -45,7 +45,7 @@ pub struct Scope {
     inside: Rc<Inside>,
 }
 
-/// How the children of a scope have ended.
+/// Counts of how the children of a scope have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Children that ran to their end.
@@ -63,7 +63,7 @@ pub struct Ended {
 pub struct Failure {
     /// The child's name, where it has one.
     pub name: Option<String>,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -179,7 +179,7 @@ impl Scope {
         self.inside.is_closed.get()
     }
 
-    /// How the children have ended so far.
+    /// Counts how the children have ended so far.
     pub fn ended(&self) -> Ended {
         self.inside.ended.borrow().clone()
     }

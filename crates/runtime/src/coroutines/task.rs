@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
-use prony_engine::{Handle, Outcome, Task, TaskId};
+use prony_engine::{Handle, JoinOutcome, Task, TaskId};
 use serde::Serialize;
 
 /// Most living tasks whose names are kept; further ones are counted, and nameless.
@@ -49,7 +49,7 @@ struct Registry {
     last_name: Cell<u64>,
 }
 
-/// What a loop's tasks are doing and have done, at one moment.
+/// A snapshot of a loop's tasks: what runs, and what has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tasks {
     /// Tasks that have not ended.
@@ -67,7 +67,7 @@ pub struct Tasks {
 }
 
 impl Coroutines {
-    /// The tasks of this loop. Panics that nobody asks about are logged from now on.
+    /// The tasks of this loop. Panics that are not taken as results are logged from now on.
     pub fn new(handle: &Handle) -> Coroutines {
         handle.on_unseen_panic(|payload| log_unseen("(no name)", &message_of(payload)));
         Coroutines {
@@ -101,7 +101,7 @@ impl Coroutines {
         self.spawn_watched(work, Some(name.into()), None)
     }
 
-    /// Starts a task of which `on_end` is told how it ended, once its future is gone.
+    /// Starts a task, and calls `on_end` with how it ended, once its future is gone.
     pub(super) fn spawn_watched<F>(
         &self,
         work: F,
@@ -123,7 +123,7 @@ impl Coroutines {
         Join(Kind::Watched(self.handle.spawn(Watched { work, ending })))
     }
 
-    /// What the tasks of the loop are doing and have done, with the names of those
+    /// Takes a snapshot of the loop's tasks: what has ended, and the names of those
     /// that were started through this and its clones.
     pub fn snapshot(&self) -> Tasks {
         let counts = self.handle.task_counts();
@@ -161,7 +161,7 @@ impl Registry {
     }
 }
 
-/// How a task ended.
+/// The end of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Finished,
@@ -202,7 +202,7 @@ impl Ending {
 }
 
 pin_project! {
-    /// The future of a task of which somebody is told how it ended, whether it panics
+    /// The future of a task that reports how it ended, whether it panics
     /// while it runs or while it is dropped.
     struct Watched<F> {
         #[pin]
@@ -216,7 +216,7 @@ pin_project! {
             if this.ending.is_over {
                 return;
             }
-            // Cancelled. A panic in that is told in the log only.
+            // Cancelled. A panic in that is only logged.
             let dropped = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
             if let Err(payload) = dropped {
                 let name = this.ending.name.as_deref().unwrap_or("(no name)");
@@ -248,7 +248,7 @@ impl<F: Future> Future for Watched<F> {
                 Poll::Ready(Ok(value))
             }
             Err(payload) => {
-                // What is left of the future; a second panic tells nothing new.
+                // What is left of the future; a second panic is ignored.
                 let _ = catch_unwind(AssertUnwindSafe(|| this.work.set(None)));
                 Poll::Ready(Err(this.ending.panicked(payload)))
             }
@@ -256,7 +256,7 @@ impl<F: Future> Future for Watched<F> {
     }
 }
 
-/// A panic on its way to who awaits the task. Logged where nobody does.
+/// A panic on its way to the task that awaits this one. Logged where none does.
 struct Panicked {
     name: Option<Rc<str>>,
     message: Option<String>,
@@ -278,7 +278,7 @@ fn log_unseen(task: &str, message: &str) {
     );
 }
 
-/// What a panic says. A payload that is no text is only named as such.
+/// The message of a panic. A payload that is no text is only named as such.
 fn message_of(payload: Box<dyn Any + Send>) -> String {
     let message = match payload.downcast_ref::<&'static str>() {
         Some(text) => (*text).to_owned(),
@@ -292,7 +292,7 @@ fn message_of(payload: Box<dyn Any + Send>) -> String {
     message
 }
 
-/// Why a task has no result.
+/// The reason why a task has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskError {
     /// It panicked; this is what the panic said.
@@ -358,7 +358,7 @@ impl<T> Join<T> {
         }
     }
 
-    /// Lets the task run on its own. Should it panic, that is counted and logged.
+    /// Detaches the handle: the task runs on its own. Should it panic, that is counted and logged.
     #[inline(always)]
     pub fn detach(self) {
         match self.0 {
@@ -376,18 +376,18 @@ impl<T> Future for Join<T> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Kind::Plain(task) => task.poll_outcome(cx).map(|outcome| match outcome {
-                Outcome::Value(value) => Ok(value),
-                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
-                Outcome::Cancelled => Err(TaskError::Cancelled),
+                JoinOutcome::Value(value) => Ok(value),
+                JoinOutcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                JoinOutcome::Cancelled => Err(TaskError::Cancelled),
             }),
             Kind::Watched(task) => task.poll_outcome(cx).map(|outcome| match outcome {
-                Outcome::Value(Ok(value)) => Ok(value),
-                Outcome::Value(Err(mut panicked)) => {
+                JoinOutcome::Value(Ok(value)) => Ok(value),
+                JoinOutcome::Value(Err(mut panicked)) => {
                     let message = panicked.message.take().unwrap_or_default();
                     Err(TaskError::Panicked(message))
                 }
-                Outcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
-                Outcome::Cancelled => Err(TaskError::Cancelled),
+                JoinOutcome::Panicked(payload) => Err(TaskError::Panicked(message_of(payload))),
+                JoinOutcome::Cancelled => Err(TaskError::Cancelled),
             }),
             Kind::NeverStarted => Poll::Ready(Err(TaskError::Cancelled)),
         }

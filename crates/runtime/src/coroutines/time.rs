@@ -6,7 +6,7 @@ use std::fmt;
 use prony_base::{Instant, Nanos};
 use prony_engine::Handle;
 
-/// What an [`Interval`] does about ticks whose time passed while nobody waited.
+/// The policy of an [`Interval`] for ticks whose time passed while no task waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missed {
     /// Leaves them out, and keeps to the grid: the next tick is the next multiple of the
@@ -45,7 +45,7 @@ pub struct Interval {
 /// One time of an [`Interval`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tick {
-    /// When it was to come; it comes then or later.
+    /// The time at which it was due; it comes then or later.
     pub due: Instant,
     /// Ticks before it that were left out; always zero but with [`Missed::Skip`].
     pub missed: u64,
@@ -87,7 +87,7 @@ impl Interval {
         tick
     }
 
-    /// When the next tick is due.
+    /// The time at which the next tick is due.
     pub fn due(&self) -> Instant {
         self.next
     }

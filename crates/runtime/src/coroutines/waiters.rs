@@ -1,8 +1,8 @@
-//! Who waits, first come first: wakers in a row that any of them may leave.
-//! Not for: deciding who may go on (`gate`, `ManualEvent`).
+//! A first-in first-out queue of waiting tasks, which any of them may leave.
+//! Not for: deciding which may go on (`permits`, `ManualEvent`).
 //!
-//! A waiter has a ticket, the number of its place. Who is let go on is marked so and
-//! leaves the row, but keeps the place until it has seen that, or is dropped without
+//! A waiter has a ticket, the number of its place. One that is released is marked so and
+//! leaves the queue, but keeps the place until it has seen that, or is dropped without
 //! having seen it and must pass on what it was given.
 //!
 //! Nothing is borrowed when these functions return; wakers are given back to be woken
@@ -25,15 +25,15 @@ const SINGLE: Ticket = Ticket(NONE);
 enum State {
     Free,
     Waiting,
-    LetGo,
+    Released,
 }
 
 /// Wakers in the order in which they came.
 ///
 /// Nearly always there is one waiter, so there is one place in front of the list.
 ///
-/// INVARIANT: that place is taken only by who comes while nobody waits; so who waits
-/// there came before everybody on the list.
+/// INVARIANT: that place is taken only by a task that comes while no other waits; so the
+/// one that waits there came before all on the list.
 pub(super) struct Waiters {
     state: Cell<State>,
     single: Cell<TaskWaker>,
@@ -75,32 +75,32 @@ impl Waiters {
         Ticket(self.list.borrow_mut().join(waker))
     }
 
-    /// Lets who came first go on.
+    /// Releases the first.
     #[inline]
     #[must_use]
-    pub fn let_go(&self) -> Option<TaskWaker> {
+    pub fn release_first(&self) -> Option<TaskWaker> {
         if self.state.get() != State::Waiting {
-            return self.let_go_listed();
+            return self.release_first_listed();
         }
-        self.state.set(State::LetGo);
+        self.state.set(State::Released);
         Some(self.single.take())
     }
 
     #[inline]
-    fn let_go_listed(&self) -> Option<TaskWaker> {
+    fn release_first_listed(&self) -> Option<TaskWaker> {
         let left = self.listed.get().checked_sub(1)?;
         self.listed.set(left);
-        self.list.borrow_mut().let_go()
+        self.list.borrow_mut().release_first()
     }
 
-    /// True, and the place is free, when who holds the ticket was let go on. Else it
+    /// True, and the place is free, when the holder of the ticket was released. Else it
     /// waits on with this waker.
     #[inline(always)]
-    pub fn ask(&self, ticket: Ticket, waker: &Waker) -> bool {
+    pub fn poll_released(&self, ticket: Ticket, waker: &Waker) -> bool {
         if ticket != SINGLE {
-            return self.ask_list(ticket, waker);
+            return self.poll_released_listed(ticket, waker);
         }
-        if self.state.get() == State::LetGo {
+        if self.state.get() == State::Released {
             self.state.set(State::Free);
             return true;
         }
@@ -109,25 +109,25 @@ impl Waiters {
     }
 
     #[cold]
-    fn ask_list(&self, ticket: Ticket, waker: &Waker) -> bool {
+    fn poll_released_listed(&self, ticket: Ticket, waker: &Waker) -> bool {
         let waker = TaskWaker::of(waker);
-        let (was_let_go, before) = self.list.borrow_mut().ask(ticket.0, waker);
+        let (was_released, before) = self.list.borrow_mut().poll_released(ticket.0, waker);
         drop(before);
-        was_let_go
+        was_released
     }
 
-    /// Ends the wait. True when it had been let go on already and had not seen it.
+    /// Ends the wait. True when it had been released already and had not seen it.
     pub fn leave(&self, ticket: Ticket) -> bool {
         if ticket == SINGLE {
             drop(self.single.take());
-            return self.state.replace(State::Free) == State::LetGo;
+            return self.state.replace(State::Free) == State::Released;
         }
-        let (was_let_go, waker) = self.list.borrow_mut().leave(ticket.0);
-        if !was_let_go {
+        let (was_released, waker) = self.list.borrow_mut().leave(ticket.0);
+        if !was_released {
             self.listed.set(self.listed.get() - 1);
         }
         drop(waker);
-        was_let_go
+        was_released
     }
 }
 
@@ -190,35 +190,35 @@ impl List {
             .expect("under 2^32 tasks wait")
     }
 
-    fn let_go(&mut self) -> Option<TaskWaker> {
+    fn release_first(&mut self) -> Option<TaskWaker> {
         let index = self.first;
         let place = self.places.get_mut(index as usize)?;
-        place.state = State::LetGo;
+        place.state = State::Released;
         let waker = std::mem::take(&mut place.waker);
         self.unlink(index);
         Some(waker)
     }
 
-    /// Whether it was let go on, and a waker to drop.
-    fn ask(&mut self, index: u32, waker: TaskWaker) -> (bool, TaskWaker) {
+    /// Whether it was released, and a waker to drop.
+    fn poll_released(&mut self, index: u32, waker: TaskWaker) -> (bool, TaskWaker) {
         let place = &mut self.places[index as usize];
-        if place.state == State::LetGo {
+        if place.state == State::Released {
             self.free(index);
             return (true, waker);
         }
         (false, std::mem::replace(&mut place.waker, waker))
     }
 
-    /// Whether it was let go on, and a waker to drop.
+    /// Whether it was released, and a waker to drop.
     fn leave(&mut self, index: u32) -> (bool, TaskWaker) {
         let place = &mut self.places[index as usize];
-        let was_let_go = place.state == State::LetGo;
+        let was_released = place.state == State::Released;
         let waker = std::mem::take(&mut place.waker);
-        if !was_let_go {
+        if !was_released {
             self.unlink(index);
         }
         self.free(index);
-        (was_let_go, waker)
+        (was_released, waker)
     }
 
     fn unlink(&mut self, index: u32) {

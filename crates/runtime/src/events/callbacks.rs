@@ -25,8 +25,8 @@ struct Callback<F: ?Sized> {
     call: RefCell<Box<F>>,
 }
 
-/// What all lists of one queue share.
-pub(super) struct Shared {
+/// The state that the calls of all callbacks of one queue share.
+pub(super) struct CallContext {
     pub handle: Handle,
     pub timing: Cell<bool>,
     pub panics: Cell<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Shared {
 /// One that is added during a call is not called in it; one that is removed is not
 /// called any more, and is dropped after the call if it removed itself.
 pub(super) struct Callbacks<F: ?Sized> {
-    /// Shared with those who are calling, so that a change meanwhile makes a new one.
+    /// Shared with the calls under way, so that a change meanwhile makes a new one.
     list: RefCell<Rc<Vec<Rc<Callback<F>>>>>,
     next_id: Cell<u64>,
     /// Callbacks alive here and in the lists that share this counter.
@@ -95,13 +95,13 @@ impl<F: ?Sized + 'static> Callbacks<F> {
     /// Calls each with `visit` until that says false. A panic is counted, logged,
     /// and the rest goes on.
     #[inline]
-    pub fn each(&self, shared: &Shared, visit: impl FnMut(&mut F) -> bool) {
+    pub fn each(&self, shared: &CallContext, visit: impl FnMut(&mut F) -> bool) {
         if !self.is_empty() {
             self.call_each(shared, visit);
         }
     }
 
-    fn call_each(&self, shared: &Shared, mut visit: impl FnMut(&mut F) -> bool) {
+    fn call_each(&self, shared: &CallContext, mut visit: impl FnMut(&mut F) -> bool) {
         let list = self.list.borrow().clone();
         for callback in list.iter() {
             if !callback.is_removed.get() && !callback.visit(shared, &mut visit) {
@@ -114,7 +114,11 @@ impl<F: ?Sized + 'static> Callbacks<F> {
     /// that says false; or until calls are to be timed, or the callback was removed. A panic
     /// is counted, logged, and the next turn goes on. The callback is found once, and panics
     /// are caught once for many calls, which costs nothing where there is none.
-    pub fn call_only(&self, shared: &Shared, mut turn: impl FnMut(&mut F, &Cell<u64>) -> bool) {
+    pub fn call_only(
+        &self,
+        shared: &CallContext,
+        mut turn: impl FnMut(&mut F, &Cell<u64>) -> bool,
+    ) {
         let list = self.list.borrow().clone();
         let [callback] = &list[..] else {
             return;
@@ -148,7 +152,7 @@ impl<F: ?Sized + 'static> Callbacks<F> {
 }
 
 impl<F: ?Sized> Callback<F> {
-    fn visit(&self, shared: &Shared, visit: &mut impl FnMut(&mut F) -> bool) -> bool {
+    fn visit(&self, shared: &CallContext, visit: &mut impl FnMut(&mut F) -> bool) -> bool {
         let Ok(mut call) = self.call.try_borrow_mut() else {
             return true;
         };
@@ -167,7 +171,7 @@ impl<F: ?Sized> Callback<F> {
     }
 
     #[cold]
-    fn note_panic(&self, shared: &Shared, panic: &(dyn std::any::Any + Send)) {
+    fn note_panic(&self, shared: &CallContext, panic: &(dyn std::any::Any + Send)) {
         self.panics.set(self.panics.get() + 1);
         note_panic(shared, self.kind, self.registered_at, panic);
     }
@@ -175,7 +179,7 @@ impl<F: ?Sized> Callback<F> {
 
 /// Counts and logs what a callback or its future threw.
 pub(super) fn note_panic(
-    shared: &Shared,
+    shared: &CallContext,
     kind: &str,
     registered_at: &Location<'_>,
     panic: &(dyn std::any::Any + Send),

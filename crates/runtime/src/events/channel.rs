@@ -1,5 +1,5 @@
-//! One type of event in one queue: where its events wait, who handles them, and how
-//! one event goes from the one to the other.
+//! One type of event in one queue: where its events wait, the handlers, and how an event
+//! gets from the one to the other.
 //!
 //! Everything that knows the type `E` is here; the queue (`queue`) sees channels
 //! through [`AnyChannel`], once per run of events, not once per event.
@@ -11,18 +11,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::callbacks::Callbacks;
-use super::lane::{Chunk, Lane, Spares};
+use super::lane::Lane;
 use super::levels::{Claim, Levels};
 use super::queue::Core;
+use super::rows::{Chunk, Spares};
 use super::stats::{Counts, PriorityStats, TypeStats};
-use super::types::{AnyEvent, Flow, Meta, Originator, Outcome, Priority, Verdict};
+use super::types::{AnyEvent, Disposition, Flow, Meta, Originator, Priority, Verdict};
 
 /// A handler of one type.
 pub(super) type OnEvent<E> = dyn FnMut(&E, &Meta) -> Flow;
 /// An interceptor before handlers.
 pub(super) type Before<E> = dyn FnMut(&E, &Meta) -> Verdict;
 /// An interceptor after handlers.
-pub(super) type After<E> = dyn FnMut(&E, &Meta, Outcome);
+pub(super) type After<E> = dyn FnMut(&E, &Meta, Disposition);
 
 struct Lanes<E> {
     /// By slot of the level.
@@ -65,20 +66,20 @@ pub(super) struct Channel<E> {
     /// Its place in the queue's table.
     pub index: u32,
     lanes: RefCell<Lanes<E>>,
-    /// How many handlers and interceptors there are of this type.
+    /// The number of handlers and interceptors of this type.
     watchers: Rc<Cell<u32>>,
     pub before: Rc<Callbacks<Before<E>>>,
     pub handlers: Rc<Callbacks<OnEvent<E>>>,
     pub after: Rc<Callbacks<After<E>>>,
 }
 
-/// What a queue asks of a channel without knowing its type.
+/// A channel of which the queue does not know the type.
 pub(super) trait AnyChannel {
     /// Delivers claimed events until something more urgent is there.
     fn dispatch(&self, core: &Core, claim: &Claim);
     /// Delivers the event that is alone, as if it were claimed.
     fn deliver_alone(&self, core: &Core, claim: &Claim);
-    /// Puts the event that is alone into its lane, because others come.
+    /// Moves the event that is alone into its lane, because others come.
     fn settle(&self, slot: u32);
     /// Drops the oldest event of a level; yields its number.
     fn drop_oldest(&self, slot: u32) -> Option<u64>;
@@ -220,7 +221,7 @@ impl<E: 'static> Channel<E> {
         drop_event(event);
     }
 
-    /// Delivers events that nobody watches. No code but ours runs meanwhile, so that
+    /// Delivers events without handlers and interceptors. No code but ours runs meanwhile, so that
     /// it is enough to have looked once.
     fn dispatch_unwatched(&self, core: &Core, claim: &Claim) {
         let mut taken = 0;
@@ -259,7 +260,7 @@ impl<E: 'static> Channel<E> {
         drop_event(current);
     }
 
-    /// Shows an event to handlers, where there is nobody else who watches.
+    /// Shows an event to handlers, where there are no interceptors.
     #[inline]
     fn hand_over(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let is_plain = core.watchers.get() == 0 && self.watchers.get() == self.handlers.len();
@@ -275,7 +276,7 @@ impl<E: 'static> Channel<E> {
     fn deliver(&self, core: &Core, slot: u32, event: &E, meta: &Meta) {
         let awaited = core.completions.begin(meta.id.0);
         let outcome = self.offer(core, event, meta);
-        if outcome != Outcome::Handled {
+        if outcome != Disposition::Handled {
             self.with_lane(slot, |lane, _| lane.note_outcome(outcome));
         }
         self.after.each(&core.shared, |after| {
@@ -290,7 +291,7 @@ impl<E: 'static> Channel<E> {
         core.completions.end(awaited, outcome);
     }
 
-    fn offer(&self, core: &Core, event: &E, meta: &Meta) -> Outcome {
+    fn offer(&self, core: &Core, event: &E, meta: &Meta) -> Disposition {
         let mut verdict = Verdict::Pass;
         let any = AnyEvent::new(event);
         core.before_any.each(&core.shared, |before| {
@@ -304,14 +305,14 @@ impl<E: 'static> Channel<E> {
             });
         }
         if verdict == Verdict::Withhold {
-            return Outcome::Withheld;
+            return Disposition::Withheld;
         }
         if self.handlers.is_empty() {
-            return Outcome::Unhandled;
+            return Disposition::Unhandled;
         }
         self.handlers
             .each(&core.shared, |handler| handler(event, meta) == Flow::Next);
-        Outcome::Handled
+        Disposition::Handled
     }
 }
 
@@ -373,7 +374,7 @@ impl<E: 'static> AnyChannel for Channel<E> {
         let dropped = self.with_lane(slot, |lane, spares| {
             lane.note_length();
             let item = lane.pop(spares)?;
-            lane.note_outcome(Outcome::Dropped);
+            lane.note_outcome(Disposition::Dropped);
             Some(item)
         });
         let (id, event) = dropped.flatten()?;

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use super::types::Outcome;
+use super::types::Disposition;
 
 struct Completion {
-    outcome: Cell<Outcome>,
-    /// Those that still have to do with the event.
+    outcome: Cell<Disposition>,
+    /// The number of shares in the event that are held.
     holders: Cell<u32>,
     waker: Cell<Option<Waker>>,
 }
@@ -42,9 +42,9 @@ impl Drop for Held {
 pub(super) struct Done(Rc<Completion>);
 
 impl Future for Done {
-    type Output = Outcome;
+    type Output = Disposition;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Disposition> {
         if self.0.holders.get() == 0 {
             return Poll::Ready(self.0.outcome.get());
         }
@@ -74,7 +74,7 @@ impl Completions {
     pub fn wait_for(&self, id: u64) -> Done {
         let completion = Rc::new(Completion {
             // Until it is known better: it went with its queue.
-            outcome: Cell::new(Outcome::Dropped),
+            outcome: Cell::new(Disposition::Dropped),
             holders: Cell::new(1),
             waker: Cell::new(None),
         });
@@ -102,7 +102,7 @@ impl Completions {
 
     /// The event was delivered.
     #[inline]
-    pub fn end(&self, held: Option<Held>, outcome: Outcome) {
+    pub fn end(&self, held: Option<Held>, outcome: Disposition) {
         if let Some(held) = held {
             held.0.outcome.set(outcome);
             let current = self.current.take();

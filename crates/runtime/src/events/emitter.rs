@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use super::channel::Channel;
 use super::queue::Core;
-use super::types::{EventId, Originator, Outcome, Priority, PushError};
+use super::types::{Disposition, EventId, Originator, Priority, PushError};
 
 /// Pushes events of one type into one queue: the quickest way, because the type
 /// was looked up once. Cheap to clone; keeps the queue alive.
@@ -50,7 +50,7 @@ impl<E: 'static> Emitter<E> {
         self
     }
 
-    /// Puts an event behind all others of its priority; yields its number.
+    /// Pushes an event behind all others of its priority; yields its number.
     ///
     /// # Errors
     /// [`PushError`] with the event, when there is no room or the queue is closed.
@@ -85,7 +85,7 @@ impl<E: 'static> Emitter<E> {
         Ok(id)
     }
 
-    /// Puts an event in and waits until it was handled, the futures of its async
+    /// Pushes an event and waits until it was handled, the futures of its async
     /// handlers included. Dropping the future leaves the event where it is.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ impl<E: 'static> Emitter<E> {
     pub fn push_and_wait(
         &self,
         event: E,
-    ) -> Result<impl Future<Output = Outcome> + use<E>, PushError<E>> {
+    ) -> Result<impl Future<Output = Disposition> + use<E>, PushError<E>> {
         let id = self.push(event)?;
         Ok(self.core.completions.wait_for(id.0))
     }
@@ -124,20 +124,23 @@ impl Ticket<'_> {
         if core.is_closed() {
             return Poll::Ready(false);
         }
-        if core.has_room() && core.room.borrow().is_first(self.number) {
+        if core.has_room() && core.blocked_senders.borrow().is_first(self.number) {
             return Poll::Ready(true);
         }
-        let ticket = core.room.borrow_mut().wait(self.number, cx.waker());
+        let ticket = core
+            .blocked_senders
+            .borrow_mut()
+            .wait(self.number, cx.waker());
         self.number = Some(ticket);
         Poll::Pending
     }
 }
 
 impl Drop for Ticket<'_> {
-    /// Whoever is next may have been waiting for us.
+    /// Wakes the next sender, which may have been waiting for this one.
     fn drop(&mut self) {
         if let (Some(number), Some(core)) = (self.number, self.core.upgrade()) {
-            core.room.borrow_mut().leave(number);
+            core.blocked_senders.borrow_mut().leave(number);
             core.wake_next_sender();
         }
     }

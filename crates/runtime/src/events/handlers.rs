@@ -49,7 +49,7 @@ impl<W> Spare<W> {
 }
 
 /// A future while it is polled for the first time. Where that panics, what is left of it is
-/// dropped on the way up; a second panic in that tells nothing new.
+/// dropped while it unwinds; a second panic in that is ignored.
 struct Polled<W>(Option<Pin<Box<Option<W>>>>);
 
 impl<W: Future<Output = ()>> Polled<W> {
@@ -90,7 +90,7 @@ impl Futures {
             }
             None => Box::pin(Some(work)),
         };
-        // Nobody is to be woken: what is pending is polled again at once, by its task.
+        // Nothing is to be woken: what is pending is polled again at once, by its task.
         let mut cx = Context::from_waker(Waker::noop());
         let mut polled = Polled(Some(place));
         let poll = polled.poll(&mut cx);
@@ -104,7 +104,7 @@ impl Futures {
         spare.0 = Some(place);
     }
 
-    /// Lets a future that is not ready go on as a task of the loop.
+    /// Spawns a future that is not ready as a task of the loop.
     #[inline(never)]
     fn go_on<W: Future<Output = ()> + 'static>(
         self: &Rc<Self>,

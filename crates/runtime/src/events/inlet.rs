@@ -17,58 +17,52 @@ use super::channel::Channel;
 use super::emitter::wait_for_room;
 use super::queue::Core;
 use super::types::{Originator, Priority, PushError};
-use super::waiting::Line;
+use super::waiting::{Closable, WaitQueue};
 
 /// Turns in which the emptying task of a loop that spins looks for events before it
 /// has itself woken again: about a millisecond.
 const LOOKS_MAX: u32 = 10_000;
 
-struct Parcel<E> {
+struct QueuedEvent<E> {
     event: E,
     priority: Priority,
     originator: Originator,
 }
 
-/// What one event alone needs comes first, so that it lies in one or two cache lines:
-/// between cores, the time is that of moving them.
+/// The events of an inlet. The fields that one event alone needs come first, so that they lie
+/// in one or two cache lines: between cores, the time is that of moving them.
 #[repr(C)]
-struct State<E> {
+struct InletQueue<E> {
     /// The oldest event, when there was none before it.
-    first: Option<Parcel<E>>,
+    first: Option<QueuedEvent<E>>,
     /// The emptying task, while there is nothing to do for it.
     pump: Option<Waker>,
     /// Events here, and those that were taken out and are not yet pushed.
     held: usize,
     limit: usize,
     /// The events after the first.
-    queue: Vec<Parcel<E>>,
+    queue: Vec<QueuedEvent<E>>,
     closed: bool,
     senders: usize,
-    blocked: Line,
+    blocked: WaitQueue,
 }
 
 #[repr(C, align(128))]
-pub(super) struct Shared<E> {
+pub(super) struct InletState<E> {
     /// There may be something to do for the emptying task: to be looked at without
     /// the lock.
     news: AtomicBool,
-    state: Mutex<State<E>>,
+    state: Mutex<InletQueue<E>>,
 }
 
-impl<E> Shared<E> {
-    fn lock(&self) -> MutexGuard<'_, State<E>> {
+impl<E> InletState<E> {
+    fn lock(&self) -> MutexGuard<'_, InletQueue<E>> {
         // No code of others runs under the lock, so that a panic leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An inlet as the queue sees it.
-pub(super) trait Closable {
-    /// Takes no more events; those that it has still come in.
-    fn close(&self);
-}
-
-impl<E> Closable for Shared<E> {
+impl<E> Closable for InletState<E> {
     fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -83,7 +77,7 @@ impl<E> Closable for Shared<E> {
 /// Sends events of one type into a queue from any thread. Cheap to clone; does not
 /// keep the queue alive.
 pub struct Inlet<E> {
-    shared: Arc<Shared<E>>,
+    shared: Arc<InletState<E>>,
     priority: Priority,
     originator: Originator,
 }
@@ -149,16 +143,16 @@ impl<E: Send + 'static> Inlet<E> {
         Ok(())
     }
 
-    fn put(&self, state: &mut State<E>, event: E) -> Option<Waker> {
-        let parcel = Parcel {
+    fn put(&self, state: &mut InletQueue<E>, event: E) -> Option<Waker> {
+        let queued = QueuedEvent {
             event,
             priority: self.priority,
             originator: self.originator,
         };
         if state.held == 0 {
-            state.first = Some(parcel);
+            state.first = Some(queued);
         } else {
-            state.queue.push(parcel);
+            state.queue.push(queued);
         }
         state.held += 1;
         self.shared.news.store(true, Ordering::Release);
@@ -214,12 +208,12 @@ impl<E> fmt::Debug for Inlet<E> {
 
 /// A place in the line of an inlet.
 struct Ticket<'a, E> {
-    shared: &'a Shared<E>,
+    shared: &'a InletState<E>,
     number: Option<u64>,
 }
 
 impl<E> Drop for Ticket<'_, E> {
-    /// Whoever is next may have been waiting for us.
+    /// Wakes the next sender, which may have been waiting for this one.
     fn drop(&mut self) {
         let Some(number) = self.number else {
             return;
@@ -240,7 +234,7 @@ impl<E> Drop for Ticket<'_, E> {
 
 /// Makes an inlet into a queue, and the task that empties it.
 pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E> {
-    let state = State {
+    let state = InletQueue {
         first: None,
         pump: None,
         held: 0,
@@ -248,9 +242,9 @@ pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E>
         queue: Vec::new(),
         closed: core.is_closed(),
         senders: 1,
-        blocked: Line::default(),
+        blocked: WaitQueue::default(),
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(InletState {
         news: AtomicBool::new(false),
         state: Mutex::new(state),
     });
@@ -272,7 +266,7 @@ pub(super) fn open<E: Send + 'static>(core: &Rc<Core>, limit: usize) -> Inlet<E>
 struct Pump<E> {
     core: Weak<Core>,
     channel: Rc<Channel<E>>,
-    shared: Arc<Shared<E>>,
+    shared: Arc<InletState<E>>,
     handle: Handle,
 }
 
@@ -281,8 +275,8 @@ impl<E: Send + 'static> Pump<E> {
         let mut batch = Vec::new();
         while self.next_batch(&mut batch).await {
             let count = batch.len();
-            for parcel in batch.drain(..) {
-                if !self.push(parcel).await {
+            for queued in batch.drain(..) {
+                if !self.push(queued).await {
                     return;
                 }
             }
@@ -292,7 +286,7 @@ impl<E: Send + 'static> Pump<E> {
 
     /// The next batch, if there will be one. On a loop that spins it looks for it for
     /// a while in every turn, which is sooner than to be woken, and cheaper for the sender.
-    async fn next_batch(&self, batch: &mut Vec<Parcel<E>>) -> bool {
+    async fn next_batch(&self, batch: &mut Vec<QueuedEvent<E>>) -> bool {
         if self.handle.spins() {
             for _ in 0..LOOKS_MAX {
                 if self.shared.news.load(Ordering::Acquire) {
@@ -305,7 +299,7 @@ impl<E: Send + 'static> Pump<E> {
     }
 
     /// Ready with true when there is a batch, and with false when there will be none.
-    fn poll_batch(&self, batch: &mut Vec<Parcel<E>>, cx: &Context<'_>) -> Poll<bool> {
+    fn poll_batch(&self, batch: &mut Vec<QueuedEvent<E>>, cx: &Context<'_>) -> Poll<bool> {
         let mut state = self.shared.lock();
         self.shared.news.store(false, Ordering::Relaxed);
         batch.extend(state.first.take());
@@ -321,7 +315,7 @@ impl<E: Send + 'static> Pump<E> {
     }
 
     /// False when the queue is gone.
-    async fn push(&self, parcel: Parcel<E>) -> bool {
+    async fn push(&self, queued: QueuedEvent<E>) -> bool {
         if !wait_for_room(&self.core).await {
             return false;
         }
@@ -330,9 +324,9 @@ impl<E: Send + 'static> Pump<E> {
         };
         core.accept(
             &self.channel,
-            parcel.event,
-            parcel.priority,
-            parcel.originator,
+            queued.event,
+            queued.priority,
+            queued.originator,
         );
         true
     }

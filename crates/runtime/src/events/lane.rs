@@ -1,152 +1,11 @@
-//! The events of one type at one priority: first in, first out, in chunks.
-//!
-//! A chunk is at most [`LARGE_BYTES`] long, so that millions of waiting events are
-//! never moved to make room; an emptied chunk is used again. The numbers of the events lie
-//! beside them (`numbers`).
+//! The events of one type at one priority: first in, first out. The events lie in chunks
+//! (`rows`), and their numbers beside them (`numbers`).
 //! Not for: order between types (`levels`) or what happens to an event (`channel`).
 
-use std::collections::VecDeque;
-
-use prony_engine::prefer_huge_pages;
-
 use super::numbers::Numbers;
+use super::rows::{Chunk, Rows, Spares};
 use super::stats::Counts;
-use super::types::Outcome;
-
-/// Memory of the chunk that a queue begins with, when it has grown.
-const SMALL_BYTES: usize = 64 << 10;
-/// Memory of the largest chunk. Only what is used of it becomes resident.
-const LARGE_BYTES: usize = 16 << 20;
-/// From here on a chunk consists of huge pages where that is allowed: the page
-/// faults of small ones take longer than pushing what they hold.
-const HUGE_BYTES: usize = 4 << 20;
-/// Left out of a chunk for the allocator's own use, so that it maps a multiple of
-/// 2 MiB, which the kernel then aligns.
-const PAGE_BYTES: usize = 4096;
-/// Records in a chunk from which on it is moved to be emptied; fewer are taken from
-/// where they were put, which costs less than to move it to and fro.
-const SWAP_FROM: usize = 32;
-/// Emptied chunks that one type keeps for later: the largest.
-const SPARES_MAX: usize = 1;
-
-/// Records in a row of memory.
-pub(super) type Chunk<T> = VecDeque<T>;
-
-/// Chunks that were emptied.
-pub(super) struct Spares<T>(Vec<Chunk<T>>);
-
-impl<T> Default for Spares<T> {
-    fn default() -> Spares<T> {
-        Spares(Vec::new())
-    }
-}
-
-impl<T> Spares<T> {
-    /// An empty chunk, four times as large as the one before it.
-    fn take(&mut self, before: usize) -> Chunk<T> {
-        if let Some(chunk) = self.0.pop() {
-            return chunk;
-        }
-        let bytes = before.saturating_mul(size_of::<T>() * 4);
-        let bytes = bytes.clamp(SMALL_BYTES, LARGE_BYTES).next_power_of_two();
-        let mut memory = Vec::with_capacity(chunk_len::<T>(bytes));
-        if bytes >= HUGE_BYTES {
-            prefer_huge_pages(memory.spare_capacity_mut());
-        }
-        Chunk::from(memory)
-    }
-
-    fn keep(&mut self, chunk: Chunk<T>) {
-        let is_large = chunk.capacity() >= chunk_len::<T>(LARGE_BYTES);
-        if self.0.len() < SPARES_MAX && is_large {
-            self.0.push(chunk);
-        }
-    }
-}
-
-/// Records in a chunk of so many bytes; of large ones at least eight. Those without a size
-/// need no second chunk.
-const fn chunk_len<T>(bytes: usize) -> usize {
-    match size_of::<T>() {
-        0 => usize::MAX,
-        size => {
-            let len = (bytes - PAGE_BYTES) / size;
-            if len < 8 { 8 } else { len }
-        }
-    }
-}
-
-/// A queue of records in chunks.
-pub(super) struct Rows<T> {
-    /// The oldest are taken from here, until it is empty.
-    head: Chunk<T>,
-    /// Full chunks between the two.
-    middle: VecDeque<Chunk<T>>,
-    /// The youngest are put here. It grows from nothing, so that a queue with few
-    /// records is small.
-    tail: Chunk<T>,
-}
-
-impl<T> Default for Rows<T> {
-    fn default() -> Rows<T> {
-        Rows {
-            head: Chunk::new(),
-            middle: VecDeque::new(),
-            tail: Chunk::new(),
-        }
-    }
-}
-
-impl<T> Rows<T> {
-    /// Records in the chunk that a queue begins with, when it has grown.
-    const SMALL: usize = chunk_len::<T>(SMALL_BYTES);
-
-    /// Adds the youngest.
-    #[inline]
-    pub fn push(&mut self, record: T, spares: &mut Spares<T>) {
-        if self.tail.len() == self.tail.capacity() {
-            self.make_room(spares);
-        }
-        self.tail.push_back(record);
-    }
-
-    #[cold]
-    fn make_room(&mut self, spares: &mut Spares<T>) {
-        let len = self.tail.len();
-        if len < Self::SMALL {
-            self.tail.reserve_exact(len.clamp(4, Self::SMALL - len));
-        } else {
-            let next = spares.take(self.tail.capacity());
-            let full = std::mem::replace(&mut self.tail, next);
-            self.middle.push_back(full);
-        }
-    }
-
-    /// Takes the oldest.
-    #[inline(always)]
-    pub fn pop(&mut self, spares: &mut Spares<T>) -> Option<T> {
-        match self.head.pop_front() {
-            Some(record) => Some(record),
-            None if self.middle.is_empty() && self.tail.len() < SWAP_FROM => self.tail.pop_front(),
-            None => self.pop_next_chunk(spares),
-        }
-    }
-
-    #[inline(never)]
-    fn pop_next_chunk(&mut self, spares: &mut Spares<T>) -> Option<T> {
-        match self.middle.pop_front() {
-            Some(next) => spares.keep(std::mem::replace(&mut self.head, next)),
-            None => std::mem::swap(&mut self.head, &mut self.tail),
-        }
-        self.head.pop_front()
-    }
-
-    #[cfg(test)]
-    pub fn len(&self) -> usize {
-        let middle: usize = self.middle.iter().map(Chunk::len).sum();
-        self.head.len() + middle + self.tail.len()
-    }
-}
+use super::types::Disposition;
 
 /// A queue of one type's events at one priority.
 pub(super) struct Lane<E> {
@@ -179,12 +38,12 @@ impl<E> Lane<E> {
     /// Lends the chunk to which events are added; [`close`](Lane::close) must follow
     /// before anything else.
     pub fn open(&mut self) -> Chunk<E> {
-        std::mem::take(&mut self.events.tail)
+        self.events.take_tail()
     }
 
     /// Takes the chunk back, with so many events more, whose numbers follow each other.
     pub fn close(&mut self, chunk: Chunk<E>, first_id: u64, added: u64) {
-        self.events.tail = chunk;
+        self.events.put_tail(chunk);
         self.numbers.extend(first_id, added);
         self.len += added;
     }
@@ -211,16 +70,16 @@ impl<E> Lane<E> {
         self.note_dispatched(is_watched);
     }
 
-    /// What became of a watched event.
-    pub fn note_outcome(&mut self, outcome: Outcome) {
+    /// Counts the disposition of a watched event.
+    pub fn note_outcome(&mut self, outcome: Disposition) {
         match outcome {
-            Outcome::Handled => {}
-            Outcome::Unhandled => self.counts.unhandled += 1,
-            Outcome::Withheld => {
+            Disposition::Handled => {}
+            Disposition::Unhandled => self.counts.unhandled += 1,
+            Disposition::Withheld => {
                 self.counts.dispatched -= 1;
                 self.counts.withheld += 1;
             }
-            Outcome::Dropped => self.counts.dropped += 1,
+            Disposition::Dropped => self.counts.dropped += 1,
         }
     }
 
@@ -230,7 +89,7 @@ impl<E> Lane<E> {
         self.counts.waiting_peak = self.counts.waiting_peak.max(self.len);
     }
 
-    /// What happened here.
+    /// The counters of the lane.
     pub fn counts(&self) -> Counts {
         let gone = self.counts.dispatched + self.counts.withheld + self.counts.dropped;
         Counts {
@@ -244,6 +103,7 @@ impl<E> Lane<E> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::SPARES_MAX;
     use super::*;
 
     /// Of this size only eight fill the first chunk.
@@ -261,13 +121,13 @@ mod tests {
         for id in 0..7_000 {
             lane.push(id, [id; 1024], &mut spares);
         }
-        assert!(lane.events.middle.len() > 3);
+        assert!(lane.events.full_chunks() > 3);
         for id in 0..7_000 {
             let (number, event) = lane.pop(&mut spares).expect("as many as were pushed");
             assert_eq!((number, event[1023]), (id, id));
         }
         assert!(lane.pop(&mut spares).is_none());
-        assert_eq!(spares.0.len(), SPARES_MAX, "an emptied chunk is kept");
+        assert_eq!(spares.len(), SPARES_MAX, "an emptied chunk is kept");
     }
 
     #[test]

@@ -86,7 +86,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// What comes with its event of this number.
+    /// The data of its event of this number.
     #[inline]
     pub fn meta(&self, id: u64) -> Meta {
         Meta {
@@ -97,7 +97,7 @@ impl Claim {
     }
 }
 
-/// Where an appended event belongs.
+/// The place of an appended event.
 pub(super) struct Place {
     pub slot: u32,
     /// It is more urgent than what is being dispatched.
@@ -131,7 +131,7 @@ impl Levels {
         }
     }
 
-    /// Puts an event of this type behind all others of its priority.
+    /// Appends an event of this type to all others of its priority.
     #[inline]
     pub fn append(&mut self, priority: u64, channel: u32, originator: u64) -> Place {
         let slot = if self.last.0 == priority {
@@ -272,8 +272,8 @@ impl Levels {
     }
 
     /// Ends a claim of which `left` events were not delivered. Where too many
-    /// levels are empty, yields the types to be told that this level's slot is
-    /// given up.
+    /// levels are empty, yields the types whose lanes in this level's slot
+    /// are to be given up.
     #[inline]
     pub fn finish(&mut self, claim: &Claim, left: u32) -> Option<Vec<u32>> {
         self.claimed = 0;

@@ -1,7 +1,7 @@
 //! Typed events with priorities: a queue, its handlers and interceptors.
 //!
 //! For what happens in an application and concerns others: any `'static` type is an
-//! event, and who pushes one need not know who handles it. One queue belongs to one
+//! event, and the code that pushes one need not know its handlers. One queue belongs to one
 //! loop; threads send each other events through [inlets](Events::inlet). Not for
 //! calling a service whose answer is wanted (call it), nor for values between two
 //! tasks (`coroutines` has channels).
@@ -27,7 +27,7 @@
 //!         list.borrow_mut().push((said.0, meta.originator.0));
 //!     });
 //!     events.push(Said("later")).unwrap();
-//!     // An emitter looks the type up once, and speaks in somebody's name.
+//!     // An emitter looks the type up once, and names its originator.
 //!     let emitter = events.emitter().from(Originator(7));
 //!     emitter.push_at(Priority(1), Said("first")).unwrap();
 //!     events.drain().await;
@@ -49,7 +49,7 @@
 //! ```
 //! use prony_engine::{Config, run};
 //! use prony_base::Nanos;
-//! use prony_runtime::events::{Events, Outcome};
+//! use prony_runtime::events::{Events, Disposition};
 //!
 //! struct Save;
 //!
@@ -61,7 +61,7 @@
 //!         async move { clock.sleep(Nanos::from_micros(10)).await }
 //!     });
 //!     let saved = events.push_and_wait(Save).unwrap();
-//!     assert_eq!(saved.await, Outcome::Handled);
+//!     assert_eq!(saved.await, Disposition::Handled);
 //! }).unwrap();
 //! ```
 //!
@@ -93,7 +93,7 @@
 //!
 //! ```
 //! use prony_engine::{Config, run};
-//! use prony_runtime::events::{Events, Outcome, Verdict};
+//! use prony_runtime::events::{Events, Disposition, Verdict};
 //!
 //! struct Order { euros: u32 }
 //!
@@ -107,7 +107,7 @@
 //!         println!("{} {:?}: {outcome:?}", any.name, meta.id);
 //!     });
 //!     let dear = events.push_and_wait(Order { euros: 500 }).unwrap();
-//!     assert_eq!(dear.await, Outcome::Withheld);
+//!     assert_eq!(dear.await, Disposition::Withheld);
 //! }).unwrap();
 //! ```
 //!
@@ -173,6 +173,7 @@ mod lane;
 mod levels;
 mod numbers;
 mod queue;
+mod rows;
 mod stats;
 mod stream;
 mod types;
@@ -195,7 +196,7 @@ pub use inlet::Inlet;
 pub use stats::{Counts, EventStats, HandlerStats, PriorityStats, TypeStats};
 pub use stream::EventStream;
 pub use types::{
-    AnyEvent, EventId, Flow, Meta, Options, Originator, Outcome, Priority, PushError, Verdict,
+    AnyEvent, Disposition, EventId, Flow, Meta, Options, Originator, Priority, PushError, Verdict,
     WhenFull,
 };
 
@@ -230,7 +231,7 @@ impl Events {
         Emitter::new(&self.core)
     }
 
-    /// Puts an event behind all others of the default priority; yields its number.
+    /// Pushes an event behind all others of the default priority; yields its number.
     ///
     /// # Errors
     /// [`PushError`] with the event, when there is no room or the queue is closed.
@@ -268,7 +269,7 @@ impl Events {
     pub fn push_and_wait<E: 'static>(
         &self,
         event: E,
-    ) -> Result<impl Future<Output = Outcome> + use<E>, PushError<E>> {
+    ) -> Result<impl Future<Output = Disposition> + use<E>, PushError<E>> {
         self.emitter().push_and_wait(event)
     }
 
@@ -329,7 +330,7 @@ impl Events {
     #[track_caller]
     pub fn after<E: 'static>(
         &self,
-        interceptor: impl FnMut(&E, &Meta, Outcome) + 'static,
+        interceptor: impl FnMut(&E, &Meta, Disposition) + 'static,
     ) -> Registration {
         let channel = self.core.channel::<E>();
         let call = Box::new(interceptor);
@@ -350,7 +351,7 @@ impl Events {
     #[track_caller]
     pub fn after_any(
         &self,
-        interceptor: impl FnMut(&AnyEvent<'_>, &Meta, Outcome) + 'static,
+        interceptor: impl FnMut(&AnyEvent<'_>, &Meta, Disposition) + 'static,
     ) -> Registration {
         let call = Box::new(interceptor);
         self.core.after_any.add("after", Location::caller(), call)
@@ -414,7 +415,7 @@ impl Events {
         self.core.shared.timing.set(on);
     }
 
-    /// What the queue has counted.
+    /// The counters of the queue.
     pub fn stats(&self) -> EventStats {
         self.core.stats()
     }

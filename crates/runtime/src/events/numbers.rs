@@ -6,7 +6,7 @@
 //! do they need more than eight bytes each, unless four billion others lie between them.
 //! Not for: the events themselves (`lane`).
 
-use super::lane::{Rows, Spares};
+use super::rows::{Rows, Spares};
 
 /// Numbers that rise by equal steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,16 +13,16 @@ use std::task::{Context, Poll, Waker};
 
 use prony_engine::{Handle, Task, TaskWaker};
 
-use super::callbacks::{Callbacks, Shared};
+use super::callbacks::{CallContext, Callbacks};
 use super::channel::{AnyChannel, Channel, Entry};
 use super::completion::Completions;
-use super::inlet::Closable;
 use super::levels::{Claim, Levels};
 use super::stats::{Counts, EventStats, PriorityStats};
 use super::types::{
-    AnyEvent, EventId, Meta, Options, Originator, Outcome, Priority, PushError, Verdict, WhenFull,
+    AnyEvent, Disposition, EventId, Meta, Options, Originator, Priority, PushError, Verdict,
+    WhenFull,
 };
-use super::waiting::{Idle, Line};
+use super::waiting::{Closable, Idle, WaitQueue};
 
 /// A `TypeId` is a good hash already.
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Table {
 }
 
 type BeforeAny = dyn FnMut(&AnyEvent<'_>, &Meta) -> Verdict;
-type AfterAny = dyn FnMut(&AnyEvent<'_>, &Meta, Outcome);
+type AfterAny = dyn FnMut(&AnyEvent<'_>, &Meta, Disposition);
 
 /// Events that wait before a lane is opened for more of them: to open and to close one
 /// costs more than a few pushes save.
@@ -80,7 +80,7 @@ const OPEN_FROM: u64 = 8;
 /// No channel.
 const NOBODY: u32 = u32::MAX;
 
-/// Where an event went.
+/// The place of an event.
 #[derive(Clone, Copy)]
 struct Youngest {
     channel: u32,
@@ -105,7 +105,7 @@ impl Youngest {
 
 /// One queue.
 pub(super) struct Core {
-    pub shared: Shared,
+    pub shared: CallContext,
     pub options: Options,
     levels: RefCell<Levels>,
     table: RefCell<Table>,
@@ -118,7 +118,7 @@ pub(super) struct Core {
     /// Most that may wait now: the option's, or zero when the queue is closed.
     limit: Cell<u64>,
     refused: Cell<u64>,
-    /// Interceptors of all types, and events that somebody awaits.
+    /// Interceptors of all types, and events that are awaited.
     pub watchers: Rc<Cell<u32>>,
     pub before_any: Rc<Callbacks<BeforeAny>>,
     pub after_any: Rc<Callbacks<AfterAny>>,
@@ -142,7 +142,7 @@ pub(super) struct Core {
     delivered: Cell<u32>,
     dispatcher: Cell<TaskWaker>,
     /// Senders that wait for room.
-    pub room: RefCell<Line>,
+    pub blocked_senders: RefCell<WaitQueue>,
     idle: Idle,
     inlets: RefCell<Vec<sync::Weak<dyn Closable>>>,
     /// Inlets that may still bring events.
@@ -155,7 +155,7 @@ impl Core {
     pub fn new(handle: &Handle, options: Options) -> Rc<Core> {
         let watchers = Rc::default();
         let core = Rc::new(Core {
-            shared: Shared {
+            shared: CallContext {
                 handle: handle.clone(),
                 timing: Cell::new(false),
                 panics: Cell::new(0),
@@ -182,7 +182,7 @@ impl Core {
             claim_left: Cell::new(0),
             delivered: Cell::new(0),
             dispatcher: Cell::default(),
-            room: RefCell::default(),
+            blocked_senders: RefCell::default(),
             inlets: RefCell::default(),
             inlets_open: Cell::new(0),
             idle: Idle::default(),
@@ -419,15 +419,15 @@ impl Core {
     /// Refuses all events from now on.
     pub fn close(&self) {
         self.limit.set(0);
-        let senders = self.room.borrow_mut().all();
+        let senders = self.blocked_senders.borrow_mut().all();
         senders.into_iter().for_each(Waker::wake);
     }
 
     /// The first of the waiting senders may look whether there is room.
     #[inline]
     pub fn wake_next_sender(&self) {
-        if !self.room.borrow().is_empty() && self.has_room() {
-            let next = self.room.borrow_mut().first();
+        if !self.blocked_senders.borrow().is_empty() && self.has_room() {
+            let next = self.blocked_senders.borrow_mut().first();
             if let Some(next) = next {
                 next.wake();
             }
@@ -491,7 +491,7 @@ impl Core {
         self.delivered.get()
     }
 
-    /// Puts back what is claimed and was not taken.
+    /// Returns the events that are claimed and were not taken.
     fn end_claim(&self) {
         let Some(claim) = self.claim.take() else {
             return;
@@ -588,7 +588,7 @@ impl Core {
         self.idle.wake_all();
     }
 
-    /// Lets no more events come in from other threads.
+    /// Closes all inlets: no more events come from other threads.
     pub fn close_inlets(&self) {
         let inlets: Vec<_> = self.inlets.borrow_mut().drain(..).collect();
         for inlet in inlets.iter().filter_map(sync::Weak::upgrade) {

@@ -1,4 +1,4 @@
-//! What a queue counts, as values to be shown or written as JSON.
+//! The counters of a queue, as values to be shown or written as JSON.
 
 use prony_base::Nanos;
 use serde::Serialize;
@@ -62,12 +62,12 @@ pub struct TypeStats {
     pub handlers: Vec<HandlerStats>,
 }
 
-/// What one handler or interceptor did.
+/// The counters of one handler or interceptor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HandlerStats {
     /// `before`, `handler`, `async handler` or `after`.
     pub kind: &'static str,
-    /// Where in the source it was registered: file and line.
+    /// The place in the source where it was registered: file and line.
     pub registered_at: String,
     /// Calls.
     pub calls: u64,

@@ -1,12 +1,12 @@
-//! The small words of the queue: what comes with an event, what became of it,
-//! what a queue is told before it starts.
+//! The small types of the queue: the data and the disposition of an event, and the settings
+//! of a queue.
 
 use std::any::{Any, type_name};
 use std::fmt;
 
 use serde::Serialize;
 
-/// How urgent: a lower number goes first.
+/// The urgency of an event: a lower number goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Priority(pub u64);
@@ -18,8 +18,8 @@ impl Default for Priority {
     }
 }
 
-/// Who pushed an event: a number that the application chooses, such as that of a
-/// service. Zero is nobody in particular.
+/// The originator of an event: a number that the application chooses, such as that of a
+/// service. Zero is no particular one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Originator(pub u64);
@@ -29,14 +29,14 @@ pub struct Originator(pub u64);
 #[serde(transparent)]
 pub struct EventId(pub u64);
 
-/// What comes with every event.
+/// The data that come with every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Meta {
     /// Its number.
     pub id: EventId,
-    /// Who pushed it.
+    /// Its originator.
     pub originator: Originator,
-    /// How urgent it is.
+    /// Its urgency.
     pub priority: Priority,
 }
 
@@ -90,9 +90,9 @@ pub enum Verdict {
     Withhold,
 }
 
-/// What became of an event.
+/// The end of the delivery of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Outcome {
+pub enum Disposition {
     /// At least one handler saw it. Futures of async handlers have finished where
     /// this answers [`push_and_wait`](super::Events::push_and_wait), and have been
     /// started where an interceptor sees it.
@@ -105,7 +105,7 @@ pub enum Outcome {
     Dropped,
 }
 
-/// Why an event was not taken; it comes back.
+/// The reason why an event was refused, with the event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PushError<E> {
     /// As many events wait as may.
@@ -148,10 +148,10 @@ impl<E> fmt::Display for PushError<E> {
 
 impl<E> std::error::Error for PushError<E> {}
 
-/// What to do with an event for which there is no room.
+/// The policy for an event for which there is no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Give it back to who pushes it.
+    /// Return it to the caller of the push.
     #[default]
     Refuse,
     /// Drop the oldest of the least urgent events that wait. One that is itself
@@ -164,7 +164,7 @@ pub enum WhenFull {
 pub struct Options {
     /// Most events that may wait, of all types and priorities together.
     pub waiting_max: u64,
-    /// What happens to an event beyond that.
+    /// The policy for an event beyond that.
     pub when_full: WhenFull,
     /// Events dispatched before other tasks and the kernel have their turn.
     pub batch_max: u32,

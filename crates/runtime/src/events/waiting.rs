@@ -1,19 +1,19 @@
-//! Who waits for a queue: senders for room, first come first served; and those that
-//! wait until it is idle.
+//! Tasks that wait for a queue: senders for room, first come first served; and tasks that
+//! wait until it is idle. And what the queue closes before it ends.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::task::Waker;
 
-/// Those that wait for one thing, in the order in which they came. Each has a
-/// ticket, so that one that gives up can leave.
+/// Waiting tasks, in the order in which they came. Each has a ticket, so that one that
+/// gives up can leave.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct WaitQueue {
     queue: VecDeque<(u64, Option<Waker>)>,
     next: u64,
 }
 
-impl Line {
+impl WaitQueue {
     /// Whether the holder of this ticket, or one that just came, is the first.
     pub fn is_first(&self, ticket: Option<u64>) -> bool {
         match (self.queue.front(), ticket) {
@@ -70,7 +70,7 @@ impl Line {
     }
 }
 
-/// Those that wait until a queue is idle, each once.
+/// Tasks that wait until a queue is idle, each once.
 #[derive(Default)]
 pub(super) struct Idle(RefCell<Vec<Waker>>);
 
@@ -94,4 +94,10 @@ impl Idle {
         let list = self.0.take();
         list.into_iter().for_each(Waker::wake);
     }
+}
+
+/// A source of events that the queue closes.
+pub(super) trait Closable {
+    /// Takes no more events; those that it holds still come in.
+    fn close(&self);
 }

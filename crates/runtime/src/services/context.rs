@@ -1,26 +1,28 @@
-//! What a service knows of where it lives, and what a factory is told.
-//! Not for: the registry itself (`registry`).
+//! What a service receives about the place where it lives, and what a factory receives
+//! about the service that needs an instance.
+//! Not for: the registry itself (`registry`), whose type is not known here, so that what
+//! services are given depends on nothing that runs them.
 
+use std::any::Any;
 use std::rc::{Rc, Weak};
 
 use prony_engine::Handle;
 
-use super::handle::Services;
-use super::properties::{Properties, Text};
-use super::registry::Registry;
-use super::{ServiceId, properties::Value};
+use super::id::ServiceId;
+use super::properties::{Properties, Text, Value};
 
-/// What is the same for all contexts of one registry.
-pub(super) struct Shared {
+/// The part that all contexts of one registry share.
+pub(super) struct RegistryRef {
     pub handle: Handle,
-    pub registry: Weak<Registry>,
+    /// A `Registry`, which the public face (`handle`) knows.
+    pub registry: Weak<dyn Any>,
 }
 
-/// A service's view of where it lives: cheap to clone, may be kept. It does not
-/// keep the registry alive.
+/// A service's access to its loop and registry: cheap to clone, may be kept. It does
+/// not keep the registry alive.
 #[derive(Clone)]
 pub struct Context {
-    pub(super) shared: Rc<Shared>,
+    pub(super) shared: Rc<RegistryRef>,
     pub(super) id: ServiceId,
 }
 
@@ -34,35 +36,16 @@ impl Context {
     pub fn handle(&self) -> &Handle {
         &self.shared.handle
     }
-
-    /// The registry; None once it has been dropped.
-    pub fn services(&self) -> Option<Services> {
-        self.shared.registry.upgrade().map(Services)
-    }
-
-    /// The service's name; empty once it has been removed.
-    pub fn name(&self) -> Text {
-        let services = self.services();
-        let name = services.and_then(|services| services.name(self.id));
-        name.unwrap_or_else(|| Text::from(""))
-    }
-
-    /// The service's properties; none once it has been removed.
-    pub fn properties(&self) -> Properties {
-        let services = self.services();
-        let properties = services.and_then(|services| services.properties(self.id));
-        properties.unwrap_or_default()
-    }
 }
 
-/// Who asks a factory for an instance.
-pub struct Request {
+/// A service's request to a factory for an instance.
+pub struct FactoryRequest {
     pub(super) id: ServiceId,
     pub(super) name: Text,
     pub(super) properties: Properties,
 }
 
-impl Request {
+impl FactoryRequest {
     /// The requester.
     pub fn id(&self) -> ServiceId {
         self.id
@@ -78,7 +61,7 @@ impl Request {
         &self.properties
     }
 
-    /// What the requester's property `name` says.
+    /// The value of the requester's property `name`.
     pub fn property(&self, name: &str) -> Option<&Value> {
         self.properties.get(name)
     }

@@ -1,64 +1,48 @@
-//! How a service is described before it is added: name, properties, what it
+//! The description of a service before it is added: name, properties, what it
 //! provides, what it needs.
 //! Not for: what happens with it afterwards (`graph`, `pump`).
 
-use std::any::{Any, TypeId};
+use std::any::Any;
 use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::mem::{replace, take};
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use serde::Serialize;
 
-use super::context::{Context, Request};
+use super::context::{Context, FactoryRequest};
+use super::failure::Failure;
 use super::inject::{Constructor, Source};
-use super::life::{Begun, Failure, Kind, Service, Way};
-use super::port::{AnyTable, Port, Spec, Table, short_type_name, spec};
+use super::life::{Begun, Service, Transition, Transitions, Types, transitions};
+use super::port::{AnyTable, Link, Port, Spec, Table, short_type_name, spec};
 use super::properties::{Filter, Properties, Property, Text, Value};
-
-/// How many providers a need has, and what happens when they come and go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rule {
-    /// One; without it the service does not run.
-    Required,
-    /// One or none; comes and goes while the service runs.
-    Optional,
-    /// One or none; the service starts anew when it comes or goes.
-    Fixed,
-    /// Any number; each comes and goes while the service runs.
-    Many,
-}
+use super::recipe::{Blueprint, Bound, Header, OfferSpec, Recipe};
+use super::rule::Rule;
 
 /// A service to be added, described in full. See the [module](super) for the two
 /// ways in which it gets what it needs.
 #[must_use = "a definition does nothing until it is added"]
 pub struct Definition<S> {
-    pub(super) name: Text,
-    pub(super) properties: Vec<Property>,
-    pub(super) filters: Vec<(Spec, Filter)>,
-    pub(super) start_timeout: Option<Nanos>,
-    pub(super) stop_timeout: Option<Nanos>,
-    pub(super) wanted: bool,
-    pub(super) parts: Parts<S>,
+    header: Header,
+    parts: Parts<S>,
 }
 
-/// What of a definition lives on as the service's recipe.
-pub(super) struct Parts<S> {
+/// The parts of a definition that live on in the service's recipe.
+struct Parts<S> {
     instance: Instance<S>,
     source: Option<Box<dyn Source<S>>>,
-    /// Those of what the constructor needs.
+    /// The tables of the interfaces that the constructor needs.
     tables: Box<[Rc<dyn AnyTable>]>,
     needs: Vec<Need<S>>,
-    pub offers: Vec<Offer<S>>,
+    offers: Vec<Offered<S>>,
 }
 
 /// A need by callback.
 struct Need<S> {
     rule: Rule,
     binder: Box<dyn Binder<S>>,
-    /// That of the interface, from when the service is installed: whoever is handed a
-    /// provider finds it there, without asking the registry for the table each time.
+    /// That of the interface, from when the service is installed: a callback gets the
+    /// provider from it, without asking the registry for the table each time.
     table: Option<Rc<dyn AnyTable>>,
 }
 
@@ -70,13 +54,13 @@ enum Instance<S> {
     Made(RefCell<Option<Rc<S>>>),
 }
 
-/// What a service provides.
-pub(super) struct Offer<S> {
-    pub spec: Spec,
-    pub how: How<S>,
+/// An offer of a service.
+struct Offered<S> {
+    spec: Spec,
+    how: How<S>,
 }
 
-pub(super) enum How<S> {
+enum How<S> {
     Cast(Box<dyn Cast<S>>),
     Factory(Box<dyn Maker<S>>),
 }
@@ -88,23 +72,16 @@ impl<S: Service> Definition<S> {
         source: Option<Box<dyn Source<S>>>,
     ) -> Definition<S> {
         Definition {
-            name,
-            properties: Vec::new(),
-            filters: Vec::new(),
-            start_timeout: None,
-            stop_timeout: None,
-            wanted: true,
-            parts: Parts {
-                instance,
-                source,
-                tables: Box::default(),
-                needs: Vec::new(),
-                offers: Vec::new(),
+            header: Header {
+                name,
+                wanted: true,
+                ..Header::default()
             },
+            parts: Parts::new(instance, source),
         }
     }
 
-    /// A service that is there already. It is started and stopped any number of
+    /// A service that exists already. It is started and stopped any number of
     /// times, and dropped when it is removed.
     pub fn new(name: impl Into<Text>, instance: S) -> Definition<S> {
         Definition::shared(name, Rc::new(instance))
@@ -129,13 +106,19 @@ impl<S: Service> Definition<S> {
     /// Sets a property; an earlier one of this name is replaced.
     pub fn property(mut self, name: impl Into<Text>, value: impl Into<Value>) -> Definition<S> {
         let (name, value) = (name.into(), value.into());
-        match self.properties.iter_mut().find(|one| one.name == name) {
+        match self
+            .header
+            .properties
+            .iter_mut()
+            .find(|one| one.name == name)
+        {
             Some(property) => property.value = value,
             None => {
-                if self.properties.capacity() == 0 {
-                    self.properties.reserve_exact(2);
+                let properties = &mut self.header.properties;
+                if properties.capacity() == 0 {
+                    properties.reserve_exact(2);
                 }
-                self.properties.push(Property { name, value });
+                properties.push(Property { name, value });
             }
         }
         self
@@ -144,7 +127,7 @@ impl<S: Service> Definition<S> {
     /// Provides an interface while the service runs; `cast` is nearly always
     /// `|service| service`.
     pub fn provides<P: Port>(self, cast: impl Fn(Rc<S>) -> P + 'static) -> Definition<S> {
-        self.offer(spec::<P>(), How::Cast(Box::new(CastOf(cast, PhantomData))))
+        self.with_offer(spec::<P>(), How::Cast(Box::new(CastOf(cast, PhantomData))))
     }
 
     /// Makes a service on request for each one that requires `P` (or has it as an
@@ -153,17 +136,17 @@ impl<S: Service> Definition<S> {
     /// removed when its requester is, or when this service leaves.
     pub fn makes<P: Port, T: Service>(
         self,
-        make: impl Fn(&Rc<S>, &Request) -> Definition<T> + 'static,
+        make: impl Fn(&Rc<S>, &FactoryRequest) -> Definition<T> + 'static,
     ) -> Definition<S> {
-        self.offer(
+        self.with_offer(
             spec::<P>(),
             How::Factory(Box::new(MakerOf(make, PhantomData))),
         )
     }
 
-    fn offer(mut self, spec: Spec, how: How<S>) -> Definition<S> {
+    fn with_offer(mut self, spec: Spec, how: How<S>) -> Definition<S> {
         self.parts.offers.reserve_exact(1);
-        self.parts.offers.push(Offer { spec, how });
+        self.parts.offers.push(Offered { spec, how });
         self
     }
 
@@ -174,7 +157,7 @@ impl<S: Service> Definition<S> {
         added: impl Fn(&S, P, &Properties) + 'static,
         removed: impl Fn(&S, &P) + 'static,
     ) -> Definition<S> {
-        self.need::<P>(Rule::Required, added, removed)
+        self.with_need::<P>(Rule::Required, added, removed)
     }
 
     /// Uses a provider of `P` while there is one: `added` and `removed` are called
@@ -184,7 +167,7 @@ impl<S: Service> Definition<S> {
         added: impl Fn(&S, P, &Properties) + 'static,
         removed: impl Fn(&S, &P) + 'static,
     ) -> Definition<S> {
-        self.need::<P>(Rule::Optional, added, removed)
+        self.with_need::<P>(Rule::Optional, added, removed)
     }
 
     /// Uses all providers of `P`, however many: `added` and `removed` are called
@@ -194,10 +177,10 @@ impl<S: Service> Definition<S> {
         added: impl Fn(&S, P, &Properties) + 'static,
         removed: impl Fn(&S, &P) + 'static,
     ) -> Definition<S> {
-        self.need::<P>(Rule::Many, added, removed)
+        self.with_need::<P>(Rule::Many, added, removed)
     }
 
-    fn need<P: Port>(
+    fn with_need<P: Port>(
         mut self,
         rule: Rule,
         added: impl Fn(&S, P, &Properties) + 'static,
@@ -220,27 +203,27 @@ impl<S: Service> Definition<S> {
     /// Of the providers of `P`, those that `filter` accepts: for all needs of `P`
     /// that this definition states, by callback or by constructor.
     pub fn filter<P: Port>(mut self, filter: Filter) -> Definition<S> {
-        self.filters.push((spec::<P>(), filter));
+        self.header.filters.push((spec::<P>(), filter));
         self
     }
 
-    /// How long a start may take before it counts as failed
-    /// ([`Options::start_timeout`](super::Options) unless told).
+    /// Sets the longest time of a start before it counts as failed
+    /// ([`Options::start_timeout`](super::Options) unless this says otherwise).
     pub fn start_timeout(mut self, limit: Nanos) -> Definition<S> {
-        self.start_timeout = Some(limit);
+        self.header.start_timeout = Some(limit);
         self
     }
 
-    /// How long a stop may take before it counts as failed
-    /// ([`Options::stop_timeout`](super::Options) unless told).
+    /// Sets the longest time of a stop before it counts as failed
+    /// ([`Options::stop_timeout`](super::Options) unless this says otherwise).
     pub fn stop_timeout(mut self, limit: Nanos) -> Definition<S> {
-        self.stop_timeout = Some(limit);
+        self.header.stop_timeout = Some(limit);
         self
     }
 
     /// Adds the service without wanting it to run: [`start`](super::Services::start) does.
     pub fn stopped(mut self) -> Definition<S> {
-        self.wanted = false;
+        self.header.wanted = false;
         self
     }
 }
@@ -266,9 +249,19 @@ impl<S> Need<S> {
     }
 }
 
-impl<S: Service> Parts<S> {
+impl<S> Parts<S> {
+    fn new(instance: Instance<S>, source: Option<Box<dyn Source<S>>>) -> Parts<S> {
+        Parts {
+            instance,
+            source,
+            tables: Box::default(),
+            needs: Vec::new(),
+            offers: Vec::new(),
+        }
+    }
+
     /// Each need: interface and rule, those of the constructor first.
-    pub fn need(&self, which: usize) -> Option<(Spec, Rule)> {
+    fn need(&self, which: usize) -> Option<(Spec, Rule)> {
         let arguments = self.arguments();
         if which < arguments {
             return self.source.as_ref()?.need(which);
@@ -277,14 +270,11 @@ impl<S: Service> Parts<S> {
         Some((need.binder.spec(), need.rule))
     }
 
-    /// Keeps the tables of all that is needed.
-    pub fn keep_tables(&mut self, mut table: impl FnMut(&Spec) -> Rc<dyn AnyTable>) {
-        if let Some(source) = &self.source {
-            let needs = (0..source.count()).map_while(|which| source.need(which));
-            self.tables = needs.map(|(spec, _)| table(&spec)).collect();
-        }
+    /// Keeps the tables of all needs, which `next_table` yields in their order.
+    fn keep_tables(&mut self, next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>) {
+        self.tables = (0..self.arguments()).map(|_| next_table()).collect();
         for need in &mut self.needs {
-            need.table = Some(table(&need.binder.spec()));
+            need.table = Some(next_table());
         }
     }
 
@@ -293,59 +283,13 @@ impl<S: Service> Parts<S> {
     }
 }
 
-/// A service whose type is not known any more. Nothing of the registry is
-/// borrowed while one of these runs, because user code runs in most of them.
-pub(super) trait Recipe {
-    /// Hands a provider to a need; makes the instance first where
-    /// that is told of it.
-    fn added(&self, bound: Bound, properties: &Properties, context: &Context);
-    /// Takes it back.
-    fn removed(&self, bound: Bound);
-    /// True when the instance is made for each start.
-    fn is_constructed(&self) -> bool;
-    /// Makes the instance unless it is there.
-    fn make(&self, context: &Context);
-    /// Drops an instance that is made for each start.
-    fn unmake(&self);
-    /// Puts the pointer of offer number `which` into its table.
-    fn publish(&self, which: u32, table: &dyn AnyTable, place: u32);
-    /// Calls the factory at offer number `which`.
-    fn make_for(&self, which: u32, request: &Request) -> Option<Box<dyn Blueprint>>;
-    fn begin(&self, way: Way, context: Context) -> Begun;
-    fn instance(&self) -> Option<Rc<dyn Any>>;
-    fn type_name(&self) -> String;
-}
-
-/// Which need has which provider.
-#[derive(Clone, Copy)]
-pub(super) struct Bound {
-    /// The number of the need.
-    pub which: u32,
-    /// The provider's place in the table of the interface.
-    pub place: u32,
-}
-
-/// A provider as it is handed to a dependent.
-pub struct Link<'a> {
-    pub(super) table: &'a dyn AnyTable,
-    pub(super) place: u32,
-    pub(super) properties: &'a Properties,
-}
-
-impl Link<'_> {
-    /// The provider itself, while it is there.
-    pub(super) fn pointer<P: Port>(&self) -> Option<P> {
-        Table::<P>::of(self.table).get(self.place)
-    }
-}
-
 /// The recipe of a service of a known type.
-pub(super) struct Typed<S, K> {
-    pub parts: Parts<S>,
-    pub kind: Rc<K>,
+struct Typed<S, T> {
+    parts: Parts<S>,
+    transitions: Rc<T>,
 }
 
-impl<S: Service, K> Typed<S, K> {
+impl<S: Service, T> Typed<S, T> {
     #[inline]
     fn current(&self) -> Option<Rc<S>> {
         match &self.parts.instance {
@@ -355,7 +299,7 @@ impl<S: Service, K> Typed<S, K> {
     }
 }
 
-impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
+impl<S: Service, T: Transitions<S>> Recipe for Typed<S, T> {
     fn added(&self, bound: Bound, properties: &Properties, context: &Context) {
         let (which, place) = (bound.which as usize, bound.place);
         // One that was given has no constructor with needs of its own.
@@ -402,10 +346,6 @@ impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
         }
     }
 
-    fn is_constructed(&self) -> bool {
-        self.parts.source.is_some()
-    }
-
     fn make(&self, context: &Context) {
         if let (Some(source), Instance::Made(instance)) = (&self.parts.source, &self.parts.instance)
             && instance.borrow().is_none()
@@ -430,16 +370,16 @@ impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
         }
     }
 
-    fn make_for(&self, which: u32, request: &Request) -> Option<Box<dyn Blueprint>> {
+    fn make_for(&self, which: u32, request: &FactoryRequest) -> Option<Box<dyn Blueprint>> {
         let How::Factory(maker) = &self.parts.offers[which as usize].how else {
             return None;
         };
         Some(maker.make(&self.current()?, request))
     }
 
-    fn begin(&self, way: Way, context: Context) -> Begun {
+    fn begin(&self, transition: Transition, context: Context) -> Begun {
         match self.current() {
-            Some(service) => self.kind.begin(way, service, context),
+            Some(service) => self.transitions.begin(transition, service, context),
             None => Begun::Panicked(Failure::new("the service was not made")),
         }
     }
@@ -453,38 +393,45 @@ impl<S: Service, K: Kind<S>> Recipe for Typed<S, K> {
     }
 }
 
-/// A definition whose type is not known any more.
-pub(super) trait Blueprint {
-    fn install(
-        self: Box<Self>,
-        services: &super::registry::Registry,
-        order: super::registry::Order,
-    ) -> Result<super::ServiceId, super::AddError>;
-    fn provides(&self, interface: TypeId) -> bool;
-    fn name(&self) -> &Text;
-}
-
 impl<S: Service> Blueprint for Definition<S> {
-    fn install(
-        self: Box<Self>,
-        services: &super::registry::Registry,
-        order: super::registry::Order,
-    ) -> Result<super::ServiceId, super::AddError> {
-        services.install(*self, Some(order))
+    fn header(&self) -> &Header {
+        &self.header
     }
 
-    fn provides(&self, interface: TypeId) -> bool {
-        let offers =
-            |offer: &Offer<S>| offer.spec.type_id == interface && matches!(offer.how, How::Cast(_));
-        self.parts.offers.iter().any(offers)
+    fn need(&self, which: usize) -> Option<(Spec, Rule)> {
+        self.parts.need(which)
     }
 
-    fn name(&self) -> &Text {
-        &self.name
+    fn offer(&self, which: usize) -> Option<OfferSpec> {
+        let offered = self.parts.offers.get(which)?;
+        Some(OfferSpec {
+            spec: offered.spec,
+            factory: matches!(offered.how, How::Factory(_)),
+        })
+    }
+
+    fn is_constructed(&self) -> bool {
+        self.parts.source.is_some()
+    }
+
+    fn take_header(&mut self) -> Header {
+        take(&mut self.header)
+    }
+
+    fn take_recipe(
+        &mut self,
+        types: &Types,
+        next_table: &mut dyn FnMut() -> Rc<dyn AnyTable>,
+    ) -> (Rc<dyn Recipe>, u32) {
+        let empty = Parts::new(Instance::Made(RefCell::new(None)), None);
+        let mut parts = replace(&mut self.parts, empty);
+        parts.keep_tables(next_table);
+        let (transitions, number) = types.get::<S, _>(transitions::<S>);
+        (Rc::new(Typed { parts, transitions }), number)
     }
 }
 
-pub(super) trait Cast<S> {
+trait Cast<S> {
     fn publish(&self, service: Rc<S>, table: &dyn AnyTable, place: u32);
 }
 
@@ -497,14 +444,14 @@ impl<S, P: Port, F: Fn(Rc<S>) -> P> Cast<S> for CastOf<F, P> {
     }
 }
 
-pub(super) trait Maker<S> {
-    fn make(&self, factory: &Rc<S>, request: &Request) -> Box<dyn Blueprint>;
+trait Maker<S> {
+    fn make(&self, factory: &Rc<S>, request: &FactoryRequest) -> Box<dyn Blueprint>;
 }
 
 struct MakerOf<F, T>(F, PhantomData<fn() -> T>);
 
-impl<S, T: Service, F: Fn(&Rc<S>, &Request) -> Definition<T>> Maker<S> for MakerOf<F, T> {
-    fn make(&self, factory: &Rc<S>, request: &Request) -> Box<dyn Blueprint> {
+impl<S, T: Service, F: Fn(&Rc<S>, &FactoryRequest) -> Definition<T>> Maker<S> for MakerOf<F, T> {
+    fn make(&self, factory: &Rc<S>, request: &FactoryRequest) -> Box<dyn Blueprint> {
         Box::new((self.0)(factory, request))
     }
 }

@@ -1,4 +1,4 @@
-//! What users call: [`Services`].
+//! The public face of the registry: [`Services`].
 //! Not for: how it is done (`registry`, `pump`, `graph`).
 
 use std::any::TypeId;
@@ -7,23 +7,26 @@ use std::rc::Rc;
 
 use prony_engine::Handle;
 
+use super::context::Context;
 use super::definition::Definition;
 use super::graph::Graph;
+use super::id::ServiceId;
 use super::life::Service;
-use super::observe::{Change, Observation};
+use super::observe::Observation;
+use super::observers::Change;
 use super::port::{Port, Table};
 use super::problems::{Asking, Problems};
 use super::properties::{Properties, Text};
-use super::pump::Of;
-use super::registry::{AddError, Options, Registry, ServiceId};
+use super::registry::{AddError, Options, Registry};
 use super::snapshot::Snapshot;
 use super::state::{Reason, State};
+use super::waits::Awaited;
 
 /// The services of one loop. Cheap to clone; stays on its thread. When the last
 /// clone is dropped, all services are dropped as they are: [`stop_all`](Services::stop_all)
 /// comes first.
 #[derive(Clone)]
-pub struct Services(pub(super) Rc<Registry>);
+pub struct Services(Rc<Registry>);
 
 impl fmt::Debug for Services {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -31,7 +34,7 @@ impl fmt::Debug for Services {
     }
 }
 
-/// Why a service is not as it was asked to be.
+/// The reason why a service is not in the state that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServiceError {
     /// It has been removed.
@@ -75,8 +78,8 @@ impl Services {
     ///
     /// # Errors
     /// [`AddError`]: a limit, or a definition that contradicts itself.
-    pub fn add<S: Service>(&self, definition: Definition<S>) -> Result<ServiceId, AddError> {
-        self.0.install(definition, None)
+    pub fn add<S: Service>(&self, mut definition: Definition<S>) -> Result<ServiceId, AddError> {
+        self.0.add(&mut definition, None)
     }
 
     /// Wants a service to run, also one that has failed; ready when it does.
@@ -101,7 +104,7 @@ impl Services {
                 _ => None,
             }
         };
-        match self.0.until(Of::One(id), running).await {
+        match self.0.until(Awaited::One(id), running).await {
             true => Ok(()),
             false => Err(self.not_started(id)),
         }
@@ -143,12 +146,12 @@ impl Services {
             match graph.slots[service].state {
                 State::Stopped => Some(true),
                 State::Failed => Some(false),
-                // Somebody wants it again meanwhile.
+                // It is wanted again meanwhile.
                 _ if graph.slots[service].wanted => Some(true),
                 _ => None,
             }
         };
-        match self.0.until(Of::One(id), stopped).await {
+        match self.0.until(Awaited::One(id), stopped).await {
             true => Ok(()),
             false => self.not_stopped(id),
         }
@@ -199,7 +202,9 @@ impl Services {
             }
         }
         self.0
-            .until(Of::One(id), |graph| graph.find(id).is_none().then_some(()))
+            .until(Awaited::One(id), |graph| {
+                graph.find(id).is_none().then_some(())
+            })
             .await;
         stopped
     }
@@ -210,12 +215,12 @@ impl Services {
     /// [`Problems`]: what keeps services that are wanted from running.
     pub async fn settle(&self) -> Result<(), Problems> {
         self.0
-            .until(Of::All, |graph| graph.is_quiet().then_some(()))
+            .until(Awaited::All, |graph| graph.is_quiet().then_some(()))
             .await;
         self.report(Asking::Idle)
     }
 
-    /// What keeps services from running, as things are; also what would keep those
+    /// Checks what keeps services from running, as things are; also what would keep those
     /// that run from being started anew. Before anything has started, it says what
     /// will go wrong. O(services + needs).
     ///
@@ -254,7 +259,7 @@ impl Services {
         let registry = self.0.clone();
         let stopped =
             move |graph: &Graph| (graph.is_quiet() && !registry.closing.get()).then_some(());
-        self.0.until(Of::All, stopped).await;
+        self.0.until(Awaited::All, stopped).await;
     }
 
     /// The provider of an interface, where exactly one runs.
@@ -288,7 +293,7 @@ impl Services {
         self.0.state(id)
     }
 
-    /// Why a service failed last, unless it has run since.
+    /// The reason of a service's last failure, unless it has run since.
     pub fn reason(&self, id: ServiceId) -> Option<Reason> {
         let graph = self.0.graph.borrow();
         let service = graph.find(id)?;
@@ -332,7 +337,7 @@ impl Services {
         self.0.graph.borrow().running.len as usize
     }
 
-    /// How often a need, an offer or an edge was looked at so far: what resolving
+    /// The number of looks at a need, an offer or an edge so far: what resolving
     /// dependencies costs, whatever the machine.
     pub fn steps(&self) -> u64 {
         self.0.graph.borrow().steps
@@ -344,7 +349,7 @@ impl Services {
         self.0.observe(Rc::new(observer))
     }
 
-    /// How all services stand. O(services + edges).
+    /// Takes a snapshot of all services. O(services + edges).
     pub fn snapshot(&self) -> Snapshot {
         let at = self.0.shared.handle.now();
         self.0.graph.borrow().snapshot(at)
@@ -353,6 +358,28 @@ impl Services {
     /// The loop.
     pub fn handle(&self) -> &Handle {
         &self.0.shared.handle
+    }
+}
+
+impl Context {
+    /// The registry; None once it has been dropped.
+    pub fn services(&self) -> Option<Services> {
+        let registry = self.shared.registry.upgrade()?;
+        registry.downcast().ok().map(Services)
+    }
+
+    /// The service's name; empty once it has been removed.
+    pub fn name(&self) -> Text {
+        let services = self.services();
+        let name = services.and_then(|services| services.name(self.id));
+        name.unwrap_or_default()
+    }
+
+    /// The service's properties; none once it has been removed.
+    pub fn properties(&self) -> Properties {
+        let services = self.services();
+        let properties = services.and_then(|services| services.properties(self.id));
+        properties.unwrap_or_default()
     }
 }
 

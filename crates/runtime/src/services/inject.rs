@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::definition::{Link, Rule};
-use super::port::{Port, Spec, spec};
+use super::port::{Link, Port, Spec, spec};
 use super::properties::Properties;
+use super::rule::Rule;
 
-/// What a constructor may ask for by the type of an argument:
+/// An argument of a constructor, which asks by its type for what is needed:
 ///
 /// | argument | meaning |
 /// |---|---|
@@ -26,7 +26,9 @@ pub trait Inject: sealed::Argument {}
 impl<T: sealed::Argument> Inject for T {}
 
 mod sealed {
-    use super::{Context, Link, Rule, Spec};
+    use crate::services::context::Context;
+    use crate::services::port::{Link, Spec};
+    use crate::services::rule::Rule;
 
     pub trait Argument: Sized + 'static {
         type Slot: Default + 'static;
@@ -146,7 +148,7 @@ impl<P> fmt::Debug for Live<P> {
     }
 }
 
-/// Where a [`Live`] is filled from outside.
+/// The slot of a [`Live`], which is filled from outside.
 pub struct LiveSlot<P>(Rc<RefCell<Option<P>>>);
 
 impl<P> Default for LiveSlot<P> {
@@ -183,7 +185,7 @@ type Members<P> = Rc<RefCell<BTreeMap<u32, (P, Properties)>>>;
 pub struct Many<P>(Members<P>);
 
 impl<P: Port> Many<P> {
-    /// Those that are there now.
+    /// The providers that are there now.
     pub fn to_vec(&self) -> Vec<P> {
         let members = self.0.borrow();
         members
@@ -192,12 +194,12 @@ impl<P: Port> Many<P> {
             .collect()
     }
 
-    /// Those that are there now, with their properties.
+    /// The providers that are there now, with their properties.
     pub fn with_properties(&self) -> Vec<(P, Properties)> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// How many there are now.
+    /// The number of providers that are there now.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
@@ -214,7 +216,7 @@ impl<P> fmt::Debug for Many<P> {
     }
 }
 
-/// Where a [`Many`] is filled from outside.
+/// The slot of a [`Many`], which is filled from outside.
 pub struct ManySlot<P>(Members<P>);
 
 impl<P> Default for ManySlot<P> {

@@ -37,18 +37,18 @@ impl<T> Arena<T> {
         self.free.push(place);
     }
 
-    /// What is or was at `place`.
+    /// The record that is or was at `place`.
     pub fn get(&self, place: u32) -> Option<&T> {
         self.places.get(place as usize)
     }
 
-    /// What is or was at `place`, to be changed.
+    /// The record that is or was at `place`, to be changed.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.places.get_mut(place as usize)
     }
 
-    /// What was at the place that the next record will get, unless that is new.
+    /// The former record at the place that the next one will get, unless that is new.
     pub fn next_place(&self) -> Option<&T> {
         let place = self.free.last()?;
         Some(&self.places[*place as usize])
@@ -166,6 +166,7 @@ impl List {
         place: u32,
         links: impl Fn(&mut T) -> &mut Links,
     ) {
+        debug_assert!(self.len > 0);
         let Links { previous, next } = std::mem::take(links(&mut arena[place]));
         match previous {
             NONE => self.first = next,

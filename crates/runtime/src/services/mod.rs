@@ -74,7 +74,7 @@
 //! )
 //! # }
 //! ```
-//! **By callback**: the service is there already, and is told of what comes and goes.
+//! **By callback**: the service exists already, and its callbacks get what comes and goes.
 //! ```
 //! # use std::cell::RefCell;
 //! # use std::rc::Rc;
@@ -106,12 +106,12 @@
 //! A factory [`makes`](Definition::makes) an instance for each service that asks:
 //! ```
 //! # use std::rc::Rc;
-//! # use prony_runtime::services::{Definition, Request, Service};
+//! # use prony_runtime::services::{Definition, FactoryRequest, Service};
 //! # trait Logger {}
 //! # struct Loggers; impl Service for Loggers {}
 //! # struct Named(String); impl Service for Named {} impl Logger for Named {}
 //! # fn define() -> Definition<Loggers> {
-//! Definition::new("loggers", Loggers).makes::<Rc<dyn Logger>, _>(|_factory, request: &Request| {
+//! Definition::new("loggers", Loggers).makes::<Rc<dyn Logger>, _>(|_factory, request: &FactoryRequest| {
 //!     let logger = Named(format!("{}: ", request.name()));
 //!     Definition::new(request.name(), logger).provides::<Rc<dyn Logger>>(|logger| logger)
 //! })
@@ -151,7 +151,7 @@
 //!
 //! # Looking in
 //! [`snapshot`](Services::snapshot) prints as a table, serialises, and
-//! [draws](Snapshot::dot) itself for Graphviz. [`observe`](Services::observe) tells of
+//! [draws](Snapshot::dot) itself for Graphviz. [`observe`](Services::observe) reports
 //! changes as they happen; `tracing` gets them too.
 //!
 //! # What it costs
@@ -160,32 +160,44 @@
 //! costs no task, no allocation and mostly no clock: of types whose transitions are
 //! quick, one in 128 is timed.
 
+mod by_type;
 mod context;
 mod definition;
+mod failure;
 mod graph;
 mod handle;
+mod id;
 mod index;
 mod inject;
 mod life;
 mod list;
 mod observe;
+mod observers;
 mod port;
 mod problems;
 mod properties;
 mod pump;
+mod recipe;
 mod registry;
+mod rule;
+mod sampling;
 mod snapshot;
 mod state;
+mod waits;
 
-pub use context::{Context, Request};
-pub use definition::{Definition, Rule};
+pub use context::{Context, FactoryRequest};
+pub use definition::Definition;
+pub use failure::Failure;
 pub use handle::{ServiceError, Services};
+pub use id::ServiceId;
 pub use inject::{Constructor, Inject, Live, Many};
-pub use life::{Failure, Service};
-pub use observe::{Change, Observation, What};
+pub use life::Service;
+pub use observe::Observation;
+pub use observers::{Change, What};
 pub use port::Port;
 pub use problems::{Cause, Problem, Problems};
 pub use properties::{Filter, PROPERTIES_MAX, Properties, Property, Text, Value};
-pub use registry::{AddError, Options, PARTS_MAX, ServiceId};
+pub use registry::{AddError, Options, PARTS_MAX};
+pub use rule::Rule;
 pub use snapshot::{NeedInfo, ServiceInfo, Snapshot};
 pub use state::{Reason, State};

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::properties::Properties;
+
 /// A pointer by which services know each other: `Rc<dyn Trait>` within a loop,
 /// `Arc<dyn Trait + Send + Sync>` for what several loops share. `Rc<Concrete>`
 /// works too.
@@ -21,12 +23,12 @@ mod sealed {
     }
     impl<T: ?Sized + 'static> Sealed for std::rc::Rc<T> {
         fn name() -> String {
-            super::short_type_name::<T>()
+            crate::services::port::short_type_name::<T>()
         }
     }
     impl<T: ?Sized + 'static> Sealed for std::sync::Arc<T> {
         fn name() -> String {
-            format!("shared {}", super::short_type_name::<T>())
+            format!("shared {}", crate::services::port::short_type_name::<T>())
         }
     }
 }
@@ -112,6 +114,20 @@ impl<P: Port> AnyTable for Table<P> {
         let before = places.get_mut(place as usize).and_then(Option::take);
         drop(places);
         drop(before);
+    }
+}
+
+/// A provider as it is handed to a dependent.
+pub struct Link<'a> {
+    pub(super) table: &'a dyn AnyTable,
+    pub(super) place: u32,
+    pub(super) properties: &'a Properties,
+}
+
+impl Link<'_> {
+    /// The provider itself, while it is there.
+    pub(super) fn pointer<P: Port>(&self) -> Option<P> {
+        Table::<P>::of(self.table).get(self.place)
     }
 }
 

@@ -1,14 +1,14 @@
-//! Why services do not run: root causes, each with the path that leads to it.
+//! The problems that keep services from running: root causes, each with the path that leads to it.
 //! Not for: how all services stand (`snapshot`).
 
 use std::fmt;
 
 use serde::Serialize;
 
-use super::definition::Rule;
 use super::graph::{Candidate, Graph};
 use super::list::NONE;
 use super::properties::Text;
+use super::rule::Rule;
 use super::state::{Reason, State};
 
 /// Steps of a longer path than this are left out in its middle.
@@ -16,22 +16,22 @@ const STEPS_SHOWN_MAX: usize = 16;
 /// Candidates that an ambiguity names.
 const CANDIDATES_SHOWN_MAX: usize = 4;
 
-/// Why one or more services cannot run: the root cause.
+/// The root cause that keeps one or more services from running.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// From a service to the cause: services and interfaces in turn.
     pub path: Vec<String>,
-    /// What stands at the end of the path.
+    /// The cause at the end of the path.
     pub cause: Cause,
 }
 
-/// What is wrong at the end of a path.
+/// The cause at the end of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Cause {
-    /// Nobody provides the interface.
+    /// No service provides the interface.
     Missing {
-        /// What the provider must be like.
+        /// The filter that the provider must pass.
         filter: Option<String>,
         /// Providers that the filter does not accept.
         refused: u32,
@@ -83,12 +83,12 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What keeps services from running. It prints one problem on a line.
+/// The problems that keep services from running. They print one on a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Problems {
     /// At most [`Options::problems_max`](super::Options) of them.
     pub problems: Vec<Problem>,
-    /// How many more there are.
+    /// The number of further problems.
     pub more: usize,
 }
 
@@ -107,12 +107,12 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// Which services are asked about.
+/// The services that a report is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asking {
-    /// Those that do not run.
+    /// Services that do not run.
     Idle,
-    /// Those too that run, and could not be started anew.
+    /// And services that run, and could not be started anew.
     All,
     /// One that does not run.
     One(u32),
@@ -137,7 +137,7 @@ enum Colour {
 }
 
 impl Graph {
-    /// What keeps services from running, each root cause once, with the longest
+    /// Finds what keeps services from running, each root cause once, with the longest
     /// path that a first visit finds. O(services + edges).
     pub fn problems(&self, asking: Asking, problems_max: usize) -> Problems {
         let mut walk = Walk {
@@ -151,7 +151,7 @@ impl Graph {
             walk.enter(service);
             return walk.found;
         }
-        // Those first that nobody waits for, because their paths are the longest.
+        // Those first that no other waits for, because their paths are the longest.
         let waited_for = self.waited_for();
         for service in self
             .slots
@@ -321,7 +321,7 @@ impl Walk<'_> {
                 self.report(Some(service), Cause::Failed { reason });
                 false
             }
-            // Nobody minds, unless somebody on the way needs it.
+            // No problem, unless a service on the way needs it.
             State::Stopped if !self.way.is_empty() => {
                 self.colours[service as usize] = Colour::Done;
                 self.report(Some(service), Cause::Stopped);

@@ -37,6 +37,13 @@ impl std::ops::Deref for Text {
     }
 }
 
+impl Default for Text {
+    /// The empty string.
+    fn default() -> Text {
+        Text(Repr::Literal(""))
+    }
+}
+
 impl From<&'static str> for Text {
     fn from(text: &'static str) -> Text {
         Text(Repr::Literal(text))
@@ -87,7 +94,7 @@ impl Serialize for Text {
     }
 }
 
-/// What a property says.
+/// The value of a property.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -174,7 +181,7 @@ impl fmt::Display for Value {
 pub struct Property {
     /// Its name.
     pub name: Text,
-    /// What it says.
+    /// Its value.
     pub value: Value,
 }
 
@@ -187,7 +194,7 @@ impl Properties {
         Properties((!properties.is_empty()).then(|| properties.into()))
     }
 
-    /// What the property `name` says.
+    /// The value of the property `name`.
     pub fn get(&self, name: &str) -> Option<&Value> {
         let found = self.iter().find(|property| &*property.name == name);
         found.map(|property| &property.value)
@@ -198,7 +205,7 @@ impl Properties {
         self.0.as_deref().unwrap_or_default().iter()
     }
 
-    /// How many there are.
+    /// The number of properties.
     pub fn len(&self) -> usize {
         self.iter().len()
     }
@@ -211,42 +218,42 @@ impl Properties {
 
 /// Which providers a requirement accepts.
 #[derive(Clone)]
-pub struct Filter(Rule);
+pub struct Filter(Test);
 
 #[derive(Clone)]
-enum Rule {
+enum Test {
     Equal(Text, Value),
     Predicate(Rc<dyn Fn(&Properties) -> bool>),
 }
 
 impl Filter {
-    /// Those whose property `name` is `value`. Found by an index, whatever the
+    /// Accepts providers whose property `name` is `value`. Found by an index, whatever the
     /// number of providers.
     pub fn equal(name: impl Into<Text>, value: impl Into<Value>) -> Filter {
-        Filter(Rule::Equal(name.into(), value.into()))
+        Filter(Test::Equal(name.into(), value.into()))
     }
 
-    /// Those of whose properties `accepts` is true. It is asked about each
+    /// Accepts providers for whose properties `accepts` is true. It is called for each
     /// provider of the interface, and must give the same answer each time.
     pub fn matching(accepts: impl Fn(&Properties) -> bool + 'static) -> Filter {
-        Filter(Rule::Predicate(Rc::new(accepts)))
+        Filter(Test::Predicate(Rc::new(accepts)))
     }
 
     /// Whether a provider with these properties is accepted. A predicate that
     /// panics accepts nothing.
     pub fn accepts(&self, properties: &Properties) -> bool {
         match &self.0 {
-            Rule::Equal(name, value) => properties.get(name) == Some(value),
-            Rule::Predicate(accepts) => {
-                super::life::caught(|| accepts(properties)).unwrap_or(false)
+            Test::Equal(name, value) => properties.get(name) == Some(value),
+            Test::Predicate(accepts) => {
+                super::failure::caught(|| accepts(properties)).unwrap_or(false)
             }
         }
     }
 
     pub(super) fn equality(&self) -> Option<(&Text, &Value)> {
         match &self.0 {
-            Rule::Equal(name, value) => Some((name, value)),
-            Rule::Predicate(_) => None,
+            Test::Equal(name, value) => Some((name, value)),
+            Test::Predicate(_) => None,
         }
     }
 }
@@ -254,8 +261,8 @@ impl Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Rule::Equal(name, value) => write!(f, "{name}={value}"),
-            Rule::Predicate(_) => f.write_str("a predicate"),
+            Test::Equal(name, value) => write!(f, "{name}={value}"),
+            Test::Predicate(_) => f.write_str("a predicate"),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Does what the graph says is to be done: runs constructors, callbacks, starts
-//! and stops, and tells the graph what came of them.
+//! Performs the graph's actions: runs constructors, callbacks, starts
+//! and stops, and reports the results to the graph.
 //! Not for: deciding anything (`graph`).
 //!
 //! One action after another, never one within another: code of a service that asks
@@ -7,93 +7,54 @@
 //! and then the loop gets its turn.
 
 use std::cell::{RefCell, RefMut};
-use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use prony_base::{Instant, Nanos};
 
-use super::context::Request;
-use super::definition::{Blueprint, Bound, Recipe};
+use super::context::{Context, FactoryRequest};
+use super::failure::{Failure, caught};
 use super::graph::{Action, Candidate, Graph, Work};
-use super::life::{Begun, Failure, Going, Guarded, Way, caught};
+use super::id::ServiceId;
+use super::life::{Begun, Going, Guarded, Transition};
 use super::list::NONE;
-use super::observe::is_traced;
+use super::observers::is_traced;
 use super::properties::Properties;
-use super::registry::{Order, Registry, ServiceId};
+use super::recipe::{Blueprint, Bound, Recipe};
+use super::registry::{AddError, MadeFor, Registry};
+use super::rule::Rule;
 use super::state::{Rare, Reason, State};
+use super::waits::Awaited;
 
 /// Actions that are done before the loop gets its turn.
 const ACTIONS_PER_TURN: usize = 4096;
 
-/// A factory, the number of its offer, who asks, and for what.
-type Errand = (Rc<dyn Recipe>, u32, Request, Order);
-
-/// What a future waits for that waits for something to become true of the registry.
-#[derive(Clone, Copy)]
-pub(super) enum Of {
-    /// A service: its state, whether it is wanted, that it is gone; or that all is quiet.
-    One(ServiceId),
-    /// That nothing is to be done and nobody is being waited for.
-    All,
-}
-
-type Wait = Weak<RefCell<Option<Waker>>>;
-
-/// Futures that wait for something to become true of the registry. Only those are woken
-/// whom a change concerns: N that wait for a service each are polled O(N) times in all.
-#[derive(Default)]
-pub(super) struct Waits {
-    /// By the place of the service.
-    ones: RefCell<BTreeMap<u32, Vec<Wait>>>,
-    all: RefCell<Vec<Wait>>,
-}
-
-impl Waits {
-    fn add(&self, of: Of, wait: Wait) {
-        match of {
-            Of::One(id) => push(self.ones.borrow_mut().entry(id.index()).or_default(), wait),
-            Of::All => push(&mut self.all.borrow_mut(), wait),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.ones.borrow().is_empty() && self.all.borrow().is_empty()
-    }
-
-    /// Those who wait for any of these services.
-    fn wake_ones(&self, services: &[u32]) {
-        for service in services {
-            let waits = self.ones.borrow_mut().remove(service);
-            wake(waits.unwrap_or_default());
-        }
-    }
-
-    fn wake_all(&self) {
-        let ones = std::mem::take(&mut *self.ones.borrow_mut());
-        ones.into_values().for_each(wake);
-        wake(self.all.take());
-    }
-}
-
-/// Adds one, in the place of those that are gone where there is no other.
-fn push(waits: &mut Vec<Wait>, wait: Wait) {
-    if waits.len() == waits.capacity() {
-        waits.retain(|wait| wait.strong_count() > 0);
-    }
-    waits.push(wait);
-}
-
-fn wake(waits: Vec<Wait>) {
-    for waker in waits.iter().filter_map(|wait| wait.upgrade()?.take()) {
-        waker.wake();
-    }
-}
+/// A call of a factory: the factory, the number of its offer, the request, and the need that
+/// it is for.
+type FactoryCall = (Rc<dyn Recipe>, u32, FactoryRequest, MadeFor);
 
 impl Registry {
-    /// Waits until `done` says something, which is asked after each change that concerns it.
-    pub async fn until<T>(&self, of: Of, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+    /// Installs a service, and arms it where it is wanted to run.
+    ///
+    /// # Errors
+    /// [`AddError`].
+    pub fn add<B: Blueprint + ?Sized>(
+        &self,
+        blueprint: &mut B,
+        made_for: Option<MadeFor>,
+    ) -> Result<ServiceId, AddError> {
+        let (id, wanted) = self.install(blueprint, made_for)?;
+        self.note_added(id);
+        if wanted {
+            self.graph.borrow_mut().arm(id.index());
+        }
+        self.schedule();
+        Ok(id)
+    }
+
+    /// Waits until `done` gives a value; it is called after each change that concerns it.
+    pub async fn until<T>(&self, of: Awaited, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
         // Mostly so at once, and then nothing is kept for waiting.
         self.pump();
         if let Some(value) = done(&self.graph.borrow()) {
@@ -102,7 +63,7 @@ impl Registry {
         self.wait_until(of, done).await
     }
 
-    async fn wait_until<T>(&self, of: Of, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
+    async fn wait_until<T>(&self, of: Awaited, mut done: impl FnMut(&Graph) -> Option<T>) -> T {
         let wait: Rc<RefCell<Option<Waker>>> = Rc::default();
         let mut is_woken = false;
         poll_fn(|cx| {
@@ -114,7 +75,7 @@ impl Registry {
             }
             if wait.replace(Some(cx.waker().clone())).is_none() {
                 self.waits.add(of, Rc::downgrade(&wait));
-                if let Of::One(id) = of {
+                if let Awaited::One(id) = of {
                     self.graph.borrow_mut().await_news(id);
                 }
             }
@@ -123,28 +84,12 @@ impl Registry {
         .await
     }
 
-    /// Time, exact to a turn of the loop.
-    #[inline]
-    pub fn now(&self) -> Instant {
-        let (turn, time) = self.clock.get();
-        if turn == self.shared.handle.turns() {
-            return time;
-        }
-        self.read_clock()
-    }
-
-    fn read_clock(&self) -> Instant {
-        let time = self.shared.handle.now();
-        self.clock.set((self.shared.handle.turns(), time));
-        time
-    }
-
-    /// Lets the loop do what is to be done, soon.
+    /// Schedules a run of the queued actions, as a task of the loop.
     pub fn schedule(&self) {
         if self.scheduled.replace(true) || self.pumping.get() {
             return;
         }
-        let registry = self.shared.registry.clone();
+        let registry = self.this.clone();
         let handle = self.shared.handle.clone();
         let work = async move {
             while let Some(registry) = registry.upgrade() {
@@ -160,7 +105,7 @@ impl Registry {
         self.shared.handle.spawn(work).detach();
     }
 
-    /// Does what is to be done, some thousand actions at a time.
+    /// Performs queued actions, some thousand at a time.
     pub fn pump(&self) {
         if self.pumping.replace(true) {
             return;
@@ -177,12 +122,12 @@ impl Registry {
             self.scheduled.set(false);
             self.schedule();
         } else {
-            self.tell_waiting(done > 0);
+            self.wake_waiting(done > 0);
         }
     }
 
-    /// Wakes whom the news concern; after a change also, once all is quiet, the others.
-    fn tell_waiting(&self, has_changed: bool) {
+    /// Wakes the futures that the news concern; after a change, once all is quiet, the others.
+    fn wake_waiting(&self, has_changed: bool) {
         if self.waits.is_empty() {
             return;
         }
@@ -207,7 +152,7 @@ impl Registry {
         action.map(|action| (graph, action))
     }
 
-    /// Lets the last that was started leave, as long as all are to be stopped.
+    /// Makes the last that was started leave, as long as all are to be stopped.
     fn close_next(&self, graph: &mut Graph) {
         let last = graph.running.last;
         if last != NONE {
@@ -218,7 +163,7 @@ impl Registry {
         }
     }
 
-    /// Does one thing. The graph is handed on borrowed, because most begin with it.
+    /// Performs one action. The graph is handed on borrowed, because most begin with it.
     #[inline]
     fn perform(&self, graph: RefMut<'_, Graph>, action: Action) {
         match action.what {
@@ -248,8 +193,8 @@ impl Registry {
         };
         let (service, recipe) = (beginning.service, beginning.recipe);
         let began = beginning.is_timed.then(|| self.read_clock());
-        let heard = self.is_heard();
-        if heard {
+        let is_observed = self.is_observed();
+        if is_observed {
             drop(graph);
             self.note_state(id, State::Starting);
             graph = self.graph.borrow_mut();
@@ -263,14 +208,14 @@ impl Registry {
             false => caught(|| self.hand_over(graph, service, &*recipe, &context)),
         };
         let begun = match handed_over {
-            Ok(()) if heard => self.begin_in_span(id, Way::Start, &*recipe, context),
-            Ok(()) => recipe.begin(Way::Start, context),
+            Ok(()) if is_observed => self.begin_in_span(id, Transition::Start, &*recipe, context),
+            Ok(()) => recipe.begin(Transition::Start, context),
             Err(panic) => Begun::Panicked(panic),
         };
         if matches!(begun, Begun::Done(Ok(()))) {
             return self.up(id, service, began.map(|began| self.took(began)));
         }
-        self.begun(id, Way::Start, begun, &recipe, began);
+        self.begun(id, Transition::Start, begun, &recipe, began);
     }
 
     fn took(&self, began: Instant) -> Nanos {
@@ -284,10 +229,10 @@ impl Registry {
         mut graph: RefMut<'a, Graph>,
         service: u32,
         recipe: &dyn Recipe,
-        context: &super::Context,
+        context: &Context,
     ) {
         let mut from = graph.slots[service].needs;
-        while let Some(edge) = graph.next_silent(&mut from) {
+        while let Some(edge) = graph.next_detached(&mut from) {
             let (bound, properties) = (bound(&graph, edge), properties(&graph, edge));
             drop(graph);
             recipe.added(bound, &properties, context);
@@ -309,28 +254,29 @@ impl Registry {
         let began = beginning.is_timed.then(|| self.read_clock());
         drop(graph);
         let context = self.context(id);
-        let begun = if self.is_heard() {
+        let begun = if self.is_observed() {
             self.note_state(id, State::Stopping);
-            self.begin_in_span(id, Way::Stop, &*recipe, context)
+            self.begin_in_span(id, Transition::Stop, &*recipe, context)
         } else {
-            recipe.begin(Way::Stop, context)
+            recipe.begin(Transition::Stop, context)
         };
         if matches!(begun, Begun::Done(Ok(()))) {
             let took = began.map(|began| self.took(began));
             return self.down(id, service, None, took, &*recipe);
         }
-        self.begun(id, Way::Stop, begun, &recipe, began);
+        self.begun(id, Transition::Stop, begun, &recipe, began);
     }
 
     #[cold]
     fn begin_in_span(
         &self,
         id: ServiceId,
-        way: Way,
+        transition: Transition,
         recipe: &dyn Recipe,
-        context: super::Context,
+        context: Context,
     ) -> Begun {
-        self.span(id, way).in_scope(|| recipe.begin(way, context))
+        self.span(id, transition)
+            .in_scope(|| recipe.begin(transition, context))
     }
 
     /// Goes on after the first poll of a start or stop that did not just succeed.
@@ -338,37 +284,46 @@ impl Registry {
     fn begun(
         &self,
         id: ServiceId,
-        way: Way,
+        transition: Transition,
         begun: Begun,
         recipe: &Rc<dyn Recipe>,
         began: Option<Instant>,
     ) {
         let outcome = match begun {
             Begun::Done(Ok(())) => Ok(()),
-            Begun::Done(Err(failure)) => Err(failed(way, &failure)),
-            Begun::Panicked(message) => Err(panicked(way, &message)),
+            Begun::Done(Err(failure)) => Err(failed(transition, &failure)),
+            Begun::Panicked(message) => Err(panicked(transition, &message)),
             Begun::Pending(going) => {
                 let began = began.unwrap_or_else(|| self.read_clock());
-                return self.go_on(id, way, going, began, recipe.clone());
+                return self.go_on(id, transition, going, began, recipe.clone());
             }
         };
         let took = began.map(|began| self.took(began));
-        self.ended(id, way, outcome, took, &**recipe);
+        self.ended(id, transition, outcome, took, &**recipe);
     }
 
-    /// Lets a start or stop that is not ready go on as a task, for its time.
-    fn go_on(&self, id: ServiceId, way: Way, going: Going, began: Instant, recipe: Rc<dyn Recipe>) {
-        let limit = self.timeout(id, way);
-        let registry = self.shared.registry.clone();
+    /// Spawns a start or stop that is not ready as a task, for its time.
+    fn go_on(
+        &self,
+        id: ServiceId,
+        transition: Transition,
+        going: Going,
+        began: Instant,
+        recipe: Rc<dyn Recipe>,
+    ) {
+        let limit = self.timeout(id, transition);
+        let registry = self.this.clone();
         let handle = self.shared.handle.clone();
-        let span = self.span(id, way);
+        let span = self.span(id, transition);
         let guarded = Guarded::new(Box::pin(tracing::Instrument::instrument(going, span)));
         let work = async move {
             let outcome = match handle.timeout(limit, guarded).await {
                 Ok(Ok(Ok(()))) => Ok(()),
-                Ok(Ok(Err(failure))) => Err(failed(way, &failure)),
-                Ok(Err(message)) => Err(panicked(way, &message)),
-                Err(_) if way == Way::Start => Err(Box::new(Reason::StartTimedOut(limit))),
+                Ok(Ok(Err(failure))) => Err(failed(transition, &failure)),
+                Ok(Err(message)) => Err(panicked(transition, &message)),
+                Err(_) if transition == Transition::Start => {
+                    Err(Box::new(Reason::StartTimedOut(limit)))
+                }
                 Err(_) => Err(Box::new(Reason::StopTimedOut(limit))),
             };
             let Some(registry) = registry.upgrade() else {
@@ -379,25 +334,25 @@ impl Registry {
                 task.detach();
             }
             let took = registry.read_clock().since(began);
-            registry.ended(id, way, outcome, Some(took), &*recipe);
+            registry.ended(id, transition, outcome, Some(took), &*recipe);
             registry.pump();
-            // Nothing may have been left to do, and yet this is what somebody waits for.
-            registry.tell_waiting(true);
+            // There may have been no action left, and yet this is what a future awaits.
+            registry.wake_waiting(true);
         };
         let task = self.shared.handle.spawn(work);
         self.rare(id, |rare| rare.task = Some(task));
     }
 
-    fn timeout(&self, id: ServiceId, way: Way) -> Nanos {
+    fn timeout(&self, id: ServiceId, transition: Transition) -> Nanos {
         let graph = self.graph.borrow();
         let rare = graph
             .find(id)
             .and_then(|service| graph.slots[service].rare.as_ref());
-        match way {
-            Way::Start => rare
+        match transition {
+            Transition::Start => rare
                 .and_then(|rare| rare.start_timeout)
                 .unwrap_or(self.options.start_timeout),
-            Way::Stop => rare
+            Transition::Stop => rare
                 .and_then(|rare| rare.stop_timeout)
                 .unwrap_or(self.options.stop_timeout),
         }
@@ -414,7 +369,7 @@ impl Registry {
     fn ended(
         &self,
         id: ServiceId,
-        way: Way,
+        transition: Transition,
         outcome: Result<(), Box<Reason>>,
         took: Option<Nanos>,
         recipe: &dyn Recipe,
@@ -426,14 +381,14 @@ impl Registry {
         // What succeeds at once does so in the turn in which it began.
         graph.slots[service].since = self.now();
         drop(graph);
-        let reason = match (way, outcome) {
-            (Way::Start, Ok(())) => return self.up(id, service, took),
+        let reason = match (transition, outcome) {
+            (Transition::Start, Ok(())) => return self.up(id, service, took),
             (_, outcome) => outcome.err(),
         };
-        if let (Way::Start, Some(took)) = (way, took) {
+        if let (Transition::Start, Some(took)) = (transition, took) {
             self.graph.borrow_mut().note_start(service, took);
         }
-        let stop_took = took.filter(|_| way == Way::Stop);
+        let stop_took = took.filter(|_| transition == Transition::Stop);
         self.down(id, service, reason, stop_took, recipe);
     }
 
@@ -500,7 +455,7 @@ impl Registry {
 
     #[inline]
     fn note_whatever_state(&self, id: ServiceId) {
-        if self.is_heard()
+        if self.is_observed()
             && let Some(state) = self.state(id)
         {
             self.note_state(id, state);
@@ -527,9 +482,9 @@ impl Registry {
 
     fn take_back_from(&self, (from, called): &mut (u32, u32), recipe: &dyn Recipe) {
         let mut graph = self.graph.borrow_mut();
-        while let Some((edge, told)) = graph.next_bound(from) {
+        while let Some((edge, was_attached)) = graph.next_bound(from) {
             // One whose callback panicked is not called again.
-            if told && *called != edge {
+            if was_attached && *called != edge {
                 *called = edge;
                 let bound = bound(&graph, edge);
                 drop(graph);
@@ -543,7 +498,7 @@ impl Registry {
 
     #[inline]
     fn leave<'a>(&'a self, mut graph: RefMut<'a, Graph>, id: ServiceId) {
-        let stop = match self.is_heard() {
+        let stop = match self.is_observed() {
             false => graph.leave(id),
             true => {
                 let before = graph.state(id);
@@ -562,16 +517,12 @@ impl Registry {
         }
     }
 
-    pub fn state(&self, id: ServiceId) -> Option<State> {
-        self.graph.borrow().state(id)
-    }
-
     fn free(&self, id: ServiceId) {
         let found = self.graph.borrow().find(id);
         let Some(service) = found else {
             return;
         };
-        let name = self.is_heard().then(|| self.name(id)).flatten();
+        let name = self.is_observed().then(|| self.name(id)).flatten();
         loop {
             let offer = self.graph.borrow_mut().take_offer(service);
             let Some((table, place)) = offer else {
@@ -587,23 +538,23 @@ impl Registry {
     }
 
     fn added(&self, edge: u32) {
-        self.tell_dependent(edge, Graph::take_added, |recipe, bound, service| {
+        self.notify_dependent(edge, Graph::take_added, |recipe, bound, service| {
             let properties = properties(&self.graph.borrow(), edge);
             recipe.added(bound, &properties, &self.context(service));
         });
     }
 
     fn removed(&self, edge: u32) {
-        let told = self.tell_dependent(edge, Graph::take_removed, |recipe, bound, _| {
+        let was_attached = self.notify_dependent(edge, Graph::take_removed, |recipe, bound, _| {
             recipe.removed(bound);
         });
-        if told {
+        if was_attached {
             self.graph.borrow_mut().removed(edge);
         }
     }
 
     /// Calls a dependent that runs, because of the provider at an edge.
-    fn tell_dependent(
+    fn notify_dependent(
         &self,
         edge: u32,
         take: impl FnOnce(&mut Graph, u32) -> bool,
@@ -628,22 +579,22 @@ impl Registry {
 
     /// Asks a factory for what a service needs.
     fn make(&self, need: u32) {
-        let Some((recipe, offer, request, order)) = self.prepare_order(need) else {
+        let Some((recipe, offer, request, made_for)) = self.prepare_call(need) else {
             return;
         };
         let made = caught(|| recipe.make_for(offer, &request));
-        let factory = self.graph.borrow().slots[order.factory].name.clone();
+        let factory = self.graph.borrow().slots[made_for.factory].name.clone();
         let outcome = match made {
             Err(panic) => Err(format!("the factory {factory} panicked: {panic}")),
             Ok(None) => Err(format!("the factory {factory} was not made")),
-            Ok(Some(blueprint)) => self.install_made(blueprint, order, factory.as_str()),
+            Ok(Some(blueprint)) => self.install_made(blueprint, made_for, factory.as_str()),
         };
         if let Err(why) = outcome {
             self.not_made(request.id(), need, why);
         }
     }
 
-    fn prepare_order(&self, need: u32) -> Option<Errand> {
+    fn prepare_call(&self, need: u32) -> Option<FactoryCall> {
         let mut graph = self.graph.borrow_mut();
         let service = graph.take_make(need)?;
         let id = graph.id(service);
@@ -667,42 +618,47 @@ impl Registry {
             return None;
         }
         let slot = &graph.slots[service];
-        let request = Request {
+        let request = FactoryRequest {
             id,
             name: slot.name.clone(),
             properties: slot.properties.clone(),
         };
-        let order = Order {
+        let made_for = MadeFor {
             need,
             factory,
             interface: graph.interfaces[graph.needs[need].interface as usize].type_id,
         };
-        Some((graph.slots[factory].recipe.clone()?, which, request, order))
+        Some((
+            graph.slots[factory].recipe.clone()?,
+            which,
+            request,
+            made_for,
+        ))
     }
 
     fn install_made(
         &self,
-        blueprint: Box<dyn Blueprint>,
-        order: Order,
+        mut blueprint: Box<dyn Blueprint>,
+        made_for: MadeFor,
         factory: &str,
     ) -> Result<(), String> {
-        if !blueprint.provides(order.interface) {
+        if !blueprint.provides(made_for.interface) {
             let graph = self.graph.borrow();
-            let interface = &graph.interfaces[graph.needs[order.need].interface as usize].name;
+            let interface = &graph.interfaces[graph.needs[made_for.need].interface as usize].name;
             return Err(format!(
                 "the factory {factory} made {}, which does not provide {interface}",
-                blueprint.name()
+                blueprint.header().name
             ));
         }
-        let installed = blueprint.install(self, order);
-        installed.map(drop).map_err(|error| error.to_string())
+        let added = self.add(&mut *blueprint, Some(made_for));
+        added.map(drop).map_err(|error| error.to_string())
     }
 
     fn not_made(&self, id: ServiceId, need: u32, why: String) {
         let mut graph = self.graph.borrow_mut();
         graph.not_made(need, false);
         let service = graph.needs[need].service;
-        let required = graph.needs[need].rule == super::Rule::Required;
+        let required = graph.needs[need].rule == Rule::Required;
         if !required || graph.slots[service].state != State::Waiting {
             drop(graph);
             tracing::warn!(%id, why, "an optional service was not made");
@@ -715,14 +671,14 @@ impl Registry {
         self.rare(id, |rare| rare.reason = Some(reason));
     }
 
-    fn span(&self, id: ServiceId, way: Way) -> tracing::Span {
+    fn span(&self, id: ServiceId, transition: Transition) -> tracing::Span {
         if !is_traced() {
             return tracing::Span::none();
         }
         let name = self.name(id).unwrap_or_else(|| "".into());
-        match way {
-            Way::Start => tracing::debug_span!("start", service = %name, %id),
-            Way::Stop => tracing::debug_span!("stop", service = %name, %id),
+        match transition {
+            Transition::Start => tracing::debug_span!("start", service = %name, %id),
+            Transition::Stop => tracing::debug_span!("stop", service = %name, %id),
         }
     }
 }
@@ -736,22 +692,22 @@ fn bound(graph: &Graph, edge: u32) -> Bound {
     }
 }
 
-/// Those of the provider at an edge.
+/// The properties of the provider at an edge.
 #[inline]
 fn properties(graph: &Graph, edge: u32) -> Properties {
     graph.slots[graph.edges[edge].provider].properties.clone()
 }
 
-fn failed(way: Way, failure: &Failure) -> Box<Reason> {
-    Box::new(match way {
-        Way::Start => Reason::StartFailed(failure.to_string()),
-        Way::Stop => Reason::StopFailed(failure.to_string()),
+fn failed(transition: Transition, failure: &Failure) -> Box<Reason> {
+    Box::new(match transition {
+        Transition::Start => Reason::StartFailed(failure.to_string()),
+        Transition::Stop => Reason::StopFailed(failure.to_string()),
     })
 }
 
-fn panicked(way: Way, message: &Failure) -> Box<Reason> {
-    Box::new(match way {
-        Way::Start => Reason::StartPanicked(message.to_string()),
-        Way::Stop => Reason::StopPanicked(message.to_string()),
+fn panicked(transition: Transition, message: &Failure) -> Box<Reason> {
+    Box::new(match transition {
+        Transition::Start => Reason::StartPanicked(message.to_string()),
+        Transition::Stop => Reason::StopPanicked(message.to_string()),
     })
 }

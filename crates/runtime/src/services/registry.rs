@@ -2,85 +2,39 @@
 //! it gets in.
 //! Not for: what is done with it (`pump`), what users call (`handle`).
 
-use std::any::{Any, TypeId};
+use std::any::TypeId;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::{Rc, Weak};
 
 use prony_base::{Instant, Nanos};
 use prony_engine::Handle;
-use serde::Serialize;
 
-use super::context::{Context, Shared};
-use super::definition::{Definition, How, Parts, Recipe, Typed};
-use super::graph::{ById, Graph, Offer};
-use super::life::{Sampling, Service, caught, kind};
+use super::context::{Context, RegistryRef};
+use super::failure::caught;
+use super::graph::{Graph, Offer};
+use super::id::ServiceId;
+use super::life::Types;
 use super::list::NONE;
-use super::observe::Observers;
+use super::observers::Observers;
+use super::port::Spec;
 use super::properties::{Filter, PROPERTIES_MAX, Properties, Text};
-use super::pump::Waits;
-use super::state::Rare;
+use super::recipe::{Blueprint, Header, OfferSpec, Recipe};
+use super::sampling::Sampling;
+use super::state::{Rare, State};
+use super::waits::Waits;
 
 /// Most needs, and most offers, that one definition may state.
 pub const PARTS_MAX: usize = 1024;
-
-/// Names one service for as long as it is installed; later it names nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(into = "String")]
-pub struct ServiceId(u64);
-
-impl ServiceId {
-    // One word and not two halves, which would be stored apart and loaded together.
-    pub(super) fn new(index: u32, generation: u32) -> ServiceId {
-        ServiceId(u64::from(generation) << 32 | u64::from(index))
-    }
-
-    pub(super) fn index(self) -> u32 {
-        self.0 as u32
-    }
-
-    pub(super) fn generation(self) -> u32 {
-        (self.0 >> 32) as u32
-    }
-}
-
-impl From<u64> for ServiceId {
-    fn from(id: u64) -> ServiceId {
-        ServiceId(id)
-    }
-}
-
-impl From<ServiceId> for u64 {
-    /// A number that names this service, and no other one.
-    fn from(id: ServiceId) -> u64 {
-        id.0
-    }
-}
-
-impl From<ServiceId> for String {
-    fn from(id: ServiceId) -> String {
-        id.to_string()
-    }
-}
-
-impl fmt::Display for ServiceId {
-    /// Place and generation: `17` for the first service at place 17, then `17.1`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.generation() {
-            0 => write!(f, "{}", self.index()),
-            generation => write!(f, "{}.{generation}", self.index()),
-        }
-    }
-}
 
 /// Limits of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Most services installed at a time, those made by factories included.
     pub services_max: u32,
-    /// How long a start may take, unless its definition says otherwise.
+    /// The longest time of a start, unless its definition has another.
     pub start_timeout: Nanos,
-    /// How long a stop may take, unless its definition says otherwise.
+    /// The longest time of a stop, unless its definition has another.
     pub stop_timeout: Nanos,
     /// Most problems that one report names; of the rest it gives the number.
     pub problems_max: usize,
@@ -98,7 +52,7 @@ impl Default for Options {
     }
 }
 
-/// Why a definition was not taken.
+/// The reason why a definition was not installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AddError {
     /// There are as many services as [`Options::services_max`] allows.
@@ -184,20 +138,20 @@ impl fmt::Display for AddError {
 
 impl std::error::Error for AddError {}
 
-/// For whom a factory made a service.
+/// The need for which a factory made a service.
 #[derive(Clone, Copy)]
-pub(super) struct Order {
+pub(super) struct MadeFor {
     pub need: u32,
     pub factory: u32,
     pub interface: TypeId,
 }
 
-/// What is installed, and what drives it. Nothing in it is borrowed while code of
+/// The installed services, and the state of driving them. Nothing in it is borrowed while code of
 /// a service runs.
 pub(super) struct Registry {
     pub graph: RefCell<Graph>,
     pub options: Options,
-    pub shared: Rc<Shared>,
+    pub shared: Rc<RegistryRef>,
     pub observers: Observers,
     pub waits: Waits,
     pub pumping: Cell<bool>,
@@ -206,18 +160,19 @@ pub(super) struct Registry {
     pub closing: Cell<bool>,
     /// The clock as it was last read, and in which turn of the loop.
     pub clock: Cell<(u64, Instant)>,
-    /// How services of each type are begun, and the number of the type.
-    kinds: RefCell<ById<(Box<dyn Any>, u32)>>,
+    types: Types,
+    /// Itself, for what goes on after a call.
+    pub this: Weak<Registry>,
 }
 
 impl Registry {
     pub fn new(handle: &Handle, options: Options) -> Rc<Registry> {
-        Rc::new_cyclic(|weak: &Weak<Registry>| Registry {
+        Rc::new_cyclic(|this: &Weak<Registry>| Registry {
             graph: RefCell::default(),
             options,
-            shared: Rc::new(Shared {
+            shared: Rc::new(RegistryRef {
                 handle: handle.clone(),
-                registry: weak.clone(),
+                registry: this.clone(),
             }),
             observers: Observers::default(),
             waits: Waits::default(),
@@ -225,7 +180,8 @@ impl Registry {
             scheduled: Cell::new(false),
             closing: Cell::new(false),
             clock: Cell::new((u64::MAX, Instant::ZERO)),
-            kinds: RefCell::default(),
+            types: Types::default(),
+            this: this.clone(),
         })
     }
 
@@ -237,48 +193,56 @@ impl Registry {
         }
     }
 
-    /// The kind of services of a type, and its number.
-    fn kind<S: Service, K: 'static>(&self, make: impl FnOnce() -> K) -> (Rc<K>, u32) {
-        let mut kinds = self.kinds.borrow_mut();
-        let number = kinds.len() as u32;
-        let (kind, number) = kinds
-            .entry(TypeId::of::<S>())
-            .or_insert_with(|| (Box::new(Rc::new(make())), number));
-        let kind: &Rc<K> = kind.downcast_ref().expect("kinds are kept by their type");
-        (kind.clone(), *number)
+    /// Time, exact to a turn of the loop.
+    #[inline]
+    pub fn now(&self) -> Instant {
+        let (turn, time) = self.clock.get();
+        if turn == self.shared.handle.turns() {
+            return time;
+        }
+        self.read_clock()
     }
 
-    /// Installs a service; it waits for what it requires, where it is wanted.
-    pub fn install<S: Service>(
+    pub fn read_clock(&self) -> Instant {
+        let time = self.shared.handle.now();
+        self.clock.set((self.shared.handle.turns(), time));
+        time
+    }
+
+    /// Installs a service, and publishes what one that exists already provides. It is not
+    /// armed yet; the flag is whether it is to be.
+    pub fn install<B: Blueprint + ?Sized>(
         &self,
-        definition: Definition<S>,
-        order: Option<Order>,
-    ) -> Result<ServiceId, AddError> {
-        self.check(&definition)?;
-        let Definition {
+        blueprint: &mut B,
+        made_for: Option<MadeFor>,
+    ) -> Result<(ServiceId, bool), AddError> {
+        self.check(blueprint)?;
+        let Header {
             name,
             properties,
             filters,
             start_timeout,
             stop_timeout,
             wanted,
-            mut parts,
-        } = definition;
-        let (kind, number) = self.kind::<S, _>(kind::<S>);
+        } = blueprint.take_header();
+        let constructed = blueprint.is_constructed();
         let mut graph = self.graph.borrow_mut();
-        parts.keep_tables(|spec| {
-            let interface = graph.intern(spec);
-            graph.interfaces[interface as usize].table.clone()
+        let service = graph.insert(name, Properties::new(properties), constructed);
+        add_needs(&mut graph, service, blueprint, &filters);
+        add_offers(&mut graph, service, blueprint, made_for);
+        let mut next = graph.slots[service].needs;
+        let (recipe, number) = blueprint.take_recipe(&self.types, &mut || {
+            let need = &graph.needs[next];
+            next = need.next;
+            graph.interfaces[need.interface as usize].table.clone()
         });
-        let recipe = Rc::new(Typed { parts, kind });
         if graph.samplings.len() <= number as usize {
             graph.samplings.push(Sampling::default());
         }
-        let service = graph.insert(name, Properties::new(properties), recipe.clone());
-        let id = graph.id(service);
+        graph.set_recipe(service, recipe.clone());
         let slot = &mut graph.slots[service];
         slot.wanted = wanted;
-        slot.kind = number;
+        slot.type_number = number;
         slot.since = self.now();
         if start_timeout.is_some() || stop_timeout.is_some() {
             slot.rare = Some(Box::new(Rare {
@@ -287,21 +251,15 @@ impl Registry {
                 ..Rare::default()
             }));
         }
-        add_needs(&mut graph, service, &recipe.parts, &filters);
-        add_offers(&mut graph, service, &recipe.parts, order);
-        if let Some(order) = order {
-            graph.bind_to_factory(service, order.need, order.factory);
+        if let Some(made_for) = made_for {
+            graph.bind_to_factory(service, made_for.need, made_for.factory);
         }
+        let id = graph.id(service);
         drop(graph);
-        if !recipe.is_constructed() {
+        if !constructed {
             self.publish_new(service, &*recipe)?;
         }
-        self.note_added(id);
-        if wanted {
-            self.graph.borrow_mut().arm(service);
-        }
-        self.schedule();
-        Ok(id)
+        Ok((id, wanted))
     }
 
     fn publish_new(&self, service: u32, recipe: &dyn Recipe) -> Result<(), AddError> {
@@ -315,7 +273,7 @@ impl Registry {
         })
     }
 
-    /// Puts what a service provides into the tables of its interfaces.
+    /// Publishes what a service provides in the tables of its interfaces.
     pub fn publish(&self, service: u32, recipe: &dyn Recipe) {
         let mut offer = self.graph.borrow().slots[service].offers;
         while offer != NONE {
@@ -343,8 +301,9 @@ impl Registry {
         }
     }
 
-    fn check<S: Service>(&self, definition: &Definition<S>) -> Result<(), AddError> {
-        let service = || definition.name.to_string();
+    fn check<B: Blueprint + ?Sized>(&self, blueprint: &B) -> Result<(), AddError> {
+        let header = blueprint.header();
+        let service = || header.name.to_string();
         let services_max = self.options.services_max;
         if self.graph.borrow().slots.len() >= services_max as usize {
             let service = service();
@@ -353,28 +312,23 @@ impl Registry {
                 services_max,
             });
         }
-        if definition.properties.len() > PROPERTIES_MAX {
+        if header.properties.len() > PROPERTIES_MAX {
             return Err(AddError::TooManyProperties { service: service() });
         }
-        let parts = &definition.parts;
-        if parts.offers.len() > PARTS_MAX || parts.need(PARTS_MAX).is_some() {
+        if blueprint.offer(PARTS_MAX).is_some() || blueprint.need(PARTS_MAX).is_some() {
             return Err(AddError::TooManyParts { service: service() });
         }
-        for (index, offer) in parts.offers.iter().enumerate() {
-            let same =
-                |other: &&super::definition::Offer<S>| other.spec.type_id == offer.spec.type_id;
-            if parts.offers[..index].iter().any(|other| same(&other)) {
-                let interface = (offer.spec.name)();
+        for (index, OfferSpec { spec, .. }) in offers(blueprint).enumerate() {
+            let mut before = offers(blueprint).take(index);
+            if before.any(|other| other.spec.type_id == spec.type_id) {
+                let interface = (spec.name)();
                 let service = service();
                 return Err(AddError::ProvidedTwice { service, interface });
             }
         }
-        for (spec, _) in &definition.filters {
-            let needs = (0..).map_while(|which| parts.need(which));
-            if !needs
-                .into_iter()
-                .any(|(needed, _)| needed.type_id == spec.type_id)
-            {
+        for (spec, _) in &header.filters {
+            let mut needs = (0..).map_while(|which| blueprint.need(which));
+            if !needs.any(|(needed, _)| needed.type_id == spec.type_id) {
                 let interface = (spec.name)();
                 let service = service();
                 return Err(AddError::FilterWithoutNeed { service, interface });
@@ -384,14 +338,18 @@ impl Registry {
     }
 }
 
-fn add_needs<S: Service>(
+fn offers<B: Blueprint + ?Sized>(blueprint: &B) -> impl Iterator<Item = OfferSpec> + '_ {
+    (0..).map_while(|which| blueprint.offer(which))
+}
+
+fn add_needs<B: Blueprint + ?Sized>(
     graph: &mut Graph,
     service: u32,
-    parts: &Parts<S>,
-    filters: &[(super::port::Spec, Filter)],
+    blueprint: &B,
+    filters: &[(Spec, Filter)],
 ) {
     let mut last = NONE;
-    for (which, (spec, rule)) in (0..).map_while(|which| parts.need(which)).enumerate() {
+    for (which, (spec, rule)) in (0..).map_while(|which| blueprint.need(which)).enumerate() {
         let interface = graph.intern(&spec);
         let filter = filters
             .iter()
@@ -401,18 +359,22 @@ fn add_needs<S: Service>(
     }
 }
 
-fn add_offers<S>(graph: &mut Graph, service: u32, parts: &Parts<S>, order: Option<Order>) {
+fn add_offers<B: Blueprint + ?Sized>(
+    graph: &mut Graph,
+    service: u32,
+    blueprint: &B,
+    made_for: Option<MadeFor>,
+) {
     let mut last = NONE;
-    for (which, offer) in parts.offers.iter().enumerate() {
-        let interface = graph.intern(&offer.spec);
-        let factory = matches!(offer.how, How::Factory(_));
-        let private = order.is_some_and(|order| order.interface == offer.spec.type_id);
+    for (which, OfferSpec { spec, factory }) in offers(blueprint).enumerate() {
+        let interface = graph.intern(&spec);
+        let private = made_for.is_some_and(|made_for| made_for.interface == spec.type_id);
         let offer = Offer::new(interface, which as u32, factory, private);
         last = graph.add_offer(service, last, offer);
     }
 }
 
-/// What the registry says of a service that is there.
+/// Name, properties and state of a service that is installed.
 impl Registry {
     pub fn name(&self, id: ServiceId) -> Option<Text> {
         let graph = self.graph.borrow();
@@ -424,5 +386,9 @@ impl Registry {
         let graph = self.graph.borrow();
         let service = graph.find(id)?;
         Some(graph.slots[service].properties.clone())
+    }
+
+    pub fn state(&self, id: ServiceId) -> Option<State> {
+        self.graph.borrow().state(id)
     }
 }

@@ -1,4 +1,4 @@
-//! How things stand, for people and programs: as text, JSON (by `serde`) and for
+//! Snapshots of all services, for people and programs: as text, JSON (by `serde`) and for
 //! Graphviz.
 //! Not for: what is wrong (`problems`), and changes as they happen (`observe`).
 
@@ -8,11 +8,11 @@ use std::fmt::{self, Write};
 use prony_base::{Instant, Nanos};
 use serde::Serialize;
 
-use super::definition::Rule;
 use super::graph::Graph;
+use super::id::ServiceId;
 use super::list::NONE;
 use super::properties::{Text, Value};
-use super::registry::ServiceId;
+use super::rule::Rule;
 use super::state::{Reason, State};
 
 /// All services at one moment.
@@ -20,7 +20,7 @@ use super::state::{Reason, State};
 pub struct Snapshot {
     /// When, on the clock of the loop.
     pub at: Instant,
-    /// How many services are in each state.
+    /// The number of services in each state.
     pub counts: BTreeMap<String, usize>,
     /// Each service, by its place.
     pub services: Vec<ServiceInfo>,
@@ -37,13 +37,13 @@ pub struct ServiceInfo {
     pub type_name: String,
     /// Its state.
     pub state: State,
-    /// When it came into its state, exact to a turn of the loop.
+    /// The time at which it came into its state, exact to a turn of the loop.
     pub since: Instant,
     /// Times that it was started.
     pub starts: u32,
-    /// How long its last timed start took.
+    /// The length of its last timed start.
     pub start_took: Option<Nanos>,
-    /// How long its last timed stop took.
+    /// The length of its last timed stop.
     pub stop_took: Option<Nanos>,
     /// Its properties, in the order in which they were given.
     pub properties: Vec<(Text, Value)>,
@@ -51,15 +51,15 @@ pub struct ServiceInfo {
     pub provides: Vec<Text>,
     /// Interfaces of which it makes instances on request.
     pub makes: Vec<Text>,
-    /// What it needs.
+    /// Its needs.
     pub needs: Vec<NeedInfo>,
     /// The factory that made it.
     pub made_by: Option<ServiceId>,
     /// Services that use it.
     pub dependents: u32,
-    /// Why it does not run; empty where it does.
+    /// The reason why it does not run; empty where it does.
     pub waiting: String,
-    /// Why it failed last, unless it has run since.
+    /// The reason of its last failure, unless it has run since.
     pub reason: Option<Reason>,
 }
 
@@ -68,7 +68,7 @@ pub struct ServiceInfo {
 pub struct NeedInfo {
     /// The interface.
     pub interface: Text,
-    /// How many, and what happens when they come and go.
+    /// The number of providers, and what happens when they come and go.
     pub rule: Rule,
     /// Which providers are accepted, where not all are.
     pub filter: Option<String>,
@@ -77,7 +77,7 @@ pub struct NeedInfo {
 }
 
 impl Graph {
-    /// How all services stand. O(services + edges).
+    /// Takes a snapshot of all services. O(services + edges).
     pub fn snapshot(&self, at: Instant) -> Snapshot {
         let there = self
             .slots
@@ -272,7 +272,7 @@ impl fmt::Display for Snapshot {
 }
 
 impl Snapshot {
-    /// What a service has and lacks: `dyn Logger: web; dyn Cache?: -`.
+    /// The needs of a service, met and unmet: `dyn Logger: web; dyn Cache?: -`.
     fn needs_line(&self, service: &ServiceInfo) -> String {
         let need = |need: &NeedInfo| {
             let mark = match need.rule {

@@ -1,4 +1,4 @@
-//! The states of a service, and what only few services have.
+//! The states of a service, and the fields that only few services have.
 //! Not for: the steps between states (`graph`).
 
 use std::fmt;
@@ -7,7 +7,7 @@ use prony_base::Nanos;
 use prony_engine::Task;
 use serde::Serialize;
 
-/// Where a service is in its life.
+/// The state of a service in its life cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -17,7 +17,7 @@ pub enum State {
     Starting,
     /// Started; its dependents may use it.
     Running,
-    /// To be stopped, after those who use it.
+    /// To be stopped, after those that use it.
     Leaving,
     /// Its stop has begun and is not over.
     Stopping,
@@ -41,7 +41,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Why a service failed.
+/// The reason why a service failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Reason {
@@ -79,10 +79,10 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What only few services have, so that the others need no room for it.
+/// Fields that only few services have, so that the others need no memory for them.
 #[derive(Default)]
 pub(super) struct Rare {
-    /// Why it failed last.
+    /// The reason of its last failure.
     pub reason: Option<Reason>,
     pub start_timeout: Option<Nanos>,
     pub stop_timeout: Option<Nanos>,

@@ -7,7 +7,7 @@ use std::thread;
 
 use prony_engine::{Config, DriverChoice, Handle, run};
 use prony_runtime::events::{
-    Events, Flow, Options, Originator, Outcome, Priority, PushError, Verdict, WhenFull,
+    Disposition, Events, Flow, Options, Originator, Priority, PushError, Verdict, WhenFull,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -161,9 +161,13 @@ fn interceptors_withhold_and_see_what_became_of_events() {
         events.drain().await;
         assert_eq!(
             *log.borrow(),
-            [(1, Outcome::Withheld), (2, Outcome::Handled)]
+            [(1, Disposition::Withheld), (2, Disposition::Handled)]
         );
-        let all = [Outcome::Withheld, Outcome::Handled, Outcome::Unhandled];
+        let all = [
+            Disposition::Withheld,
+            Disposition::Handled,
+            Disposition::Unhandled,
+        ];
         assert_eq!(*names.borrow(), all);
         let _none = events.before_any(|_, _| Verdict::Withhold);
         events.push(Other).unwrap();
@@ -491,17 +495,17 @@ fn an_event_is_done_when_the_futures_of_its_handlers_are() {
             }
         });
         let done = events.push_and_wait(Number(1)).unwrap();
-        assert_eq!(done.await, Outcome::Handled);
+        assert_eq!(done.await, Disposition::Handled);
         assert_eq!(steps.get(), 1);
         // A cancelled future is done, too.
         let done = events.push_and_wait(Number(1)).unwrap();
         events.dispatch(1);
         assert_eq!(events.stats().running, 1);
         drop(handler);
-        assert_eq!(done.await, Outcome::Handled);
+        assert_eq!(done.await, Disposition::Handled);
         assert_eq!((steps.get(), events.stats().running), (1, 0));
         let unhandled = events.push_and_wait(Other).unwrap();
-        assert_eq!(unhandled.await, Outcome::Unhandled);
+        assert_eq!(unhandled.await, Disposition::Unhandled);
     });
 }
 
@@ -511,7 +515,7 @@ fn awaiting_an_event_of_a_queue_that_goes_ends() {
         let events = Events::new(&handle);
         let done = events.push_and_wait(Number(1)).unwrap();
         drop(events);
-        assert_eq!(done.await, Outcome::Dropped);
+        assert_eq!(done.await, Disposition::Dropped);
     });
 }
 

@@ -10,8 +10,8 @@ use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle};
 use prony_runtime::services::{
-    AddError, Change, Context, Definition, Failure, Filter, Live, Many, Options, Reason, Request,
-    Service, ServiceError, Services, State, What,
+    AddError, Change, Context, Definition, FactoryRequest, Failure, Filter, Live, Many, Options,
+    Reason, Service, ServiceError, Services, State, What,
 };
 
 /// Runs `work` in a simulated loop and yields what it returned.
@@ -391,7 +391,7 @@ impl Logger for NamedLogger {
 }
 
 fn loggers(log: &Log) -> Definition<Noted> {
-    noted("loggers", log).makes::<Rc<dyn Logger>, _>(|_, request: &Request| {
+    noted("loggers", log).makes::<Rc<dyn Logger>, _>(|_, request: &FactoryRequest| {
         let level = request
             .property("level")
             .map_or("info".to_owned(), ToString::to_string);
@@ -451,7 +451,7 @@ fn a_factory_makes_one_for_each_requester_and_takes_it_away_with_it() {
 fn a_factory_that_makes_the_wrong_thing_or_panics_fails_its_requester_with_the_reason() {
     with_services(|services| async move {
         let log = Log::default();
-        let wrong = noted("wrong", &log).makes::<Rc<dyn Logger>, _>(|_, _: &Request| {
+        let wrong = noted("wrong", &log).makes::<Rc<dyn Logger>, _>(|_, _: &FactoryRequest| {
             Definition::new("odd", NamedLogger(String::new()))
         });
         let wrong = services.add(wrong).unwrap();
@@ -464,7 +464,7 @@ fn a_factory_that_makes_the_wrong_thing_or_panics_fails_its_requester_with_the_r
         );
         services.remove(wrong).await.unwrap();
         let panics = noted("panics", &log)
-            .makes::<Rc<dyn Logger>, NamedLogger>(|_, _: &Request| panic!("no paper"));
+            .makes::<Rc<dyn Logger>, NamedLogger>(|_, _: &FactoryRequest| panic!("no paper"));
         let panics = services.add(panics).unwrap();
         let error = services.start(web).await.unwrap_err().to_string();
         assert_eq!(error, "web: the factory panics panicked: no paper");

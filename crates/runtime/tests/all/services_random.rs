@@ -8,7 +8,8 @@ use prony_base::{Nanos, Random};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Task};
 use prony_runtime::services::{
-    Context, Definition, Failure, Filter, Options, Request, Service, ServiceId, Services, State,
+    Context, Definition, FactoryRequest, Failure, Filter, Options, Service, ServiceId, Services,
+    State,
 };
 use proptest::prelude::*;
 
@@ -255,13 +256,15 @@ fn taken_back(node: &Node, provider: &Rc<dyn Numbered>) {
 
 fn loggers(board: &Rc<Board>) -> Definition<Loggers> {
     let board = board.clone();
-    Definition::new("loggers", Loggers).makes::<Rc<dyn Logger>, _>(move |_, request: &Request| {
-        let logger = NodeLogger {
-            board: board.clone(),
-            up: Cell::new(false),
-        };
-        Definition::new(request.name(), logger).provides::<Rc<dyn Logger>>(|logger| logger)
-    })
+    Definition::new("loggers", Loggers).makes::<Rc<dyn Logger>, _>(
+        move |_, request: &FactoryRequest| {
+            let logger = NodeLogger {
+                board: board.clone(),
+                up: Cell::new(false),
+            };
+            Definition::new(request.name(), logger).provides::<Rc<dyn Logger>>(|logger| logger)
+        },
+    )
 }
 
 /// One random thing.
@@ -503,8 +506,9 @@ fn each_from_a_factory(services: &Services, count: u64) {
     for number in 0..count {
         services.add(needy(number)).expect("there is room");
     }
-    let factory = idle(0)
-        .makes::<Rc<dyn Thing>, _>(|_, _: &Request| idle(0).provides::<Rc<dyn Thing>>(|idle| idle));
+    let factory = idle(0).makes::<Rc<dyn Thing>, _>(|_, _: &FactoryRequest| {
+        idle(0).provides::<Rc<dyn Thing>>(|idle| idle)
+    });
     services.add(factory).expect("there is room");
 }
 

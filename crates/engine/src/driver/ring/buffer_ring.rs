@@ -50,7 +50,11 @@ impl BufferRing {
     }
 
     /// Adds a buffer, which the kernel sees after the next [`commit`](Self::commit).
-    pub fn put(&mut self, number: u16, start: NonNull<u8>, bytes: u32) {
+    ///
+    /// # Safety
+    /// `start` points to `bytes` bytes that are the kernel's alone until a completion names
+    /// the buffer, or the ring or its registration is gone.
+    pub unsafe fn put(&mut self, number: u16, start: NonNull<u8>, bytes: u32) {
         let index = usize::from(self.tail & self.mask);
         // SAFETY: within the entries; the kernel does not look at this one before the
         // tail passes it. The three fields are set one by one because the tail itself

@@ -1,4 +1,4 @@
-//! Receives with the kernel's stamps: what the kernel is told once, and how a buffer that it
+//! Receives with the kernel's stamps: the header that the kernel is given once, and how a buffer that it
 //! has filled is laid out.
 
 use io_uring::types::RecvMsgOut;
@@ -37,7 +37,7 @@ impl Stamping {
         }
     }
 
-    /// What the operations name.
+    /// The header that the operations name.
     pub fn header(&self) -> *const libc::msghdr {
         &raw const *self.header
     }
@@ -47,7 +47,7 @@ impl Stamping {
         self.is_to_look = true;
     }
 
-    /// What lies in a buffer that the kernel has filled, when this came.
+    /// The bytes in a buffer that the kernel has filled, with their arrival.
     pub fn unpack(&mut self, mut filled: Received, mut arrival: Arrival) -> Received {
         let Ok(message) = RecvMsgOut::parse(&filled, &self.header) else {
             // Not so much as its own head: nothing was received.

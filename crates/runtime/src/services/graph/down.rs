@@ -1,9 +1,9 @@
-//! Going down: those who use a service first, then the service, then what it used.
+//! Going down: the services that use one first, then the service, then what it used.
 //! Not for: coming up (`up`).
 
 use prony_base::Instant;
 
-use super::{Action, Beginning, Bond, Edge, Graph, NONE, Rule, ServiceId, State, Work};
+use super::{Action, Attachment, Beginning, Edge, Graph, NONE, Rule, ServiceId, State, Work};
 
 impl Graph {
     #[inline]
@@ -16,7 +16,7 @@ impl Graph {
         }
     }
 
-    /// Begins to take a service down, after those who use it. True where nobody
+    /// Begins to take a service down, after those that use it. True where none
     /// does, and it is to be stopped at once.
     #[inline]
     pub fn leave(&mut self, id: ServiceId) -> bool {
@@ -66,26 +66,26 @@ impl Graph {
         let Edge {
             need,
             dependent,
-            bond,
+            attachment,
             ..
         } = self.edges[edge];
         if need == NONE {
             return self.remove(dependent);
         }
         let rule = self.needs[need].rule;
-        match (rule, bond) {
-            (_, Bond::Silent) if self.slots[dependent].state == State::Waiting => {
+        match (rule, attachment) {
+            (_, Attachment::Detached) if self.slots[dependent].state == State::Waiting => {
                 self.slots[dependent].unmet += u32::from(rule == Rule::Required);
                 self.unlink(edge);
                 self.seek(need);
             }
             (Rule::Required | Rule::Fixed, _) => self.queue_leave(dependent),
-            (_, Bond::Told) => {
-                self.edges[edge].bond = Bond::Removing;
+            (_, Attachment::Attached) => {
+                self.edges[edge].attachment = Attachment::Detaching;
                 self.actions.push_back(Action::at(Work::Removed, edge));
             }
-            (_, Bond::Removing | Bond::Gone) => {}
-            (_, Bond::Silent | Bond::Adding) => {
+            (_, Attachment::Detaching | Attachment::Gone) => {}
+            (_, Attachment::Detached | Attachment::Attaching) => {
                 self.unlink(edge);
                 self.seek(need);
             }
@@ -108,7 +108,7 @@ impl Graph {
         let Edge {
             need,
             provider,
-            bond,
+            attachment,
             ..
         } = self.edges[edge];
         let dependents = &mut self.slots[provider].dependents;
@@ -117,32 +117,32 @@ impl Graph {
             let edges = &mut self.needs[need].edges;
             edges.take(&mut self.edges, edge, |edge| &mut edge.by_need);
         }
-        if matches!(bond, Bond::Adding | Bond::Removing) {
-            self.edges[edge].bond = Bond::Gone;
+        if matches!(attachment, Attachment::Attaching | Attachment::Detaching) {
+            self.edges[edge].attachment = Attachment::Gone;
         } else {
             self.edges.free(edge);
         }
         self.stop_if_alone(provider);
     }
 
-    /// Takes in hand that a dependent is told of its provider; None where that has
+    /// Takes a queued action that hands a provider to its dependent; None where that has
     /// gone meanwhile.
     pub fn take_added(&mut self, edge: u32) -> bool {
-        self.take_queued(edge, Bond::Adding)
+        self.take_queued(edge, Attachment::Attaching)
     }
 
-    /// Takes in hand that a dependent is told that its provider leaves.
+    /// Takes a queued action that takes a leaving provider from its dependent.
     pub fn take_removed(&mut self, edge: u32) -> bool {
-        self.take_queued(edge, Bond::Removing)
+        self.take_queued(edge, Attachment::Detaching)
     }
 
-    fn take_queued(&mut self, edge: u32, expected: Bond) -> bool {
-        let bond = self.edges[edge].bond;
-        if bond == expected {
-            self.edges[edge].bond = Bond::Told;
+    fn take_queued(&mut self, edge: u32, expected: Attachment) -> bool {
+        let attachment = self.edges[edge].attachment;
+        if attachment == expected {
+            self.edges[edge].attachment = Attachment::Attached;
             return true;
         }
-        if bond == Bond::Gone {
+        if attachment == Attachment::Gone {
             self.edges.free(edge);
         }
         false
@@ -168,22 +168,25 @@ impl Graph {
         self.begin(id.index(), State::Stopping, now)
     }
 
-    /// The next provider that a service which has stopped is to be told of leaving,
-    /// and whether it has to be told.
+    /// The next provider that is to be taken from a service which has stopped, and whether
+    /// its callback is to be called.
     #[inline]
     pub fn next_bound(&mut self, from: &mut u32) -> Option<(u32, bool)> {
         while *from != NONE {
             let edge = self.needs[*from].edges.first;
             if edge != NONE {
-                let told = matches!(self.edges[edge].bond, Bond::Told | Bond::Removing);
-                return Some((edge, told));
+                let is_attached = matches!(
+                    self.edges[edge].attachment,
+                    Attachment::Attached | Attachment::Detaching
+                );
+                return Some((edge, is_attached));
             }
             *from = self.needs[*from].next;
         }
         None
     }
 
-    /// Lets no need of a service wait any more, and unbinds those that are bound.
+    /// Disarms a service: its needs wait no more, and those that are bound are unbound.
     #[inline]
     fn disarm(&mut self, service: u32) {
         let mut need = self.slots[service].needs;

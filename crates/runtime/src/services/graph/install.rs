@@ -6,11 +6,11 @@ use std::rc::Rc;
 use prony_base::Instant;
 
 use super::{
-    AnyTable, Asked, Bond, Edge, Filter, Graph, Index, Interface, Links, List, NONE, Need, Offer,
-    Properties, Rare, Recipe, Rule, Slot, Spec, State, Text,
+    AnyTable, Asked, Attachment, Edge, Filter, Graph, Index, Interface, Links, List, NONE, Need,
+    Offer, Properties, Rare, Recipe, Rule, Slot, Spec, State, Text,
 };
 
-/// What a freed service held, to be dropped when nothing is borrowed.
+/// The contents of a freed service, to be dropped when nothing is borrowed.
 pub(in crate::services) type Freed = (Rc<dyn Recipe>, Option<Box<Rare>>);
 
 impl Graph {
@@ -39,21 +39,22 @@ impl Graph {
         })
     }
 
-    /// Installs a service without needs and offers; it is not armed yet.
-    pub fn insert(&mut self, name: Text, properties: Properties, recipe: Rc<dyn Recipe>) -> u32 {
+    /// Installs a service without needs, offers and recipe; it is not armed yet. It is
+    /// found once [`set_recipe`](Graph::set_recipe) gives it its recipe.
+    pub fn insert(&mut self, name: Text, properties: Properties, constructed: bool) -> u32 {
         let generation = self.slots.next_place().map_or(0, |slot| slot.generation);
         self.slots.insert(Slot {
             generation,
             state: State::Stopped,
             wanted: true,
             removing: false,
-            constructed: recipe.is_constructed(),
+            constructed,
             start_queued: false,
             leave_queued: false,
             leave_after_start: false,
             awaited: false,
             unmet: 0,
-            kind: 0,
+            type_number: 0,
             needs: NONE,
             offers: NONE,
             dependents: List::default(),
@@ -63,12 +64,17 @@ impl Graph {
             starts: 0,
             name,
             properties,
-            recipe: Some(recipe),
+            recipe: None,
             since: Instant::ZERO,
             start_took: None,
             stop_took: None,
             rare: None,
         })
+    }
+
+    /// Gives a service that was inserted its recipe.
+    pub fn set_recipe(&mut self, service: u32, recipe: Rc<dyn Recipe>) {
+        self.slots[service].recipe = Some(recipe);
     }
 
     /// Adds a need at the end of a service's chain, whose last one is `after`.
@@ -148,7 +154,7 @@ impl Graph {
             dependent: service,
             provider: factory,
             offer: NONE,
-            bond: Bond::Silent,
+            attachment: Attachment::Detached,
             by_provider: Links::default(),
             by_need: Links::default(),
         });

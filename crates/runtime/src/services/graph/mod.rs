@@ -1,8 +1,8 @@
-//! Who is bound to whom, and what is to be done next: services, their needs and
+//! The graph of services: their bindings, and what is to be done next. Services, their needs and
 //! offers, and the edges between them, without running any of their code.
 //!
-//! For: `pump`, which asks for the [next](Graph::next) action, does it, and tells
-//! the graph what came of it. Not for: time, futures, user code.
+//! For: `pump`, which asks for the [next](Graph::next) action, does it, and
+//! reports the result to the graph. Not for: time, futures, user code.
 //!
 //! # How it goes
 //! A service that waits counts its unmet requirements. A provider that comes up
@@ -22,19 +22,20 @@ mod install;
 mod up;
 
 use std::any::TypeId;
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use prony_base::{Instant, Nanos};
 
-use crate::services::ServiceId;
-use crate::services::definition::{Recipe, Rule};
+use crate::services::by_type::ByType;
+use crate::services::id::ServiceId;
 use crate::services::index::Index;
-use crate::services::life::Sampling;
 use crate::services::list::{Arena, Links, List, NONE};
 use crate::services::port::{AnyTable, Spec};
 use crate::services::properties::{Filter, Properties, Text};
+use crate::services::recipe::Recipe;
+use crate::services::rule::Rule;
+use crate::services::sampling::Sampling;
 use crate::services::state::{Rare, State};
 
 /// Transitions shorter than this are quick: see [`Sampling`].
@@ -53,15 +54,15 @@ pub(super) struct Slot {
     leave_queued: bool,
     /// It has to stop as soon as its start is over.
     pub leave_after_start: bool,
-    /// Somebody waits for news of it.
+    /// A future awaits news of it.
     awaited: bool,
     pub unmet: u32,
     /// The number of its type.
-    pub kind: u32,
+    pub type_number: u32,
     /// The first of its needs and of its offers, which are chained.
     pub needs: u32,
     pub offers: u32,
-    /// Edges to those who use it.
+    /// Edges to its dependents.
     pub dependents: List,
     /// Among those that run, in the order of their starts.
     order: Links,
@@ -73,9 +74,9 @@ pub(super) struct Slot {
     pub name: Text,
     pub properties: Properties,
     pub recipe: Option<Rc<dyn Recipe>>,
-    /// When it came into its state.
+    /// The time at which it came into its state.
     pub since: Instant,
-    /// How long its last timed start and stop took.
+    /// The lengths of its last timed start and stop.
     pub start_took: Option<Nanos>,
     pub stop_took: Option<Nanos>,
     pub rare: Option<Box<Rare>>,
@@ -90,7 +91,7 @@ pub(super) struct Beginning {
     pub is_timed: bool,
 }
 
-/// Something that a service needs.
+/// A need of a service.
 pub(super) struct Need {
     pub service: u32,
     pub interface: u32,
@@ -105,7 +106,7 @@ pub(super) struct Need {
     pub edges: List,
     /// The service that a factory made for it.
     pub made: u32,
-    /// How often the installed providers had changed when it was bound.
+    /// The version of the installed providers when it was bound.
     version: u32,
     pub filter: Option<Rc<Filter>>,
 }
@@ -122,7 +123,7 @@ enum Asked {
     Refused,
 }
 
-/// Something that a service provides.
+/// An offer of a service.
 pub(super) struct Offer {
     pub service: u32,
     pub interface: u32,
@@ -131,7 +132,7 @@ pub(super) struct Offer {
     /// Its place in the interface's table.
     pub place: u32,
     pub factory: bool,
-    /// Made by a factory for one need, and seen by nobody else.
+    /// Made by a factory for one need, and seen by no other.
     pub private: bool,
     links: Links,
 }
@@ -157,21 +158,21 @@ pub(super) struct Edge {
     pub dependent: u32,
     pub provider: u32,
     pub offer: u32,
-    pub bond: Bond,
+    pub attachment: Attachment,
     by_provider: Links,
     by_need: Links,
 }
 
-/// How far the dependent knows of its provider.
+/// The progress of handing a provider to its dependent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Bond {
-    /// Not told yet: it does not run.
-    Silent,
-    /// To be told; the action is queued.
-    Adding,
-    Told,
-    /// To be told that the provider leaves; the action is queued.
-    Removing,
+pub(super) enum Attachment {
+    /// Not handed over yet: the dependent does not run.
+    Detached,
+    /// To be handed over; the action is queued.
+    Attaching,
+    Attached,
+    /// To be taken back because the provider leaves; the action is queued.
+    Detaching,
     /// Out of all lists; freed when its queued action is taken.
     Gone,
 }
@@ -187,7 +188,7 @@ pub(super) struct Interface {
     filtered: List,
     many: List,
     index: Index,
-    /// How often `offers` has changed.
+    /// The number of changes of `offers`.
     version: u32,
     /// Places of the table: those that were used and are free, and their number.
     free_places: Vec<u32>,
@@ -203,7 +204,7 @@ impl Interface {
     }
 }
 
-/// What is to be done outside of the graph. Two words, so that queueing it is two
+/// An action outside of the graph. Two words, so that queueing it is two
 /// stores and taking it two loads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Action {
@@ -251,33 +252,13 @@ impl Action {
     }
 }
 
-/// What a need for one provider finds among those that are installed.
+/// The result of looking for the one provider of a need among those installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Candidate {
     None,
     One(u32),
     Ambiguous(u32, u32),
 }
-
-/// A hash of a `TypeId` is one already.
-#[derive(Default)]
-pub(super) struct IdHasher(u64);
-
-impl Hasher for IdHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-    fn write_u64(&mut self, id: u64) {
-        self.0 ^= id;
-    }
-}
-
-pub(super) type ById<T> = HashMap<TypeId, T, BuildHasherDefault<IdHasher>>;
 
 #[derive(Default)]
 pub(super) struct Graph {
@@ -288,15 +269,15 @@ pub(super) struct Graph {
     pub interfaces: Vec<Interface>,
     /// By the number of a type of services.
     pub samplings: Vec<Sampling>,
-    by_type: ById<u32>,
+    by_type: ByType<u32>,
     actions: VecDeque<Action>,
-    /// Those that run, in the order of their starts.
+    /// Running services, in the order of their starts.
     pub running: List,
     /// Services that start, leave or stop at the moment.
     pub moving: usize,
-    /// How often a need, an offer or an edge was looked at: what work costs.
+    /// The number of looks at a need, an offer or an edge: the cost of work.
     pub steps: u64,
-    /// Services that somebody awaits and of which there are news.
+    /// Awaited services of which there are news.
     news: Vec<u32>,
 }
 
@@ -322,14 +303,14 @@ impl Graph {
     pub fn note_start(&mut self, service: u32, took: Nanos) {
         let slot = &mut self.slots[service];
         slot.start_took = Some(took);
-        self.samplings[slot.kind as usize].was_quick(took < QUICK);
+        self.samplings[slot.type_number as usize].was_quick(took < QUICK);
     }
 
     /// Takes note of a stop that was timed.
     pub fn note_stop(&mut self, service: u32, took: Nanos) {
         let slot = &mut self.slots[service];
         slot.stop_took = Some(took);
-        self.samplings[slot.kind as usize].was_quick(took < QUICK);
+        self.samplings[slot.type_number as usize].was_quick(took < QUICK);
     }
 
     #[inline]
@@ -344,8 +325,7 @@ impl Graph {
         }
     }
 
-    /// The services that somebody awaits and of which there are news, which are awaited no
-    /// more.
+    /// The awaited services of which there are news; they are awaited no more.
     pub fn take_news(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.news)
     }
@@ -359,7 +339,7 @@ impl Graph {
         }
     }
 
-    /// True when nothing is to be done and nobody is being waited for.
+    /// True when no action is queued and no start or stop is under way.
     #[inline]
     pub fn is_quiet(&self) -> bool {
         self.actions.is_empty() && self.moving == 0

@@ -5,8 +5,8 @@
 use prony_base::Instant;
 
 use super::{
-    Action, Asked, Beginning, Bond, Candidate, Edge, Graph, List, NONE, Rule, ServiceId, State,
-    Work,
+    Action, Asked, Attachment, Beginning, Candidate, Edge, Graph, List, NONE, Rule, ServiceId,
+    State, Work,
 };
 
 impl Graph {
@@ -20,7 +20,7 @@ impl Graph {
         }
     }
 
-    /// Lets a service that does not run wait for what it needs.
+    /// Arms a service that does not run: it waits for what it needs.
     #[inline]
     pub fn arm(&mut self, service: u32) {
         let slot = &mut self.slots[service];
@@ -181,7 +181,7 @@ impl Graph {
             dependent: service,
             provider,
             offer,
-            bond: Bond::Silent,
+            attachment: Attachment::Detached,
             by_provider: dependents.last_links(),
             by_need: at.edges.last_links(),
         });
@@ -195,7 +195,7 @@ impl Graph {
             }
             (Rule::Fixed, State::Starting | State::Running) => self.queue_leave(service),
             (_, State::Starting | State::Running) => {
-                self.edges[edge].bond = Bond::Adding;
+                self.edges[edge].attachment = Attachment::Attaching;
                 self.actions.push_back(Action::at(Work::Added, edge));
             }
             _ => {}
@@ -270,7 +270,7 @@ impl Graph {
             service,
             recipe: slot.recipe.clone()?,
             is_bare: slot.needs == NONE && !slot.constructed,
-            is_timed: self.samplings[slot.kind as usize].is_due(),
+            is_timed: self.samplings[slot.type_number as usize].is_due(),
         })
     }
 
@@ -304,15 +304,15 @@ impl Graph {
         changed && self.slots[service].unmet > 0
     }
 
-    /// The next provider that a starting service has to be told of, and the need
+    /// The next provider that is to be handed to a starting service, and the need
     /// for it; `from` is the need to go on from.
     #[inline]
-    pub fn next_silent(&mut self, from: &mut u32) -> Option<u32> {
+    pub fn next_detached(&mut self, from: &mut u32) -> Option<u32> {
         while *from != NONE {
             let mut edge = self.needs[*from].edges.first;
             while edge != NONE {
-                if self.edges[edge].bond == Bond::Silent {
-                    self.edges[edge].bond = Bond::Told;
+                if self.edges[edge].attachment == Attachment::Detached {
+                    self.edges[edge].attachment = Attachment::Attached;
                     return Some(edge);
                 }
                 edge = self.edges[edge].by_need.next;
@@ -322,7 +322,7 @@ impl Graph {
         None
     }
 
-    /// A service has started: whoever waits for it is bound.
+    /// A service has started: binds the needs that wait for it.
     #[inline]
     pub fn came_up(&mut self, service: u32) {
         let slot = &mut self.slots[service];
@@ -355,7 +355,7 @@ impl Graph {
         let (service, number) = (self.offers[offer].service, self.offers[offer].interface);
         let interface = &self.interfaces[number as usize];
         let (filtered, many) = (interface.filtered, interface.many);
-        // Of three or more, nobody without a filter can have the only one; of two,
+        // Of three or more, no need without a filter can have the only one; of two,
         // a service that provides one of them can have the other.
         let (plain, indexed) = (interface.plain, !interface.index.is_empty());
         if interface.offers.len <= 2 {

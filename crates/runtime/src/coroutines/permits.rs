@@ -2,9 +2,9 @@
 //! semaphores and bounded channels have in common.
 //! Not for: applications, which use those.
 //!
-//! Fair: a permit that is given back goes to who has waited longest, and nobody
-//! overtakes on the way. Who is dropped after a permit was given to it, and before
-//! it saw that, passes it on.
+//! Fair: a released permit goes to the task that has waited longest, and no other overtakes
+//! on the way. A waiter that is dropped after a permit was given to it, and before it saw
+//! that, passes it on.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -15,22 +15,22 @@ use super::waiters::{Ticket, Waiters};
 
 /// Permits, at most `permits_max` of them unused.
 ///
-/// INVARIANT: while there are permits, nobody waits.
-pub(super) struct Gate {
-    permits: Cell<usize>,
+/// INVARIANT: while there are permits, no task waits.
+pub(super) struct Permits {
+    unused: Cell<usize>,
     permits_max: usize,
     is_closed: Cell<bool>,
     waiters: Waiters,
 }
 
-/// The gate was closed.
+/// There will be no more permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Closed;
 
-impl Gate {
-    pub fn new(permits: usize, permits_max: usize) -> Gate {
-        Gate {
-            permits: Cell::new(permits),
+impl Permits {
+    pub fn new(permits: usize, permits_max: usize) -> Permits {
+        Permits {
+            unused: Cell::new(permits),
             permits_max,
             is_closed: Cell::new(false),
             waiters: Waiters::new(),
@@ -39,46 +39,45 @@ impl Gate {
 
     /// Waits for a permit, and takes it.
     #[inline]
-    pub fn enter(&self) -> Enter<'_> {
-        Enter {
-            gate: self,
+    pub fn acquire(&self) -> Acquire<'_> {
+        Acquire {
+            permits: self,
             ticket: None,
         }
     }
 
     /// Takes a permit that is there.
     #[inline]
-    pub fn try_enter(&self) -> bool {
-        match self.permits.get().checked_sub(1) {
+    pub fn try_acquire(&self) -> bool {
+        match self.unused.get().checked_sub(1) {
             Some(left) => {
-                self.permits.set(left);
+                debug_assert_eq!(self.waiters.len(), 0);
+                self.unused.set(left);
                 true
             }
             None => false,
         }
     }
 
-    /// Gives a permit: to who has waited longest, else for who comes. One over the
+    /// Releases a permit: to the task that has waited longest, else for the next. One over the
     /// most that may lie unused is lost.
     #[inline]
-    pub fn give(&self) {
-        match self.waiters.let_go() {
+    pub fn release(&self) {
+        match self.waiters.release_first() {
             Some(waker) => waker.wake(),
-            None => self
-                .permits
-                .set(self.permits_max.min(self.permits.get() + 1)),
+            None => self.unused.set(self.permits_max.min(self.unused.get() + 1)),
         }
     }
 
     /// Takes all unused permits away; yields whether there were any.
-    pub fn take_all(&self) -> bool {
-        self.permits.take() > 0
+    pub fn forget_all(&self) -> bool {
+        self.unused.take() > 0
     }
 
-    /// Lets everybody go on, now and later, with [`Closed`].
+    /// Ends all waits, now and later, with [`Closed`].
     pub fn close(&self) {
         self.is_closed.set(true);
-        while let Some(waker) = self.waiters.let_go() {
+        while let Some(waker) = self.waiters.release_first() {
             waker.wake();
         }
     }
@@ -88,44 +87,44 @@ impl Gate {
     }
 
     /// Permits that are there.
-    pub fn permits(&self) -> usize {
-        self.permits.get()
+    pub fn available(&self) -> usize {
+        self.unused.get()
     }
 
-    /// How many wait.
+    /// The number of waiting tasks.
     pub fn waiting(&self) -> usize {
         self.waiters.len()
     }
 }
 
 /// Waits for a permit.
-pub(super) struct Enter<'a> {
-    gate: &'a Gate,
+pub(super) struct Acquire<'a> {
+    permits: &'a Permits,
     ticket: Option<Ticket>,
 }
 
-impl Enter<'_> {
+impl Acquire<'_> {
     fn outcome(&self) -> Poll<Result<(), Closed>> {
-        match self.gate.is_closed() {
+        match self.permits.is_closed() {
             true => Poll::Ready(Err(Closed)),
             false => Poll::Ready(Ok(())),
         }
     }
 }
 
-impl Future for Enter<'_> {
+impl Future for Acquire<'_> {
     type Output = Result<(), Closed>;
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Closed>> {
         let Some(ticket) = self.ticket else {
-            if self.gate.is_closed() || self.gate.try_enter() {
+            if self.permits.is_closed() || self.permits.try_acquire() {
                 return self.outcome();
             }
-            self.ticket = Some(self.gate.waiters.join(cx.waker()));
+            self.ticket = Some(self.permits.waiters.join(cx.waker()));
             return Poll::Pending;
         };
-        if !self.gate.waiters.ask(ticket, cx.waker()) {
+        if !self.permits.waiters.poll_released(ticket, cx.waker()) {
             return Poll::Pending;
         }
         self.ticket = None;
@@ -133,13 +132,13 @@ impl Future for Enter<'_> {
     }
 }
 
-impl Drop for Enter<'_> {
+impl Drop for Acquire<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket
-            && self.gate.waiters.leave(ticket)
+            && self.permits.waiters.leave(ticket)
         {
-            self.gate.give();
+            self.permits.release();
         }
     }
 }
