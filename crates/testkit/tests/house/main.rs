@@ -1,7 +1,9 @@
 //! The rules of the house (ARCHITECTURE.md, STYLE.md), as far as a program can
 //! check them. Each failure names file and line.
 
+mod circles;
 mod early;
+mod imports;
 mod source;
 mod version;
 
