@@ -22,6 +22,7 @@
 pub mod client;
 mod code;
 mod finding;
+pub mod limits;
 pub mod measure;
 mod records;
 mod rules;
@@ -29,4 +30,4 @@ mod rules;
 pub use code::{Code, UnknownCode, explain};
 pub use finding::{Evidence, Finding, Severity, Unit, Value, Verdict, verdict};
 pub use records::{Case, Records};
-pub use rules::{findings, keeps_nothing, limits};
+pub use rules::{findings, keeps_nothing};

@@ -2,9 +2,11 @@
 
 use prony_record::{CheckLevel, LoadReport, Outcome, Trial};
 
-use super::{Seen, clients, limits, worst};
+use super::clients;
+use super::seen::{Seen, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Value};
+use crate::limits;
 use crate::records::Case;
 
 const REFUSED: (&str, &str) = (

@@ -4,10 +4,11 @@
 use prony_record::{LatencyNs, ProgramLine, ProgramReport, REQUESTS, Trial};
 
 use super::answers::by_share;
-use super::{Seen, limits, worst};
+use super::seen::{Seen, worst};
 use crate::client::{self, Busy, Limit};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 

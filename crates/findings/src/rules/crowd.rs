@@ -3,9 +3,11 @@
 use prony_record::Cell;
 use prony_stats::median;
 
-use super::{Seen, clients, finding, limits};
+use super::clients;
+use super::seen::{Seen, finding};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 

@@ -4,9 +4,10 @@ use prony_base::Nanos;
 use prony_record::{CanaryPair, ProcessRecord, Role, Trial};
 use prony_stats::median;
 
-use super::{Seen, limits, of_run as of_run_finding, worst};
+use super::seen::{Seen, of_run as of_run_finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::{Case, Records};
 

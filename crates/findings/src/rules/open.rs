@@ -1,6 +1,6 @@
 //! P029: did the subject keep up with a schedule?
 
-use super::{Seen, worst};
+use super::seen::{Seen, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
 use crate::measure;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use prony_record::{Cell, Durations, ProgramReport, Trial};
 
-use super::{Seen, finding, limits, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 

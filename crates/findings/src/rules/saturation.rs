@@ -4,9 +4,11 @@ use prony_base::Nanos;
 use prony_record::{LoadReport, Outcome, Trial};
 use prony_stats::{Time, in_flight};
 
-use super::{Seen, clients, finding, limits, search, worst};
+use super::seen::{Seen, finding, worst};
+use super::{clients, search};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 

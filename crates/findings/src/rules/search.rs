@@ -2,9 +2,9 @@
 
 use prony_record::{RateSearch, StepOutcome, Trial};
 
-use super::{Finding, Seen, worst};
+use super::seen::{Seen, worst};
 use crate::code::Code;
-use crate::finding::{Evidence, Severity, Unit};
+use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::records::Case;
 
 const SHORT: (&str, &str) = (

@@ -2,7 +2,7 @@
 
 use prony_record::{Cell, CounterReport, Ended, Role, Trial};
 
-use super::{Seen, finding, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;

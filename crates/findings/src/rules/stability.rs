@@ -3,9 +3,10 @@
 use prony_record::{LoadReport, Trial, Visit};
 use prony_stats::{SLICES_MIN, freeze, sorted, steadiness, two_modes};
 
-use super::{Seen, finding, limits, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
+use crate::limits;
 use crate::records::Case;
 
 const WITHIN: (&str, &str) = (
