@@ -30,8 +30,8 @@ use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
 
-use crate::crew::on_threads;
 use crate::spread::spread;
+use crate::threads::on_threads;
 use crate::usage::Usage;
 use crate::{BenchError, THREADS_MAX};
 

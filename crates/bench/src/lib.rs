@@ -19,7 +19,6 @@
 
 pub mod client;
 mod coroutine;
-mod crew;
 mod event;
 pub mod io;
 pub mod ping;
@@ -29,6 +28,7 @@ mod serializer;
 mod spread;
 mod start;
 mod start_stop;
+mod threads;
 mod usage;
 
 pub use usage::peak_bytes;
