@@ -13,11 +13,16 @@
 //! application returned ([`run`]).
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod answer;
 mod application;
+mod body;
 mod command;
 mod environ;
 mod failure;
 mod file;
+mod head;
+mod outlet;
+mod own;
 mod places;
 mod pool;
 mod run;
