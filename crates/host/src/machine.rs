@@ -1,7 +1,7 @@
 //! The Lua state of one worker, and the way into it: a request goes in as a table, what
 //! the application returns comes out as bytes.
 //!
-//! This and [`entry`] are the crate's only modules with `unsafe`, because mlua's safe calls
+//! This, [`entry`] and [`stack`] are the crate's only modules with `unsafe`, because mlua's safe calls
 //! would cost several times what the rest of a request costs. All that is given to the
 //! rest of the crate is safe.
 //!
@@ -18,7 +18,9 @@
 
 mod dialect;
 mod entry;
+mod failure;
 mod plan;
+mod stack;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -32,16 +34,14 @@ use prony_http::Request;
 
 use crate::head::Head;
 use entry::{Errand, Kind, Piece, Refs};
+pub(crate) use failure::Failure;
 use plan::{Names, Plan};
+use stack::{Stack, bytes, type_name};
 
 /// Memory for a body of several strings that is kept for the next.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 /// A heap this small is collected late: it may grow by so much before.
 const GARBAGE_KIB: i32 = 1536;
-
-/// How Lua, and functions of the host's, say that memory is exhausted, where the error was
-/// caught and raised again. Nothing before it: what a client sent could stand there.
-const EXHAUSTED: [&str; 2] = ["not enough memory", "memory error: not enough memory"];
 
 /// A Lua state with an application in it.
 pub(crate) struct Machine {
@@ -70,27 +70,8 @@ pub(crate) struct Prelude {
     pub place: Function,
 }
 
-/// An error in Lua, or in what Lua gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// What went wrong, and the traceback, if there is one.
-    pub text: String,
-    /// The state's memory was exhausted.
-    pub is_memory: bool,
-}
-
-impl Failure {
-    /// What went wrong, found here and not in Lua.
-    pub fn new(text: String) -> Failure {
-        Failure {
-            text,
-            is_memory: false,
-        }
-    }
-}
-
 /// What came of a call.
-pub(crate) enum Outcome<'m, R> {
+pub(crate) enum CallOutcome<'m, R> {
     /// The body was whole; what the caller made of it.
     Whole(R),
     /// The body comes in pieces.
@@ -136,7 +117,7 @@ impl Machine {
         request: &Request<'_>,
         peer: Option<SocketAddr>,
         whole: impl FnOnce(&Head, &[u8]) -> R,
-    ) -> Result<Outcome<'_, R>, Failure> {
+    ) -> Result<CallOutcome<'_, R>, Failure> {
         self.desk.borrow_mut().clear();
         let mut plan = self.plan.borrow_mut();
         self.look_through(request, peer, &mut plan)?;
@@ -159,14 +140,14 @@ impl Machine {
         let (kind, is_closable) = (errand.kind.get(), errand.is_closable.get());
         drop(plan);
         if kind == Kind::Iterator {
-            return self.pieces(&stack).map(Outcome::Pieces);
+            return self.pieces(&stack).map(CallOutcome::Pieces);
         }
         let made = self.whole(&stack, kind, whole);
         if is_closable {
             // SAFETY: the object is the first of the three values that `enter` left.
             unsafe { self.close(|| ffi::lua_pushvalue(self.state, stack.base + 2)) };
         }
-        made.map(Outcome::Whole)
+        made.map(CallOutcome::Whole)
     }
 
     /// Reads a body that is whole from the stack: a string, or a table of strings, first
@@ -394,103 +375,6 @@ impl Drop for Pieces<'_> {
             ffi::luaL_unref(state, ffi::LUA_REGISTRYINDEX, self.anchor);
         }
         mem::swap(&mut *self.machine.desk.borrow_mut(), &mut self.head);
-    }
-}
-
-/// What is on Lua's stack during a call; taken away at the end.
-struct Stack {
-    state: *mut lua_State,
-    base: c_int,
-}
-
-impl Stack {
-    fn new(state: *mut lua_State) -> Stack {
-        // SAFETY: reads a number. The state lives as long as the machine.
-        let base = unsafe { ffi::lua_gettop(state) };
-        Stack { state, base }
-    }
-
-    /// Pushes a value of the registry.
-    ///
-    /// # Safety
-    /// There is room: a stack has 20 places at least.
-    #[inline]
-    unsafe fn push(&self, reference: c_int) {
-        // SAFETY: reads a table, without metamethods.
-        unsafe { ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, reference.into()) };
-    }
-
-    /// Calls the function that was pushed first, after the handler, with so many arguments.
-    ///
-    /// # Safety
-    /// Handler, function and arguments were pushed.
-    #[inline]
-    unsafe fn call(&self, arguments: c_int, results: c_int) -> Result<(), Failure> {
-        // SAFETY: as the caller says.
-        unsafe { self.call_at(self.base + 1, arguments, results) }
-    }
-
-    /// As `call`, where the handler is in this place.
-    #[inline]
-    unsafe fn call_at(
-        &self,
-        handler: c_int,
-        arguments: c_int,
-        results: c_int,
-    ) -> Result<(), Failure> {
-        // SAFETY: as the caller says.
-        let status = unsafe { ffi::lua_pcall(self.state, arguments, results, handler) };
-        match status {
-            ffi::LUA_OK => Ok(()),
-            _ => Err(self.failure(status)),
-        }
-    }
-
-    #[cold]
-    fn failure(&self, status: c_int) -> Failure {
-        // SAFETY: after a failed call the error is on the stack.
-        let text = unsafe {
-            match ffi::lua_type(self.state, -1) {
-                ffi::LUA_TSTRING => String::from_utf8_lossy(bytes(self.state, -1)).into_owned(),
-                _ => "an error that cannot be told".to_owned(),
-            }
-        };
-        let first = text.lines().next().unwrap_or_default();
-        let is_memory = status == ffi::LUA_ERRMEM || EXHAUSTED.contains(&first);
-        Failure { text, is_memory }
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: the stack had so many values, and has not fewer.
-        unsafe { ffi::lua_settop(self.state, self.base) };
-    }
-}
-
-/// The bytes of the string in this place.
-///
-/// # Safety
-/// It is a string, and stays where it is as long as the bytes are used.
-#[inline]
-unsafe fn bytes<'s>(state: *mut lua_State, place: c_int) -> &'s [u8] {
-    let mut length = 0;
-    // SAFETY: as the caller says.
-    unsafe {
-        let start = ffi::lua_tolstring(state, place, &mut length);
-        std::slice::from_raw_parts(start.cast(), length)
-    }
-}
-
-/// What kind of value is in this place.
-///
-/// # Safety
-/// The state is one.
-unsafe fn type_name<'s>(state: *mut lua_State, place: c_int) -> std::borrow::Cow<'s, str> {
-    // SAFETY: the names are constants of the library.
-    unsafe {
-        let name = ffi::lua_typename(state, ffi::lua_type(state, place));
-        std::ffi::CStr::from_ptr(name).to_string_lossy()
     }
 }
 

@@ -11,6 +11,7 @@ use prony_http::{Method, Version};
 
 use super::dialect::push_text;
 use super::plan::{Bytes, Line, LineKey, Plan};
+use super::stack::bytes;
 use crate::head::{self, Head};
 
 /// Bytes that `write` keeps until they can be sent.
@@ -482,7 +483,7 @@ unsafe fn begin(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
     // SAFETY: looks at the two arguments in their places.
     unsafe {
         let status = match ffi::lua_type(state, 1) {
-            ffi::LUA_TSTRING => head::parse_status(super::bytes(state, 1)),
+            ffi::LUA_TSTRING => head::parse_status(bytes(state, 1)),
             ffi::LUA_TNUMBER => head::number_status(ffi::lua_tonumber(state, 1)),
             kind => Err(head::Fault::Status(kind_name(state, kind))),
         };
@@ -558,11 +559,11 @@ unsafe fn push_header(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
         }
         if ffi::lua_isstring(state, -1) == 0 {
             let kind = kind_name(state, ffi::lua_type(state, -1));
-            let name = String::from_utf8_lossy(super::bytes(state, -2)).into_owned();
+            let name = String::from_utf8_lossy(bytes(state, -2)).into_owned();
             return refuse(state, head::Fault::ValueKind(name, kind));
         }
         ffi::lua_tolstring(state, -1, std::ptr::null_mut());
-        let (name, value) = (super::bytes(state, -2), super::bytes(state, -1));
+        let (name, value) = (bytes(state, -2), bytes(state, -1));
         let pushed = desk.borrow_mut().push(name, value);
         match pushed {
             Ok(()) => true,
@@ -598,7 +599,7 @@ unsafe extern "C-unwind" fn write(state: *mut lua_State) -> c_int {
                 ffi::lua_typename(state, ffi::lua_type(state, 1)),
             );
         }
-        let text = super::bytes(state, 1);
+        let text = bytes(state, 1);
         if desk.borrow().written.len() + text.len() > WRITTEN_BYTES_MAX {
             return ffi::luaL_error(
                 state,
