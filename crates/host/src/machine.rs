@@ -33,7 +33,7 @@ use mlua::{Function, Lua, Value};
 use prony_http::Request;
 
 use crate::head::Head;
-use entry::{Errand, Kind, Piece, Refs};
+use entry::{EnterCall, Refs, ReturnedBody, StepCall};
 pub(crate) use failure::Failure;
 use plan::{Names, Plan};
 use stack::{Stack, bytes, type_name};
@@ -121,25 +121,25 @@ impl Machine {
         self.desk.borrow_mut().clear();
         let mut plan = self.plan.borrow_mut();
         self.look_through(request, peer, &mut plan)?;
-        let errand = Errand {
+        let call = EnterCall {
             refs: &self.refs,
             desk: &self.desk,
             plan: &plan,
-            kind: Cell::new(Kind::Nothing),
+            kind: Cell::new(ReturnedBody::Nothing),
             is_closable: Cell::new(false),
         };
         let stack = Stack::new(self.state);
-        // SAFETY: `enter` takes a pointer to an Errand, which lives until it returns, and
+        // SAFETY: `enter` takes a pointer to an EnterCall, which lives until it returns, and
         // returns three values.
         unsafe {
             stack.push(self.refs.handler);
             stack.push(self.refs.enter);
-            ffi::lua_pushlightuserdata(self.state, (&raw const errand).cast_mut().cast());
+            ffi::lua_pushlightuserdata(self.state, (&raw const call).cast_mut().cast());
             stack.call(1, 3)?;
         }
-        let (kind, is_closable) = (errand.kind.get(), errand.is_closable.get());
+        let (kind, is_closable) = (call.kind.get(), call.is_closable.get());
         drop(plan);
-        if kind == Kind::Iterator {
+        if kind == ReturnedBody::Iterator {
             return self.pieces(&stack).map(CallOutcome::Pieces);
         }
         let made = self.whole(&stack, kind, whole);
@@ -155,18 +155,18 @@ impl Machine {
     fn whole<R>(
         &self,
         stack: &Stack,
-        kind: Kind,
+        kind: ReturnedBody,
         whole: impl FnOnce(&Head, &[u8]) -> R,
     ) -> Result<R, Failure> {
         let head = self.desk.borrow();
         let value = stack.base + 2;
-        if kind == Kind::Text && head.written.is_empty() {
+        if kind == ReturnedBody::Text && head.written.is_empty() {
             // SAFETY: `enter` found it to be a string, and it is on the stack until
             // `stack` is dropped.
             return Ok(whole(&head, unsafe { bytes(self.state, value) }));
         }
         let count = match kind {
-            Kind::Text => 1,
+            ReturnedBody::Text => 1,
             // SAFETY: of a table the length can be read.
             _ => unsafe { ffi::lua_rawlen(self.state, value) },
         };
@@ -179,10 +179,10 @@ impl Machine {
             // reading a number would make a string of it.
             unsafe {
                 match kind {
-                    Kind::Text => ffi::lua_pushvalue(self.state, value),
+                    ReturnedBody::Text => ffi::lua_pushvalue(self.state, value),
                     _ => _ = ffi::lua_rawgeti(self.state, value, place as lua_Integer),
                 }
-                if kind == Kind::Listed && ffi::lua_isnil(self.state, -1) != 0 {
+                if kind == ReturnedBody::Listed && ffi::lua_isnil(self.state, -1) != 0 {
                     break;
                 }
                 if ffi::lua_type(self.state, -1) != ffi::LUA_TSTRING {
@@ -328,14 +328,14 @@ impl Pieces<'_> {
     /// Has the next piece made; false at the end.
     pub fn advance(&mut self) -> Result<bool, Failure> {
         let machine = self.machine;
-        let piece = Piece {
+        let piece = StepCall {
             anchor: self.anchor,
             bytes: Cell::new(None),
         };
         self.current = ([].as_ptr(), 0);
         let stack = Stack::new(machine.state);
         mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
-        // SAFETY: `step` takes a pointer to a Piece, which lives until it returns, and
+        // SAFETY: `step` takes a pointer to a StepCall, which lives until it returns, and
         // returns nothing.
         let called = unsafe {
             stack.push(machine.refs.handler);
