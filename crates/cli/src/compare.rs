@@ -28,7 +28,8 @@ use crate::home::Home;
 use crate::log::history;
 use crate::log::words::LogWords;
 use crate::run as experiment_run;
-use crate::words::{RunWords, visits_typed};
+use crate::run::words::RunWords;
+use crate::typed::visits_typed;
 use crate::{Ending, Streams, report};
 use words::{CompareWords, Inconclusive};
 

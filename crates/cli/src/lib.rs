@@ -30,6 +30,8 @@ mod runs;
 mod serve;
 mod signals;
 mod stats;
+mod terminal;
+mod typed;
 mod verify;
 pub mod words;
 

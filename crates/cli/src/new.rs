@@ -2,12 +2,13 @@
 
 mod ci;
 mod experiment;
+mod files;
 mod subject;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -38,15 +39,6 @@ pub enum New {
     Load(LoadWords),
     /// A job of CI that compares a change with what it is based on
     Ci(CiWords),
-}
-
-/// Files that are to be written.
-#[derive(Debug, Eq, PartialEq)]
-struct Files {
-    /// Each with its text; `true`: it is a program.
-    files: Vec<(PathBuf, String, bool)>,
-    /// What to do next, a command a line.
-    next: Vec<String>,
 }
 
 /// Runs `prony new`.

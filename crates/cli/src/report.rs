@@ -1,5 +1,7 @@
 //! `prony report`: the documents of a run directory, rendered from its records.
 
+pub mod words;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
@@ -18,9 +20,9 @@ use prony_report::{Export, Plot, Run};
 use crate::bundle;
 use crate::cause::CannotWrite;
 use crate::home::Home;
-use crate::run::colour;
-use crate::words::{ExportWord, Picture, ReportWords};
+use crate::terminal::colour;
 use crate::{Ending, Streams};
+use words::{ExportWord, Picture, ReportWords};
 
 /// What was rendered.
 pub struct Rendering {

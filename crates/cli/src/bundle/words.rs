@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_base::Nanos;
 
-use crate::words::{blocks, window};
+use crate::typed::{blocks, window};
 
 /// `prony bundle`
 #[derive(Debug, Args)]

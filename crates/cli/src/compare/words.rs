@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
 
-use crate::words::{blocks, budget, visits, window};
+use crate::typed::{blocks, budget, visits, window};
 
 /// `prony compare`
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! One URL to one file: the request, the body piece by piece, further tries, and the end.
 //!
-//! Not for: which URLs at once (`crew`), what is shown (`show`), or what an answer means for
+//! Not for: which URLs at once (`pool`), what is shown (`show`), or what an answer means for
 //! a file that is there in part (`range`).
 
 use std::cell::{Cell, RefCell};

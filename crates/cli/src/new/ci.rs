@@ -11,7 +11,7 @@ use prony_base::typed::share;
 use prony_lab::experiment::{Experiment, Origin};
 use serde_json::json;
 
-use super::Files;
+use super::files::Files;
 
 /// `prony new ci`
 #[derive(Debug, Args)]

@@ -9,7 +9,7 @@ use prony_lab::experiment::{Experiment, Origin};
 use prony_lab::target::Target;
 use serde_json::json;
 
-use super::Files;
+use super::files::Files;
 
 /// The server that stands where none is named: one that is there wherever Prony is.
 const EXAMPLE: &str = "{prony} serve --port {port}";

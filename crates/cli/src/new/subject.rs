@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use prony_lab::diagnosis::suggest;
 
-use super::Files;
+use super::files::Files;
 
 /// Longest name of a subject.
 const NAME_BYTES_MAX: usize = 64;

@@ -17,9 +17,9 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
+use super::words::RunWords;
 use super::{Course, beside, folder};
 use crate::report;
-use crate::words::RunWords;
 use crate::{Ending, Streams};
 
 /// Blocks of a pilot: the fewest whose differences have a deviation that is worth the name.

@@ -205,7 +205,7 @@ pub struct App {
     counts: Arc<Counts>,
     /// To every loop of the server.
     orders: Vec<Sender<Order>>,
-    payload: Option<io::Result<payload::Shared>>,
+    payload: Option<io::Result<payload::LoopPayload>>,
 }
 
 /// What `/ping` takes and gives.
@@ -220,7 +220,7 @@ impl App {
     pub fn new(
         board: Arc<Board>,
         orders: Vec<Sender<Order>>,
-        payload: Option<io::Result<payload::Shared>>,
+        payload: Option<io::Result<payload::LoopPayload>>,
     ) -> App {
         App {
             board,

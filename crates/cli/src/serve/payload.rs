@@ -65,9 +65,9 @@ impl Payload {
         })
     }
 
-    /// For one loop.
-    pub fn share(&self) -> io::Result<Shared> {
-        Ok(Shared {
+    /// The payload as one loop sends it: with a descriptor of its own.
+    pub fn for_loop(&self) -> io::Result<LoopPayload> {
+        Ok(LoopPayload {
             file: Rc::new(self.file.try_clone()?),
             length: self.length,
             tag: self.tag.clone(),
@@ -110,13 +110,13 @@ fn tag(about: &Metadata) -> String {
 
 /// The body, as one loop gives it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct LoopPayload {
     file: Rc<OwnedFd>,
     length: u64,
     tag: String,
 }
 
-impl Shared {
+impl LoopPayload {
     /// Answers GET and HEAD, for the whole of it or a range.
     pub async fn give(&self, request: &Request<'_>, response: &mut Response) {
         let headers = request.headers();

@@ -9,7 +9,7 @@ use prony_lab::sums::{self, State};
 use prony_record::{Trial, is_profile, layout};
 use prony_report::Run;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::{bundle, report};
 
 /// Generator whose records have all that Prony's own keeps.

@@ -12,7 +12,7 @@ use prony_record::layout;
 use prony_report::prose::{self, Mark, Wrong};
 use serde_json::Value;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::log::file;
 use crate::report;
 
