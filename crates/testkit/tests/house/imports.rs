@@ -92,7 +92,6 @@ impl Reader {
                 let named = self.named(line, before.to_vec());
                 self.found.paths.push(named);
             }
-            _ => {}
         }
     }
 

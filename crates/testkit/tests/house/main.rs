@@ -6,6 +6,7 @@ mod early;
 mod imports;
 mod source;
 mod version;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;
