@@ -87,7 +87,7 @@ impl ClientOrder {
             ));
         }
         if self.length == Nanos::ZERO || self.timeout == Nanos::ZERO {
-            return wrong("in no time nothing can be asked".to_owned());
+            return wrong("the length must be more than zero".to_owned());
         }
         Ok(())
     }

@@ -134,7 +134,7 @@ impl FromStr for Work {
         let known = Work::ALL.iter().find(|work| work.name() == word);
         known.copied().ok_or_else(|| {
             let names = Work::ALL.map(Work::name).join(", ");
-            format!("there is no work `{word}`: use one of {names}")
+            format!("unknown work `{word}`: use one of {names}")
         })
     }
 }
@@ -284,7 +284,7 @@ pub fn run(work: Work, order: &Order) -> Result<Done, BenchError> {
         )));
     }
     if order.count == 0 || order.priorities == 0 {
-        return Err(BenchError::Order("there is nothing to be done".to_owned()));
+        return Err(BenchError::Order("there is nothing to do".to_owned()));
     }
     match work {
         Work::Coroutine => coroutine::run(order),

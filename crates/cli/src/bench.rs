@@ -86,7 +86,7 @@ fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()
         (words.deadline.is_some(), "--deadline", Work::Realtime),
     ] {
         if is_given && work != of {
-            bail!("{flag} is of the work {of}, and means nothing to {work}: leave it out");
+            bail!("{flag} belongs to the work {of} and has no effect on {work}: leave it out");
         }
     }
     Ok(())

@@ -55,7 +55,7 @@ pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         .find(|(path, ..)| path.symlink_metadata().is_ok())
     {
         bail!(
-            "{} is there already, and nothing is overwritten: remove it, or give another name",
+            "{} already exists, and nothing is overwritten: remove it, or give another name",
             there.display()
         );
     }

@@ -62,7 +62,7 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     match (bundle::is_bundle(&words.dir), &words.out) {
         (false, None) => of_dir(words, &words.dir, streams),
         (false, Some(_)) => bail!(
-            "{}: is no bundle: --out is for bundles, and the documents of a run directory are rendered into it",
+            "{}: not a bundle: --out is for bundles, and the documents of a run directory are rendered into it",
             words.dir.display()
         ),
         (true, None) if words.plot.is_none() && words.export.is_none() => bail!(

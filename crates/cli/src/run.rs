@@ -178,8 +178,8 @@ fn say_interrupted(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     let hint = match course {
-        Course::Pilot => "in the pilot: there is no result".to_owned(),
-        _ => format!("to go on with it:\n  {}", again::resuming(words, dir)),
+        Course::Pilot => "during the pilot: there is no result".to_owned(),
+        _ => format!("to continue it:\n  {}", again::resuming(words, dir)),
     };
     Ok(writeln!(streams.err, "prony: interrupted; {hint}")?)
 }
@@ -195,7 +195,7 @@ fn say_what_is_kept(
         let again = again::resuming(words, dir);
         writeln!(
             streams.err,
-            "prony: what was measured is kept; to go on with it when this is mended:\n  {again}"
+            "prony: what was measured is kept; to continue when this is fixed:\n  {again}"
         )?;
     }
     Ok(())

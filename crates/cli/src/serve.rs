@@ -55,27 +55,23 @@ pub struct ServeOptions {
     /// (it lowers this to net.core.somaxconn)
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// Close a connection that rests for this long; 0 for never
+    /// Close a connection that is idle for this long; 0: never
     #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
     idle_timeout: Nanos,
-    /// Connections open at once, in equal shares on all threads; others wait until one
-    /// ends, as --backlog says. Fewer where the process may not have so many descriptors
+    /// Connections open at once, divided equally over all threads; others wait until one ends, as --backlog says.
+    /// Fewer if the process may not have so many descriptors
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     connections_max: u32,
-    /// Bytes that a request's body has to bring each second, from 30 s after its head on, or
-    /// it is refused (408); 0 for any
+    /// Minimum bytes a second of a request's body, from 30 s after its head on; slower ones are refused (408); 0: none
     #[arg(long, value_name = "SIZE", default_value = "500", value_parser = size::parse)]
     body_rate_min: u64,
-    /// Memory for all bodies that are not answered; a request for whose body there is none
-    /// left is refused (503)
+    /// Memory for the bodies of all unanswered requests; a request whose body does not fit is refused (503)
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_positive)]
     body_memory: u64,
-    /// Put the server together from services (settings, loggers, http) of the runtime; it
-    /// then answers /ping and /hello only
+    /// Build the server from services (settings, loggers, http) of the runtime; it then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
     services: String,
-    /// Serve so many bytes at /testpayload, made at the start, always the same: 200MiB, 1GiB;
-    /// 0: do not
+    /// Serve this many bytes at /testpayload, generated at the start and always the same: 200MiB, 1GiB; 0: none
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     payload: Option<u64>,
     /// Serve this file at /testpayload, as it is at the start
@@ -143,7 +139,7 @@ impl ServeOptions {
         let place = (self.host.as_str(), self.port);
         let mut found = place.to_socket_addrs().with_context(|| {
             format!(
-                "`{}` is no address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
+                "`{}` is not the address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
                 self.host
             )
         })?;

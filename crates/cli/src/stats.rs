@@ -31,7 +31,7 @@ pub struct StatsWords {
     /// Logs; each is a row
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
-    /// Seconds at the start of each log that are left out
+    /// Seconds to leave out at the start of each log
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub warmup: usize,
     /// Add the logs line by line: instances that ran at the same time are one row

@@ -16,7 +16,7 @@ pub fn budget(text: &str) -> Result<Nanos, String> {
     match BUDGET.contains(&length) {
         true => Ok(length),
         false => Err(format!(
-            "`{text}` is no budget: it may be from {} to {}",
+            "`{text}` is not a valid budget: it must be from {} to {}",
             duration::typed(*BUDGET.start()),
             duration::typed(*BUDGET.end())
         )),
@@ -35,7 +35,7 @@ pub fn visits(text: &str) -> Result<Nanos, String> {
     match VISITS.contains(&length) {
         true => Ok(length),
         false => Err(format!(
-            "`{text}` is no length of a visit: it may be from {} to {}, or {OFF}",
+            "`{text}` is not a valid length of a visit: it must be from {} to {}, or {OFF}",
             duration::typed(*VISITS.start()),
             duration::typed(*VISITS.end())
         )),
@@ -56,7 +56,7 @@ pub fn window(text: &str) -> Result<Nanos, String> {
     match DURATION.contains(&length) {
         true => Ok(length),
         false => Err(format!(
-            "`{text}` is no window: it may be from {} to {}",
+            "`{text}` is not a valid window: it must be from {} to {}",
             duration::typed(*DURATION.start()),
             duration::typed(*DURATION.end())
         )),

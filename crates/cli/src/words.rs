@@ -54,23 +54,23 @@ pub enum Command {
     Verify(VerifyWords),
     /// Pack a run into one file that can be handed on: records, experiment, sources
     Bundle(BundleWords),
-    /// Run the experiment of a bundle here, and tell which of its claims held
+    /// Run the experiment of a bundle here, and report which of its claims held
     Reproduce(ReproduceWords),
-    /// Sum up logs of per-second counts: mean and deviation over seconds
+    /// Summarize logs of per-second counts: mean and deviation over seconds
     Stats(StatsWords),
     /// Explain a finding, such as P003, at length
     Explain(ExplainWords),
-    /// Find out what of this machine spoils measurements, and what mends it
+    /// Find out what on this machine spoils measurements, and how to fix it
     Doctor(DoctorWords),
     /// Write files to start from: an experiment, a subject, a job of CI
     New(NewWords),
-    /// Check that subjects do what they must, without measuring
+    /// Check that subjects fulfil their contract, without measuring
     Check(CheckWords),
     /// List experiments, subjects and runs
     List(ListWords),
-    /// Remove runs and builds that are not needed any more
+    /// Remove runs and builds that are no longer needed
     Clean(CleanWords),
-    /// Measure one thing by itself: a work of the runtime, strategies of I/O, the client
+    /// Measure one thing by itself: a work of the runtime, I/O strategies, the client
     Bench(BenchWords),
     /// Fetch URLs to files, with the client library
     Fetch(FetchWords),
@@ -78,7 +78,7 @@ pub enum Command {
     Serve(ServeOptions),
     /// Host a web application in Lua
     Host(HostWords),
-    /// Run a Lua file with the host's framework at hand: tests of an application, for one
+    /// Run a Lua file with the host's framework, such as the tests of an application
     Lua(LuaWords),
     /// Print completions for a shell
     Completions(CompletionsWords),

@@ -110,7 +110,7 @@ fn hear_start(channel: &Channel) -> Result<Option<(Start, Board, Option<OwnedFd>
     let message = match channel.wait(&mut buffer) {
         Received::Message(message) if message.kind == MessageKind::Start => message,
         Received::End => return Ok(None),
-        other => return Err(format!("the supervisor says something unknown: {other:?}")),
+        other => return Err(format!("unknown message from the supervisor: {other:?}")),
     };
     let start: Start = serde_json::from_slice(message.text)
         .map_err(|error| format!("the supervisor's settings cannot be read: {error}"))?;

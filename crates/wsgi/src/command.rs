@@ -16,8 +16,7 @@ use crate::own::Own;
 struct Command {
     #[command(flatten)]
     hosting: Words,
-    /// Threads of each worker that run the application; 1: it runs on the thread that
-    /// serves the connections
+    /// Threads of each worker that run the application; 1: the thread that serves the connections runs it
     #[arg(long, value_name = "M", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
 }

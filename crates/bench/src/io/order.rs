@@ -164,11 +164,11 @@ impl IoOrder {
             ));
         }
         if self.timeout == Nanos::ZERO {
-            return wrong("a time-out of zero lets nothing happen".to_owned());
+            return wrong("a time-out of zero is too short for anything".to_owned());
         }
         if !self.path.starts_with('/') || self.path.bytes().any(|byte| byte <= b' ' || byte == 127)
         {
-            return wrong(format!("`{}` is no path", self.path.escape_debug()));
+            return wrong(format!("`{}` is not a path", self.path.escape_debug()));
         }
         if self.strategy == Strategy::Ring {
             return self.check_ring();

@@ -22,28 +22,28 @@ pub struct BenchWords {
     /// Which work: see below
     #[arg(value_name = "NAME", required = true)]
     pub work: Option<Work>,
-    /// How often, on each thread [default: as below]
+    /// Repetitions on each thread [default: see below]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
     /// Threads that do the whole work at the same time, each with a loop of its own
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
-    /// start: how a service comes by what it requires [default: explicit]
+    /// start: how a service gets its dependencies [default: explicit]
     #[arg(long, value_name = "HOW")]
     pub injection: Option<InjectionWord>,
-    /// event: different priorities, mixed [default: 1]
+    /// event: number of different priorities, mixed [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub priorities: Option<u32>,
-    /// event: what sees each event [default: coroutine]
+    /// event: what handles each event [default: coroutine]
     #[arg(long, value_name = "WHAT")]
     pub handler: Option<HandlerWord>,
     /// event: bytes that each event carries, 0 or 32 [default: 0]
     #[arg(long, value_name = "BYTES", value_parser = payload_bytes)]
     pub payload: Option<Payload>,
-    /// coroutine: by which way the second coroutine comes to run [default: events]
+    /// coroutine: how the second coroutine is started [default: events]
     #[arg(long, value_name = "WAY")]
     pub through: Option<ThroughWord>,
-    /// realtime: what no run should exceed [default: 2ms]
+    /// realtime: deadline of each run [default: 2ms]
     #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
     pub deadline: Option<Nanos>,
     /// Print one line of JSON
@@ -56,19 +56,19 @@ pub struct BenchWords {
 pub enum BenchCommand {
     /// Download one payload over many connections at once, by one strategy of I/O
     Io(IoWords),
-    /// Ask for one page again and again with the client library
+    /// Request one page in a closed loop with the client library
     Client(ClientWords),
 }
 
 /// `prony bench client`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Closed loop: on each connection the next request is sent when the last answer was read to \
-its end. Requests sent = answered in time + failed + in flight at the end; those in flight are let come \
-to their end, so that the server has seen as many.\nExit code 1: a request failed; 3: none was answered."
+    after_help = "Closed loop: on each connection the next request is sent when the last answer has been read to its \
+     end. Requests sent = answered in time + failed + in flight at the end; those in flight are completed, so that \
+     the server's count agrees.\nExit code 1: a request failed; 3: none was answered."
 )]
 pub struct ClientWords {
-    /// What each request gets: http://HOST:PORT/PATH
+    /// URL of each request: http://HOST:PORT/PATH
     pub url: String,
     /// How long requests are sent and answers counted
     #[arg(value_name = "SECONDS", value_parser = duration::parse_positive)]
@@ -88,7 +88,7 @@ pub struct ClientWords {
     /// Print one line of JSON; the exit status is then 0 although requests failed, if any was sent
     #[arg(long)]
     pub json: bool,
-    /// Ask a server that is neither on loopback nor in a private network
+    /// Send requests to a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
 }
@@ -98,7 +98,7 @@ pub struct ClientWords {
 #[command(
     after_help = "A download ends with its last byte, or with the connection where the server gives no length. \
 An answer other than 200, a chunked one, one of another length, and whatever the system refuses, fail \
-the download by name; the others go on. docs/io-strategies.md defines every figure.\n\
+the download by name; the others continue. docs/io-strategies.md defines every figure.\n\
 Exit code 1: a download failed."
 )]
 pub struct IoWords {
@@ -106,7 +106,7 @@ pub struct IoWords {
     pub address: IpAddr,
     /// Its port
     pub port: u16,
-    /// How the program learns that bytes are there, and takes them
+    /// How the program waits for bytes and receives them
     #[arg(short, long, value_name = "NAME", default_value = "poll")]
     pub strategy: StrategyWord,
     /// Connections at once, each for one download [default: NO_CONNECTIONS, else 100]
@@ -115,12 +115,11 @@ pub struct IoWords {
     /// Runs, one after the other [default: ITERATIONS, else 1; the original's was 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub iterations: Option<u32>,
-    /// Length that the payload must have [default: TEST_PAYLOAD in MiB, else what the server says;
-    /// the original's was 200MiB]
+    /// Length that the payload must have [default: TEST_PAYLOAD in MiB, else as the server announces; the original's
+    /// was 200MiB]
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     pub payload_bytes: Option<u64>,
-    /// Most bytes that one receive takes; with --vectored, into each buffer (the original: 4MiB) [default:
-    /// 64KiB; ring: 1MiB]
+    /// Most bytes of one receive; with --vectored, of each buffer (the original: 4MiB) [default: 64KiB; ring: 1MiB]
     #[arg(short, long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub buffer: Option<u64>,
     /// poll, epoll: one buffer for all connections, or one for each as in the original [default: shared]
@@ -141,16 +140,16 @@ pub struct IoWords {
     /// threads, poll, epoll: read into this many buffers in turn (readv) [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
     pub vectored: Option<u32>,
-    /// Version of HTTP that is asked in; the original's is 1.0
+    /// HTTP version of the requests; the original's is 1.0
     #[arg(long, value_name = "VERSION", default_value = "1.1")]
     pub http: HttpWord,
-    /// What is asked for
+    /// Path to request
     #[arg(long, value_name = "PATH", default_value = "/testpayload")]
     pub path: String,
-    /// Longest that nothing may happen on a connection
+    /// Fail a connection that makes no progress for this long
     #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
     pub timeout: Nanos,
-    /// Do not look at this process's memory while it runs
+    /// Do not sample this process's memory
     #[arg(long)]
     pub no_memory: bool,
     /// Run under a profiler and write where the time goes: `perf` where it is allowed, else counts of
@@ -167,12 +166,12 @@ pub struct IoWords {
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
-    /// Ask a server that is neither on loopback nor in a private network
+    /// Send requests to a server that is neither on loopback nor in a private network
     #[arg(long)]
     pub yes_i_own_this_host: bool,
 }
 
-/// How a program learns that bytes are there.
+/// How a program waits for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum StrategyWord {
     /// A thread for each connection
@@ -214,27 +213,27 @@ pub enum HttpWord {
     Http11,
 }
 
-/// How a service comes by what it requires.
+/// How a service gets its dependencies.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum InjectionWord {
-    /// It registers what it requires and is told when that comes and goes
+    /// It registers its dependencies and is notified when they come and go
     Explicit,
-    /// It is made with what it requires
+    /// It is constructed with its dependencies
     Constructor,
 }
 
-/// What sees the events of a work.
+/// What handles the events of a work.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum HandlerWord {
-    /// A coroutine is made of each
+    /// A coroutine for each
     Coroutine,
-    /// A function is called with each
+    /// A function call for each
     Plain,
-    /// Nobody; the queue counts them
+    /// Nothing; the queue counts them
     None,
 }
 
-/// By which way a coroutine that resumes another comes to run.
+/// How a coroutine that resumes another is started.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ThroughWord {
     /// An event is pushed, whose handler it is
@@ -253,14 +252,14 @@ fn payload_bytes(word: &str) -> Result<Payload, String> {
 
 /// The works, for the command's help.
 fn bench_help() -> String {
-    let mut help = String::from("Works, with how often they are done unless -n says:\n");
+    let mut help = String::from("Works, with their repetitions where -n gives none:\n");
     for work in Work::ALL {
         let (name, count, summary) = (work.name(), work.count(), work.summary());
         help.push_str(&format!("  {name:<11} {count:>9}  {summary}\n"));
     }
     help.push_str(
-        "\nThe time is from the making of the first loop to the end of the last one; the peak memory is \
-this process's.\nExit code 1: the work was not done as it should have been.",
+        "\nThe time is from the creation of the first loop to the end of the last one; the peak memory is this \
+         process's.\nExit code 1: the work was not done correctly.",
     );
     help
 }

@@ -9,10 +9,10 @@ use clap::{Args, ValueEnum};
 pub struct ReportWords {
     /// The run directory, a bundle, or a folder of documents with their run.prony, which are rendered again
     pub dir: PathBuf,
-    /// Take the claims ([[published]]) of this experiment in place of the run's; they are kept in DIR/published.json
+    /// Use the claims ([[published]]) of this experiment instead of the run's; they are kept in DIR/published.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plot", "export"])]
     pub experiment: Option<PathBuf>,
-    /// Of a bundle: the run directory to make of it, which is to be new or empty
+    /// Unpack a bundle to this run directory, which must be new or empty
     #[arg(long, value_name = "DIR", conflicts_with_all = ["plot", "export"])]
     pub out: Option<PathBuf>,
     /// Print the figures as JSON instead of the paths of the documents
@@ -21,7 +21,7 @@ pub struct ReportWords {
     /// Print one of the pictures as SVG instead
     #[arg(long, value_name = "PICTURE", conflicts_with = "json")]
     pub plot: Option<Picture>,
-    /// Print the figures in a format of other programs instead
+    /// Export the figures in another program's format instead
     #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "plot"])]
     pub export: Option<ExportWord>,
 }
@@ -31,7 +31,7 @@ pub struct ReportWords {
 pub enum ExportWord {
     /// Comma-separated values, a row for each figure of each trial
     Long,
-    /// What benchstat reads, a line for each trial
+    /// benchstat's input, a line for each trial
     Benchstat,
     /// JUnit's XML: a test case for each cell, which fails where it is invalid
     Junit,

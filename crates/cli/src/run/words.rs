@@ -9,7 +9,7 @@ use prony_base::typed::{duration, share};
 use crate::home::Home;
 use crate::typed::{blocks, budget, visits, visits_typed, window};
 
-/// The word of who owns what load goes to.
+/// The flag by which a user states that the target of the load is their own.
 pub const OWNED: &str = "--yes-i-own-this-host";
 
 /// `prony run`
@@ -21,10 +21,10 @@ document.md with appendix.md and pictures/, and index.html. Prints the answer, a
 pub struct RunWords {
     /// The experiment, a TOML file such as experiments/ping.toml
     pub experiment: PathBuf,
-    /// A short look: fewer cells and blocks, no interval and no ranking claimed
+    /// A quick look: fewer cells and blocks, no intervals and no ranking
     #[arg(long)]
     pub quick: bool,
-    /// Only cells whose subject or id holds this text or matches this pattern; may be repeated
+    /// Only cells whose subject or id contains this text or matches this pattern; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub only: Vec<String>,
     /// Interleaved rounds over all cells, instead of the experiment's
@@ -37,14 +37,16 @@ pub struct RunWords {
     /// [default: 200ms with --budget and --precision, else off]
     #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
     pub visits: Option<Nanos>,
-    /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m, 1h
+    /// Time to spend, builds excluded: a pilot run chooses the blocks and windows that give the narrowest intervals:
+    /// 5m, 20m, 1h
     #[arg(long, value_name = "T", value_parser = budget, conflicts_with_all = ["quick", "blocks", "duration", "resume", "dry_run"])]
     pub budget: Option<Nanos>,
-    /// Take as long as it takes to tell differences from this on: a pilot chooses blocks and windows: 2%, 0.5%
+    /// Measure until differences of this size can be resolved: a pilot run chooses blocks and windows: 2%, 0.5%
     #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
         "resume", "dry_run"])]
     pub precision: Option<f64>,
-    /// Profile each subject once more after all blocks: CPU samples as a flame graph, system calls, switches; in no figure
+    /// Profile each subject after all blocks: CPU samples as a flame graph, system calls, context switches; excluded
+    /// from all figures
     #[arg(long)]
     pub profile: bool,
     /// Seed of everything random in the run, instead of the experiment's
@@ -53,10 +55,10 @@ pub struct RunWords {
     /// Run directory [default: runs/EXPERIMENT-NUMBER]
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub out: Option<PathBuf>,
-    /// Go on with the run in this directory; trials that have ended are kept
+    /// Continue the run in this directory; finished trials are kept
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Say what would be run, for how long, and what is missing here; build, start and write nothing
+    /// Print what would be run, for how long, and what is missing here; build, start and write nothing
     #[arg(long, conflicts_with = "resume")]
     pub dry_run: bool,
     /// Print the figures as JSON instead of the paths of the documents; with --dry-run, the plan

@@ -289,7 +289,7 @@ impl Handler for App {
             Endpoint::Stats => self.tell(request.method(), response),
             Endpoint::HelloWorld => response.send(200, [HTML], PAGE),
             Endpoint::TestPayload => self.test_payload(request, response).await,
-            Endpoint::Unknown => response.text(404, "there is no such path\n"),
+            Endpoint::Unknown => response.text(404, "no such path\n"),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Payload {
         let file = File::from(file.with_context(cannot)?);
         let about = file.metadata().with_context(cannot)?;
         if !about.is_file() {
-            bail!("{}: it is no regular file", cannot());
+            bail!("{}: not a regular file", cannot());
         }
         Ok(Payload {
             file: file.into(),
@@ -209,7 +209,7 @@ mod tests {
         let refused = Payload::of(&path);
         std::fs::remove_file(&path).expect("it is there");
         let said = format!("{:#}", refused.expect_err("refused"));
-        assert!(said.ends_with("it is no regular file"), "{said}");
+        assert!(said.ends_with("not a regular file"), "{said}");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let message = |path| format!("{:#}", Payload::of(Path::new(path)).expect_err("refused"));
         assert_eq!(
             message("/"),
-            "cannot serve `/` as the payload: it is no regular file"
+            "cannot serve `/` as the payload: not a regular file"
         );
         let missing = message("/nowhere/at/all");
         assert!(missing.starts_with("cannot serve `/nowhere/at/all` as the payload: No such file"));

@@ -65,7 +65,7 @@ impl Stack {
         let text = unsafe {
             match ffi::lua_type(self.state, -1) {
                 ffi::LUA_TSTRING => String::from_utf8_lossy(bytes(self.state, -1)).into_owned(),
-                _ => "an error that cannot be told".to_owned(),
+                _ => "an error without text".to_owned(),
             }
         };
         let first = text.lines().next().unwrap_or_default();

@@ -69,7 +69,7 @@ pub fn supervise(
         address: sockets.address,
         ..settings
     };
-    let board = Board::new().map_err(system("make room for what workers tell"))?;
+    let board = Board::new().map_err(system("allocate the status board of the workers"))?;
     let config = Config {
         driver: settings.driver(),
         ..Config::default()

@@ -461,9 +461,9 @@ impl Pool {
     fn abandon(&mut self, why: &str, now: Instant) {
         let replaced = self.slots.iter().filter(|slot| !slot.is_outdated).count();
         let what = match replaced {
-            0 => "the workers are not replaced, those that serve go on".to_owned(),
+            0 => "the workers are not replaced, the old ones keep serving".to_owned(),
             _ => format!(
-                "{replaced} of {} workers are replaced, the others go on as they are",
+                "{replaced} of {} workers are replaced, the others keep serving",
                 self.rules.workers
             ),
         };
@@ -839,7 +839,7 @@ mod tests {
         world.happens(Event::Failed(second, "no".into()));
         assert_eq!(
             world.said,
-            ["no\n1 of 3 workers are replaced, the others go on as they are"]
+            ["no\n1 of 3 workers are replaced, the others keep serving"]
         );
         assert_eq!(world.in_state(State::Serving).len(), 3);
     }
