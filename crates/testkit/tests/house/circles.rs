@@ -6,7 +6,7 @@
 //! that what one takes from it (`crate::Error`) would tie it to all others.
 //!
 //! Circles that stand are in `circles.txt`, exactly: the list can only shrink. It is printed by
-//! `cargo test -q -p prony-testkit --test house circles_of_files -- --nocapture`.
+//! `cargo test -q -p prony-testkit --test house circles_of_files -- --nocapture | grep '/src/ '`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -147,7 +147,7 @@ impl Help {
     }
 
     /// Adds what attributes of a type say, if a command line is made of it.
-    fn add<'ast>(&mut self, attributes: &[syn::Attribute], read: impl FnOnce(&mut Texts)) {
+    fn add(&mut self, attributes: &[syn::Attribute], read: impl FnOnce(&mut Texts)) {
         let is_typed = attributes.iter().any(|attribute| match &attribute.meta {
             syn::Meta::List(list) if list.path.is_ident("derive") => {
                 let derived = list.tokens.to_string();
