@@ -227,7 +227,7 @@ impl Loader {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::new(
                     ErrorKind::TemplateNotFound,
-                    format!("no file {}", path.display()),
+                    format!("there is no file {}", path.display()),
                 ));
             }
             Err(error) => return Err(wrong(format!("{}: {error}", path.display()))),
