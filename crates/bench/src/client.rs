@@ -30,8 +30,8 @@ use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
 
-use crate::crew::on_threads;
 use crate::spread::spread;
+use crate::threads::on_threads;
 use crate::usage::Usage;
 use crate::{BenchError, THREADS_MAX};
 
@@ -87,7 +87,7 @@ impl ClientOrder {
             ));
         }
         if self.length == Nanos::ZERO || self.timeout == Nanos::ZERO {
-            return wrong("in no time nothing can be asked".to_owned());
+            return wrong("the length must be more than zero".to_owned());
         }
         Ok(())
     }

@@ -8,21 +8,21 @@ use prony_engine::Handle;
 use prony_runtime::coroutines::{AutoEvent, Coroutines, TaskError};
 use prony_runtime::events::{Events, Originator};
 
-use crate::crew::{Share, at_once};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Order, Through, Work};
 
 pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "coroutines", resumes)
 }
 
-/// What the two coroutines of a round share.
+/// What the two coroutines of a round have in common.
 #[derive(Default)]
-struct Shared {
+struct Rounds {
     event: AutoEvent,
     sum: Cell<u64>,
 }
 
-impl Shared {
+impl Rounds {
     fn add(&self, number: u64) {
         self.sum.set(self.sum.get().wrapping_add(number));
     }
@@ -37,7 +37,7 @@ impl Shared {
 /// Asks for the second coroutine of a round.
 struct Resume(u64);
 
-fn resumes(order: &Order) -> Result<Share, BenchError> {
+fn resumes(order: &Order) -> Result<ThreadResult, BenchError> {
     let (count, through) = (order.count, order.through);
     let checksum = prony_engine::run(&order.config(), |handle| async move {
         match through {
@@ -49,13 +49,13 @@ fn resumes(order: &Order) -> Result<Share, BenchError> {
         work: Work::Coroutine,
         wrong: error.to_string(),
     })?;
-    Ok(Share { bytes: 0, checksum })
+    Ok(ThreadResult { bytes: 0, checksum })
 }
 
 /// Each round pushes an event, of which the queue makes the second coroutine.
 async fn through_events(handle: &Handle, count: u64) -> Result<u64, TaskError> {
     let events = Events::new(handle);
-    let shared = Rc::new(Shared::default());
+    let shared = Rc::new(Rounds::default());
     let theirs = shared.clone();
     let handler = events.on_async(move |resume: &Resume, _| {
         let (shared, round) = (theirs.clone(), resume.0);
@@ -83,7 +83,7 @@ async fn through_tasks(handle: &Handle, count: u64) -> Result<u64, TaskError> {
     let coroutines = Coroutines::new(handle);
     let own = coroutines.clone();
     let first = coroutines.spawn(async move {
-        let shared = Rc::new(Shared::default());
+        let shared = Rc::new(Rounds::default());
         for round in 0..count {
             let theirs = shared.clone();
             own.spawn(async move { theirs.resume(round) }).detach();

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use prony_runtime::events::{Events, Meta, Options, Originator, Priority, Registration};
 
-use crate::crew::{Share, at_once};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Handling, Order, Payload, Work};
 
 /// What is pushed: the number and the originator are what the queue gives every event.
@@ -98,7 +98,7 @@ fn handler<P: Load>(events: &Events, how: Handling, seen: Rc<Seen>) -> Option<Re
     }
 }
 
-fn dispatched<P: Load>(order: &Order) -> Result<Share, BenchError> {
+fn dispatched<P: Load>(order: &Order) -> Result<ThreadResult, BenchError> {
     let (counts, seen) = prony_engine::run(&order.config(), |handle| async move {
         let options = Options {
             waiting_max: order.count,
@@ -123,7 +123,7 @@ fn dispatched<P: Load>(order: &Order) -> Result<Share, BenchError> {
         _ if seen.number.get() != order.count => return Err(wrong("seen", seen.number.get())),
         _ => seen.sum.get(),
     };
-    Ok(Share { bytes: 0, checksum })
+    Ok(ThreadResult { bytes: 0, checksum })
 }
 
 #[cfg(test)]

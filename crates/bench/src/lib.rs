@@ -27,7 +27,6 @@
 
 pub mod client;
 mod coroutine;
-mod crew;
 mod event;
 pub mod io;
 pub mod ping;
@@ -37,6 +36,7 @@ mod serializer;
 mod spread;
 mod start;
 mod start_stop;
+mod threads;
 mod usage;
 
 pub use usage::peak_bytes;
@@ -142,7 +142,7 @@ impl FromStr for Work {
         let known = Work::ALL.iter().find(|work| work.name() == word);
         known.copied().ok_or_else(|| {
             let names = Work::ALL.map(Work::name).join(", ");
-            format!("there is no work `{word}`: use one of {names}")
+            format!("unknown work `{word}`: use one of {names}")
         })
     }
 }
@@ -292,7 +292,7 @@ pub fn run(work: Work, order: &Order) -> Result<Done, BenchError> {
         )));
     }
     if order.count == 0 || order.priorities == 0 {
-        return Err(BenchError::Order("there is nothing to be done".to_owned()));
+        return Err(BenchError::Order("there is nothing to do".to_owned()));
     }
     match work {
         Work::Coroutine => coroutine::run(order),

@@ -11,8 +11,8 @@ use prony_http::{Counters, Source};
 use prony_load::prepare::{RequestParts, Url, prepare};
 use prony_load::{LoadSpec, Observer};
 
-use crate::crew::{Share, at_once};
 use crate::ping::{self, Fixed};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Order, Work};
 
 /// Connections of each generator.
@@ -32,7 +32,7 @@ fn wrong(wrong: impl ToString) -> BenchError {
 }
 
 /// Serves and asks; both sides' counts must be what was ordered.
-fn exchanged(order: &Order) -> Result<Share, BenchError> {
+fn exchanged(order: &Order) -> Result<ThreadResult, BenchError> {
     let (stop, stopped) = mailbox::<()>(1);
     let (tell, told) = mpsc::channel();
     let config = order.config();
@@ -55,7 +55,7 @@ fn exchanged(order: &Order) -> Result<Share, BenchError> {
             "{answered} answered and {completed} completed of {count} requests"
         )));
     }
-    Ok(Share {
+    Ok(ThreadResult {
         bytes: 0,
         checksum: answered,
     })

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use prony_wire::json::{self, Value};
 
-use crate::crew::{Share, at_once};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Order, Work};
 
 json::message! {
@@ -43,7 +43,7 @@ pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "messages", round_trips)
 }
 
-fn round_trips(order: &Order) -> Result<Share, BenchError> {
+fn round_trips(order: &Order) -> Result<ThreadResult, BenchError> {
     // Neither the text nor the serialiser is known to the compiler, and the number differs
     // in each round, so that nothing of it can be done beforehand.
     let serializer: Rc<dyn Serializer<Message>> = Rc::new(Json);
@@ -52,7 +52,7 @@ fn round_trips(order: &Order) -> Result<Share, BenchError> {
         id: 0,
         val: std::hint::black_box("five hundred".to_owned()),
     };
-    let mut share = Share::default();
+    let mut result = ThreadResult::default();
     for round in 0..order.count {
         sent.id = 20 + round % 64;
         let text = serializer.write(&sent);
@@ -66,10 +66,10 @@ fn round_trips(order: &Order) -> Result<Share, BenchError> {
         if read != sent {
             return Err(wrong(format!("message {round} came back changed")));
         }
-        share.bytes += text.len() as u64;
-        share.checksum += read.id + read.val.len() as u64;
+        result.bytes += text.len() as u64;
+        result.checksum += read.id + read.val.len() as u64;
     }
-    Ok(share)
+    Ok(result)
 }
 
 #[cfg(test)]

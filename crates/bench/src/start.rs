@@ -8,7 +8,7 @@ use prony_runtime::services::{
     Context, Definition, FactoryRequest, Failure, Options, Service, Services,
 };
 
-use crate::crew::{Share, at_once};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Injection, Order, Work};
 
 /// How often services started and stopped, each by its own doing.
@@ -108,7 +108,7 @@ pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "services", started_and_stopped)
 }
 
-fn started_and_stopped(order: &Order) -> Result<Share, BenchError> {
+fn started_and_stopped(order: &Order) -> Result<ThreadResult, BenchError> {
     let counts = Rc::new(Counts::default());
     let theirs = counts.clone();
     let went = prony_engine::run(&order.config(), |handle| async move {
@@ -137,7 +137,7 @@ fn started_and_stopped(order: &Order) -> Result<Share, BenchError> {
         let not = format!("{starts} starts and {stops} stops instead of {expected} each");
         return Err(wrong(not));
     }
-    Ok(Share {
+    Ok(ThreadResult {
         bytes: 0,
         checksum: counts.checksum(),
     })

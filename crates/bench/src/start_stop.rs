@@ -11,7 +11,7 @@ use prony_runtime::services::{
     Context, Definition, FactoryRequest, Failure, Options, Service, ServiceId, Services,
 };
 
-use crate::crew::{Share, at_once};
+use crate::threads::{ThreadResult, at_once};
 use crate::{BenchError, Done, Order, Work};
 
 /// How often each of the two started and stopped, and what their loggers were given.
@@ -157,7 +157,7 @@ pub fn run(order: &Order) -> Result<Done, BenchError> {
     at_once(order, "cycles", cycles)
 }
 
-fn cycles(order: &Order) -> Result<Share, BenchError> {
+fn cycles(order: &Order) -> Result<ThreadResult, BenchError> {
     let counts = Rc::new(Counts::default());
     let theirs = counts.clone();
     let went = prony_engine::run(&order.config(), |handle| async move {
@@ -186,7 +186,7 @@ fn cycles(order: &Order) -> Result<Share, BenchError> {
         )));
     }
     let weighed = steps.into_iter().chain(lines).zip([1, 3, 5, 7, 11, 13]);
-    Ok(Share {
+    Ok(ThreadResult {
         bytes: 0,
         checksum: weighed.map(|(number, weight)| number * weight).sum(),
     })

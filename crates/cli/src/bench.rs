@@ -1,18 +1,19 @@
 //! `prony bench`: one work of the runtime by itself, and what else is measured alone.
 
 mod client;
+mod figures;
 mod io;
 mod profile;
+pub mod words;
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
 use prony_bench::{BenchError, Done, Order, Work};
-use prony_record::ProgramLine;
-use serde::Serialize;
 
-use crate::words::{BenchCommand, BenchWords, HandlerWord, InjectionWord, ThroughWord};
 use crate::{Ending, Streams};
+use figures::{grouped, write_line};
+use words::{BenchCommand, BenchWords, HandlerWord, InjectionWord, ThroughWord};
 
 /// Runs `prony bench`.
 pub fn run(words: &BenchWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
@@ -74,9 +75,6 @@ fn run_work(work: Work, words: &BenchWords, streams: &mut Streams<'_>) -> anyhow
     Ok(Ending::Done)
 }
 
-/// Version of the line that `--json` prints.
-const SCHEMA: u32 = 1;
-
 /// What is of another work would be typed in vain: who does so expects something of it.
 fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()> {
     for (is_given, flag, of) in [
@@ -88,34 +86,9 @@ fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()
         (words.deadline.is_some(), "--deadline", Work::Realtime),
     ] {
         if is_given && work != of {
-            bail!("{flag} is of the work {of}, and means nothing to {work}: leave it out");
+            bail!("{flag} belongs to the work {of} and has no effect on {work}: leave it out");
         }
     }
-    Ok(())
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    schema: u32,
-    #[serde(flatten)]
-    line: &'a ProgramLine,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    peak_bytes: Option<u64>,
-}
-
-/// What `--json` prints of any work.
-fn write_line(
-    line: &ProgramLine,
-    peak_bytes: Option<u64>,
-    streams: &mut Streams<'_>,
-) -> anyhow::Result<()> {
-    let line = Line {
-        schema: SCHEMA,
-        line,
-        peak_bytes,
-    };
-    serde_json::to_writer(&mut *streams.out, &line)?;
-    writeln!(streams.out)?;
     Ok(())
 }
 
@@ -158,19 +131,6 @@ fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {
             grouped(durations.count),
             grouped(durations.deadline_ns / 1_000),
         );
-    }
-    text
-}
-
-/// With a comma between groups of three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
     }
     text
 }

@@ -44,11 +44,12 @@ const LOG_LINES: usize = 5;
 /// `prony check`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Each subject is built where its files have changed, started, asked what the contract (subjects/CONTRACT.md) names, and \
-stopped: seconds each, once they are built. A program does each of its works once, a client a second of requests against Prony's server, \
-whose counts must agree; a database and a proxy stand around Prony's server. Without SUBJECT all but those in subjects/original are checked, \
-whose first build takes long.\n\n\
-Exit codes: 0 all hold; 1 a subject does not, or one that was named cannot run here; 2 wrong usage or a bad file; 130 interrupted."
+    after_help = "Each subject is built if its files have changed, started, sent the requests that the contract \
+     (subjects/CONTRACT.md) names, and stopped: this takes seconds each, once they are built. A program does each \
+     of its works once, a client sends requests to Prony's server for a second, and both counts must agree; \
+     databases and proxies are checked with Prony's server. Without SUBJECT all but those in subjects/original are \
+     checked, whose first build takes long.\n\nExit codes: 0 all hold; 1 a subject does not, or one that was named \
+     cannot run here; 2 wrong usage or a bad file; 130 interrupted."
 )]
 pub struct CheckWords {
     /// Subjects: LANGUAGE/NAME under subjects/, or folders with a subject.toml [default: all]
@@ -397,7 +398,7 @@ fn wrong_end(trial: &Trial) -> Option<String> {
         Some(Exit::Code { code: 0 }) => {}
         Some(Exit::Code { code }) => {
             return Some(format!(
-                "it ended with status {code} when it was asked to stop"
+                "it ended with status {code} when it was told to stop"
             ));
         }
         Some(Exit::Signal { signal: 9, .. }) => {

@@ -23,9 +23,9 @@ const DAY_MS: u64 = 86_400_000;
 /// `prony clean`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "What is no run directory is refused, and so is one that a prony is running in; then nothing at all is removed. \
-A build is kept while it is the newest of its subject, or in use.\n\n\
-Exit codes: 0 done; 1 something could not be removed; 2 wrong usage, or what was named is no run directory."
+    after_help = "A path that is not a run directory is refused, and so is one that a running prony uses; then nothing \
+     at all is removed. A build is kept while it is the newest of its subject, or in use.\n\nExit codes: 0 done; 1 \
+     something could not be removed; 2 wrong usage, or a path that is not a run directory."
 )]
 pub struct CleanWords {
     /// Run directories to remove
@@ -34,7 +34,7 @@ pub struct CleanWords {
     /// Remove the runs in --runs that began longer ago than this: 12h, 30d, 8w
     #[arg(long, value_name = "AGE", value_parser = age, conflicts_with = "dirs")]
     pub older_than: Option<u64>,
-    /// Remove the builds that no subject needs any more
+    /// Remove the builds that no subject needs any longer
     #[arg(long)]
     pub builds: bool,
     /// Folder of the run directories
@@ -45,14 +45,14 @@ pub struct CleanWords {
         requires = "older_than"
     )]
     pub runs: PathBuf,
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
 }
 
 /// Reads an age, in milliseconds.
 fn age(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no age: write it as 12h, 30d or 8w");
+    let wrong = || format!("`{text}` is not a valid age: write it as 12h, 30d or 8w");
     let unit_ms = match text.chars().last() {
         Some('h') => DAY_MS / 24,
         Some('d') => DAY_MS,

@@ -28,7 +28,8 @@ use crate::home::Home;
 use crate::log::history;
 use crate::log::words::LogWords;
 use crate::run as experiment_run;
-use crate::words::{RunWords, visits_typed};
+use crate::run::words::RunWords;
+use crate::typed::visits_typed;
 use crate::{Ending, Streams, report};
 use words::{CompareWords, Inconclusive};
 
@@ -103,7 +104,7 @@ fn tell_gate(
     let said = match gate {
         Gate::Passed => vec!["no figure is worse by more than".to_owned()],
         Gate::Inconclusive => vec![
-            "inconclusive: more or longer blocks would tell whether some figure is worse by more than".to_owned(),
+            "inconclusive: more or longer blocks would show whether some figure is worse by more than".to_owned(),
         ],
         Gate::Failed => {
             let beyond = compared.beyond(limit).into_iter();
@@ -260,7 +261,7 @@ fn with_log(
         bail!("--log takes one run directory: the log is what it is compared with");
     };
     if !experiment.is_file() {
-        bail!("{}: there is no such experiment", experiment.display());
+        bail!("{}: no such experiment", experiment.display());
     }
     let (of, own) = (
         crate::log::experiment_of(dir)?,

@@ -24,20 +24,21 @@ const INDENT: usize = 10;
 /// `prony doctor`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Takes some four seconds. What can be neither read nor measured is unknown, with the reason.\n\n\
---fix writes the governor, turbo, io_uring, local ports and somaxconn where they spoil measurements and may be written (with \
-sudo), and notes before what they said, in $PRONY_STATE, else $XDG_STATE_HOME/prony, else ~/.local/state/prony. \
---undo puts that back, but for what somebody else has changed since; so does a restart of the machine.\n\n\
-Exit codes: 0 nothing spoils measurements, or all was mended or put back; 1 something does, or was refused; 2 wrong usage."
+    after_help = "Takes about four seconds. What can be neither read nor measured is reported as unknown, with the \
+     reason.\n\n--fix writes the governor, turbo, io_uring, local ports and somaxconn where they spoil measurements \
+     and may be written (with sudo), and first saves their old values in $PRONY_STATE, else $XDG_STATE_HOME/prony, \
+     else ~/.local/state/prony. --undo restores them, except those that have been changed since; so does a restart \
+     of the machine.\n\nExit codes: 0 nothing spoils measurements, or everything was fixed or restored; 1 something \
+     does, or a change was refused; 2 wrong usage."
 )]
 pub struct DoctorWords {
-    /// Mend what can be undone, and say what was changed
+    /// Fix what can be undone, and print what was changed
     #[arg(long, conflicts_with = "undo")]
     pub fix: bool,
-    /// Put back what --fix has changed
+    /// Restore what --fix has changed
     #[arg(long)]
     pub undo: bool,
-    /// Look at a folder with a copy of /proc and /sys instead of this machine; nothing is measured then
+    /// Check a folder with a copy of /proc and /sys instead of this machine; nothing is measured then
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
     /// Print JSON
@@ -51,7 +52,7 @@ pub fn run(words: &DoctorWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     let note = state.join(NOTE);
     let tree = match &words.root {
         Some(root) if !root.is_dir() => {
-            anyhow::bail!("--root {}: there is no such folder", root.display())
+            anyhow::bail!("--root {}: no such folder", root.display())
         }
         Some(root) => Tree::at(root),
         None => Tree::here(),

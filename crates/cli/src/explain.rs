@@ -1,9 +1,16 @@
 //! `prony explain`: the page of a finding, or the list of all.
 
+use clap::Args;
 use prony_findings::Code;
 
-use crate::words::ExplainWords;
 use crate::{Ending, Streams};
+
+/// `prony explain`
+#[derive(Debug, Args)]
+pub struct ExplainWords {
+    /// The code of a finding; without one, all codes are listed
+    pub code: Option<String>,
+}
 
 /// Runs `prony explain`.
 pub fn run(words: &ExplainWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {

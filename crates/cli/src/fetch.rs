@@ -1,18 +1,18 @@
 //! `prony fetch`: one or many downloads with the client library.
 //!
-//! The words become jobs (`plan`) and settings of the client (`client`); a crew (`crew`) runs
+//! The words become jobs (`plan`) and settings of the client (`client`); a pool (`pool`) runs
 //! a download for each (`download`), into a file that has its name only when it is whole
 //! (`file`). Not for: load, which `prony load` makes.
 
 mod bars;
 mod checksum;
 mod client;
-mod crew;
 mod download;
 mod fault;
 mod file;
 mod name;
 mod plan;
+mod pool;
 mod range;
 mod show;
 pub mod words;
@@ -23,7 +23,7 @@ use anyhow::Context as _;
 use prony_engine::{Config, DriverChoice};
 use prony_http::client::Client;
 
-use self::crew::Crew;
+use self::pool::DownloadPool;
 use self::show::Show;
 use self::words::FetchWords;
 use crate::signals::interruption;
@@ -69,7 +69,7 @@ pub fn run(words: &FetchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
             show.say(&format!("using epoll, not io_uring: {why}"));
         }
         let client = Client::new(&handle, settings);
-        let crew = Crew {
+        let pool = DownloadPool {
             handle,
             client: client.clone(),
             options,
@@ -77,7 +77,7 @@ pub fn run(words: &FetchWords, streams: &mut Streams<'_>) -> anyhow::Result<Endi
             interrupted,
             show: &mut show,
         };
-        let ending = crew.fetch(jobs).await;
+        let ending = pool.fetch(jobs).await;
         keep_cookies(words, &client)?;
         ending
     });

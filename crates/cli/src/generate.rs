@@ -80,7 +80,7 @@ fn look_for(
         &mut quiet,
         &mut |_, _| {},
     );
-    search.context("the search for the highest rate could not go on")
+    search.context("the search for the highest rate could not continue")
 }
 
 struct Quiet {

@@ -23,7 +23,7 @@ impl Home {
     /// Finds them: `PRONY_HOME` (which the launcher sets), else a folder above the
     /// binary, else one above the current folder. `PRONY_CACHE` moves the cache.
     pub fn find() -> anyhow::Result<Home> {
-        let prony = env::current_exe().context("cannot tell where the prony binary is")?;
+        let prony = env::current_exe().context("cannot find the prony binary")?;
         let named = env::var_os("PRONY_HOME").map(PathBuf::from);
         let here = env::current_dir().context("there is no current folder")?;
         let root = match named {

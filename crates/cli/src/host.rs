@@ -26,8 +26,8 @@ pub struct HostWords {
 }
 
 const SIGNALS: &str = "\
-Signals: SIGTERM and SIGINT answer what was begun and end (within --graceful-timeout), a second one \
-ends at once; SIGHUP replaces all workers without losing a request, and leaves them where the \
+Signals: SIGTERM and SIGINT finish the requests in flight and exit (within --graceful-timeout), a second \
+one exits at once; SIGHUP replaces all workers without losing a request, and keeps the old ones if the \
 application can no longer be loaded. SIGTERM to a worker replaces that one.
 
 Exit codes: 0 ended by a signal; 2 wrong usage, an address that is in use, or an application that \

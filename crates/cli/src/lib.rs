@@ -35,6 +35,8 @@ mod runs;
 mod serve;
 mod signals;
 mod stats;
+mod terminal;
+mod typed;
 mod verify;
 pub mod words;
 

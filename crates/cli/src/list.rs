@@ -29,7 +29,7 @@ const EXPERIMENTS_MAX: usize = 1_000;
 Prony's subjects/; runs are the run directories in runs/, here."
 )]
 pub struct ListWords {
-    /// What is listed [default: all]
+    /// What to list [default: all]
     #[arg(value_name = "WHAT")]
     pub what: Option<What>,
     /// Folder of the run directories
@@ -45,7 +45,7 @@ pub struct ListWords {
 pub enum What {
     /// Experiments: title, and how much they compare
     Experiments,
-    /// Subjects: what each needs, whether it is here, the command that brings it
+    /// Subjects: what each needs, whether it is here, the command that installs it
     Subjects,
     /// Runs: date, size, title
     Runs,
@@ -74,7 +74,7 @@ pub fn run(words: &ListWords, streams: &mut Streams<'_>) -> anyhow::Result<Endin
         let all = match words.runs.is_dir() {
             true => runs::directories(&words.runs)?,
             false if words.what == Some(What::Runs) && words.runs != Path::new("runs") => {
-                anyhow::bail!("--runs {}: there is no such folder", words.runs.display())
+                anyhow::bail!("--runs {}: no such folder", words.runs.display())
             }
             false => Vec::new(),
         };

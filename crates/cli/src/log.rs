@@ -28,10 +28,7 @@ const HISTORY: &str = "history.sqlite";
 /// Runs `prony log`.
 pub fn run(words: &LogWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     if !words.experiment.is_file() {
-        bail!(
-            "{}: there is no such experiment",
-            words.experiment.display()
-        );
+        bail!("{}: no such experiment", words.experiment.display());
     }
     let entries = entries(words, streams)?;
     let history = log::history(&entries);

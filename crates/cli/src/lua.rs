@@ -13,7 +13,7 @@ use crate::{Ending, Streams};
 /// `prony lua`
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Ends with 1 if a test in the file (`prony.test`) failed, with 2 if the file did.
+Exits with 1 if a test in the file (`prony.test`) failed, with 2 if the file did.
 
 Example: prony lua --path examples examples/docs/tests/site.lua")]
 pub struct LuaWords {
@@ -37,7 +37,7 @@ pub struct LuaWords {
 
 /// Runs it to its end.
 pub fn run(words: &LuaWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
-    let here = std::env::current_dir().context("cannot tell the current directory")?;
+    let here = std::env::current_dir().context("cannot find the current directory")?;
     let path = match words.path.is_empty() {
         true => vec![here],
         false => words.path.iter().map(|dir| here.join(dir)).collect(),

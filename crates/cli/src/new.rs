@@ -2,12 +2,13 @@
 
 mod ci;
 mod experiment;
+mod files;
 mod subject;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
@@ -40,15 +41,6 @@ pub enum New {
     Ci(CiWords),
 }
 
-/// Files that are to be written.
-#[derive(Debug, Eq, PartialEq)]
-struct Files {
-    /// Each with its text; `true`: it is a program.
-    files: Vec<(PathBuf, String, bool)>,
-    /// What to do next, a command a line.
-    next: Vec<String>,
-}
-
 /// Runs `prony new`.
 pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     let files = match &words.what {
@@ -63,7 +55,7 @@ pub fn run(words: &NewWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending
         .find(|(path, ..)| path.symlink_metadata().is_ok())
     {
         bail!(
-            "{} is there already, and nothing is overwritten: remove it, or give another name",
+            "{} already exists, and nothing is overwritten: remove it, or give another name",
             there.display()
         );
     }

@@ -1,5 +1,7 @@
 //! `prony report`: the documents of a run directory, rendered from its records.
 
+pub mod words;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZero;
@@ -18,9 +20,9 @@ use prony_report::{Export, Plot, Run};
 use crate::bundle;
 use crate::cause::CannotWrite;
 use crate::home::Home;
-use crate::run::colour;
-use crate::words::{ExportWord, Picture, ReportWords};
+use crate::terminal::colour;
 use crate::{Ending, Streams};
+use words::{ExportWord, Picture, ReportWords};
 
 /// What was rendered.
 pub struct Rendering {
@@ -60,7 +62,7 @@ pub fn run(words: &ReportWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     match (bundle::is_bundle(&words.dir), &words.out) {
         (false, None) => of_dir(words, &words.dir, streams),
         (false, Some(_)) => bail!(
-            "{}: is no bundle: --out is for bundles, and the documents of a run directory are rendered into it",
+            "{}: not a bundle: --out is for bundles, and the documents of a run directory are rendered into it",
             words.dir.display()
         ),
         (true, None) if words.plot.is_none() && words.export.is_none() => bail!(

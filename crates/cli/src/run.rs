@@ -11,9 +11,9 @@ mod folder;
 mod kept;
 mod pilot;
 mod progress;
+pub mod words;
 
 use std::env;
-use std::io::{self, IsTerminal as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,18 +35,19 @@ use prony_lab::store;
 use prony_lab::subject::{self, Subject};
 use prony_lab::supervise::{self, Interrupt, Offer, SupervisedLauncher};
 use prony_lab::target::{self, Target};
-use prony_record::{Environment, NotRun, Plan, Source, layout};
+use prony_record::{Environment, Plan, Source, layout};
 use serde_json::json;
 
 use crate::cause;
 use crate::home::Home;
 use crate::report::{self, Rendering};
 use crate::signals::interruption;
-use crate::words::{OWNED, RunWords};
+use crate::terminal::colour;
 use crate::{Ending, Streams};
-use builds::Built;
+use builds::{Built, not_run_line};
 pub use folder::next_free;
 use progress::Bar;
+use words::{OWNED, RunWords};
 
 /// What a trial costs beside warm-up and window, for the estimate before a run:
 /// starting, verifying, stopping. During the run the estimate is of measured lengths.
@@ -177,8 +178,8 @@ fn say_interrupted(
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     let hint = match course {
-        Course::Pilot => "in the pilot: there is no result".to_owned(),
-        _ => format!("to go on with it:\n  {}", again::resuming(words, dir)),
+        Course::Pilot => "during the pilot: there is no result".to_owned(),
+        _ => format!("to continue it:\n  {}", again::resuming(words, dir)),
     };
     Ok(writeln!(streams.err, "prony: interrupted; {hint}")?)
 }
@@ -194,7 +195,7 @@ fn say_what_is_kept(
         let again = again::resuming(words, dir);
         writeln!(
             streams.err,
-            "prony: what was measured is kept; to go on with it when this is mended:\n  {again}"
+            "prony: what was measured is kept; to continue when this is fixed:\n  {again}"
         )?;
     }
     Ok(())
@@ -251,11 +252,6 @@ fn is_url(text: &str) -> bool {
     ["http://", "https://"]
         .iter()
         .any(|scheme| text.starts_with(scheme))
-}
-
-/// Colour only on a terminal, and not where `NO_COLOR` is set.
-pub fn colour() -> bool {
-    io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Servers that already run may be anywhere: load goes only to what is the user's.
@@ -433,14 +429,6 @@ fn not_run(plan: &Plan) -> Vec<String> {
     plan.not_run.iter().map(not_run_line).collect()
 }
 
-fn not_run_line(missing: &NotRun) -> String {
-    let remedy = match missing.remedy.as_str() {
-        "" => String::new(),
-        remedy => format!("; to change it: {remedy}"),
-    };
-    format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
-}
-
 fn machine(
     plan: &Plan,
     experiment: &Path,
@@ -452,7 +440,7 @@ fn machine(
         prony_version: env!("CARGO_PKG_VERSION").to_owned(),
         prony_commit: commit.to_owned(),
         prony_sha256: code::of_this_program(commit),
-        code: code::around(experiment),
+        code: code::of_experiment(experiment),
         driver: crate::driver::in_force()?,
         software: builds::software(plan, subjects),
         facts: environment::isolation_facts(offer),

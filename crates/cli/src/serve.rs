@@ -55,27 +55,23 @@ pub struct ServeOptions {
     /// (it lowers this to net.core.somaxconn)
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     backlog: u32,
-    /// Close a connection that rests for this long; 0 for never
+    /// Close a connection that is idle for this long; 0: never
     #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
     idle_timeout: Nanos,
-    /// Connections open at once, in equal shares on all threads; others wait until one
-    /// ends, as --backlog says. Fewer where the process may not have so many descriptors
+    /// Connections open at once, divided equally over all threads; others wait until one ends, as --backlog says.
+    /// Fewer if the process may not have so many descriptors
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     connections_max: u32,
-    /// Bytes that a request's body has to bring each second, from 30 s after its head on, or
-    /// it is refused (408); 0 for any
+    /// Minimum bytes a second of a request's body, from 30 s after its head on; slower ones are refused (408); 0: none
     #[arg(long, value_name = "SIZE", default_value = "500", value_parser = size::parse)]
     body_rate_min: u64,
-    /// Memory for all bodies that are not answered; a request for whose body there is none
-    /// left is refused (503)
+    /// Memory for the bodies of all unanswered requests; a request whose body does not fit is refused (503)
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse_positive)]
     body_memory: u64,
-    /// Put the server together from services (settings, loggers, http) of the runtime; it
-    /// then answers /ping and /hello only
+    /// Build the server from services (settings, loggers, http) of the runtime; it then answers /ping and /hello only
     #[arg(long, value_name = "off|on", default_value = "off", default_missing_value = "on", num_args = 0..=1, value_parser = ["off", "on"])]
     services: String,
-    /// Serve so many bytes at /testpayload, made at the start, always the same: 200MiB, 1GiB;
-    /// 0: do not
+    /// Serve this many bytes at /testpayload, generated at the start and always the same: 200MiB, 1GiB; 0: none
     #[arg(long, value_name = "SIZE", value_parser = size::parse)]
     payload: Option<u64>,
     /// Serve this file at /testpayload, as it is at the start
@@ -96,8 +92,8 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
     }
     let board = Arc::new(Board::default());
     let (orders, receivers) = (0..setting.threads).map(|_| mailbox(ORDERS_MAX)).unzip();
-    let mut crew = Crew::hire(&setting, &board, orders, receivers)?;
-    let first = crew.first.take().context("there is at least one thread")?;
+    let mut loops = Loops::start(&setting, &board, orders, receivers)?;
+    let first = loops.first.take().context("there is at least one thread")?;
     let setting = &setting;
     let served = prony_engine::run(&setting.config, |handle| async move {
         if let Some(why) = handle.fallback() {
@@ -109,7 +105,7 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
             .serve(
                 &handle,
                 listener,
-                crew.takers,
+                loops.targets,
                 stopped(&handle, &signals),
                 || {
                     writeln!(streams.out, "listening on http://{address}")?;
@@ -117,7 +113,7 @@ pub fn run(options: &ServeOptions, streams: &mut Streams<'_>) -> anyhow::Result<
                 },
             )
             .await?;
-        Ok::<_, anyhow::Error>(crew.workers)
+        Ok::<_, anyhow::Error>(loops.workers)
     });
     for worker in served.map_err(explain)?? {
         let ended = worker
@@ -143,7 +139,7 @@ impl ServeOptions {
         let place = (self.host.as_str(), self.port);
         let mut found = place.to_socket_addrs().with_context(|| {
             format!(
-                "`{}` is no address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
+                "`{}` is not the address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
                 self.host
             )
         })?;
@@ -228,8 +224,8 @@ fn explain(error: prony_engine::Error) -> anyhow::Error {
     anyhow!(error).context("the event loop cannot run")
 }
 
-/// One loop's part of the server.
-struct Member {
+/// What one loop serves with.
+struct ServerLoop {
     server: ServerOptions,
     board: Arc<Board>,
     orders: Vec<Sender<stall::Order>>,
@@ -239,7 +235,7 @@ struct Member {
     connections: Option<Receiver<Accepted>>,
 }
 
-impl Member {
+impl ServerLoop {
     /// Starts a server; yields where its connections come from, if not from a
     /// listener of its own.
     fn start(self, handle: &Handle) -> (Server<App>, Option<Source>) {
@@ -247,7 +243,7 @@ impl Member {
             .spawn(stall::obey(handle.clone(), self.received))
             .detach();
         // Where a loop cannot have the file, it says so when it is asked for it.
-        let payload = self.payload.map(|payload| payload.share());
+        let payload = self.payload.map(|payload| payload.for_loop());
         let app = App::new(self.board.clone(), self.orders, payload);
         let counts = app.counts();
         let server = Server::new(handle, self.server, app);
@@ -255,12 +251,12 @@ impl Member {
         (server, self.connections.map(Source::HandedOver))
     }
 
-    /// The first loop's part, which is to listen as well.
+    /// Serves on the first loop, which listens as well.
     async fn serve(
         self,
         handle: &Handle,
         listener: Listener,
-        takers: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
+        targets: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
         stop: impl Future<Output = ()>,
         ready: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<()> {
@@ -271,46 +267,46 @@ impl Member {
             server.run(Source::Listener(listener), stop).await;
             return Ok(());
         };
-        let takers = takers.into_iter().map(|(sender, counters)| {
+        let targets = targets.into_iter().map(|(sender, counters)| {
             let counters = counters.unwrap_or_else(|| Arc::clone(server.counters()));
             Taker::new(sender, counters).with_connections_max(connections_max)
         });
-        let takers = takers.collect();
+        let targets = targets.collect();
         ready()?;
         let serving = handle.spawn(server.run(source, std::future::pending()));
-        share_out(handle, listener, takers, stop).await;
+        share_out(handle, listener, targets, stop).await;
         serving.await;
         Ok(())
     }
 }
 
-/// The loops of a server: the first for this thread, the others at work.
-struct Crew {
-    first: Option<Member>,
+/// The loops of a server: the first for this thread, the others running.
+struct Loops {
+    first: Option<ServerLoop>,
     /// Of each loop: where its connections go, and what it counts (not known
     /// yet for the first).
-    takers: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
+    targets: Vec<(Sender<Accepted>, Option<Arc<Counters>>)>,
     workers: Vec<Worker>,
 }
 
 type Worker = JoinHandle<Result<(), prony_engine::Error>>;
 
-impl Crew {
+impl Loops {
     /// Starts a thread for each loop but the first, and waits until they run.
-    fn hire(
+    fn start(
         setting: &Setting,
         board: &Arc<Board>,
         orders: Vec<Sender<stall::Order>>,
         receivers: Vec<Receiver<stall::Order>>,
-    ) -> anyhow::Result<Crew> {
-        let mut crew = Crew {
+    ) -> anyhow::Result<Loops> {
+        let mut loops = Loops {
             first: None,
-            takers: Vec::new(),
+            targets: Vec::new(),
             workers: Vec::new(),
         };
         for received in receivers {
             let (sender, connections) = mailbox(HANDED_OVER_MAX);
-            let member = Member {
+            let server_loop = ServerLoop {
                 server: setting.server.clone(),
                 board: Arc::clone(board),
                 orders: orders.clone(),
@@ -318,24 +314,27 @@ impl Crew {
                 received,
                 connections: (setting.threads > 1).then_some(connections),
             };
-            if crew.first.is_none() {
-                crew.first = Some(member);
-                crew.takers.push((sender, None));
+            if loops.first.is_none() {
+                loops.first = Some(server_loop);
+                loops.targets.push((sender, None));
             } else {
-                let (worker, counters) = hire_one(setting.config.clone(), member)?;
-                crew.workers.push(worker);
-                crew.takers.push((sender, Some(counters)));
+                let (worker, counters) = start_thread(setting.config.clone(), server_loop)?;
+                loops.workers.push(worker);
+                loops.targets.push((sender, Some(counters)));
             }
         }
-        Ok(crew)
+        Ok(loops)
     }
 }
 
-fn hire_one(config: Config, member: Member) -> anyhow::Result<(Worker, Arc<Counters>)> {
+fn start_thread(
+    config: Config,
+    server_loop: ServerLoop,
+) -> anyhow::Result<(Worker, Arc<Counters>)> {
     let (report, reported) = mpsc::channel();
     let work = move || {
         prony_engine::run(&config, |handle| async move {
-            let (server, source) = member.start(&handle);
+            let (server, source) = server_loop.start(&handle);
             // The first thread waits for this.
             let _ = report.send(Arc::clone(server.counters()));
             if let Some(source) = source {

@@ -4,14 +4,14 @@
 //! such logs; what follows from them and what does not is in `prony_stats`.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use clap::Args;
 use prony_base::counted;
 use prony_stats::{MeanInterval, Reading, Seconds, combined, readings, seconds};
 use serde::Serialize;
 
-use crate::words::StatsWords;
 use crate::{Ending, Streams};
 
 /// A larger file is not a log with a line a second: 64 MiB are two weeks of them and more.
@@ -20,6 +20,27 @@ const LOG_BYTES_MAX: u64 = 64 << 20;
 const SCHEMA: u32 = 1;
 /// A value that there is not.
 const NOTHING: &str = "–";
+
+/// `prony stats`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A log has a header, which is skipped, and then a line for each second: `… MILLISECONDSms: COUNT …`, \
+such as `second 1 1000ms: 270262 requests, 0 failed`; `prony load --seconds FILE` writes one."
+)]
+pub struct StatsWords {
+    /// Logs; each is a row
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Seconds to leave out at the start of each log
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub warmup: usize,
+    /// Add the logs line by line: instances that ran at the same time are one row
+    #[arg(long)]
+    pub combine: bool,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs `prony stats`.
 pub fn run(words: &StatsWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {

@@ -7,6 +7,7 @@
 
 mod directory;
 mod prose;
+mod seen;
 pub mod words;
 
 use std::fs;
@@ -18,22 +19,8 @@ use prony_record::layout;
 
 use crate::{Ending, Streams, bundle};
 use prose::Sources;
+use seen::Seen;
 use words::VerifyWords;
-
-/// What was looked at.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// What does not hold, a line each.
-    wrong: Vec<String>,
-    /// What could not be understood.
-    bad: Vec<String>,
-    /// What could not be looked at, and is no fault.
-    notes: Vec<String>,
-    /// What holds.
-    holds: Vec<String>,
-    /// What was mended.
-    mended: Vec<String>,
-}
 
 /// Runs `prony verify`.
 pub fn run(words: &VerifyWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {

@@ -59,7 +59,7 @@ fn a_work_that_is_not_there_is_answered_with_those_that_are() {
     let text = String::from_utf8_lossy(&said.stderr).into_owned();
     assert_eq!(said.status.code(), Some(2));
     assert!(
-        text.contains("there is no work `corutine`: use one of coroutine, event"),
+        text.contains("unknown work `corutine`: use one of coroutine, event"),
         "{text}"
     );
 }
@@ -80,7 +80,7 @@ fn a_flag_of_another_work_was_taken_and_did_nothing() {
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert_eq!(said.status.code(), Some(2), "{words:?}: {text}");
         let (work, flag) = (words[0], words[1]);
-        let wanted = format!("{flag} is of the work {of}, and means nothing to {work}");
+        let wanted = format!("{flag} belongs to the work {of} and has no effect on {work}");
         assert!(text.contains(&wanted) && said.stdout.is_empty(), "{text}");
     }
     for words in [

@@ -118,7 +118,7 @@ fn bad_words_and_a_bad_note_are_named() {
     };
     let (code, said) = of(&["--root", "nowhere"]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("nowhere: there is no such folder"), "{said}");
+    assert!(said.contains("nowhere: no such folder"), "{said}");
     let (code, said) = of(&["--fix", "--undo"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("cannot be used with"), "{said}");

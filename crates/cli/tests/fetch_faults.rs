@@ -149,7 +149,7 @@ fn broken_off(server: &Scripted, name: &str) -> std::path::PathBuf {
     let did = run(&here, &["--json", &server.url("/x")]);
     assert_eq!(did.fault(), "body truncated");
     assert_eq!(did.objects()[0]["kept_bytes"], 5);
-    assert!(did.err.contains("go on with --resume"), "{}", did.err);
+    assert!(did.err.contains("continue with --resume"), "{}", did.err);
     assert_eq!(names(&here), ["x.part", "x.part.json"]);
     here
 }
@@ -286,7 +286,7 @@ fn an_interruption_keeps_what_can_be_gone_on_with() {
     let kept = did.objects();
     assert_eq!(kept.len(), 2);
     assert!(kept.iter().all(|object| object["kept_bytes"] == 5));
-    assert!(did.err.contains("go on with --resume"), "{}", did.err);
+    assert!(did.err.contains("continue with --resume"), "{}", did.err);
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn a_full_disk_leaves_no_part_under_the_name() {
     let did = Did::from(did.expect("it runs"));
     assert_eq!(did.code, Some(1), "{}", did.err);
     assert!(did.err.contains("No space left on device"), "{}", did.err);
-    assert!(did.err.contains("make room"), "{}", did.err);
+    assert!(did.err.contains("free some space"), "{}", did.err);
     assert_eq!(did.out, b"", "nothing is left there");
 }
 

@@ -419,7 +419,7 @@ fn servers_are_visited_in_turns() {
     assert!(dry.contains(said), "{dry}");
     let wrong = text(&ended(&folder, 2, &["run", "two.toml", "--visits", "1ms"]).stderr);
     assert!(
-        wrong.contains("`1ms` is no length of a visit: it may be from 50ms to 5s"),
+        wrong.contains("`1ms` is not a valid length of a visit: it must be from 50ms to 5s"),
         "{wrong}"
     );
     rendered(
@@ -471,7 +471,7 @@ fn a_pilot_chooses_blocks_and_windows() {
     );
     let said = text(&output.stderr);
     assert!(
-        said.contains("A pilot first, of which nothing is in the result:"),
+        said.contains("A pilot run first, which is in no result:"),
         "{said}"
     );
     assert!(said.contains("The pilot chose "), "{said}");
@@ -611,7 +611,7 @@ fn a_full_disk_was_taken_for_wrong_usage() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("prony: cannot write late/"), "{said}");
     let (_, again) = said
-        .split_once("to go on with it when this is mended:\n")
+        .split_once("to continue when this is fixed:\n")
         .expect(&said);
     let again = again.lines().next().expect("a command").trim();
     assert_eq!(again, format!("{PRONY} run tiny.toml --resume late"));
@@ -795,7 +795,7 @@ fn after_ctrl_c_the_command_that_goes_on_was_left_to_the_user() {
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("its end");
     assert_eq!(run.wait().expect("its end").code(), Some(130), "{rest}");
-    let (_, again) = rest.split_once("to go on with it:\n").expect(&rest);
+    let (_, again) = rest.split_once("to continue it:\n").expect(&rest);
     let again = again.trim();
     let expected = format!(
         "{PRONY} run 'it'\\''s tiny.toml' --only 'serve*' --seed 7 --resume 'runs/it'\\''s tiny-001'"

@@ -162,7 +162,10 @@ fn bad_words_are_named() {
     let folder = common::folder("list-bad");
     for (words, why) in [
         (&["clean"][..], "required"),
-        (&["clean", "--older-than", "soon"], "`soon` is no age"),
+        (
+            &["clean", "--older-than", "soon"],
+            "`soon` is not a valid age",
+        ),
         (&["clean", "x", "--older-than", "1d"], "cannot be used with"),
         (&["clean", "--builds", "--runs", "x"], "required"),
         (
@@ -170,10 +173,7 @@ fn bad_words_are_named() {
             "cannot read nowhere",
         ),
         (&["list", "everything"], "invalid value"),
-        (
-            &["list", "runs", "--runs", "nowhere"],
-            "there is no such folder",
-        ),
+        (&["list", "runs", "--runs", "nowhere"], "no such folder"),
     ] {
         let (code, _, err) = said(&folder, words);
         assert_eq!(code, Some(2), "{words:?}: {err}");

@@ -154,7 +154,7 @@ fn a_run_stands_against_its_log(folder: &Path) {
         ),
         (
             &["compare", "runs/tiny-001", "--log", "other.toml"],
-            "other.toml: there is no such experiment",
+            "other.toml: no such experiment",
         ),
         (
             &["compare", "runs/tiny-001", "--history", "h.sqlite"],
@@ -247,7 +247,7 @@ fn one_that_cannot_be_read_is_left_out(folder: &Path) {
 fn what_is_wrong_is_said_and_nothing_is_written() {
     let folder = with_experiment("log-wrong");
     let said = refused(&folder, &["log", "none.toml"]);
-    assert_eq!(said, "prony: none.toml: there is no such experiment\n");
+    assert_eq!(said, "prony: none.toml: no such experiment\n");
     let said = refused(&folder, &["log", "tiny.toml"]);
     assert!(
         said.contains("no run of tiny.toml in runs") && said.contains("prony run tiny.toml"),

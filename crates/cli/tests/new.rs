@@ -110,7 +110,7 @@ fn nothing_is_overwritten() {
     fs::write(folder.join("mine.toml"), "mine").expect("a file");
     let output = ended(&folder, 2, &["new", "experiment", "mine"]);
     assert!(
-        text(&output.stderr).contains("mine.toml is there already"),
+        text(&output.stderr).contains("mine.toml already exists"),
         "{}",
         text(&output.stderr)
     );
@@ -123,7 +123,7 @@ fn nothing_is_overwritten() {
         .expect("a link");
     let output = ended(&folder, 2, &["new", "subject", "python/mine"]);
     assert!(
-        text(&output.stderr).contains("server.py is there already"),
+        text(&output.stderr).contains("server.py already exists"),
         "{}",
         text(&output.stderr)
     );
@@ -199,14 +199,17 @@ fn bad_words_are_named() {
             &["experiment", "--cmd", "a {port}", "--url", "http://x"],
             "cannot be used with",
         ),
-        (&["experiment", "x/"], "is no name of a file"),
+        (&["experiment", "x/"], "is not a valid file name"),
         (&["experiment", "--path", "no-slash"], "path"),
         (&["load", "--rate", "0"], "asks for nothing"),
         (&["load", "--rate", "fast"], "is not a rate"),
         (&["subject", "mine"], "is not written like python/mine"),
         (&["subject", "pyton/mine"], "did you mean `python`?"),
-        (&["subject", "python/../../x"], "is no name of a subject"),
-        (&["subject", "python/"], "is no name of a subject"),
+        (
+            &["subject", "python/../../x"],
+            "is not a valid name of a subject",
+        ),
+        (&["subject", "python/"], "is not a valid name of a subject"),
         (&["ci", "jenkins"], "invalid value"),
         (&["ci", "github", "--cmd", "./server"], "{port}"),
         (

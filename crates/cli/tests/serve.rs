@@ -718,7 +718,7 @@ fn wrong_words_are_refused() {
         ),
         (
             &["--host", "no such host"],
-            "`no such host` is no address of a host",
+            "`no such host` is not the address of a host",
         ),
         (
             &["--host", "192.0.2.1", "--port", "0"],

@@ -226,7 +226,7 @@ fn figures_in_prose_are_held_against_the_run_and_written_right() {
     let (code, out, _) = verify(&folder, &["mine.md"]);
     assert_eq!(code, Some(1), "{out}");
     assert!(
-        out.contains("mine.md:4: `12` stands here, and run says `"),
+        out.contains("mine.md:4: `12` is written here, and run has `"),
         "{out}"
     );
     assert!(out.contains("mine.md: 1 bound figure is right"), "{out}");
@@ -257,17 +257,17 @@ fn figures_in_prose_are_held_against_the_run_and_written_right() {
     fs::write(&beside, told).expect("prose");
     let (code, out, _) = verify(&folder, &["run"]);
     assert_eq!(code, Some(1), "{out}");
-    let said = format!("run/notes.md:1: `{off}` stands here, and run says `{right}`");
+    let said = format!("run/notes.md:1: `{off}` is written here, and run has `{right}`");
     assert!(out.contains(&said), "{out}");
 
     for (words, told) in [
         (
             "rat \"hello\" connections=1",
-            "`rat` is no figure of this run; did you mean `rate`?",
+            "`rat` is not a figure of this run; did you mean `rate`?",
         ),
         (
             "rate \"helo\"",
-            "`helo` is no workload of this run; did you mean `hello`?",
+            "`helo` is not a workload of this run; did you mean `hello`?",
         ),
         ("rate \"hello\"", "2 cells are meant"),
     ] {
@@ -299,7 +299,7 @@ fn excerpts_are_held_against_the_text_that_they_are_of() {
     fs::write(&path, excerpt("| a | 3 |\n| b | 9 |\nAll of it.\n")).expect("prose");
     let (code, out, _) = verify(&folder, &["mine.md"]);
     assert_eq!(code, Some(1), "{out}");
-    let said = "mine.md:4: `| b | 9 |` is no line of there.md; there it is `| b | 4 |`";
+    let said = "mine.md:4: `| b | 9 |` is not a line of there.md; there it is `| b | 4 |`";
     assert!(out.contains(said), "{out}");
     assert_eq!(verify(&folder, &["--fix", "mine.md"]).0, Some(0));
     let right = excerpt("| a | 3 |\n| b | 4 |\nAll of it.\n");
@@ -310,14 +310,14 @@ fn excerpts_are_held_against_the_text_that_they_are_of() {
     let (code, out, _) = verify(&folder, &["--fix", "mine.md"]);
     assert_eq!(code, Some(1), "{out}");
     assert!(
-        out.contains("mine.md:3: `None of it.` is no line of there.md"),
+        out.contains("mine.md:3: `None of it.` is not a line of there.md"),
         "{out}"
     );
     fs::remove_file(folder.join("there.md")).expect("gone");
     let (code, out, _) = verify(&folder, &["mine.md"]);
     assert_eq!(
         (code, out.as_str()),
-        (Some(2), "mine.md:2: there is no there.md\n")
+        (Some(2), "mine.md:2: there.md does not exist\n")
     );
     fs::remove_dir_all(&folder).expect("the folder goes");
 }

@@ -11,8 +11,8 @@ use prony_record::{
 };
 use prony_stats::{Rate, Share, Time, in_flight};
 
+use crate::limits;
 use crate::measure;
-use crate::rules::limits;
 
 /// What the client says of its requests.
 pub fn said(trial: &Trial) -> Option<&ClientFigures> {

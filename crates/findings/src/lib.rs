@@ -27,6 +27,7 @@
 pub mod client;
 mod code;
 mod finding;
+pub mod limits;
 pub mod measure;
 mod records;
 mod rules;
@@ -34,4 +35,4 @@ mod rules;
 pub use code::{Code, UnknownCode, explain};
 pub use finding::{Evidence, Finding, Severity, Unit, Value, Verdict, verdict};
 pub use records::{Case, Records};
-pub use rules::{findings, keeps_nothing, limits};
+pub use rules::{findings, keeps_nothing};

@@ -8,7 +8,7 @@ use prony_record::{
 };
 use prony_stats::{Bytes, Rate, Share, Time};
 
-use crate::rules::limits;
+use crate::limits;
 
 /// Time over which the samplers looked: the window, where they did not say, or a program's
 /// whole run.

@@ -12,7 +12,7 @@ use prony_http::{BodyWriter, Handler, Header, Interruption, Method, Request, Res
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::head::Head;
-use crate::machine::{Failure, Machine, Outcome, Pieces};
+use crate::machine::{CallOutcome, Failure, Machine, Pieces};
 use crate::page;
 
 /// So many pieces in a row may be empty before it is looked whether the client is still
@@ -66,10 +66,10 @@ impl Handler for Application {
             send(head, body, request.method(), response)
         });
         let failure = match outcome {
-            Ok(Outcome::Whole(Ok(()))) => return,
-            Ok(Outcome::Whole(Err(text))) => Failure::new(text),
+            Ok(CallOutcome::Whole(Ok(()))) => return,
+            Ok(CallOutcome::Whole(Err(text))) => Failure::new(text),
             Err(failure) => failure,
-            Ok(Outcome::Pieces(pieces)) => match self.stream(pieces, request, response).await {
+            Ok(CallOutcome::Pieces(pieces)) => match self.stream(pieces, request, response).await {
                 Ok(()) | Err(Broken::Gone) => return,
                 Err(Broken::Failed(failure)) => failure,
             },

@@ -187,7 +187,7 @@ impl fmt::Display for Fault {
             ),
             Fault::Pair(place) => write!(
                 f,
-                "start_response: header {place} is no table {{name, value}}"
+                "start_response: header {place} is not a table {{name, value}}"
             ),
             Fault::NameKind(kind) => {
                 write!(
@@ -216,8 +216,8 @@ impl fmt::Display for Fault {
             ),
             Fault::Length(value) => write!(
                 f,
-                "start_response: the Content-Length `{value}` is no number of bytes, or not \
-                 the one that was given before"
+                "start_response: the Content-Length `{value}` is not a number of bytes, or \
+                 differs from the one given before"
             ),
         }
     }

@@ -131,8 +131,8 @@ fn require(lua: &Lua, name: Name<'_>) -> Result<Value, LoadError> {
             .collect::<Vec<_>>()
             .join("\n");
         LoadError(format!(
-            "there is no module `{module}`; it was looked for here \
-             (--path DIR adds a place):\n{places}"
+            "there is no module `{module}`; searched here \
+             (--path DIR adds a directory):\n{places}"
         ))
     })
 }

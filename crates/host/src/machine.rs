@@ -1,7 +1,7 @@
 //! The Lua state of one worker, and the way into it: a request goes in as a table, what
 //! the application returns comes out as bytes.
 //!
-//! This and [`entry`] are the crate's only modules with `unsafe`, because mlua's safe calls
+//! This, [`entry`] and [`stack`] are the crate's only modules with `unsafe`, because mlua's safe calls
 //! would cost several times what the rest of a request costs. All that is given to the
 //! rest of the crate is safe.
 //!
@@ -18,7 +18,9 @@
 
 mod dialect;
 mod entry;
+mod failure;
 mod plan;
+mod stack;
 
 use std::cell::{Cell, RefCell};
 use std::ffi::c_int;
@@ -31,17 +33,15 @@ use mlua::{Function, Lua, Value};
 use prony_http::Request;
 
 use crate::head::Head;
-use entry::{Errand, Kind, Piece, Refs};
+use entry::{EnterCall, Refs, ReturnedBody, StepCall};
+pub(crate) use failure::Failure;
 use plan::{Names, Plan};
+use stack::{Stack, bytes, type_name};
 
 /// Memory for a body of several strings that is kept for the next.
 const SCRATCH_BYTES_MAX: usize = 64 << 10;
 /// A heap this small is collected late: it may grow by so much before.
 const GARBAGE_KIB: i32 = 1536;
-
-/// How Lua, and functions of the host's, say that memory is exhausted, where the error was
-/// caught and raised again. Nothing before it: what a client sent could stand there.
-const EXHAUSTED: [&str; 2] = ["not enough memory", "memory error: not enough memory"];
 
 /// A Lua state with an application in it.
 pub(crate) struct Machine {
@@ -70,27 +70,8 @@ pub(crate) struct Prelude {
     pub place: Function,
 }
 
-/// An error in Lua, or in what Lua gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// What went wrong, and the traceback, if there is one.
-    pub text: String,
-    /// The state's memory was exhausted.
-    pub is_memory: bool,
-}
-
-impl Failure {
-    /// What went wrong, found here and not in Lua.
-    pub fn new(text: String) -> Failure {
-        Failure {
-            text,
-            is_memory: false,
-        }
-    }
-}
-
 /// What came of a call.
-pub(crate) enum Outcome<'m, R> {
+pub(crate) enum CallOutcome<'m, R> {
     /// The body was whole; what the caller made of it.
     Whole(R),
     /// The body comes in pieces.
@@ -136,37 +117,37 @@ impl Machine {
         request: &Request<'_>,
         peer: Option<SocketAddr>,
         whole: impl FnOnce(&Head, &[u8]) -> R,
-    ) -> Result<Outcome<'_, R>, Failure> {
+    ) -> Result<CallOutcome<'_, R>, Failure> {
         self.desk.borrow_mut().clear();
         let mut plan = self.plan.borrow_mut();
         self.look_through(request, peer, &mut plan)?;
-        let errand = Errand {
+        let call = EnterCall {
             refs: &self.refs,
             desk: &self.desk,
             plan: &plan,
-            kind: Cell::new(Kind::Nothing),
+            kind: Cell::new(ReturnedBody::Nothing),
             is_closable: Cell::new(false),
         };
         let stack = Stack::new(self.state);
-        // SAFETY: `enter` takes a pointer to an Errand, which lives until it returns, and
+        // SAFETY: `enter` takes a pointer to an EnterCall, which lives until it returns, and
         // returns three values.
         unsafe {
             stack.push(self.refs.handler);
             stack.push(self.refs.enter);
-            ffi::lua_pushlightuserdata(self.state, (&raw const errand).cast_mut().cast());
+            ffi::lua_pushlightuserdata(self.state, (&raw const call).cast_mut().cast());
             stack.call(1, 3)?;
         }
-        let (kind, is_closable) = (errand.kind.get(), errand.is_closable.get());
+        let (kind, is_closable) = (call.kind.get(), call.is_closable.get());
         drop(plan);
-        if kind == Kind::Iterator {
-            return self.pieces(&stack).map(Outcome::Pieces);
+        if kind == ReturnedBody::Iterator {
+            return self.pieces(&stack).map(CallOutcome::Pieces);
         }
         let made = self.whole(&stack, kind, whole);
         if is_closable {
             // SAFETY: the object is the first of the three values that `enter` left.
             unsafe { self.close(|| ffi::lua_pushvalue(self.state, stack.base + 2)) };
         }
-        made.map(Outcome::Whole)
+        made.map(CallOutcome::Whole)
     }
 
     /// Reads a body that is whole from the stack: a string, or a table of strings, first
@@ -174,18 +155,18 @@ impl Machine {
     fn whole<R>(
         &self,
         stack: &Stack,
-        kind: Kind,
+        kind: ReturnedBody,
         whole: impl FnOnce(&Head, &[u8]) -> R,
     ) -> Result<R, Failure> {
         let head = self.desk.borrow();
         let value = stack.base + 2;
-        if kind == Kind::Text && head.written.is_empty() {
+        if kind == ReturnedBody::Text && head.written.is_empty() {
             // SAFETY: `enter` found it to be a string, and it is on the stack until
             // `stack` is dropped.
             return Ok(whole(&head, unsafe { bytes(self.state, value) }));
         }
         let count = match kind {
-            Kind::Text => 1,
+            ReturnedBody::Text => 1,
             // SAFETY: of a table the length can be read.
             _ => unsafe { ffi::lua_rawlen(self.state, value) },
         };
@@ -198,10 +179,10 @@ impl Machine {
             // reading a number would make a string of it.
             unsafe {
                 match kind {
-                    Kind::Text => ffi::lua_pushvalue(self.state, value),
+                    ReturnedBody::Text => ffi::lua_pushvalue(self.state, value),
                     _ => _ = ffi::lua_rawgeti(self.state, value, place as lua_Integer),
                 }
-                if kind == Kind::Listed && ffi::lua_isnil(self.state, -1) != 0 {
+                if kind == ReturnedBody::Listed && ffi::lua_isnil(self.state, -1) != 0 {
                     break;
                 }
                 if ffi::lua_type(self.state, -1) != ffi::LUA_TSTRING {
@@ -347,14 +328,14 @@ impl Pieces<'_> {
     /// Has the next piece made; false at the end.
     pub fn advance(&mut self) -> Result<bool, Failure> {
         let machine = self.machine;
-        let piece = Piece {
+        let piece = StepCall {
             anchor: self.anchor,
             bytes: Cell::new(None),
         };
         self.current = ([].as_ptr(), 0);
         let stack = Stack::new(machine.state);
         mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
-        // SAFETY: `step` takes a pointer to a Piece, which lives until it returns, and
+        // SAFETY: `step` takes a pointer to a StepCall, which lives until it returns, and
         // returns nothing.
         let called = unsafe {
             stack.push(machine.refs.handler);
@@ -394,103 +375,6 @@ impl Drop for Pieces<'_> {
             ffi::luaL_unref(state, ffi::LUA_REGISTRYINDEX, self.anchor);
         }
         mem::swap(&mut *self.machine.desk.borrow_mut(), &mut self.head);
-    }
-}
-
-/// What is on Lua's stack during a call; taken away at the end.
-struct Stack {
-    state: *mut lua_State,
-    base: c_int,
-}
-
-impl Stack {
-    fn new(state: *mut lua_State) -> Stack {
-        // SAFETY: reads a number. The state lives as long as the machine.
-        let base = unsafe { ffi::lua_gettop(state) };
-        Stack { state, base }
-    }
-
-    /// Pushes a value of the registry.
-    ///
-    /// # Safety
-    /// There is room: a stack has 20 places at least.
-    #[inline]
-    unsafe fn push(&self, reference: c_int) {
-        // SAFETY: reads a table, without metamethods.
-        unsafe { ffi::lua_rawgeti(self.state, ffi::LUA_REGISTRYINDEX, reference.into()) };
-    }
-
-    /// Calls the function that was pushed first, after the handler, with so many arguments.
-    ///
-    /// # Safety
-    /// Handler, function and arguments were pushed.
-    #[inline]
-    unsafe fn call(&self, arguments: c_int, results: c_int) -> Result<(), Failure> {
-        // SAFETY: as the caller says.
-        unsafe { self.call_at(self.base + 1, arguments, results) }
-    }
-
-    /// As `call`, where the handler is in this place.
-    #[inline]
-    unsafe fn call_at(
-        &self,
-        handler: c_int,
-        arguments: c_int,
-        results: c_int,
-    ) -> Result<(), Failure> {
-        // SAFETY: as the caller says.
-        let status = unsafe { ffi::lua_pcall(self.state, arguments, results, handler) };
-        match status {
-            ffi::LUA_OK => Ok(()),
-            _ => Err(self.failure(status)),
-        }
-    }
-
-    #[cold]
-    fn failure(&self, status: c_int) -> Failure {
-        // SAFETY: after a failed call the error is on the stack.
-        let text = unsafe {
-            match ffi::lua_type(self.state, -1) {
-                ffi::LUA_TSTRING => String::from_utf8_lossy(bytes(self.state, -1)).into_owned(),
-                _ => "an error that cannot be told".to_owned(),
-            }
-        };
-        let first = text.lines().next().unwrap_or_default();
-        let is_memory = status == ffi::LUA_ERRMEM || EXHAUSTED.contains(&first);
-        Failure { text, is_memory }
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: the stack had so many values, and has not fewer.
-        unsafe { ffi::lua_settop(self.state, self.base) };
-    }
-}
-
-/// The bytes of the string in this place.
-///
-/// # Safety
-/// It is a string, and stays where it is as long as the bytes are used.
-#[inline]
-unsafe fn bytes<'s>(state: *mut lua_State, place: c_int) -> &'s [u8] {
-    let mut length = 0;
-    // SAFETY: as the caller says.
-    unsafe {
-        let start = ffi::lua_tolstring(state, place, &mut length);
-        std::slice::from_raw_parts(start.cast(), length)
-    }
-}
-
-/// What kind of value is in this place.
-///
-/// # Safety
-/// The state is one.
-unsafe fn type_name<'s>(state: *mut lua_State, place: c_int) -> std::borrow::Cow<'s, str> {
-    // SAFETY: the names are constants of the library.
-    unsafe {
-        let name = ffi::lua_typename(state, ffi::lua_type(state, place));
-        std::ffi::CStr::from_ptr(name).to_string_lossy()
     }
 }
 

@@ -220,7 +220,7 @@ local function handler(problem)
   local text = problem
   if type(text) ~= "string" then
     local told, said = pcall(tostring, problem)
-    text = told and type(said) == "string" and said or "an error that cannot be told"
+    text = told and type(said) == "string" and said or "an error without text"
     if type(problem) == "table" and sub(text, 1, 6) == "table:" then
       text = "(the error is a table without __tostring)"
     elseif problem == nil then

@@ -86,7 +86,7 @@ impl AccessLog {
                 let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP;
                 let opened = open(place, flags, mode).map_err(|error| match error {
                     // Of a pipe; otherwise opening one would wait for a reader.
-                    Errno::NXIO => io::Error::other("nobody reads it: start its reader first"),
+                    Errno::NXIO => io::Error::other("no process reads it: start its reader first"),
                     error => error.into(),
                 });
                 (opened?, place.to_owned())
@@ -137,7 +137,7 @@ impl Drop for AccessLog {
         self.lines.flush();
         let left = forget(&mut self.lines.waiting.borrow_mut());
         if left > 0 {
-            self.lines.lose(left, "nobody reads it");
+            self.lines.lose(left, "no process reads it");
         }
         self.lines.tell_lost();
     }
@@ -227,7 +227,7 @@ impl Lines {
         let mut waiting = self.waiting.borrow_mut();
         if waiting.len() + PIECE_BYTES > WAITING_BYTES_MAX {
             drop(waiting);
-            return self.lose(1, "nobody reads it");
+            return self.lose(1, "no process reads it");
         }
         self.put(&mut waiting, entry);
         let writer = self.writer.borrow_mut().take();
@@ -527,7 +527,10 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, path, FileType::Fifo, Mode::RWXU, 0).unwrap();
         prony_engine::run(&Config::default(), |handle| async move {
             let error = AccessLog::open(&handle, path, 0).unwrap_err();
-            assert_eq!(error.to_string(), "nobody reads it: start its reader first");
+            assert_eq!(
+                error.to_string(),
+                "no process reads it: start its reader first"
+            );
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
             let reader = open(path, flags, Mode::empty()).unwrap();
             let log = AccessLog::open(&handle, path, 0).unwrap();

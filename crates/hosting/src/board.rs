@@ -31,7 +31,7 @@ pub(crate) struct Line {
     /// Requests read.
     pub requests: u64,
     /// Connections that it can have open at once.
-    pub room: u64,
+    pub connections_max: u64,
 }
 
 impl Line {
@@ -42,9 +42,9 @@ impl Line {
             accepted,
             closed,
             requests,
-            room,
+            connections_max,
         } = self;
-        let numbers: [u64; NUMBERS] = [beat_ns, accepted, closed, requests, room];
+        let numbers: [u64; NUMBERS] = [beat_ns, accepted, closed, requests, connections_max];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
@@ -58,13 +58,13 @@ impl Line {
                 .try_into()
                 .map_or(0, |bytes: [u8; 8]| u64::from_le_bytes(bytes));
         }
-        let [beat_ns, accepted, closed, requests, room] = numbers;
+        let [beat_ns, accepted, closed, requests, connections_max] = numbers;
         Line {
             beat_ns,
             accepted,
             closed,
             requests,
-            room,
+            connections_max,
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
             accepted: number,
             closed: number << 40,
             requests: number + 7,
-            room: number << 50,
+            connections_max: number << 50,
         };
         board.write(0, line(1));
         board.write(2, line(3));

@@ -23,7 +23,7 @@ pub(crate) const DESCRIPTORS_MAX: usize = 64;
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     /// To a worker, its first: [`Start`], with the board and where it is to listen.
     Start = b'S',
     /// To a worker: connections that it is to serve; the text is how many, in one byte.
@@ -40,9 +40,9 @@ pub(crate) enum Kind {
     Spent = b's',
 }
 
-impl Kind {
-    fn of(byte: u8) -> Option<Kind> {
-        use Kind::{Connections, Drain, Failed, Ready, Retire, Spent, Start};
+impl MessageKind {
+    fn of(byte: u8) -> Option<MessageKind> {
+        use MessageKind::{Connections, Drain, Failed, Ready, Retire, Spent, Start};
         [Start, Connections, Retire, Drain, Ready, Failed, Spent]
             .into_iter()
             .find(|&kind| kind as u8 == byte)
@@ -66,7 +66,7 @@ pub(crate) struct Start {
 /// A message, as it came.
 #[derive(Debug)]
 pub(crate) struct Message<'b> {
-    pub kind: Kind,
+    pub kind: MessageKind,
     pub text: &'b [u8],
     pub descriptors: Vec<OwnedFd>,
 }
@@ -109,7 +109,7 @@ impl Channel {
     /// [`is_full`] errors when it can be tried again; else the other side is gone.
     pub(crate) fn send(
         &self,
-        kind: Kind,
+        kind: MessageKind,
         text: &[u8],
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Errno> {
@@ -156,7 +156,7 @@ impl Channel {
         }
         match buffer[..length].split_first() {
             None => Received::End,
-            Some((&kind, text)) => match Kind::of(kind) {
+            Some((&kind, text)) => match MessageKind::of(kind) {
                 None => Received::Unknown,
                 Some(kind) => Received::Message(Message {
                     kind,
@@ -174,7 +174,7 @@ impl AsFd for Channel {
     }
 }
 
-/// Whether a message was not taken for want of room, and may be later.
+/// Whether a message was not taken because the socket is full, and may be later.
 pub(crate) fn is_full(errno: Errno) -> bool {
     matches!(
         errno,
@@ -191,21 +191,31 @@ mod tests {
         let (ours, theirs) = Channel::pair().unwrap();
         let theirs = Channel::of(theirs);
         let (read, write) = rustix::pipe::pipe().unwrap();
-        ours.send(Kind::Connections, &[2], &[read.as_fd(), write.as_fd()])
-            .unwrap();
-        ours.send(Kind::Failed, b"why", &[]).unwrap();
+        ours.send(
+            MessageKind::Connections,
+            &[2],
+            &[read.as_fd(), write.as_fd()],
+        )
+        .unwrap();
+        ours.send(MessageKind::Failed, b"why", &[]).unwrap();
         drop((read, ours));
         let mut buffer = vec![0; MESSAGE_BYTES_MAX];
         let Received::Message(message) = theirs.receive(&mut buffer) else {
             panic!("no message");
         };
-        assert_eq!((message.kind, message.text), (Kind::Connections, &[2][..]));
+        assert_eq!(
+            (message.kind, message.text),
+            (MessageKind::Connections, &[2][..])
+        );
         assert_eq!(message.descriptors.len(), 2);
         rustix::io::write(&message.descriptors[1], b"through the copy").unwrap();
         let Received::Message(message) = theirs.receive(&mut buffer) else {
             panic!("no second message");
         };
-        assert_eq!((message.kind, message.text), (Kind::Failed, &b"why"[..]));
+        assert_eq!(
+            (message.kind, message.text),
+            (MessageKind::Failed, &b"why"[..])
+        );
         assert!(message.descriptors.is_empty());
         assert!(matches!(theirs.receive(&mut buffer), Received::End));
     }
@@ -213,7 +223,7 @@ mod tests {
     #[test]
     fn a_channel_that_nobody_reads_says_that_it_is_full_and_blocks_nobody() {
         let (ours, _theirs) = Channel::pair().unwrap();
-        let sent = (0..1_000_000).find_map(|_| ours.send(Kind::Retire, b"", &[]).err());
+        let sent = (0..1_000_000).find_map(|_| ours.send(MessageKind::Retire, b"", &[]).err());
         assert!(is_full(sent.expect("an end")));
     }
 }

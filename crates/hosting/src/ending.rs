@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 
-use crate::post::LoadError;
 use crate::sockets;
 
 /// How a host ended that had begun.
@@ -16,6 +15,19 @@ pub enum Ended {
     /// After a second signal, at once.
     AtOnce,
 }
+
+/// Why an application could not be loaded: what its author has to read, with file and
+/// line where there is one; may have several lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadError(pub String);
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LoadError {}
 
 /// Why a host could not begin, or could not go on.
 #[derive(Debug)]

@@ -29,13 +29,14 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+mod alone;
 mod bell;
 mod board;
 mod channel;
+mod connection_limit;
 mod ending;
 pub mod files;
 mod post;
-mod room;
 mod settings;
 mod signals;
 mod site;
@@ -43,8 +44,9 @@ mod sockets;
 mod supervise;
 mod worker;
 
-pub use ending::{Ended, Error};
-pub use post::{LoadError, Post, alone, raise_descriptor_limit};
+pub use alone::{alone, raise_descriptor_limit};
+pub use ending::{Ended, Error, LoadError};
+pub use post::Post;
 pub use settings::{Distribution, Settings, Words};
 pub use supervise::supervise;
 pub use worker::work;

@@ -19,11 +19,11 @@ const BEAT_MAX: Nanos = Nanos::from_secs(1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// All accept from one listening socket.
+    /// All workers accept from one listening socket
     Shared,
-    /// Each has a listening socket of its own; the kernel draws one for each connection.
+    /// Each worker has its own listening socket; the kernel picks one for each connection
     Reuseport,
-    /// The supervisor accepts, and passes each connection to the worker with the fewest.
+    /// The supervisor accepts, and passes each connection to the worker with the fewest
     Least,
 }
 
@@ -49,7 +49,7 @@ pub struct Words {
     /// Address to listen on; 0.0.0.0 for all of this machine's
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub host: String,
-    /// Worker processes; 0: serve in this process, which nothing starts again
+    /// Worker processes; 0: serve in this process, which is not restarted if it ends
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1024))]
     pub workers: u32,
     /// How connections reach workers [default: least; shared for one worker]
@@ -62,47 +62,46 @@ pub struct Words {
     /// Serve the files of this directory
     #[arg(long = "static", value_name = "DIR")]
     pub static_dir: Option<PathBuf>,
-    /// Where they are found
+    /// URL path of the files of --static
     #[arg(long, value_name = "URL", default_value = "/static")]
     pub static_url: String,
     /// Write a line for each request to this file; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub access_log: Option<PathBuf>,
-    /// Replace a worker after so many requests
+    /// Replace a worker after this many requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_requests: Option<u64>,
-    /// Add up to so many to that, drawn for each worker, so that not all are replaced at once
+    /// Add a random number of up to this many to --max-requests, so that workers are not all replaced at once
     #[arg(long, value_name = "N", default_value_t = 0, requires = "max_requests")]
     pub max_requests_jitter: u64,
     /// Kill and replace a worker that is stuck for this long, or takes longer to load the
     /// application; 0: never
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse)]
     pub timeout: Nanos,
-    /// How long a worker that is stopped or replaced may take to answer what it has
+    /// How long a worker that is stopped or replaced may take to finish its requests
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse_positive)]
     pub graceful_timeout: Nanos,
-    /// Close a connection that rests for this long; 0: never
+    /// Close a connection that is idle for this long; 0: never
     #[arg(long, value_name = "T", default_value = "75s", value_parser = duration::parse)]
     pub idle_timeout: Nanos,
     /// Largest body of a request
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse_positive)]
     pub body_max: u64,
-    /// Bytes that a body has to bring each second, from 30 s after its head on, or it is
-    /// refused (408); 0: any
+    /// Minimum bytes a second of a request's body, from 30 s after its head on; slower ones are refused (408); 0: none
     #[arg(long, value_name = "SIZE", default_value = "500", value_parser = size::parse)]
     pub body_rate_min: u64,
-    /// Memory of one worker for all bodies that are not answered; a request for whose body
-    /// there is none left is refused (503) [default: 256MiB, or --body-max where that is more]
+    /// Memory of one worker for the bodies of all unanswered requests; a request whose body does not fit is refused
+    /// (503) [default: 256MiB, or --body-max if that is more]
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub body_memory: Option<u64>,
-    /// Connections of one worker at once; others wait until one ends, as --backlog says.
-    /// Fewer where the process may not have so many descriptors
+    /// Connections of one worker at once; others wait until one ends, as --backlog says. Fewer if the process may not
+    /// have so many descriptors
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub connections_max: u32,
     /// Look for modules in this directory (may be repeated) [default: .]
     #[arg(long, value_name = "DIR")]
     pub path: Vec<PathBuf>,
-    /// Show errors of the application, with traceback, to whoever asks
+    /// Show errors of the application, with traceback, to clients
     #[arg(long)]
     pub development: bool,
     /// Replace the workers whenever a file of the application changes; implies --development
@@ -168,7 +167,7 @@ impl Words {
         let address = self.address()?;
         self.check_workers()?;
         let here = std::env::current_dir()
-            .map_err(|error| format!("the current directory cannot be told: {error}"))?;
+            .map_err(|error| format!("cannot find the current directory: {error}"))?;
         let path = match self.path.is_empty() {
             true => vec![here.clone()],
             false => self.path.iter().map(|dir| here.join(dir)).collect(),
@@ -240,7 +239,7 @@ impl Words {
     fn address(&self) -> Result<SocketAddr, String> {
         let wrong = || {
             format!(
-                "`{}` is no address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
+                "`{}` is not the address of a host: give one such as 127.0.0.1, 0.0.0.0 or ::1",
                 self.host
             )
         };
@@ -256,7 +255,7 @@ impl Words {
         };
         let dir = here.join(dir);
         if !dir.is_dir() {
-            return Err(format!("--static: `{}` is no directory", dir.display()));
+            return Err(format!("--static: `{}` is not a directory", dir.display()));
         }
         let url = self.static_url.trim_end_matches('/');
         if !url.is_empty() && !url.starts_with('/') {

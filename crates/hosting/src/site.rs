@@ -8,8 +8,9 @@ use prony_http::{Handler, Request, Response};
 
 use crate::access::AccessLog;
 use crate::bell::Bell;
+use crate::ending::LoadError;
 use crate::files::Files;
-use crate::post::{LoadError, Post};
+use crate::post::Post;
 
 /// An application and what surrounds it: static files come before it, and the access log
 /// has a line for whatever was answered.

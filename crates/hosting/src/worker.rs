@@ -13,11 +13,13 @@ use prony_http::{Counters, Handler, Server, Source, Stopper, Stopping};
 use rustix::net::{SocketType, sockopt};
 use rustix::process::{Pid, Signal};
 
+use crate::alone::{DRAIN_GRACE, server_options};
 use crate::bell::Bell;
 use crate::board::{Board, Line};
-use crate::channel::{Channel, Kind, MESSAGE_BYTES_MAX, Received, Start};
-use crate::post::{DRAIN_GRACE, LoadError, Post, server_options};
-use crate::room::Room;
+use crate::channel::{Channel, MESSAGE_BYTES_MAX, MessageKind, Received, Start};
+use crate::connection_limit::ConnectionLimit;
+use crate::ending::LoadError;
+use crate::post::Post;
 use crate::settings::Distribution;
 use crate::signals::Signals;
 use crate::site::Site;
@@ -61,7 +63,7 @@ fn try_work<H: Handler + 'static>(
         // It ended before this process had asked to end with it.
         return Ok(());
     }
-    crate::post::raise_descriptor_limit();
+    crate::alone::raise_descriptor_limit();
     let config = Config {
         driver: start.settings.driver(),
         ..Config::default()
@@ -79,7 +81,7 @@ fn try_work<H: Handler + 'static>(
             // The supervisor and perhaps others have it. Falling back alone would not do:
             // whether a shared socket blocks is the same for all who accept from it.
             let why = format!("a worker's event loop cannot run: {error} (--driver epoll)");
-            tell(&channel, Kind::Failed, &why);
+            tell(&channel, MessageKind::Failed, &why);
             Ok(())
         }
         Err(error) => Err(format!("the event loop cannot run: {error}")),
@@ -106,9 +108,9 @@ fn take_channel() -> Result<Channel, String> {
 fn hear_start(channel: &Channel) -> Result<Option<(Start, Board, Option<OwnedFd>)>, String> {
     let mut buffer = vec![0; MESSAGE_BYTES_MAX];
     let message = match channel.wait(&mut buffer) {
-        Received::Message(message) if message.kind == Kind::Start => message,
+        Received::Message(message) if message.kind == MessageKind::Start => message,
         Received::End => return Ok(None),
-        other => return Err(format!("the supervisor says something unknown: {other:?}")),
+        other => return Err(format!("unknown message from the supervisor: {other:?}")),
     };
     let start: Start = serde_json::from_slice(message.text)
         .map_err(|error| format!("the supervisor's settings cannot be read: {error}"))?;
@@ -153,7 +155,7 @@ impl Place {
         let site = match loaded {
             Ok(site) => site,
             Err(LoadError(why)) => {
-                tell(&channel, Kind::Failed, &why);
+                tell(&channel, MessageKind::Failed, &why);
                 return Ok(());
             }
         };
@@ -171,11 +173,11 @@ impl Place {
             line: start.line,
             counters: Arc::clone(server.counters()),
             lost: Cell::new(0),
-            room: Room::new(u64::from(settings.connections_max)),
+            limit: ConnectionLimit::new(u64::from(settings.connections_max)),
         });
         status.beat(&handle, settings.beat_interval());
         if settings.distribution == Distribution::Least {
-            status.tell_endings(&handle, &server);
+            status.report_closed(&handle, &server);
         }
         ask_to_leave(&handle, signals, Rc::clone(&channel), spent);
         let orders = Orders {
@@ -185,14 +187,14 @@ impl Place {
             status,
         };
         handle.spawn(orders.obey(handle.clone())).detach();
-        tell(&channel, Kind::Ready, "");
+        tell(&channel, MessageKind::Ready, "");
         server.run(source, std::future::pending()).await;
         Ok(())
     }
 }
 
 /// Says something to the supervisor; where that fails it is gone, or knows by our end.
-fn tell(channel: &Channel, kind: Kind, text: &str) {
+fn tell(channel: &Channel, kind: MessageKind, text: &str) {
     let length = text.floor_char_boundary(MESSAGE_BYTES_MAX - 1);
     let _ = channel.send(kind, &text.as_bytes()[..length], &[]);
 }
@@ -205,14 +207,14 @@ fn ask_to_leave(handle: &Handle, signals: Signals, channel: Rc<Channel>, spent: 
         .spawn(async move {
             loop {
                 signals.arrived(&loop_handle).await;
-                tell(&also, Kind::Spent, "");
+                tell(&also, MessageKind::Spent, "");
             }
         })
         .detach();
     handle
         .spawn(async move {
             spent.heard().await;
-            tell(&channel, Kind::Spent, "");
+            tell(&channel, MessageKind::Spent, "");
         })
         .detach();
 }
@@ -224,7 +226,7 @@ struct Status {
     counters: Arc<Counters>,
     /// Connections that were passed and could not be taken in.
     lost: Cell<u64>,
-    room: Room,
+    limit: ConnectionLimit,
 }
 
 impl Status {
@@ -236,7 +238,7 @@ impl Status {
             accepted: accepted + lost,
             closed: closed + lost,
             requests: self.counters.requests(),
-            room: self.room.get(),
+            connections_max: self.limit.get(),
         };
         self.board.write(self.line, line);
     }
@@ -251,7 +253,7 @@ impl Status {
                 loop {
                     loop_handle.sleep(interval).await;
                     let (accepted, closed) = status.counters.connections();
-                    status.room.look(accepted - closed);
+                    status.limit.look(accepted - closed);
                     status.write(&loop_handle);
                 }
             })
@@ -259,7 +261,7 @@ impl Status {
     }
 
     /// Writes whenever connections have ended, once in a turn of the loop.
-    fn tell_endings<H: Handler + 'static>(self: &Rc<Self>, handle: &Handle, server: &Server<H>) {
+    fn report_closed<H: Handler + 'static>(self: &Rc<Self>, handle: &Handle, server: &Server<H>) {
         let (status, loop_handle) = (Rc::clone(self), handle.clone());
         let endings = server.endings();
         handle
@@ -289,15 +291,18 @@ impl Orders {
         loop {
             match self.channel.receive(&mut buffer) {
                 Received::Message(message) => match message.kind {
-                    Kind::Connections => {
+                    MessageKind::Connections => {
                         self.take(&handle, message.text, message.descriptors);
                         // In a burst the server has to keep up with what is put before it.
                         handle.yield_now().await;
                     }
-                    Kind::Retire => self.leave(false),
-                    Kind::Drain => self.leave(true),
+                    MessageKind::Retire => self.leave(false),
+                    MessageKind::Drain => self.leave(true),
                     // Not the supervisor's to say, or not now.
-                    Kind::Start | Kind::Ready | Kind::Failed | Kind::Spent => {}
+                    MessageKind::Start
+                    | MessageKind::Ready
+                    | MessageKind::Failed
+                    | MessageKind::Spent => {}
                 },
                 Received::Unknown => {}
                 Received::Nothing => {
@@ -321,7 +326,7 @@ impl Orders {
         }
         if lost > 0 {
             self.status.lost.set(self.status.lost.get() + lost as u64);
-            self.status.room.is_known.set(false);
+            self.status.limit.is_known.set(false);
             self.status.write(handle);
         }
     }
@@ -351,24 +356,25 @@ mod tests {
 
     #[test]
     fn connections_of_a_burst_were_dropped_where_the_server_had_no_turn_in_it() {
-        const ROOM: usize = 8;
+        const BURST: usize = 8;
         let (ours, theirs) = Channel::pair().unwrap();
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..10 {
-            let connections = [socket.as_fd(); ROOM];
-            let count = [ROOM as u8];
-            ours.send(Kind::Connections, &count, &connections).unwrap();
+            let connections = [socket.as_fd(); BURST];
+            let count = [BURST as u8];
+            ours.send(MessageKind::Connections, &count, &connections)
+                .unwrap();
         }
         drop(ours);
         let taken = prony_engine::run(&Config::default(), |handle| async move {
             let server = Server::new(&handle, ServerOptions::default(), Nothing);
-            let (sender, mut received) = mailbox(ROOM);
+            let (sender, mut received) = mailbox(BURST);
             let status = Rc::new(Status {
                 board: Rc::new(Board::new().unwrap()),
                 line: 0,
                 counters: Arc::clone(server.counters()),
                 lost: Cell::new(0),
-                room: Room::new(u64::MAX),
+                limit: ConnectionLimit::new(u64::MAX),
             });
             let orders = Orders {
                 channel: Rc::new(Channel::of(theirs)),
@@ -383,6 +389,6 @@ mod tests {
             }
             (taken, status.lost.get())
         });
-        assert_eq!(taken.unwrap(), (10 * ROOM, 0));
+        assert_eq!(taken.unwrap(), (10 * BURST, 0));
     }
 }

@@ -252,7 +252,7 @@ fn workers_are_renewed_and_stay_where_the_new_application_does_not_load() {
         for broken in ["fail", "abort"] {
             host.become_version(broken);
             host.signal(Signal::HUP);
-            host.hears("the workers are not replaced, those that serve go on");
+            host.hears("the workers are not replaced, the old ones keep serving");
             assert_eq!(host.who().2, "v2", "{way} {broken}");
         }
         host.become_version("v3");

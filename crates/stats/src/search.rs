@@ -64,13 +64,13 @@ pub struct Search {
     /// Seconds of a step whose arrivals are a Poisson process.
     by_chance_s: Option<f64>,
     stretch: Stretch,
-    stage: Stage,
+    state: SearchState,
     steps: usize,
     rounds: Vec<Round>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
+enum SearchState {
     Bracket,
     Round,
     Ended,
@@ -118,7 +118,7 @@ impl Search {
                 by_generator: false,
                 bracket: (first, first),
             },
-            stage: Stage::Bracket,
+            state: SearchState::Bracket,
             steps: 0,
             rounds: Vec::new(),
         }
@@ -137,25 +137,25 @@ impl Search {
     /// The rate of the next step in requests a second; `None`: the search has ended.
     pub fn next_rate(&self) -> Option<f64> {
         let stretch = &self.stretch;
-        match self.stage {
-            Stage::Ended => None,
-            Stage::Bracket => Some(match (stretch.low_seen, stretch.high_seen) {
+        match self.state {
+            SearchState::Ended => None,
+            SearchState::Bracket => Some(match (stretch.low_seen, stretch.high_seen) {
                 (false, false) => stretch.low,
                 (true, false) => stretch.low * 2.0,
                 (false, true) => stretch.high / 2.0,
                 (true, true) => stretch.middle(),
             }),
-            Stage::Round if !stretch.is_narrow(ROUND_MAX) => Some(stretch.middle()),
-            Stage::Round if !stretch.low_seen => Some(stretch.low),
-            Stage::Round => Some(stretch.high),
+            SearchState::Round if !stretch.is_narrow(ROUND_MAX) => Some(stretch.middle()),
+            SearchState::Round if !stretch.low_seen => Some(stretch.low),
+            SearchState::Round => Some(stretch.high),
         }
     }
 
     /// Which round is under way, from 1; 0 while the bracket is looked for.
     pub fn round(&self) -> usize {
-        match self.stage {
-            Stage::Bracket => 0,
-            Stage::Round | Stage::Ended => self.rounds.len() + 1,
+        match self.state {
+            SearchState::Bracket => 0,
+            SearchState::Round | SearchState::Ended => self.rounds.len() + 1,
         }
     }
 
@@ -167,10 +167,10 @@ impl Search {
         };
         let of_round = halvings(BRACKET_MAX * MARGIN * MARGIN, ROUND_MAX);
         let of_bracket = halvings(2.0, BRACKET_MAX) + 2;
-        match self.stage {
-            Stage::Ended => 0,
-            Stage::Bracket => of_bracket.saturating_sub(self.steps) + ROUNDS * of_round,
-            Stage::Round => (ROUNDS - self.rounds.len()) * of_round,
+        match self.state {
+            SearchState::Ended => 0,
+            SearchState::Bracket => of_bracket.saturating_sub(self.steps) + ROUNDS * of_round,
+            SearchState::Round => (ROUNDS - self.rounds.len()) * of_round,
         }
     }
 
@@ -180,16 +180,16 @@ impl Search {
             return;
         };
         self.steps += 1;
-        match self.stage {
-            Stage::Bracket => self.tell_bracket(rate, step),
-            Stage::Round => self.tell_round(rate, step),
-            Stage::Ended => {}
+        match self.state {
+            SearchState::Bracket => self.tell_bracket(rate, step),
+            SearchState::Round => self.tell_round(rate, step),
+            SearchState::Ended => {}
         }
     }
 
     /// How it ended; `None` while it has not.
     pub fn found(&self) -> Option<Found> {
-        if self.stage != Stage::Ended {
+        if self.state != SearchState::Ended {
             return None;
         }
         let rates: Vec<f64> = self.rounds.iter().map(|round| round.rate).collect();
@@ -218,13 +218,13 @@ impl Search {
         let stretch = &self.stretch;
         let is_bracket = stretch.low_seen && stretch.high_seen;
         if !stretch.low_seen && rate / 2.0 < self.least {
-            self.stage = Stage::Ended;
+            self.state = SearchState::Ended;
         } else if is_bracket && stretch.is_narrow(BRACKET_MAX) {
             self.stretch.bracket = (stretch.low, stretch.high);
             self.begin_round();
         } else if self.steps >= BRACKET_STEPS_MAX {
             // Kept at whatever rate: only a step that is no load at all can be.
-            self.stage = Stage::Ended;
+            self.state = SearchState::Ended;
         }
     }
 
@@ -244,7 +244,7 @@ impl Search {
             by_generator: false,
             bracket: self.stretch.bracket,
         };
-        self.stage = Stage::Round;
+        self.state = SearchState::Round;
         self.steps = 0;
     }
 
@@ -280,7 +280,7 @@ impl Search {
         if self.rounds.len() < ROUNDS {
             self.begin_round();
         } else {
-            self.stage = Stage::Ended;
+            self.state = SearchState::Ended;
         }
     }
 }

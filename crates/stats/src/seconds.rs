@@ -185,7 +185,7 @@ fn reading(line: &str) -> Result<Reading, String> {
     };
     let ms = number(time, "time before `ms:`")?;
     if ms == 0 {
-        return Err("it took 0 ms, of which no rate can be told".to_owned());
+        return Err("it took 0 ms, from which no rate follows".to_owned());
     }
     let count = number(count, "count after `ms:`")?;
     Ok(Reading { ms, count })

@@ -3,20 +3,19 @@
 use std::rc::Rc;
 
 use prony_hosting::{LoadError, Post};
-use prony_http::{Handler, Header, Request, Response};
+use prony_http::{Handler, Request, Response};
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 
-use crate::command::Own;
+use crate::answer::{apologize, complain, send, surplus_of};
+use crate::body::Block;
 use crate::environ::Asked;
 use crate::failure::{Failure, traceback};
-use crate::file::Part;
+use crate::file::FilePart;
+use crate::head::Head;
+use crate::own::Own;
 use crate::pool::Pool;
 use crate::run::Run;
-use crate::site::{Begun, Body, Site};
-use crate::start::Head;
-
-const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
+use crate::site::{Begun, Site};
 
 /// An application, loaded.
 pub(crate) struct Application {
@@ -90,32 +89,7 @@ enum Next<'s> {
     /// All is sent; then the iterable has its end.
     Rest(Run<'s>),
     Blocks(Run<'s>, Head, Option<u64>, Block),
-    File(Run<'s>, Head, Part),
-}
-
-/// A block that is sent while the interpreter does something else.
-pub(crate) enum Block {
-    Empty,
-    Python(PyBackedBytes),
-    Own(Vec<u8>),
-}
-
-impl Block {
-    pub(crate) fn of(body: Body<'_>) -> Block {
-        match body {
-            Body::Empty => Block::Empty,
-            Body::Python(bytes) => Block::Python(bytes.into()),
-            Body::Own(bytes) => Block::Own(bytes),
-        }
-    }
-
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        match self {
-            Block::Empty => &[],
-            Block::Python(bytes) => bytes,
-            Block::Own(bytes) => bytes,
-        }
-    }
+    File(Run<'s>, Head, FilePart),
 }
 
 impl Application {
@@ -173,24 +147,6 @@ fn first<'s>(py: Python<'_>, run: Run<'s>, begun: Begun<'_>, response: &mut Resp
         Begun::Blocks { head: None, .. } => Next::Nothing,
         Begun::File { head, part } => Next::File(run, head, part),
     }
-}
-
-/// Sends a whole answer.
-pub(crate) fn send(response: &mut Response, head: &Head, body: &[u8]) {
-    response.send(head.status_line(), &head.headers.as_headers(), body);
-}
-
-/// Answers 500.
-#[cold]
-pub(crate) fn apologize(response: &mut Response, failure: &Failure, development: bool) {
-    if response.is_started() {
-        return;
-    }
-    let text = match development {
-        true => &failure.text,
-        false => "Internal Server Error\n",
-    };
-    response.send(500, [TEXT], text.as_bytes());
 }
 
 /// Lets the iterable of an answer that is sent come to its end.
@@ -258,7 +214,7 @@ async fn pour(
 }
 
 /// Sends a part of a file.
-async fn send_file(response: &mut Response, head: &Head, part: Part, asked: &Asked<'_>) {
+async fn send_file(response: &mut Response, head: &Head, part: FilePart, asked: &Asked<'_>) {
     let headers = head.headers.as_headers();
     let mut writer = response.stream(head.status_line(), &headers, Some(part.length));
     let file = Rc::new(part.file);
@@ -274,15 +230,4 @@ async fn send_file(response: &mut Response, head: &Head, part: Part, asked: &Ask
     {
         Python::attach(|py| complain(py, asked, &error.to_string()));
     }
-}
-
-pub(crate) fn surplus_of(bytes: u64) -> String {
-    format!("the body is longer than announced: {bytes} bytes were not sent")
-}
-
-/// Tells the application's author of a fault that is no error in Python.
-#[cold]
-pub(crate) fn complain(py: Python<'_>, asked: &Asked<'_>, what: &str) {
-    let error = pyo3::exceptions::PyValueError::new_err(what.to_owned());
-    Failure::tell(py, &error, &asked.name());
 }

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use clap::Parser;
 use prony_hosting::{Ended, Error, Settings, Words, alone, supervise};
 use pyo3::prelude::*;
-use serde::{Deserialize, Serialize};
 
 use crate::application;
+use crate::own::Own;
 
 /// Serves a WSGI application
 #[derive(Debug, Parser)]
@@ -16,17 +16,9 @@ use crate::application;
 struct Command {
     #[command(flatten)]
     hosting: Words,
-    /// Threads of each worker that run the application; 1: it runs on the thread that
-    /// serves the connections
+    /// Threads of each worker that run the application; 1: the thread that serves the connections runs it
     #[arg(long, value_name = "M", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
-}
-
-/// Settings that only this host has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Own {
-    /// Threads that run the application.
-    pub(crate) threads: u32,
 }
 
 /// Exit code for words that cannot be understood, as clap has it.

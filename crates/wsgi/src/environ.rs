@@ -11,8 +11,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::command::Own;
 use crate::file::FileWrapper;
+use crate::own::Own;
 
 /// Names of headers, and addresses, whose strings are kept. Clients choose them, so that
 /// there is a limit; what comes after is made anew each time.

@@ -49,7 +49,7 @@ impl FileWrapper {
 }
 
 /// A part of a real file.
-pub(crate) struct Part {
+pub(crate) struct FilePart {
     pub(crate) file: OwnedFd,
     pub(crate) offset: u64,
     pub(crate) length: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Part {
 impl FileWrapper {
     /// What is left to be read of it, where it is a regular file of bytes. None where it
     /// has to be read in blocks.
-    pub(crate) fn part(&self, py: Python<'_>) -> Option<Part> {
+    pub(crate) fn part(&self, py: Python<'_>) -> Option<FilePart> {
         let file = real(self.filelike.bind(py)).ok()??;
         // First: it may ask the kernel, and other threads run meanwhile.
         let offset: u64 = file.call_method0("tell").ok()?.extract().ok()?;
@@ -79,7 +79,7 @@ impl FileWrapper {
         let size = u64::try_from(status.st_size)
             .ok()
             .filter(|&size| size > 0)?;
-        Some(Part {
+        Some(FilePart {
             file: borrowed.try_clone_to_owned().ok()?,
             offset,
             length: size.saturating_sub(offset),

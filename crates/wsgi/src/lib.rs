@@ -22,11 +22,16 @@
 //! - An answer that was cut short cannot be mistaken for a whole one.
 #![deny(unsafe_op_in_unsafe_fn)]
 
+mod answer;
 mod application;
+mod body;
 mod command;
 mod environ;
 mod failure;
 mod file;
+mod head;
+mod outlet;
+mod own;
 mod places;
 mod pool;
 mod run;

@@ -11,24 +11,23 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel as channel;
-use prony_engine::{Sender, mailbox};
+use prony_engine::mailbox;
 use prony_http::{BodyWriter, Method, OwnedHeaders, Response, Version};
-use pyo3::exceptions::PyConnectionResetError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCFunction, PyDict, PyTuple};
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use crate::application::{Block, apologize, complain, send};
+use crate::answer::{apologize, complain, send, surplus_of};
+use crate::body::{Block, Body};
 use crate::environ::Asked;
 use crate::failure::Failure;
-use crate::file::Part;
+use crate::file::FilePart;
+use crate::head::Head;
+use crate::outlet::{Message, Outlet, Sent, carried};
 use crate::run::Run;
-use crate::site::{Begun, Body, Site};
-use crate::start::Head;
+use crate::site::{Begun, Site};
 
 /// A thread waits for the answer to each message but the first and the last.
 const MESSAGES_MAX: usize = 4;
-/// Blocks from this size on are sent from where Python has them.
-const COPIED_BYTES_MAX: usize = 64 << 10;
 /// What all threads together may take to notice that the loop has ended. Their requests are
 /// over by then, so that one that does not is stuck.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -51,33 +50,6 @@ struct Job {
     peer: Option<SocketAddr>,
     outlet: Outlet,
 }
-
-/// What a thread has for the loop.
-enum Message {
-    Whole(Head, Vec<u8>),
-    /// The answer is a file: no thread waits for the client.
-    WholeFile(Head, Part),
-    Head(Head, Option<u64>),
-    Data(Block, channel::Sender<Sent>),
-    /// The answer is whole.
-    End(channel::Sender<Sent>),
-    Failed(Failure),
-}
-
-/// What came of sending.
-enum Sent {
-    Well,
-    /// It was to HEAD: no more of it is needed.
-    Unwanted,
-    /// The client is gone.
-    Gone,
-    /// It is not as long as announced.
-    Wrong(String),
-}
-
-/// Where the answer to a request goes.
-#[derive(Clone)]
-pub(crate) struct Outlet(Sender<Message>);
 
 impl Pool {
     /// Starts a thread for each of `sites`.
@@ -116,7 +88,7 @@ impl Pool {
         development: bool,
     ) {
         let (sender, mut receiver) = mailbox(MESSAGES_MAX);
-        let job = Job::of(asked, Outlet(sender));
+        let job = Job::of(asked, Outlet::new(sender));
         let taken = self
             .jobs
             .as_ref()
@@ -182,7 +154,7 @@ async fn data(writer: &mut BodyWriter<'_>, block: Block) -> Sent {
     }
 }
 
-async fn file(response: &mut Response, head: &Head, part: Part) -> Sent {
+async fn file(response: &mut Response, head: &Head, part: FilePart) -> Sent {
     let headers = head.headers.as_headers();
     let mut writer = response.stream(head.status_line(), &headers, Some(part.length));
     if writer.is_wanted() {
@@ -201,19 +173,6 @@ fn say(asked: &Asked<'_>, why: &str) {
     let told = format!("prony-wsgi: {} failed\n{why}\n", asked.name());
     // Where stderr is closed, there is nobody to tell.
     let _ = std::io::stderr().write_all(told.as_bytes());
-}
-
-impl Sent {
-    fn of(sent: std::io::Result<()>) -> Sent {
-        use std::io::ErrorKind::{InvalidInput, UnexpectedEof};
-        match sent {
-            Ok(()) => Sent::Well,
-            Err(error) if matches!(error.kind(), InvalidInput | UnexpectedEof) => {
-                Sent::Wrong(error.to_string())
-            }
-            Err(_) => Sent::Gone,
-        }
-    }
 }
 
 impl Job {
@@ -245,53 +204,11 @@ impl Job {
     }
 }
 
-impl Outlet {
-    fn put(&self, message: Message) -> PyResult<()> {
-        self.0
-            .send(message)
-            .map_err(|_| PyConnectionResetError::new_err("the client is gone"))
-    }
-
-    /// Puts what `message` makes, and waits until it was dealt with.
-    fn put_and_wait(
-        &self,
-        py: Python<'_>,
-        message: impl FnOnce(channel::Sender<Sent>) -> Message,
-    ) -> PyResult<Sent> {
-        let (told, answer) = channel::bounded(1);
-        self.put(message(told))?;
-        Ok(py.detach(move || answer.recv().unwrap_or(Sent::Gone)))
-    }
-
-    /// Sends a head.
-    pub(crate) fn head(&self, head: Head, length: Option<u64>) -> PyResult<()> {
-        self.put(Message::Head(head, length))
-    }
-
-    /// Sends what the application gave to `write`.
-    pub(crate) fn write(&self, py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-        let body = Body::Python(data.clone());
-        match self.put_and_wait(py, |told| Message::Data(carried(body), told))? {
-            Sent::Well | Sent::Unwanted => Ok(()),
-            Sent::Gone => Err(PyConnectionResetError::new_err("the client is gone")),
-            Sent::Wrong(why) => Err(pyo3::exceptions::PyValueError::new_err(why)),
-        }
-    }
-}
-
-/// A block on its way to the loop.
-fn carried(body: Body<'_>) -> Block {
-    match body.as_bytes().len() {
-        0..COPIED_BYTES_MAX => Block::Own(body.into_vec()),
-        _ => Block::of(body),
-    }
-}
-
 /// One thread's work.
 fn serve(py: Python<'_>, site: &Site, jobs: &channel::Receiver<Job>) {
     while let Ok(job) = py.detach(|| jobs.recv()) {
         // Its client, or the time for it, is gone.
-        if job.outlet.0.is_closed() {
+        if job.outlet.is_closed() {
             continue;
         }
         let asked = job.asked();
@@ -318,7 +235,7 @@ fn perform(py: Python<'_>, site: &Site, asked: &Asked<'_>, outlet: &Outlet) -> P
             if has_rest && !asked.is_head() {
                 match run.exhaust(py)? {
                     0 => {}
-                    surplus => complain(py, asked, &crate::application::surplus_of(surplus)),
+                    surplus => complain(py, asked, &surplus_of(surplus)),
                 }
             }
             Sent::Well

@@ -3,11 +3,13 @@
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
+use crate::body::Body;
 use crate::failure::Failure;
 use crate::file::block;
+use crate::head::Head;
 use crate::places::Place;
-use crate::site::{Body, Site, Start};
-use crate::start::{Head, StartResponse};
+use crate::site::{Site, Start};
+use crate::start::StartResponse;
 
 /// A request under way. When it is dropped, the iterable is closed, in whatever way the
 /// request came to its end.

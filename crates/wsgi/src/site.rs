@@ -4,17 +4,18 @@
 use std::cell::RefCell;
 
 use prony_http::Method;
-use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
-use crate::command::Own;
+use crate::body::Body;
 use crate::environ::{Asked, Environs};
-use crate::file::{FileWrapper, Part, block};
+use crate::file::{FilePart, FileWrapper, block};
+use crate::head::Head;
+use crate::outlet::Outlet;
+use crate::own::Own;
 use crate::places::Places;
-use crate::pool::Outlet;
 use crate::run::Run;
-use crate::start::{Head, StartResponse};
+use crate::start::{StartResponse, is_only_ours};
 use prony_hosting::Settings;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 
@@ -56,35 +57,7 @@ pub(crate) enum Begun<'py> {
         first: Body<'py>,
     },
     /// An answer whose body is a part of a file.
-    File { head: Head, part: Part },
-}
-
-/// Bytes of a body.
-pub(crate) enum Body<'py> {
-    Empty,
-    Python(Bound<'py, PyBytes>),
-    Own(Vec<u8>),
-}
-
-impl Body<'_> {
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        match self {
-            Body::Empty => &[],
-            Body::Python(bytes) => bytes.as_bytes(),
-            Body::Own(bytes) => bytes,
-        }
-    }
-
-    pub(crate) fn into_vec(self) -> Vec<u8> {
-        match self {
-            Body::Own(bytes) => bytes,
-            other => other.as_bytes().to_vec(),
-        }
-    }
-
-    fn length(&self) -> u64 {
-        self.as_bytes().len() as u64
-    }
+    File { head: Head, part: FilePart },
 }
 
 impl Site {
@@ -153,13 +126,6 @@ impl Site {
             self.spares.borrow_mut().push(start);
         }
     }
-}
-
-/// Whether this is the only reference to an object.
-pub(crate) fn is_only_ours(_py: Python<'_>, object: &Py<PyAny>) -> bool {
-    // SAFETY: the interpreter is attached, by `_py`, and the object alive, because
-    // `object` holds it.
-    unsafe { ffi::Py_REFCNT(object.as_ptr()) == 1 }
 }
 
 /// Between an application's return and its first bytes.
@@ -261,12 +227,12 @@ impl<'a> Beginning<'a, '_> {
         }
     }
 
-    fn file<'py>(&self, head: Head, part: Part) -> PyResult<Begun<'py>> {
+    fn file<'py>(&self, head: Head, part: FilePart) -> PyResult<Begun<'py>> {
         let length = head.length.unwrap_or(part.length);
         if length > part.length && head.has_body() {
             return Err(mismatch(length, part.length));
         }
-        let part = Part { length, ..part };
+        let part = FilePart { length, ..part };
         Ok(Begun::File { head, part })
     }
 }

@@ -4,39 +4,13 @@ use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use prony_hosting::HOP_BY_HOP;
-use prony_http::{OwnedHeaders, Status};
 use pyo3::exceptions::{PyAssertionError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
-use crate::pool::Outlet;
-use crate::site::is_only_ours;
-
-/// The head of an answer, as the application gave it.
-#[derive(Debug, Default)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
-    /// In latin-1; empty for the usual one.
-    reason: Vec<u8>,
-    pub(crate) headers: OwnedHeaders,
-    /// Its Content-Length.
-    pub(crate) length: Option<u64>,
-}
-
-impl Head {
-    /// What the first line is to say.
-    pub(crate) fn status_line(&self) -> Status<'_> {
-        match self.reason.is_empty() {
-            true => self.status.into(),
-            false => (self.status, &self.reason[..]).into(),
-        }
-    }
-
-    /// Whether such an answer has a body, whatever was asked.
-    pub(crate) fn has_body(&self) -> bool {
-        !matches!(self.status, 204 | 205 | 304)
-    }
-}
+use crate::head::Head;
+use crate::outlet::Outlet;
 
 /// Where an answer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -343,4 +317,11 @@ fn put_length(head: &mut Head, value: &[u8]) -> PyResult<()> {
             "Content-Length is one number of bytes, and not {text:?}"
         ))),
     }
+}
+
+/// Whether this is the only reference to an object.
+pub(crate) fn is_only_ours(_py: Python<'_>, object: &Py<PyAny>) -> bool {
+    // SAFETY: the interpreter is attached, by `_py`, and the object alive, because
+    // `object` holds it.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) == 1 }
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// What a connection was at.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Phase {
+pub enum DownloadPhase {
     /// Connecting.
     Connect,
     /// Sending the request.
@@ -21,13 +21,13 @@ pub enum Phase {
     Receive,
 }
 
-impl Phase {
+impl DownloadPhase {
     fn name(self) -> &'static str {
         match self {
-            Phase::Connect => "connecting",
-            Phase::Send => "sending the request",
-            Phase::Wait => "waiting for the first byte",
-            Phase::Receive => "receiving",
+            DownloadPhase::Connect => "connecting",
+            DownloadPhase::Send => "sending the request",
+            DownloadPhase::Wait => "waiting for the first byte",
+            DownloadPhase::Receive => "receiving",
         }
     }
 }
@@ -39,7 +39,7 @@ pub enum Failure {
     #[error("{}: {cause}", phase.name())]
     System {
         /// What it was at.
-        phase: Phase,
+        phase: DownloadPhase,
         /// What was said.
         cause: io::Error,
     },
@@ -47,7 +47,7 @@ pub enum Failure {
     #[error("{}: nothing happened for {after}", phase.name())]
     Timeout {
         /// What it was at.
-        phase: Phase,
+        phase: DownloadPhase,
         /// The time.
         after: Nanos,
     },

@@ -7,9 +7,10 @@ use prony_base::{Instant, Nanos, clock};
 use rustix::event::Timespec;
 use rustix::net::SocketFlags;
 
+use super::done::Downloads;
+use super::order::{Buffers, IoError, IoOrder};
 use super::receive::Buffer;
 use super::transfer::{self, Transfer, Wants};
-use super::{Buffers, Downloads, IoError, IoOrder};
 
 /// The downloads of one run.
 pub struct Crowd<'a> {

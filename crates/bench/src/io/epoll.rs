@@ -8,8 +8,9 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 
 use super::crowd::Crowd;
+use super::done::Downloads;
+use super::order::{IoError, IoOrder};
 use super::transfer::Wants;
-use super::{Downloads, IoError, IoOrder};
 
 /// Most events that one call tells.
 const EVENTS_MAX: usize = 512;

@@ -6,9 +6,10 @@ use prony_base::Nanos;
 use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 
+use super::done::{Downloads, IoDone, Run};
 use super::memory::Memory;
+use super::order::IoOrder;
 use super::transfer::{Marks, Transfer};
-use super::{Downloads, IoDone, IoOrder, Run};
 use crate::spread::spread;
 use crate::usage::Usage;
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::IoError;
+use super::order::IoError;
 use crate::BenchError;
 use crate::usage::Usage;
 

@@ -6,8 +6,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
 use super::crowd::Crowd;
+use super::done::Downloads;
+use super::order::{IoError, IoOrder};
 use super::transfer::Wants;
-use super::{Downloads, IoError, IoOrder};
 
 /// What is polled: the sockets, and beside each the number of its download.
 struct Polled<'a> {

@@ -8,11 +8,9 @@ use std::os::fd::BorrowedFd;
 use rustix::io::{Errno, readv};
 use rustix::net::{RecvFlags, recv};
 
-use super::IoOrder;
+use super::order::{IoOrder, VECTORED_MAX};
 use super::transfer::Transfer;
 
-/// Most buffers of one vectored read.
-pub const VECTORED_MAX: usize = 16;
 /// Most bytes that are thrown away by one call. The call needs room of that size, but writes
 /// nothing there, so that the kernel never gives memory for it.
 const DISCARD_BYTES_MAX: usize = 8 << 20;

@@ -11,15 +11,16 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle, JoinOutcome, LoopStats, Stream, Task};
 
+use super::done::Downloads;
+use super::order::{IoError, IoOrder};
 use super::transfer::Transfer;
-use super::{Downloads, IoError, IoOrder};
 
 /// How long a turn of the loop waits for more connections to have something to throw away: each
 /// call then throws away more.
 const DISCARD_WAIT: Nanos = Nanos::from_millis(1);
 
-/// What all tasks share.
-struct Shared {
+/// What all download tasks use.
+struct TaskContext {
     order: IoOrder,
     request: Vec<u8>,
     transfers: RefCell<Vec<Transfer>>,
@@ -40,7 +41,7 @@ pub fn run(order: &IoOrder, request: &[u8]) -> Result<Downloads, IoError> {
         spin: order.spin,
         ..Config::default()
     };
-    let shared = Rc::new(Shared {
+    let shared = Rc::new(TaskContext {
         order: order.clone(),
         request: request.to_vec(),
         transfers: RefCell::default(),
@@ -58,7 +59,7 @@ pub fn run(order: &IoOrder, request: &[u8]) -> Result<Downloads, IoError> {
     Ok(done)
 }
 
-async fn all(handle: Handle, shared: Rc<Shared>) -> LoopStats {
+async fn all(handle: Handle, shared: Rc<TaskContext>) -> LoopStats {
     let mut tasks = Vec::with_capacity(shared.order.connections as usize);
     for number in 0..shared.order.connections as usize {
         let begin = clock::monotonic();
@@ -84,7 +85,7 @@ async fn all(handle: Handle, shared: Rc<Shared>) -> LoopStats {
 
 /// Ends downloads of which nothing has been heard for too long, which it looks for a few
 /// times in that time.
-async fn watch(handle: Handle, shared: Rc<Shared>, ids: Vec<prony_engine::TaskId>) {
+async fn watch(handle: Handle, shared: Rc<TaskContext>, ids: Vec<prony_engine::TaskId>) {
     let timeout = shared.order.timeout;
     loop {
         handle.sleep(Nanos((timeout.0 / 4).max(1_000_000))).await;
@@ -101,13 +102,13 @@ async fn watch(handle: Handle, shared: Rc<Shared>, ids: Vec<prony_engine::TaskId
     }
 }
 
-async fn download(handle: Handle, shared: Rc<Shared>, number: usize) {
+async fn download(handle: Handle, shared: Rc<TaskContext>, number: usize) {
     if let Err(cause) = ask_and_receive(&handle, &shared, number).await {
         shared.transfers.borrow_mut()[number].broke(cause);
     }
 }
 
-async fn ask_and_receive(handle: &Handle, shared: &Shared, number: usize) -> io::Result<()> {
+async fn ask_and_receive(handle: &Handle, shared: &TaskContext, number: usize) -> io::Result<()> {
     let stream = connect(handle, shared, number).await?;
     shared.transfers.borrow_mut()[number].connected();
     stream.post(shared.request.clone())?;
@@ -116,7 +117,7 @@ async fn ask_and_receive(handle: &Handle, shared: &Shared, number: usize) -> io:
 }
 
 /// Connects; the first look at the future makes the socket, and is timed as that.
-async fn connect(handle: &Handle, shared: &Shared, number: usize) -> io::Result<Stream> {
+async fn connect(handle: &Handle, shared: &TaskContext, number: usize) -> io::Result<Stream> {
     let mut connecting = pin!(handle.connect(shared.order.address));
     let mut is_first = true;
     poll_fn(|cx| {
@@ -136,7 +137,7 @@ async fn connect(handle: &Handle, shared: &Shared, number: usize) -> io::Result<
 async fn receive(
     handle: &Handle,
     stream: &Stream,
-    shared: &Shared,
+    shared: &TaskContext,
     number: usize,
 ) -> io::Result<()> {
     loop {

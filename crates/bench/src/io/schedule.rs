@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use prony_base::{Instant, clock};
 
-use super::IoError;
+use super::order::IoError;
 use crate::BenchError;
 
 /// Time between two looks.

@@ -9,9 +9,10 @@ use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{SocketFlags, connect};
 
+use super::done::Downloads;
+use super::order::{IoError, IoOrder};
 use super::receive::{Buffer, Taken};
 use super::transfer::{self, Transfer};
-use super::{Downloads, IoError, IoOrder};
 use crate::BenchError;
 
 /// Stack of a thread: a download needs a few KiB of it.

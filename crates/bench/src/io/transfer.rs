@@ -6,8 +6,8 @@ use prony_base::{Instant, Nanos, clock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, ipproto, send};
 
-use super::answer::{Answer, Failure, Phase};
-use super::{IoError, IoOrder};
+use super::answer::{Answer, DownloadPhase, Failure};
+use super::order::{IoError, IoOrder};
 
 /// Moments and lengths of one download. A moment that was not reached is zero.
 #[derive(Clone, Copy, Debug, Default)]
@@ -260,12 +260,12 @@ impl Transfer {
             .max(marks.last)
     }
 
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> DownloadPhase {
         match self.state {
-            State::Connecting => Phase::Connect,
-            State::Asking(_) => Phase::Send,
-            _ if self.marks.first == Instant::ZERO => Phase::Wait,
-            _ => Phase::Receive,
+            State::Connecting => DownloadPhase::Connect,
+            State::Asking(_) => DownloadPhase::Send,
+            _ if self.marks.first == Instant::ZERO => DownloadPhase::Wait,
+            _ => DownloadPhase::Receive,
         }
     }
 }

@@ -7,8 +7,8 @@ use prony_base::Nanos;
 use prony_bench::client::{ClientBenchError, ClientDone, ClientOrder, run as ask};
 use prony_load::prepare::Url;
 
-use super::grouped;
-use crate::words::ClientWords;
+use super::figures::{grouped, write_line};
+use super::words::ClientWords;
 use crate::{Ending, Streams};
 
 /// Failures that are put in words.
@@ -26,7 +26,7 @@ pub fn run(words: &ClientWords, streams: &mut Streams<'_>) -> anyhow::Result<End
         }
     };
     if words.json {
-        super::write_line(&done.line, None, streams)?;
+        write_line(&done.line, None, streams)?;
     } else {
         write!(streams.out, "{}", for_people(&order, &done))?;
     }

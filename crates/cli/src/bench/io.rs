@@ -11,8 +11,9 @@ use clap::ValueEnum as _;
 use prony_bench::io::{Buffers, IoDone, IoError, IoOrder, Strategy, Version, run as download};
 use prony_engine::Receive;
 
+use super::figures::write_line;
 use super::profile;
-use crate::words::{BuffersWord, HttpWord, IoWords, ReceiveWord, StrategyWord};
+use super::words::{BuffersWord, HttpWord, IoWords, ReceiveWord, StrategyWord};
 use crate::{Ending, Streams};
 
 /// Buffer of one receive where nothing is said.
@@ -72,7 +73,7 @@ pub fn run(words: &IoWords, streams: &mut Streams<'_>) -> anyhow::Result<Ending>
 
 fn say(words: &IoWords, done: &IoDone, streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
     if words.json {
-        super::write_line(&done.line, None, streams)?;
+        write_line(&done.line, None, streams)?;
     } else {
         write!(streams.out, "{}", table::rest(done))?;
     }
@@ -206,8 +207,9 @@ fn resolve(
 
 #[cfg(test)]
 mod tests {
+    use super::super::words::BenchCommand;
     use super::*;
-    use crate::words::{BenchCommand, Command, Words};
+    use crate::words::{Command, Words};
     use clap::Parser as _;
 
     fn resolved(words: &str, environment: &[(&str, &str)]) -> anyhow::Result<IoOrder> {

@@ -194,7 +194,7 @@ pub fn unpack(files: &[File], from: &str, to: &Path) -> anyhow::Result<()> {
         .is_some()
     {
         bail!(
-            "{} holds something already; name a folder that is empty or not there",
+            "{} is not empty; name a folder that is empty or does not exist",
             to.display()
         );
     }

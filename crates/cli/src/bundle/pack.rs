@@ -64,7 +64,7 @@ impl Default for Limits {
 #[derive(Debug, Eq, Error, PartialEq)]
 pub enum Fault {
     /// It does not begin as one does.
-    #[error("it is no bundle: it does not begin with the four bytes of zstd")]
+    #[error("not a bundle: it does not begin with the four bytes of zstd")]
     Magic,
     /// It ends in the middle.
     #[error("it is cut off")]
@@ -82,7 +82,7 @@ pub enum Fault {
     },
     /// An entry of the archive is of a kind that has no place in it.
     #[error(
-        "its entry `{0}` is no plain file: links, devices, folders and extended headers are refused"
+        "its entry `{0}` is not a plain file: links, devices, folders and extended headers are refused"
     )]
     Kind(String),
     /// An entry of the archive has a name that has no place in it.
@@ -93,14 +93,14 @@ pub enum Fault {
     Twice(String),
     /// A file's path leads out of the folder, or into another file.
     #[error(
-        "its file `{0}` is not to be written: a path lies below run/ or source/, without `..`, and is no other file's folder"
+        "its file `{0}` may not be written: a path must lie below run/ or source/, without `..`, and is no other file's folder"
     )]
     Path(String),
     /// A file's content is not there.
     #[error("`{0}` is not in it, although it is to be")]
     Missing(String),
     /// A content is not what its digest says.
-    #[error("the content of `{0}` is not what its digest says")]
+    #[error("the content of `{0}` does not match its digest")]
     Digest(String),
     /// Another version.
     #[error("it has schema {0}, and this Prony reads schema {SCHEMA}")]

@@ -23,7 +23,8 @@ use super::{RUN, SOURCE};
 use crate::cause::CannotWrite;
 use crate::home::Home;
 use crate::run as experiment_run;
-use crate::words::{Command, RunWords, Words};
+use crate::run::words::RunWords;
+use crate::words::{Command, Words};
 use crate::{Ending, Streams, report};
 
 /// Folder of the bundle's records.

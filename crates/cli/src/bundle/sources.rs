@@ -297,7 +297,7 @@ fn walk(place: &Path, files: &mut BTreeSet<PathBuf>) -> anyhow::Result<()> {
 
 /// Whether what lies there now is what was measured, as far as git tells.
 fn state(environment: &Environment, experiment: &Path) -> String {
-    match (&environment.code, code::around(experiment)) {
+    match (&environment.code, code::of_experiment(experiment)) {
         (Some(then), Some(now))
             if then.source_commit == now.source_commit
                 && then.changes_sha256 == now.changes_sha256 =>

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use clap::Args;
 use prony_base::Nanos;
 
-use crate::words::{blocks, window};
+use crate::typed::{blocks, window};
 
 /// `prony bundle`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Packs plan, environment, trials, histograms and digests of a run, the experiment's file, and the sources of its subjects. Documents are \
-not packed, as `prony report BUNDLE --out DIR` renders them again, and neither is what processes printed. The same files give the same bytes. \
-Prints the bundle's path and size, its digest, and a line to cite it by. docs/bundles.md tells the rest."
+    after_help = "Packs plan, environment, trials, histograms and digests of a run, the experiment's file, and the \
+     sources of its subjects. Documents are not packed, as `prony report BUNDLE --out DIR` renders them again, and \
+     neither is the output of processes. The same files give the same bytes. Prints the bundle's path and size, its \
+     digest, and a line to cite it by. See docs/bundles.md."
 )]
 pub struct BundleWords {
     /// The run directory
@@ -20,10 +21,10 @@ pub struct BundleWords {
     /// The file to write [default: the directory's name with .prony, here]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// The experiment's file, where it does not lie where the run found it
+    /// The experiment's file, if it has moved since the run
     #[arg(long, value_name = "FILE")]
     pub experiment: Option<PathBuf>,
-    /// Leave the subjects' sources out: it can be verified and rendered, and not reproduced
+    /// Leave out the subjects' sources: the bundle can be verified and rendered, but not reproduced
     #[arg(long)]
     pub records: bool,
 }
@@ -31,19 +32,20 @@ pub struct BundleWords {
 /// `prony reproduce`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Unpacks the bundle to DIR/original and DIR/source, builds its subjects with a cache of their own, DIR/cache, runs its experiment into DIR/run, \
-and tells how this machine differs and what became of each claim: held, held but smaller, not told, contradicted. Commands of a bundle can do \
-whatever you can: without --run-foreign-commands they are listed, and nothing is run.\n\n\
-Exit codes: 0 no claim is contradicted; 1 at least one is, or the machine could not do it; 2 wrong usage, a bad bundle, or commands that were not allowed; 3 \
-the measurement is invalid; 130 interrupted."
+    after_help = "Unpacks the bundle to DIR/original and DIR/source, builds its subjects with a cache of their own, \
+     DIR/cache, runs its experiment into DIR/run, and reports how this machine differs and what became of each \
+     claim: held, held but smaller, not told, contradicted. Commands of a bundle can do whatever you can: without \
+     --run-foreign-commands they are listed, and nothing is run.\n\nExit codes: 0 no claim is contradicted; 1 at \
+     least one is, or the machine could not do it; 2 wrong usage, a bad bundle, or commands that were not allowed; \
+     3 the measurement is invalid; 130 interrupted."
 )]
 pub struct ReproduceWords {
     /// The bundle
     pub bundle: PathBuf,
-    /// Run the commands that the bundle brings, which may be anybody's
+    /// Run the commands that the bundle contains, which may be anybody's
     #[arg(long)]
     pub run_foreign_commands: bool,
-    /// A short look: fewer cells and blocks, so that hardly any claim can be told
+    /// A quick look: fewer cells and blocks, too few to decide most claims
     #[arg(long)]
     pub quick: bool,
     /// Interleaved rounds over all cells, instead of the bundle's
@@ -52,7 +54,7 @@ pub struct ReproduceWords {
     /// Measured window of each trial, instead of the bundle's: 500ms, 10s, 2m, 1h
     #[arg(long, value_name = "T", value_parser = window)]
     pub duration: Option<Nanos>,
-    /// Folder of all of it [default: runs/reproduced-NAME-NUMBER]
+    /// Folder for everything [default: runs/reproduced-NAME-NUMBER]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print what became of the claims as JSON

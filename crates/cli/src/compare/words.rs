@@ -6,27 +6,28 @@ use clap::{Args, ValueEnum};
 use prony_base::Nanos;
 use prony_base::typed::{duration, share};
 
-use crate::words::{blocks, budget, visits, window};
+use crate::typed::{blocks, budget, visits, window};
 
 /// `prony compare`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions of one state lie apart in \
-the other runs of their folder: six of one state, or as many of several. Without them the figures are shown and nothing is claimed. With --log \
-a run stands against the newest entry of the experiment's log that is of another state (`prony log`), and the whole log tells how far sessions \
-lie apart, runs whose directories are gone as well.\n\n\
---interleave starts both commands in turns, in each of the blocks, and claims what that allows. Its commands are those of an \
-experiment's `cmd`: {port} stands for the port to listen on. In place of a command stands SUBJECT@REVISION: a folder with a \
-subject.toml, under subjects/ or as a path, built and run as it was at a revision of the git repository around it, or, where it is \
-built from a [source], of that one; SUBJECT alone is the folder as it lies there. It leaves a run directory like any other, and the experiment that it was \
-made of in this folder, which `prony run` takes.\n\n\
-Exit codes: 0 done; 1 with --fail-on: a figure is worse by more than that for sure, or --inconclusive fail says so; 2 wrong usage or a bad \
-file; 3 nothing could be compared; 130 interrupted.",
+    after_help = "Two run directories of one experiment, which were not interleaved, are compared by how far sessions \
+     of one state lie apart in the other runs of their folder: six of one state, or as many of several. Without \
+     them the figures are shown and nothing is claimed. With --log a run is compared with the newest entry of the \
+     experiment's log that measured another state (`prony log`), and the whole log shows how far sessions lie \
+     apart, including runs whose directories are gone.\n\n--interleave starts both commands in turns, in each of \
+     the blocks, and claims what that allows. Its commands are those of an experiment's `cmd`: {port} stands for \
+     the port to listen on. Instead of a command, SUBJECT@REVISION names a folder with a subject.toml, under \
+     subjects/ or as a path, built and run as it was at a revision of the git repository around it, or, where it is \
+     built from a [source], of that one; SUBJECT alone is the folder as it lies there. It leaves a run directory \
+     like any other, and in this folder the experiment that it ran, which `prony run` takes.\n\nExit codes: 0 done; \
+     1 with --fail-on: a figure is certainly worse by more than that, or undecided with --inconclusive fail; 2 \
+     wrong usage or a bad file; 3 nothing could be compared; 130 interrupted.",
     override_usage = "prony compare [OPTIONS] BASELINE_DIR DIR\n       prony compare [OPTIONS] DIR\n       prony compare [OPTIONS] DIR --log EXPERIMENT\n       prony compare [OPTIONS] --interleave 'CMD_A' 'CMD_B'\n       prony compare [OPTIONS] --interleave SUBJECT@REV_A SUBJECT@REV_B"
 )]
 pub struct CompareWords {
-    /// Run directories: the baseline, then what is compared with it. Of one alone the baseline is the newest run before it in its
-    /// folder, of the same experiment
+    /// Run directories: the baseline, then the one to compare with it. Without a baseline, the newest earlier run of
+    /// the same experiment in its folder is taken
     #[arg(value_name = "DIR", num_args = 1..=2, required_unless_present = "interleave", conflicts_with = "interleave")]
     pub dirs: Vec<PathBuf>,
     /// Compare one run with the log of its experiment, a TOML file such as experiments/ping.toml
@@ -41,7 +42,7 @@ pub struct CompareWords {
     /// Folder with more runs of the same experiment [default: that of the last DIR]
     #[arg(long, value_name = "DIR", conflicts_with = "interleave")]
     pub runs: Option<PathBuf>,
-    /// What is asked for; may be repeated
+    /// Path to request; may be repeated
     #[arg(
         long,
         value_name = "PATH",
@@ -49,7 +50,7 @@ pub struct CompareWords {
         requires = "interleave"
     )]
     pub path: Vec<String>,
-    /// Of programs that run to their end: the work, and how often it is done; may be repeated
+    /// For programs that run to completion: the work and its count; may be repeated
     #[arg(
         long,
         value_name = "WORK:COUNT",
@@ -70,7 +71,8 @@ pub struct CompareWords {
     /// Warm-up before each window
     #[arg(long, value_name = "T", default_value = "500ms", requires = "interleave", value_parser = duration::parse)]
     pub warmup: Nanos,
-    /// Spend this long (builds apart) on the narrowest intervals: a pilot chooses blocks and windows: 5m, 20m
+    /// Time to spend, builds excluded: a pilot run chooses the blocks and windows that give the narrowest intervals:
+    /// 5m, 20m
     #[arg(long, value_name = "T", requires = "interleave", conflicts_with_all = ["blocks", "duration"], value_parser = budget)]
     pub budget: Option<Nanos>,
     /// Keep both servers alive and measure them in turns of this length, the other stopped; off: one after the other
@@ -79,10 +81,10 @@ pub struct CompareWords {
     /// Run directory [default: runs/compare-NUMBER]
     #[arg(long, value_name = "DIR", requires = "interleave")]
     pub out: Option<PathBuf>,
-    /// End with 1 where a figure is worse by more than this for sure: 5%, 0.05
+    /// Exit with 1 if a figure is certainly worse by more than this: 5%, 0.05
     #[arg(long, value_name = "PERCENT", value_parser = share::parse)]
     pub fail_on: Option<f64>,
-    /// How to end where --fail-on can neither be said to hold nor to be broken
+    /// How to exit if --fail-on can be neither confirmed nor ruled out
     #[arg(
         long,
         value_name = "WHAT",
@@ -121,7 +123,7 @@ fn work(text: &str) -> Result<Work, String> {
     }
 }
 
-/// How to end where nothing can be said.
+/// How to exit if the comparison is undecided.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Inconclusive {
     /// With 0

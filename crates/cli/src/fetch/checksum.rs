@@ -70,7 +70,7 @@ impl Checksum {
         let algorithm = match name {
             "sha256" => Algorithm::Sha256,
             "sha512" => Algorithm::Sha512,
-            _ => bail!("`{name}` is no checksum that can be made: use sha256 or sha512"),
+            _ => bail!("`{name}` is not a known checksum: use sha256 or sha512"),
         };
         let expected = match what {
             None => Expected::Anything,

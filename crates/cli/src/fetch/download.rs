@@ -1,6 +1,6 @@
 //! One URL to one file: the request, the body piece by piece, further tries, and the end.
 //!
-//! Not for: which URLs at once (`crew`), what is shown (`show`), or what an answer means for
+//! Not for: which URLs at once (`pool`), what is shown (`show`), or what an answer means for
 //! a file that is there in part (`range`).
 
 use std::cell::{Cell, RefCell};
@@ -176,7 +176,7 @@ impl Work {
         if there > 0 {
             self.hash_what_is_there().await?;
         } else if self.own.options.resume {
-            let note = "there was nothing to go on with: fetched from the start";
+            let note = "there was nothing to resume: fetched from the start";
             self.told.notes.push(note.to_owned());
         }
         Ok(())
@@ -493,7 +493,7 @@ async fn name_elsewhere(naming: Naming) -> Result<(), Fault> {
     match hear.recv().await {
         Some(named) => named,
         None => {
-            let error = std::io::Error::other("the thread that names it is gone");
+            let error = std::io::Error::other("the thread that resolves it is gone");
             Err(Fault::file("name", &path, error))
         }
     }

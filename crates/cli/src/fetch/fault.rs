@@ -140,12 +140,12 @@ impl Fault {
             "bad_part" => "fetch it from its start: without --resume",
             "file_exists" => "replace it with --overwrite, or give another name with -o",
             "file_in_use" => "is another prony fetch writing it?",
-            "disk_full" => "make room, then go on with --resume",
+            "disk_full" => "free some space, then continue with --resume",
             "out_of_descriptors" => "raise the limit (ulimit -n) or lower --parallel",
             "no_folder" => "make the folder first",
             "no_permission" => "write to another folder with --dir or -o",
             "too_long" => "raise --max-bytes",
-            "wrong_checksum" => "the file was thrown away; ask who published the sum",
+            "wrong_checksum" => "the file was deleted; ask the publisher of the checksum",
             _ => return None,
         })
     }
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(
             text,
             "cannot write /x: No space left on device (os error 28) \
-             (make room, then go on with --resume)"
+             (free some space, then continue with --resume)"
         );
         assert_eq!(of(122).0, "disk_full");
         assert_eq!(of(24).0, "out_of_descriptors");

@@ -55,7 +55,7 @@ pub enum Output {
     /// Straight.
     Direct(Direct),
     /// To a file that is not whole yet.
-    Part(Box<Part>),
+    Part(Box<PartFile>),
 }
 
 /// A device or standard output.
@@ -66,7 +66,7 @@ pub struct Direct {
 }
 
 /// A file that is not whole yet.
-pub struct Part {
+pub struct PartFile {
     file: File,
     path: PathBuf,
     replaces: bool,
@@ -127,7 +127,7 @@ impl Output {
             _ => {}
         }
         let file = open_locked(&part_of(path))?;
-        let mut part = Part {
+        let mut part = PartFile {
             file,
             path: path.to_owned(),
             replaces,
@@ -245,7 +245,7 @@ fn read_mark(path: &Path) -> Option<Mark> {
     serde_json::from_slice(&text).ok()
 }
 
-impl Part {
+impl PartFile {
     fn go_on(&mut self, mark: Mark) -> Result<(), Fault> {
         let end = self.file.seek(SeekFrom::End(0));
         self.written = end.map_err(|error| Fault::file("read", &part_of(&self.path), error))?;
@@ -312,7 +312,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartFile {
     fn drop(&mut self) {
         if self.is_whole {
             return;

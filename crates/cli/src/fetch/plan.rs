@@ -162,7 +162,7 @@ fn job(text: &str, words: &FetchWords) -> anyhow::Result<Job> {
         Some(path) if path == Path::new("-") => To::Stdout,
         Some(path) if is_device(path) => To::Device(path.clone()),
         Some(path) if path.file_name().is_none() => {
-            bail!("{} is no name of a file", path.display())
+            bail!("{} is not a valid file name", path.display())
         }
         Some(path) => To::File(path.clone()),
         None => {
@@ -241,7 +241,7 @@ fn header(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = (name.trim(), value.trim());
     let is_ours = |own: &str| name.eq_ignore_ascii_case(own);
     if ["range", "if-range"].iter().any(|own| is_ours(own)) {
-        bail!("{name} cannot be given: a file is whole or gone on with (--resume)");
+        bail!("{name} cannot be given with --resume");
     }
     Ok((name.to_owned(), value.to_owned()))
 }

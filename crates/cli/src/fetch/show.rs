@@ -148,7 +148,7 @@ fn line(job: &Job, told: &Told) -> String {
         BinaryBytes(rate(told) as u64)
     );
     if told.resumed_from > 0 {
-        let _ = write!(text, ", gone on from byte {}", told.resumed_from);
+        let _ = write!(text, ", resumed from byte {}", told.resumed_from);
     }
     if let Some((algorithm, sum)) = &told.sum {
         let _ = write!(text, ", {} {sum}", algorithm.name());
@@ -182,7 +182,7 @@ fn failed(job: &Job, live: &Live, told: &Told, why: &str) -> String {
     if let (Some(bytes), Some(file)) = (live.kept.get(), &told.file) {
         let _ = writeln!(
             text,
-            "  {bytes} bytes are kept in {}: go on with --resume",
+            "  {bytes} bytes are kept in {}: continue with --resume",
             part_of(file).display()
         );
     }

@@ -16,17 +16,17 @@ pub const PER_HOST_MAX: usize = 6;
 /// `prony fetch`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A file is written as NAME.part and gets its name when it is whole: its length is as \
-announced, its checksum right, its bytes with the disk. What breaks off stays as NAME.part only where --resume \
-can go on with it. A fetch is no load: at most 64 connections at once, 6 to one host.\n\
-Standard output has the body (-o -) or the objects of --json; everything else goes to standard error.\n\
-Exit codes: 0 all fetched; 1 some failed; 2 wrong usage; 130 interrupted."
+    after_help = "A file is written as NAME.part and renamed when it is complete: its length is as announced, its \
+     checksum matches, and its bytes are on the disk. An incomplete NAME.part is kept only if --resume can continue \
+     it. fetch is no load generator: it opens at most 64 connections at once, 6 to one host.\nThe body (-o -) and \
+     the objects of --json go to standard output; everything else goes to standard error.\nExit codes: 0 all \
+     fetched; 1 some failed; 2 wrong usage; 130 interrupted."
 )]
 pub struct FetchWords {
     /// What to fetch: http:// and https:// URLs
     #[arg(value_name = "URL", required_unless_present = "input_file")]
     pub urls: Vec<String>,
-    /// Read URLs from a file, too, one on each line; `-` is standard input
+    /// Also read URLs from a file, one on each line; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     pub input_file: Option<PathBuf>,
     /// Write to this file, `-` is standard output; for one URL
@@ -35,16 +35,16 @@ pub struct FetchWords {
     /// Write into this folder, under the last part of each URL's path [default: .]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Take the name that the server gives in Content-Disposition, where it gives one
+    /// Use the name in the server's Content-Disposition, if there is one
     #[arg(long, conflicts_with = "resume")]
     pub remote_name_header: bool,
     /// Replace files that exist
     #[arg(long)]
     pub overwrite: bool,
-    /// Go on with NAME.part where an earlier run broke off, if the server still has the same
+    /// Resume NAME.part where an earlier run stopped, if the file on the server is unchanged
     #[arg(short, long, conflicts_with = "compressed")]
     pub resume: bool,
-    /// What the file must hash to: sha256:HEX, or sha256:FILE of lines `HEX  NAME`; sha256 alone tells the hash.
+    /// Hash that the file must have: sha256:HEX, or sha256:FILE of lines `HEX  NAME`; sha256 alone prints the hash.
     /// Also sha512
     #[arg(long, value_name = "ALGORITHM[:WHAT]")]
     pub checksum: Option<String>,
@@ -54,74 +54,74 @@ pub struct FetchWords {
     /// How long a URL may take in all [default: for ever]
     #[arg(long, value_name = "T", value_parser = duration::parse_positive)]
     pub timeout: Option<Nanos>,
-    /// How long a connection may take to come about: name, TCP, proxy and TLS
+    /// How long a connection may take to open: name, TCP, proxy and TLS
     #[arg(long, value_name = "T", default_value = "10s", value_parser = duration::parse_positive)]
     pub connect_timeout: Nanos,
     /// How long the first byte of an answer may take
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse_positive)]
     pub first_byte_timeout: Nanos,
-    /// How long nothing may come of a body that is not whole
+    /// How long an incomplete body may make no progress
     #[arg(long, value_name = "T", default_value = "30s", value_parser = duration::parse_positive)]
     pub stall_timeout: Nanos,
-    /// Try again so often what broke or was too busy, and go on where it broke
+    /// Retries of a URL after a broken connection or a busy server; each continues where the last one stopped
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
     pub retries: u32,
-    /// Fail where a file has more bytes: 200MiB, 1GiB
+    /// Fail if a file is larger: 200MiB, 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub max_bytes: Option<u64>,
-    /// Take at most so many bytes a second of each file, as they come: 512KiB
+    /// Limit each file to this many bytes a second, before decoding: 512KiB
     #[arg(long, value_name = "SIZE", value_parser = size::parse_positive)]
     pub limit_rate: Option<u64>,
     /// Send a header line, as `Name: value`; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER")]
     pub headers: Vec<String>,
-    /// User and password, as USER:PASSWORD; those of a URL go first, and a header Authorization before both
+    /// User and password, as USER:PASSWORD; those of a URL take precedence, and an Authorization header over both
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub user: Option<String>,
-    /// Go through this proxy; `env` takes those that the environment names (https_proxy, no_proxy)
+    /// Use this proxy; `env` uses those of the environment (https_proxy, no_proxy)
     #[arg(long, value_name = "URL|env")]
     pub proxy: Option<String>,
-    /// Take this address for a host: HOST:PORT:ADDRESS[,ADDRESS]; may be repeated
+    /// Use this address for a host: HOST:PORT:ADDRESS[,ADDRESS]; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
     pub resolve: Vec<String>,
-    /// Trust the authorities in this PEM file, too
+    /// Also trust the authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
-    /// Show servers that ask for it this certificate, a PEM file
+    /// Client certificate for servers that request one, a PEM file
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
-    /// The key to it, a PEM file
+    /// Private key of --cert, a PEM file
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Take whoever answers for the server: for servers on one's own machine
+    /// Accept any certificate: for servers on your own machine
     #[arg(long)]
     pub danger_accept_invalid_certificates: bool,
-    /// Speak HTTP/1.1 only
+    /// Use HTTP/1.1 only
     #[arg(long = "http1.1", conflicts_with = "http2")]
     pub http1: bool,
-    /// Speak HTTP/2 only, over http:// without asking first
+    /// Use HTTP/2 only; over http:// with prior knowledge
     #[arg(long)]
     pub http2: bool,
     /// Follow no redirects: one is a failure
     #[arg(long, conflicts_with = "redirects")]
     pub no_redirect: bool,
-    /// Follow so many redirects in a row
+    /// Follow at most this many redirects in a row
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(..=100))]
     pub redirects: u32,
-    /// Ask for gzip, br or zstd on the way, and write what comes out of it. Sizes are then told twice: of the file,
-    /// and of what came on the wire
+    /// Accept gzip, br or zstd, and write the decoded content. Two sizes are then reported: of the file, and on the
+    /// wire
     #[arg(long)]
     pub compressed: bool,
-    /// Send the cookies of this file, and keep there what servers set; in the format of curl
+    /// Send the cookies of this file, and store there those that servers set; in curl's format
     #[arg(long, value_name = "FILE")]
     pub cookie_file: Option<PathBuf>,
-    /// Tell when each step of each URL was over
+    /// Print when each step of each URL ended
     #[arg(long)]
     pub timing: bool,
     /// Print a line of JSON for each URL to standard output
     #[arg(long)]
     pub json: bool,
-    /// Say nothing but what failed
+    /// Print only failures
     #[arg(short, long)]
     pub quiet: bool,
 }

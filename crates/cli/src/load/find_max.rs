@@ -262,8 +262,8 @@ fn outcome(text: &mut String, search: &RateSearch, objective: &Objective) -> std
             ..
         }) => writeln!(
             text,
-            "Highest rate with {objective}: {rate_per_s:.0} requests/s, but the rounds stand in two groups between \
-             {low:.0} and {high:.0}: the machine or the server was not the same all the time"
+            "Highest rate with {objective}: {rate_per_s:.0} requests/s, but the rounds form two groups between \
+             {low:.0} and {high:.0}: the machine or the server did not stay the same"
         ),
         None if search.interrupted => writeln!(text, "Interrupted: the highest rate is not known."),
         None => nowhere(text, search, objective),
@@ -283,8 +283,8 @@ fn nowhere(text: &mut String, search: &RateSearch, objective: &Objective) -> std
     }
     writeln!(
         text,
-        "{objective} is not kept at {rate:.1} requests/s, the lowest rate at which a step of {} has enough requests to tell; \
-         ask for less, or for longer steps (-d)",
+        "{objective} is not kept at {rate:.1} requests/s, the lowest rate at which a step of {} has enough requests to decide; \
+         relax the objective, or use longer steps (-d)",
         Nanos(search.step_ns)
     )
 }
@@ -383,7 +383,7 @@ Highest rate with p99 < 10ms: 2200 requests/s (95 % interval 2150 to 2250, 6 rou
             ..highest
         });
         assert!(
-            groups.contains("stand in two groups between 2150 and 2250"),
+            groups.contains("form two groups between 2150 and 2250"),
             "{groups}"
         );
         let none = said(|search| search.highest = None);

@@ -57,7 +57,7 @@ pub fn shown(ns: u64) -> String {
 fn latency(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Result {
     let latency = &report.latency_ns;
     if latency.count == latency.infinite {
-        return writeln!(text, "  No answer came: there is no latency");
+        return writeln!(text, "  No answers: there is no latency");
     }
     let (mean, stdev) = (Nanos(latency.mean as u64), Nanos(latency.stdev as u64));
     writeln!(text, "  Latency      Mean     Stdev       Min       Max")?;
@@ -171,7 +171,7 @@ fn delays(text: &mut String, report: &LoadReport, whole: bool) -> std::fmt::Resu
     if delay.woken > 0 {
         writeln!(
             text,
-            "    {} woke a sleeping thread and have no pick-up to tell",
+            "    {} woke a sleeping thread and have no pick-up to report",
             counted(delay.woken, "answer")
         )?;
     }
@@ -296,7 +296,7 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     if report.connections_stray > 0 {
         writeln!(
             text,
-            "  {} ended because bytes came that nobody had asked for",
+            "  {} ended because of bytes that were not requested",
             counted(report.connections_stray, "connection")
         )?;
     }

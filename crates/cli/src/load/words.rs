@@ -14,13 +14,13 @@ const THREADS_MAX: i64 = 1_024;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without a rate it is a closed loop: on each connection the next request starts as soon as the last \
-one is answered, or after --think. With --rate or --stages it is an open loop: requests start by a schedule, \
-whatever the answers do; one for which no connection is idle waits in a queue, and latency counts from the moment \
-at which it was to start. Every request is accounted for: sent = completed + failed by kind + in flight at the \
-end; scheduled = sent + still waiting + dropped.\n\
-Exit codes: 0 answers came, and none failed; 1 some requests failed, had an unexpected status or were never sent \
-for want of a connection, or --find-max found no rate that keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the rate; \
-130 interrupted."
+     one is answered, or after --think. With --rate or --stages it is an open loop: requests start by a schedule, \
+     whatever the answers do; one for which no connection is idle waits in a queue, and latency counts from its \
+     scheduled start. Every request is accounted for: sent = completed + failed by kind + in flight at the end; \
+     scheduled = sent + still waiting + dropped.\nExit codes: 0 answers came, and none failed; 1 some requests \
+     failed, had an unexpected status or were never sent for want of a connection, or --find-max found no rate that \
+     keeps its objective; 2 wrong usage; 3 no answer, not all of -n were sent, or the generator could not keep the \
+     rate; 130 interrupted."
 )]
 pub struct LoadWords {
     /// What to drive: http://HOST:PORT/PATH
@@ -34,7 +34,7 @@ pub struct LoadWords {
     /// How long to measure: 500ms, 10s, 2m, 1h [default: 10s; with -n: until all are answered]
     #[arg(short, long, value_name = "T", value_parser = duration::parse_positive)]
     pub duration: Option<Nanos>,
-    /// End after this many requests
+    /// Stop after this many requests
     #[arg(short = 'n', long, value_name = "N", value_parser = positive)]
     pub requests: Option<u64>,
     /// Open loop: start this many requests a second, over all connections: 1000, 0.5, 2.5k
@@ -68,11 +68,10 @@ pub struct LoadWords {
     /// Seed of what is drawn at random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Never sleep while waiting: requests start more punctually, and each thread takes a whole processor
+    /// Never sleep while waiting: requests start more punctually, and each thread keeps a core busy
     #[arg(long)]
     pub spin: bool,
-    /// Who says when bytes arrived: this program, the kernel too for one connection of each thread, or
-    /// the kernel for all
+    /// Source of arrival times: this program, the kernel too for one connection of each thread, or the kernel for all
     #[arg(long, value_name = "WHO", default_value = "user")]
     pub timestamps: TimestampsWord,
     /// Add a header to the request, as `Name: value`; may be repeated
@@ -106,7 +105,7 @@ pub struct LoadWords {
     /// Write the times of each answered request as CSV, of the first 1000000
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// End with 0 although requests failed, if any was answered: for who reads the report
+    /// Exit with 0 although requests failed, if any was answered: for callers that read the report
     #[arg(long)]
     pub allow_failures: bool,
     /// Drive a server that is neither on loopback nor in a private network
@@ -126,16 +125,16 @@ pub enum ArrivalWord {
 /// What latency counts from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum OriginWord {
-    /// The moment at which the request was to start
+    /// The scheduled start of the request
     Intended,
-    /// The moment at which it was handed to the kernel
+    /// The moment at which it was submitted to the kernel
     Submitted,
 }
 
-/// Who says when bytes arrived.
+/// Source of arrival times.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum TimestampsWord {
-    /// This program, when it takes them from the kernel
+    /// This program, when it receives the bytes from the kernel
     User,
     /// The kernel too, for the first connection of each thread
     Probe,

@@ -7,13 +7,12 @@ use clap::Args;
 /// `prony log`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Entries are the runs of the experiment, by their dates, newest last. In the document only what stands between \
-`<!-- prony:begin ID -->` and `<!-- prony:end ID -->` is generated; the rest is yours and stays byte for byte. \
-An entry that you take out stays out. docs/log.md tells the rest.\n\n\
-A difference between entries is claimed only where earlier entries show how far runs of one state lie apart: six \
-of one state, on this machine and with the same settings, or as many of several.\n\n\
-Exit codes: 0 done; 1 with --fail-on-regression: the newest entry is slower than the state before; 2 wrong usage \
-or a bad file."
+    after_help = "Entries are the runs of the experiment, by their dates, newest last. In the document only what \
+     stands between `<!-- prony:begin ID -->` and `<!-- prony:end ID -->` is generated; the rest is yours and stays \
+     byte for byte. An entry that you take out stays out. See docs/log.md.\n\nA difference between entries is \
+     claimed only where earlier entries show how far runs of one state lie apart: six of one state, on this machine \
+     and with the same settings, or as many of several.\n\nExit codes: 0 done; 1 with --fail-on-regression: the \
+     newest entry is slower than the state before; 2 wrong usage or a bad file."
 )]
 pub struct LogWords {
     /// The experiment, a TOML file such as experiments/ping.toml
@@ -33,7 +32,7 @@ pub struct LogWords {
     /// Read every run directory again; entries whose directory is gone are kept
     #[arg(long)]
     pub rebuild: bool,
-    /// End with 1 where a rate of the newest entry is claimed to be lower than in the state before
+    /// Exit with 1 if a rate of the newest entry is claimed to be lower than in the state before
     #[arg(long)]
     pub fail_on_regression: bool,
     /// Print the entries, their differences and change points as JSON

@@ -11,37 +11,38 @@ use prony_base::typed::share;
 use prony_lab::experiment::{Experiment, Origin};
 use serde_json::json;
 
-use super::Files;
+use super::files::Files;
 
 /// `prony new ci`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes .github/workflows/prony.yml, or .gitlab-ci-prony.yml for GitLab. The job builds the change and what it is based on, measures both in \
-turns (some seven minutes), comments the sentence and the table on the pull request, and fails where a figure is worse by more than --fail-on for sure. \
-What it could have told stands in the last line of the comment.\n\n\
-A runner that has no prony installs it from the repository that PRONY_GIT names, at the head of the file."
+    after_help = "Writes .github/workflows/prony.yml, or .gitlab-ci-prony.yml for GitLab. The job builds the change \
+     and its base, measures both in turns (about seven minutes), comments the answer and the table on the pull \
+     request, and fails if a figure is certainly worse by more than --fail-on. The last line of the comment says \
+     how small a difference it could have resolved.\n\nA runner that has no prony installs it from the repository \
+     that PRONY_GIT names, at the head of the file."
 )]
 pub struct CiWords {
     /// Whose CI
     pub host: CiHost,
-    /// What builds the server, in the root of the repository
+    /// Command that builds the server, in the root of the repository
     #[arg(
         long,
         value_name = "CMD",
         default_value = "cargo build --release --locked"
     )]
     pub build: String,
-    /// What starts it, in the root of the repository
+    /// Command that starts it, in the root of the repository
     #[arg(
         long,
         value_name = "CMD",
         default_value = "./target/release/server --port {port}"
     )]
     pub cmd: String,
-    /// What is asked for
+    /// Path to request
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub path: String,
-    /// Fail where a figure is worse by more than this for sure
+    /// Fail if a figure is certainly worse by more than this
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = share::parse_positive)]
     pub fail_on: f64,
     /// Repository that prony is installed from where the runner has none

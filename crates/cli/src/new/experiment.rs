@@ -9,7 +9,7 @@ use prony_lab::experiment::{Experiment, Origin};
 use prony_lab::target::Target;
 use serde_json::json;
 
-use super::Files;
+use super::files::Files;
 
 /// The server that stands where none is named: one that is there wherever Prony is.
 const EXAMPLE: &str = "{prony} serve --port {port}";
@@ -19,8 +19,9 @@ const EXAMPLE_PATH: &str = "/hello";
 /// `prony new experiment`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes NAME.toml in this folder. The command of a server runs in the folder of that file, without a shell; {port} stands for the port to \
-listen on. Without --url, --cmd and --compare it is Prony's own server."
+    after_help = "Writes NAME.toml in this folder. The command of a server runs in the folder of that file, without a \
+     shell; {port} stands for the port to listen on. Without --url, --cmd and --compare, Prony's own server is \
+     measured."
 )]
 pub struct ExperimentWords {
     /// Name of the file, without .toml
@@ -32,10 +33,10 @@ pub struct ExperimentWords {
     /// The command that starts the server: './server --port {port}'
     #[arg(long, value_name = "CMD", conflicts_with = "compare")]
     pub cmd: Option<String>,
-    /// Two servers that are measured in turns; A is what B is compared with
+    /// Two servers to measure in turns; A is the baseline of B
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     pub compare: Vec<String>,
-    /// What is asked for [default: that of the URL, else /]
+    /// Path to request [default: that of the URL, else /]
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
 }
@@ -43,8 +44,8 @@ pub struct ExperimentWords {
 /// `prony new load`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes NAME.toml in this folder: requests start by a schedule, whatever the answers do, as those of many users do, and latency counts \
-from when they were to start."
+    after_help = "Writes NAME.toml in this folder: requests start by a schedule, whatever the answers do, like those \
+     of many users, and latency counts from each scheduled start."
 )]
 pub struct LoadWords {
     /// Name of the file, without .toml
@@ -56,7 +57,7 @@ pub struct LoadWords {
     /// The command that starts the server: './server --port {port}'
     #[arg(long, value_name = "CMD")]
     pub cmd: Option<String>,
-    /// What is asked for [default: that of the URL, else /]
+    /// Path to request [default: that of the URL, else /]
     #[arg(long, value_name = "PATH")]
     pub path: Option<String>,
     /// Requests a second: 1000, 2.5k; may be repeated
@@ -205,7 +206,7 @@ fn done(name: &Path, body: &str, more: &str) -> anyhow::Result<Files> {
         }
     };
     if name.file_name().is_none() || name.as_os_str().to_string_lossy().ends_with('/') {
-        bail!("`{}` is no name of a file", name.display());
+        bail!("`{}` is not a valid file name", name.display());
     }
     let shown = path.display();
     let text = format!(

@@ -6,7 +6,7 @@ use anyhow::bail;
 use clap::Args;
 use prony_lab::diagnosis::suggest;
 
-use super::Files;
+use super::files::Files;
 
 /// Longest name of a subject.
 const NAME_BYTES_MAX: usize = 64;
@@ -14,8 +14,9 @@ const NAME_BYTES_MAX: usize = 64;
 /// `prony new subject`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Writes subjects/LANGUAGE/NAME in this folder: a subject.toml and a server of the language's own library, which `prony check` finds right. \
-Languages: go, node, python, rust. Put your framework in its place, keep the answers."
+    after_help = "Writes subjects/LANGUAGE/NAME in this folder: a subject.toml and a server built on the language's \
+     own library, which passes `prony check`. Languages: go, node, python, rust. Replace it with your framework; \
+     keep the answers."
 )]
 pub struct SubjectWords {
     /// LANGUAGE/NAME: python/mine
@@ -106,7 +107,7 @@ pub fn files(words: &SubjectWords) -> anyhow::Result<Files> {
         .is_some_and(|byte| byte.is_ascii_lowercase());
     if !begins || !name.bytes().all(plain) || name.len() > NAME_BYTES_MAX {
         bail!(
-            "`{name}` is no name of a subject: small letters, digits and -, a letter first, at most {NAME_BYTES_MAX}"
+            "`{name}` is not a valid name of a subject: lower-case letters, digits and -, a letter first, at most {NAME_BYTES_MAX}"
         );
     }
     let folder = PathBuf::from("subjects").join(language).join(name);

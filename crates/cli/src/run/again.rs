@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 
-use crate::words::RunWords;
+use super::words::RunWords;
 
 /// By what name Prony was called, where a launcher stands between it and the user.
 const CALLED_AS: &str = "PRONY_CALLED_AS";

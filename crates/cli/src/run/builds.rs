@@ -12,7 +12,7 @@ use prony_lab::build::{self, BuildContext, BuildOutcome};
 use prony_lab::plan;
 use prony_lab::subject::Subject;
 use prony_lab::supervise::{Offer, SupervisedLauncher};
-use prony_record::{Plan, Software};
+use prony_record::{NotRun, Plan, Software};
 
 use crate::Streams;
 use crate::home::Home;
@@ -61,7 +61,7 @@ pub fn build(
             BuildOutcome::Ready(_) => writeln!(streams.err, "  built {}", subject.id)?,
             BuildOutcome::Failed(failed) => {
                 let gone = failed.not_run(&subject.id);
-                writeln!(streams.err, "{}", super::not_run_line(&gone))?
+                writeln!(streams.err, "{}", not_run_line(&gone))?
             }
         }
         outcomes.push((subject.id.clone(), outcome));
@@ -71,6 +71,15 @@ pub fn build(
         plan,
         _outcomes: outcomes,
     }))
+}
+
+/// What is said of a thing that is not run: why, and what would change that.
+pub fn not_run_line(missing: &NotRun) -> String {
+    let remedy = match missing.remedy.as_str() {
+        "" => String::new(),
+        remedy => format!("; to change it: {remedy}"),
+    };
+    format!("  not run: {}: {}{remedy}", missing.what, missing.reason)
 }
 
 fn spinner(id: &str) -> ProgressBar {

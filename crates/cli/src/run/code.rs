@@ -11,7 +11,7 @@ use prony_record::CodeState;
 use sha2::{Digest as _, Sha256};
 
 /// State of the repository that the file `experiment` lies in; `None` where there is none, or no git.
-pub fn around(experiment: &Path) -> Option<CodeState> {
+pub fn of_experiment(experiment: &Path) -> Option<CodeState> {
     let folder = match experiment.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -81,7 +81,7 @@ mod tests {
         };
         let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
         let state = || {
-            let code = around(&folder.join("docs/x.toml")).expect("a state");
+            let code = of_experiment(&folder.join("docs/x.toml")).expect("a state");
             (code.source_commit, code.changes_sha256)
         };
         done(&["init", "--quiet"]);

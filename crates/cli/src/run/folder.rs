@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::words::RunWords;
 use crate::cause::CannotWrite;
-use crate::words::RunWords;
 
 /// Numbers that are tried before giving up.
 const NUMBER_MAX: u32 = 9_999;

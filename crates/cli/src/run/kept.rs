@@ -7,7 +7,7 @@ use anyhow::bail;
 use prony_record::CodeState;
 
 use super::code;
-use crate::words::RunWords;
+use super::words::RunWords;
 
 /// Refuses a run into `docs/documents` that is quick, or of code that nobody else has.
 pub fn check(words: &RunWords) -> anyhow::Result<()> {
@@ -18,7 +18,7 @@ pub fn check(words: &RunWords) -> anyhow::Result<()> {
     if words.dry_run || !is_kept(&here.join(dir)) {
         return Ok(());
     }
-    let code = code::around(&words.experiment);
+    let code = code::of_experiment(&words.experiment);
     match refusal(words.quick, code.as_ref(), env!("PRONY_COMMIT")) {
         Some(why) => bail!("{}: {why}; give another --out", dir.display()),
         None => Ok(()),

@@ -17,9 +17,9 @@ use prony_record::{Plan, layout};
 use prony_report::pilot::{Pilot, pilot};
 use prony_stats::{Allocation, BLOCKS_INTERVAL_MIN};
 
+use super::words::RunWords;
 use super::{Course, beside, folder};
 use crate::report;
-use crate::words::RunWords;
 use crate::{Ending, Streams};
 
 /// Blocks of a pilot: the fewest whose differences have a deviation that is worth the name.
@@ -112,10 +112,7 @@ fn first(
         json: false,
         ..fixed(words, planned)
     };
-    writeln!(
-        streams.err,
-        "A pilot first, of which nothing is in the result:"
-    )?;
+    writeln!(streams.err, "A pilot run first, which is in no result:")?;
     let mut unheard = Vec::new();
     let mut quiet = Streams {
         out: &mut unheard,
@@ -213,7 +210,7 @@ fn choose(pilot: &Pilot, aim: Aim, planned: &Plan) -> Result<Allocation, String>
         }
         Aim::Precision(share) => design.reach(share).ok_or_else(|| {
             format!(
-                "a precision of {} would take more than a thousand blocks on this machine: ask for less, or for a quieter machine",
+                "a precision of {} would take more than a thousand blocks on this machine: ask for a lower precision, or use a quieter machine",
                 percent(share)
             )
         }),

@@ -205,7 +205,7 @@ pub struct App {
     counts: Arc<Counts>,
     /// To every loop of the server.
     orders: Vec<Sender<Order>>,
-    payload: Option<io::Result<payload::Shared>>,
+    payload: Option<io::Result<payload::LoopPayload>>,
 }
 
 /// What `/ping` takes and gives.
@@ -220,7 +220,7 @@ impl App {
     pub fn new(
         board: Arc<Board>,
         orders: Vec<Sender<Order>>,
-        payload: Option<io::Result<payload::Shared>>,
+        payload: Option<io::Result<payload::LoopPayload>>,
     ) -> App {
         App {
             board,
@@ -289,7 +289,7 @@ impl Handler for App {
             Endpoint::Stats => self.tell(request.method(), response),
             Endpoint::HelloWorld => response.send(200, [HTML], PAGE),
             Endpoint::TestPayload => self.test_payload(request, response).await,
-            Endpoint::Unknown => response.text(404, "there is no such path\n"),
+            Endpoint::Unknown => response.text(404, "no such path\n"),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Payload {
         let file = File::from(file.with_context(cannot)?);
         let about = file.metadata().with_context(cannot)?;
         if !about.is_file() {
-            bail!("{}: it is no regular file", cannot());
+            bail!("{}: not a regular file", cannot());
         }
         Ok(Payload {
             file: file.into(),
@@ -65,9 +65,9 @@ impl Payload {
         })
     }
 
-    /// For one loop.
-    pub fn share(&self) -> io::Result<Shared> {
-        Ok(Shared {
+    /// The payload as one loop sends it: with a descriptor of its own.
+    pub fn for_loop(&self) -> io::Result<LoopPayload> {
+        Ok(LoopPayload {
             file: Rc::new(self.file.try_clone()?),
             length: self.length,
             tag: self.tag.clone(),
@@ -110,13 +110,13 @@ fn tag(about: &Metadata) -> String {
 
 /// The body, as one loop gives it.
 #[derive(Debug)]
-pub struct Shared {
+pub struct LoopPayload {
     file: Rc<OwnedFd>,
     length: u64,
     tag: String,
 }
 
-impl Shared {
+impl LoopPayload {
     /// Answers GET and HEAD, for the whole of it or a range.
     pub async fn give(&self, request: &Request<'_>, response: &mut Response) {
         let headers = request.headers();
@@ -209,7 +209,7 @@ mod tests {
         let refused = Payload::of(&path);
         std::fs::remove_file(&path).expect("it is there");
         let said = format!("{:#}", refused.expect_err("refused"));
-        assert!(said.ends_with("it is no regular file"), "{said}");
+        assert!(said.ends_with("not a regular file"), "{said}");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let message = |path| format!("{:#}", Payload::of(Path::new(path)).expect_err("refused"));
         assert_eq!(
             message("/"),
-            "cannot serve `/` as the payload: it is no regular file"
+            "cannot serve `/` as the payload: not a regular file"
         );
         let missing = message("/nowhere/at/all");
         assert!(missing.starts_with("cannot serve `/nowhere/at/all` as the payload: No such file"));

@@ -9,7 +9,7 @@ use prony_lab::sums::{self, State};
 use prony_record::{Trial, is_profile, layout};
 use prony_report::Run;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::{bundle, report};
 
 /// Generator whose records have all that Prony's own keeps.
@@ -72,7 +72,7 @@ pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> 
     let told = |line: String| line.replace(&dir.display().to_string(), &path.display().to_string());
     if own.wrong.is_empty() {
         own.holds.push(format!(
-            "{}: every content is what its digest says",
+            "{}: every content matches its digest",
             path.display()
         ));
     }
@@ -306,7 +306,7 @@ fn documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<usize> {
     }
     if others > 0 {
         seen.notes.push(format!(
-            "{}: {} {}, and this Prony ({}) writes other bytes: whether they are what the records say cannot be told; `prony report` renders them again",
+            "{}: {} {}, and this Prony ({}) writes other bytes: whether they match the records cannot be checked; `prony report` renders them again",
             dir.display(),
             counted(others, "document"),
             renderer,
@@ -335,7 +335,7 @@ fn differs_at(one: &[u8], other: &[u8]) -> usize {
 pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let Some(sums) = sums::read(dir, layout::DOCUMENTS_SUMS)? else {
         seen.notes.push(format!(
-            "{}: no {}: whether its documents are as they were rendered cannot be told",
+            "{}: no {}: whether its documents are as they were rendered cannot be checked",
             dir.display(),
             layout::DOCUMENTS_SUMS
         ));

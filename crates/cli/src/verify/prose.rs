@@ -12,7 +12,7 @@ use prony_record::layout;
 use prony_report::prose::{self, Mark, Wrong};
 use serde_json::Value;
 
-use super::Seen;
+use super::seen::Seen;
 use crate::log::file;
 use crate::report;
 
@@ -69,7 +69,7 @@ pub fn verify(
     seen: &mut Seen,
 ) -> anyhow::Result<()> {
     let Some(text) = file::read(path)? else {
-        bail!("{}: there is no such file", path.display());
+        bail!("{}: no such file", path.display());
     };
     let marks = match prose::marks(&text) {
         Ok(marks) => marks,
@@ -168,7 +168,7 @@ impl Text<'_> {
             return;
         }
         let what = format!(
-            "{at}: `{}` stands here, and {} says `{figure}`",
+            "{at}: `{}` is written here, and {} has `{figure}`",
             shown(there),
             source.display()
         );
@@ -185,7 +185,7 @@ impl Text<'_> {
             Ok(Some(other)) => other,
             Ok(None) => {
                 let at = format!("{}:{line}", self.path.display());
-                seen.bad.push(format!("{at}: there is no {name}"));
+                seen.bad.push(format!("{at}: {name} does not exist"));
                 return;
             }
             Err(error) => return seen.bad.push(format!("{error:#}")),
@@ -211,7 +211,7 @@ impl Text<'_> {
             }
             let begins = found(&|line| first_cell(line) == first_cell(own));
             let what = format!(
-                "{}:{}: `{}` is no line of {name}",
+                "{}:{}: `{}` is not a line of {name}",
                 self.path.display(),
                 line + index,
                 shown(own)
@@ -256,7 +256,7 @@ fn told(wrong: Wrong) -> String {
             let suggested = suggest(&typed, &kind, &words);
             match typed.is_empty() {
                 true => format!("say which; {suggested}"),
-                false => format!("`{typed}` is no {kind} of this run; {suggested}"),
+                false => format!("`{typed}` is not a {kind} of this run; {suggested}"),
             }
         }
     }

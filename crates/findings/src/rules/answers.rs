@@ -2,14 +2,16 @@
 
 use prony_record::{CheckLevel, LoadReport, Outcome, Trial};
 
-use super::{Seen, clients, limits, worst};
+use super::clients;
+use super::seen::{Seen, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Value};
+use crate::limits;
 use crate::records::Case;
 
 const REFUSED: (&str, &str) = (
-    "The subject or its kernel refused or reset connections under load: what was measured is partly \
-     its way of turning work away.",
+    "The subject or its kernel refused or reset connections under load: part of what was measured is how it turns work \
+     away.",
     "Raise the subject's backlog and its limits on connections and open files, or measure with fewer \
      connections.",
 );
@@ -124,18 +126,18 @@ fn failed_check<'a>(trial: &'a Trial, name: &str) -> Option<&'a str> {
 }
 
 const FAILED: (&str, &str) = (
-    "Some requests have no right answer. They are not in the rate, and the latencies tell nothing of \
-     them: the slowest may be missing.",
-    "Look at the subject's log of this trial; raise the time-out if late answers should count.",
+    "Some requests got no correct answer. They are excluded from the rate and from the latencies, so the slowest may \
+     be missing.",
+    "Check the subject's log of this trial; raise the time-out if late answers should count.",
 );
 const MANY_FAILED: (&str, &str) = (
-    "At least one in a hundred requests has no right answer: the rate is that of the others, and no percentile tells \
+    "At least one in a hundred requests got no correct answer: the rate is that of the others, and no percentile shows \
      how long these would have taken.",
-    "Look at the subject's log of this trial; ask for less, or raise the time-out if late answers should count.",
+    "Check the subject's log of this trial; lower the load, or raise the time-out if late answers should count.",
 );
 const WRONG: (&str, &str) = (
-    "The subject answered wrongly under load: its rate is not that of the work that was asked for.",
-    "Mend the subject; its log of this trial may say what happened.",
+    "The subject gave wrong answers under load: its rate is not that of the requested work.",
+    "Fix the subject; its log of this trial may show what happened.",
 );
 
 /// What failed after the window; nothing where the subject was killed at its end.
@@ -189,12 +191,12 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const NOT_MEASURED: (&str, &str) = (
-    "The trial failed, and what it had measured until then is in no figure.",
-    "Read the subject's whole log in the run directory's logs folder; mend the cause, then run again.",
+    "The trial failed; what it had measured until then is excluded from all figures.",
+    "Read the subject's whole log in the run directory's logs folder; fix the cause, then run again.",
 );
 
 const OTHERS_MEASURED: &str =
-    "A trial failed and is in no figure: the figures are those of the other blocks.";
+    "A trial failed and is excluded: the figures are those of the other blocks.";
 
 /// P010: a trial failed. Where fewer than half of the blocks did, and none by a wrong answer, the others stand.
 pub(super) fn not_measured(case: &Case<'_>) -> Vec<Finding> {
@@ -274,7 +276,7 @@ fn phase_name(phase: prony_record::Phase) -> &'static str {
 }
 
 const LACKS: (&str, &str) = (
-    "The subject lacks something that HTTP/1.1 servers commonly do. No figure here rests on it.",
+    "The subject lacks a feature that HTTP/1.1 servers commonly have. No figure here depends on it.",
     "Nothing, unless your clients need it.",
 );
 

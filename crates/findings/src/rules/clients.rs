@@ -4,10 +4,11 @@
 use prony_record::{LatencyNs, ProgramLine, ProgramReport, REQUESTS, Trial};
 
 use super::answers::by_share;
-use super::{Seen, limits, worst};
+use super::seen::{Seen, worst};
 use crate::client::{self, Busy, Limit};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 
@@ -26,10 +27,10 @@ fn worst_run(
 }
 
 const DISAGREE: (&str, &str) = (
-    "The requests that the peer saw are not those that the client says it made, and what was in flight at the \
-     end does not explain the difference: at least one of the two counts wrongly, and the rate with it.",
-    "See what the tool counts (a cap on recorded answers, retries, requests before its clock starts) and \
-     whether anything else asked the peer; until then do not use its rate.",
+    "The peer's count of requests and the client's differ by more than what was in flight at the end explains: at \
+     least one of the two is wrong, and the rate with it.",
+    "Check what the tool counts (a cap on recorded answers, retries, requests before its clock starts) and whether \
+     anything else sent requests to the peer; until then do not use its rate.",
 );
 
 /// P018: requests counted by the peer less those answered and failed by the client's count are not
@@ -82,10 +83,10 @@ fn positive(number: i128) -> Option<u64> {
 }
 
 const CLOCK: (&str, &str) = (
-    "What the client says of its own run does not fit together, or not with the time for which it ran: its \
-     rate or its latency is not what it seems.",
-    "See how the tool takes its time and what it counts: where it starts its clock, whether it caps or \
-     drops answers, whether it stopped early. Until then rank nothing by it.",
+    "The client's own figures contradict each other, or the time for which it ran: its rate or its latency is not what \
+     it seems.",
+    "Check how the tool measures time and what it counts: where it starts its clock, whether it caps or drops answers, \
+     whether it stopped early. Until then do not rank by it.",
 );
 
 /// P019: the whole run is much longer than elapsed, or shorter; it did not ask for the time that it
@@ -173,8 +174,8 @@ fn latency_contradicts(latency: &LatencyNs) -> Option<Vec<Evidence>> {
 }
 
 const PEER_FULL: (&str, &str) = (
-    "The peer was at its limit and the client was not: the client is at least this fast, and another \
-     one that fills the peer, too, cannot come out faster. Their CPU time a request still tells them apart.",
+    "The peer was saturated and the client was not: the client is at least this fast, and no other client that \
+     saturates the peer can come out faster. Their CPU time a request still separates them.",
     "Give the peer more cores or threads, or a client one core of several; until then rank by CPU time a \
      request.",
 );
@@ -194,9 +195,9 @@ pub(super) fn peer_saturated(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const CROWDED: (&str, &str) = (
-    "There are more threads than cores for them: they take turns, and more of them do not mean more \
-     work at the same time.",
-    "Read the row as one of as many threads as there are cores, or use a machine with more of them.",
+    "There are more threads than cores for them: they share the cores, and more threads do no more work at the same \
+     time.",
+    "Read the row as one with a thread for each core, or use a machine with more cores.",
 );
 
 /// P021: more threads of the client, or of the peer, than cores that they are pinned to.
@@ -224,12 +225,12 @@ pub(super) fn crowded(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const NO_LATENCY: (&str, &str) = (
-    "The tool does not give all of these percentiles: nothing can be said of its tail.",
+    "The tool does not report all of these percentiles: nothing is known about its tail latency.",
     "Nothing, unless you need them: then use a client that records every latency.",
 );
 const PART_LATENCY: (&str, &str) = (
-    "The latencies are those of a part of the answers: a percentile of the rest may be anything.",
-    "See whether the tool caps what it records, and ask for less, or for a shorter time.",
+    "Latencies were recorded for only part of the answers: the percentiles of the rest are unknown.",
+    "Check whether the tool caps what it records; send fewer requests, or measure for a shorter time.",
 );
 
 /// P022: percentiles are missing (for information), or rest on fewer or more answers than were counted.
@@ -267,9 +268,8 @@ pub(super) fn latency_incomplete(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const FAILED: (&str, &str) = (
-    "Some of the client's requests failed. They are not in its rate, and the latencies tell nothing of \
-     them.",
-    "Look at its log of this trial and at that of the peer: which side gave up, and why?",
+    "Some of the client's requests failed. They are excluded from its rate and its latencies.",
+    "Compare its log of this trial with the peer's: which side gave up, and why?",
 );
 
 /// P006 of a client: its requests that failed, by its own names; invalid from 1 % of them on.
@@ -295,22 +295,22 @@ pub(super) fn failed(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const FEW_IN_FLIGHT: (&str, &str) = (
-    "Count × mean latency ÷ elapsed is the number of requests in flight on average (Little's law). It is well \
-     below the number of connections, and the client was not at the limit of its cores: some connections \
-     idled, or the latency leaves out a part of the time.",
-    "See from when to when the tool takes a latency, whether it opens all its connections, and how it \
-     shares them out over its threads.",
+    "Count × mean latency ÷ elapsed is the mean number of requests in flight (Little's law). It is well below the \
+     number of connections, and the client's cores were not saturated: some connections were idle, or the latency \
+     omits part of the time.",
+    "Check where the tool starts and stops each latency, whether it opens all its connections, and how it distributes \
+     them over its threads.",
 );
 const MORE_IN_FLIGHT: (&str, &str) = (
-    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which cannot \
-     be, and nothing confirms the count: rate or latency is wrong.",
-    "Do not use the figures of this cell; see how the tool takes its times.",
+    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which is impossible, \
+     and nothing confirms the count: rate or latency is wrong.",
+    "Do not use the figures of this cell; check how the tool measures its times.",
 );
 const LATENCY_TOO_LONG: (&str, &str) = (
-    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which cannot \
-     be. The peer counted as many requests and the run was as long, so it is the latency that is wrong: it is \
-     not that of the requests that were made (some tools add made-up ones). The rate stands.",
-    "Do not use its latency; take it from a client that keeps to Little's law.",
+    "Count × mean latency ÷ elapsed gives more requests in flight than there were connections, which is impossible. \
+     The peer confirms the count and the clock the length of the run, so the latency is wrong: it is not that of \
+     the requests that were sent (some tools add synthetic ones). The rate stands.",
+    "Do not use its latency; take it from a client whose figures satisfy Little's law.",
 );
 
 /// P005 of a client: over 1.02 × the connections, or under 80 % of them without full cores.
@@ -350,9 +350,9 @@ pub(super) fn not_in_flight(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const OTHER_PAGE: (&str, &str) = (
-    "The answers that this client read are not as long as the page: it asks for something else (a compressed \
-     form, say), counts more than bodies, or did not read them to the end.",
-    "See what it asks for and what it counts, and make the requests of all clients alike.",
+    "The answers that this client read differ in length from the page: it requests something else (a compressed form, \
+     say), counts more than bodies, or did not read them to the end.",
+    "Check what it requests and what it counts, and make the requests of all clients alike.",
 );
 
 /// P012 of a client: bytes of bodies for each answer are off those of the page by over 1 %, or, where it

@@ -3,22 +3,24 @@
 use prony_record::Cell;
 use prony_stats::median;
 
-use super::{Seen, clients, finding, limits};
+use super::clients;
+use super::seen::{Seen, finding};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 
 const OTHER_WORK: (&str, &str) = (
-    "Its answers differ in size from those that it is compared with, by header fields or bodies: it \
-     does more or less work a request, and so does the generator.",
+    "Its answers differ in size from those that it is compared with, in header fields or bodies: it does more or less \
+     work a request, and so does the generator.",
     "Compare a whole answer of each (curl -i) and make headers and body alike, or keep the difference \
      in mind.",
 );
 
 const OTHER_BYTES: (&str, &str) = (
-    "It works through more or fewer bytes for each thing that it counts than what it is compared with: \
-     bytes a second and counts a second do not rank alike.",
+    "It processes more or fewer bytes per count than what it is compared with: bytes a second and counts a second rank \
+     differently.",
     "Compare what each reads and writes, and make it alike, or keep the difference in mind.",
 );
 

@@ -4,15 +4,15 @@ use prony_base::Nanos;
 use prony_record::{CanaryPair, ProcessRecord, Role, Trial};
 use prony_stats::median;
 
-use super::{Seen, limits, of_run as of_run_finding, worst};
+use super::seen::{Seen, of_run as of_run_finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::{Case, Records};
 
 const OVERFLOW: (&str, &str) = (
-    "The queue of connections that wait to be accepted was full and the kernel dropped some: clients \
-     tried again after a second or more, or failed.",
+    "The accept queue was full and the kernel dropped connections: clients retried after a second or more, or failed.",
     "Raise the subject's backlog (and net.core.somaxconn, which caps it), or let it accept faster.",
 );
 const COUNTERS: [&str; 2] = ["TcpExtListenOverflows", "TcpExtListenDrops"];
@@ -43,15 +43,15 @@ pub(super) fn listen_overflow(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const MORE_THREADS: (&str, &str) = (
-    "The program used more CPU time than the threads that it says it worked with have: something in \
-     it (a collector, a compiler, a pool) worked beside them.",
-    "Tell its runtime its number of threads with {threads}, or read the figure as one of more cores.",
+    "The program used more CPU time than the threads that it reports can use: something else in it (a garbage \
+     collector, a compiler, a thread pool) ran beside them.",
+    "Pass the number of threads to its runtime with {threads}, or read the figure as one of more cores.",
 );
 const MORE_CORES: (&str, &str) = (
-    "The subject used more CPU time than its cores have: it ran on others too, maybe on the \
-     generator's, and compares with no subject that kept to its cores.",
-    "Let the run pin the subject (it says at the start why it could not), or tell the subject its \
-     number of threads with {threads}.",
+    "The subject used more CPU time than its cores have: it also ran on others, maybe on the generator's, and cannot \
+     be compared with subjects that kept to their cores.",
+    "Let the run pin the subject (it prints at the start why it could not), or pass the number of threads to the \
+     subject with {threads}.",
 );
 
 /// P007: CPU time of the subject's processes over 1.05 × its cores × the window; of a program
@@ -98,10 +98,10 @@ fn more_threads(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const DRIFTED: (&str, &str) = (
-    "The machine changed its speed or was busy with something else while this run went on. That is in the spread of the \
-     figures and so in their intervals: nothing was left out or corrected for it.",
-    "Close what else runs, fix the processor's frequency, use a machine of your own rather than a shared one; more \
-     blocks narrow the intervals all the same.",
+    "The machine's speed changed, or it was busy with something else, during this run. The spread of the figures, and \
+     so their intervals, include that: nothing was excluded or corrected for it.",
+    "Stop other programs, fix the processor's frequency, use a dedicated machine rather than a shared one; more blocks \
+     narrow the intervals in any case.",
 );
 
 /// P009, once a run: over all its trials the canary drifted by over 2 % at the median, or over 1 % of the measured time

@@ -1,17 +1,17 @@
 //! P029: did the subject keep up with a schedule?
 
-use super::{Seen, worst};
+use super::seen::{Seen, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
 use crate::measure;
 use crate::records::Case;
 
 const OVERLOADED: (&str, &str) = (
-    "Fewer requests were completed than the schedule wanted to start, while all connections were busy: the \
-     subject does not keep up with this rate over this many connections. Latency grows for as long as that \
-     lasts, so that it tells how long the run was; none is given.",
-    "Read what it completed as its capacity; ask for its latency at a rate below that. Where connections, not \
-     the subject, are the limit (rate × latency is more than there are), ask over more of them.",
+    "Fewer requests were completed than scheduled, while all connections were busy: the subject does not keep up with \
+     this rate over this many connections. Latency grows for as long as that lasts, so it only reflects the length \
+     of the run; none is given.",
+    "Read what it completed as its capacity; measure its latency at a rate below that. Where connections, not the \
+     subject, are the limit (rate × latency exceeds their number), use more of them.",
 );
 
 /// P029: completed in the window less than was drawn in it, by more than 1 %, with arrivals waiting for slots.

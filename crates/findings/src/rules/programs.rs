@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use prony_record::{Cell, Durations, ProgramReport, Trial};
 
-use super::{Seen, finding, limits, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 
@@ -25,9 +26,9 @@ fn worst_run(
 }
 
 const SHORT: (&str, &str) = (
-    "The work was done in so short a time that the start of threads, first use of memory and the \
-     clock itself are a good part of it: the work alone takes at most this long.",
-    "Ask for more of it: a count that takes 50 ms and more.",
+    "The work took so little time that the start of threads, first use of memory and the clock itself are a good part \
+     of it: the work alone takes at most this long.",
+    "Raise the count, so that it takes 50 ms or more.",
 );
 
 /// P013: the work took under 5 ms by the program's own clock.
@@ -51,12 +52,12 @@ pub(super) fn too_short(case: &Case<'_>) -> Vec<Finding> {
 const WAITED: (&str, &str) = (
     "The program did not run all the time: it slept, waited for input or for memory, or something \
      else ran on its core. Its elapsed time is not the cost of its work.",
-    "Close what else runs; look in the program for sleeps, files and locks.",
+    "Stop other programs; look in the program for sleeps, files and locks.",
 );
 const UNEVEN: (&str, &str) = (
     "Its threads did not all run all the time: they waited for each other or for a lock, ended at \
      different times, or something else ran on their cores. That is part of its elapsed time.",
-    "Close what else runs. If it stays, it is how the program scales.",
+    "Stop other programs. If the finding stays, this is how the program scales.",
 );
 
 /// P014: CPU time under 80 % of the run's wall time on as many cores as its threads could use; with several threads they may
@@ -87,9 +88,8 @@ pub(super) fn not_running(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const OTHER_RESULT: (&str, &str) = (
-    "The sum over its results is not that of the others: it did not do the same work, or did it \
-     wrongly.",
-    "Compare what it computes with the definition of the work; until then its figures say nothing.",
+    "The checksum of its results differs from the others': it did not do the same work, or did it wrongly.",
+    "Compare what it computes with the definition of the work; until then its figures mean nothing.",
 );
 
 /// P015: its checksum differs from that of the reference in the same workload, count and number
@@ -151,9 +151,9 @@ fn alike(cell: &Cell, other: &Cell) -> bool {
 }
 
 const SAME_PEAK: (&str, &str) = (
-    "Different work of this subject has the same peak of memory to the byte, in every block: the mark \
-     was carried over from one run to another, or is that of whatever started it.",
-    "See that each run is a fresh process that reads its own mark; do not use this figure until then.",
+    "Different work of this subject has the same peak memory to the byte, in every block: the high-water mark was \
+     carried over from one run to another, or is that of its parent process.",
+    "Make each run a fresh process that reads its own high-water mark; do not use this figure until then.",
 );
 
 /// P016: a peak of at least 16 MiB that another workload of the same subject and settings has to
@@ -206,8 +206,8 @@ fn peaks(case: &Case<'_>) -> BTreeMap<u32, u64> {
 }
 
 const MISSED: (&str, &str) = (
-    "Some runs took longer than their deadline: the work was held up that long, by the machine or by \
-     the program itself.",
+    "Some runs took longer than their deadline: the work was delayed that long, by the machine or by the program \
+     itself.",
     "Nothing, if that is what is measured. Else look at the kernel's realtime throttle, the \
      scheduling policy, the frequency governor and what else runs on the core.",
 );

@@ -4,37 +4,38 @@ use prony_base::Nanos;
 use prony_record::{LoadReport, Outcome, Trial};
 use prony_stats::{Time, in_flight};
 
-use super::{Seen, clients, finding, limits, search, worst};
+use super::seen::{Seen, finding, worst};
+use super::{clients, search};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
+use crate::limits;
 use crate::measure;
 use crate::records::Case;
 
 const SATURATED: (&str, &str) = (
-    "The generator was at its limit and the subject was not: the subject is at least this fast, \
-     and its latency includes waiting for the generator.",
+    "The generator was saturated and the subject was not: the subject is at least this fast, and its latency includes \
+     waiting for the generator.",
     "Give the generator more cores, or drive the subject with fewer connections; until then read \
      the rate as a lower bound and leave it out of comparisons.",
 );
 
 const OWN_LATENCY: (&str, &str) = (
-    "A part of the latencies is the generator's own: answers lay in the kernel until it took them, or requests were \
-     handed over late. They are to be read as \"at most\", and ratios between subjects are nearer to 1 than they \
-     should be.",
+    "Part of the latencies is the generator's own: answers waited in the kernel until it received them, or requests \
+     were submitted late. Read them as \"at most\"; ratios between subjects are closer to 1 than they should be.",
     "Drive the subject with fewer connections a thread, or give the generator more cores; `prony load --timestamps \
-     kernel` tells when answers arrived.",
+     kernel` reports when answers arrived.",
 );
 const OWN_TIME: (&str, &str) = (
-    "Between an answer and the next request each connection stood still in the generator for a good part of its \
-     time: with a faster generator the same connections would ask for more, so that the subject is at least this fast.",
-    "Give the generator more cores, or ask over more connections if the subject's cores are not full.",
+    "Each connection was idle in the generator between an answer and the next request for a good part of its time: \
+     with a faster generator the same connections would send more requests, so the subject is at least this fast.",
+    "Give the generator more cores, or use more connections if the subject's cores are not saturated.",
 );
-const IN_FEW: &str = "In a few of the blocks the generator was at its limit, or a good part of the latencies was its own, and the subject was \
-     not at its limit. The figures are those of all blocks, and would be hardly others without these.";
+const IN_FEW: &str = "In a few of the blocks the generator was saturated, or a good part of the latencies was its own, \
+and the subject was not saturated. The figures are those of all blocks, and would hardly differ without these.";
 const SHORT: (&str, &str) = (
-    "The generator did not keep up with its own schedule: fewer requests were completed than drawn, and it was its own \
-     threads that were full. Rate and latency are its own, and nothing here is of the subject.",
-    "Ask for a lower rate, or give the generator more cores.",
+    "The generator did not keep up with its own schedule: fewer requests were completed than scheduled, and its own \
+     threads were saturated. Rate and latency are the generator's, and say nothing about the subject.",
+    "Request a lower rate, or give the generator more cores.",
 );
 
 /// P001: the generator did not keep up with a schedule (invalid); in a closed loop, its core or thread was busy for 95 % of the window and no core or
@@ -137,16 +138,15 @@ fn own_delay(trial: &Trial, load: &LoadReport) -> Option<Seen> {
 }
 
 const GAP: (&str, &str) = (
-    "Rate × the mean time of a request, from the generator's turn to its turn again, is the number of connections \
-     that were in use (Little's law). It is well below the number asked for, and neither time-outs nor requests cut \
-     off by the end of the window explain the gap: rate and latency are those of fewer connections than the table \
-     says.",
-    "See whether the subject accepts and keeps all connections (findings P002, P003 and P004), and \
-     whether it serves some of them only rarely.",
+    "Rate × the mean time of a request, from one turn of the generator to the next, is the number of connections in \
+     use (Little's law). It is well below the number requested, and neither time-outs nor requests cut off by the \
+     end of the window explain the gap: rate and latency are those of fewer connections than the table says.",
+    "Check whether the subject accepts and keeps all connections (findings P002, P003 and P004), and whether it serves \
+     some of them only rarely.",
 );
 const EXCESS: (&str, &str) = (
-    "Rate × the mean time of a request gives more requests than there were connections, which cannot be: \
-     the rate or a time is wrong.",
+    "Rate × the mean time of a request gives more requests than there were connections, which is impossible: the rate \
+     or a time is wrong.",
     "Do not use the figures of this cell, and report it together with its line of trials.jsonl.",
 );
 
@@ -229,10 +229,10 @@ impl InFlight {
 }
 
 const GENERATORS_APART: (&str, &str) = (
-    "wrk, which measured this cell once, too, got another rate than Prony's generator. The rate is that of both sides: one of \
-     the two was the limit, or they do not ask alike.",
-    "Look whether the generator was the limit; run wrk a few times by hand. Within this document all cells are measured by \
-     the same generator; do not compare its rates with those that wrk gave elsewhere.",
+    "wrk, which also measured this cell once, got a different rate than Prony's generator. A rate depends on both \
+     sides: one of the two generators was the limit, or their requests differ.",
+    "Check whether the generator was the limit; run wrk a few times by hand. Within this document all cells are \
+     measured by the same generator; do not compare its rates with wrk's from elsewhere.",
 );
 
 /// P030: the rate by another generator lies by over 10 % outside of what the blocks span.

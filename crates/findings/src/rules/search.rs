@@ -2,24 +2,26 @@
 
 use prony_record::{RateSearch, StepOutcome, Trial};
 
-use super::{Finding, Seen, worst};
+use super::seen::{Seen, worst};
 use crate::code::Code;
-use crate::finding::{Evidence, Severity, Unit};
+use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::records::Case;
 
 const SHORT: (&str, &str) = (
-    "Above this rate the generator did not keep up, or was itself late: the subject keeps the objective at least so far.",
+    "Above this rate the generator did not keep up, or was itself late: the subject meets the objective at least up to \
+     here.",
     "Give the generator more cores or a quieter machine; read the rate as \"at least\".",
 );
 const NOWHERE: (&str, &str) = (
-    "The objective was missed at the lowest rate at which a step has enough requests to tell: there is no rate to give.",
-    "Ask for less (a longer latency, a nearer percentile), or for longer steps (`duration` of the workload), which can be \
-     slower.",
+    "The objective was missed even at the lowest rate at which a step has enough requests to decide: there is no rate \
+     to report.",
+    "Relax the objective (a longer latency, a lower percentile), or use longer steps (`duration` of the workload), \
+     which allow lower rates.",
 );
 const LATE_EVERYWHERE: (&str, &str) = (
-    "At every rate that was tried the generator itself was late by more than half of what the objective allows: nothing is \
-     known of the subject.",
-    "Measure on a quieter machine, give the generator a core of its own, or ask for a longer latency.",
+    "At every rate that was tried the generator itself was late by more than half of what the objective allows: \
+     nothing is known about the subject.",
+    "Measure on a quieter machine, give the generator a core of its own, or allow a longer latency.",
 );
 
 /// P001 of a search: the generator was the limit in half of its rounds or more.

@@ -2,16 +2,15 @@
 
 use prony_record::{Cell, CounterReport, Ended, Role, Trial};
 
-use super::{Seen, finding, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Severity, Unit};
 use crate::measure;
 use crate::records::Case;
 
 const UNCOUNTED: (&str, &str) = (
-    "The subject acknowledged requests that are not in its number: its rate is not that of the work \
-     that was asked for.",
-    "Mend the subject: each acknowledged request must be counted once, whatever instance took it.",
+    "The subject acknowledged requests that its counter does not include: its rate is not that of the requested work.",
+    "Fix the subject: each acknowledged request must be counted once, whichever instance received it.",
 );
 
 /// P023: the number after the load is below what it was before and what was acknowledged.
@@ -38,23 +37,23 @@ fn numbers(
 }
 
 const LOST_STOPPED: (&str, &str) = (
-    "The subject was stopped as it says it wants to be, and did not keep all that it had acknowledged.",
-    "Let the subject write what it holds before it ends, and give it the time for that in [stop].",
+    "The subject was stopped in the way that it declares, and did not keep all that it had acknowledged.",
+    "Make the subject write its data before it exits, and allow the time for that in [stop].",
 );
 const LOST_DURABLE: (&str, &str) = (
-    "The subject was killed and had not kept all that it had acknowledged, although this row states \
-     that it answers only when what it counted is durable.",
-    "Mend the subject: it answers too early, or what it writes is not there after a crash.",
+    "The subject was killed and did not keep all that it had acknowledged, although this row states that it answers \
+     only when its count is durable.",
+    "Fix the subject: it answers too early, or its writes do not survive a crash.",
 );
 const LOST_KILLED: (&str, &str) = (
-    "The subject was killed, and what it had acknowledged and not yet written is gone. It answers \
-     before that, so this is no fault but the price: the number is what one crash costs.",
-    "Nothing, if the loss is acceptable; else let it answer when it has written, or write more often.",
+    "The subject was killed, and what it had acknowledged but not yet written is lost. It answers before it writes, so \
+     this is the price of its design and not a fault: the number is what one crash costs.",
+    "Nothing, if the loss is acceptable; otherwise make it answer after writing, or write more often.",
 );
 const LOST_STATED: (&str, &str) = (
-    "The row states that nothing is kept: what is missing was not promised, and its rate is that of a \
-     service that forgets.",
-    "Nothing, as long as its rate is not shown as that of a service that keeps what it acknowledged.",
+    "The row states that nothing is kept: nothing that is missing was promised, and its rate is that of a service \
+     without persistence.",
+    "Nothing, as long as its rate is not presented as that of a service that keeps what it acknowledges.",
 );
 /// The setting by which a row states when the subject answers, and the value that promises durability.
 const STATED_DURABLE: (&str, &str) = ("ack", "synced");
@@ -100,10 +99,9 @@ pub(super) fn lost(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const INVENTED: (&str, &str) = (
-    "The subject's number rose by more than all requests together, answered or not, can have added: \
-     something counts twice, or somebody else asked it.",
-    "Look for retries behind the subject that apply an increment again, and for state that an earlier \
-     run left.",
+    "The subject's counter rose by more than all requests together, answered or not, can have added: something is \
+     counted twice, or another client sent requests.",
+    "Look for retries behind the subject that apply an increment twice, and for state left by an earlier run.",
 );
 
 /// P025: the number is above what it was before and all that was ever sent.
@@ -121,8 +119,8 @@ pub(super) fn invented(case: &Case<'_>) -> Vec<Finding> {
 }
 
 const SHARED: (&str, &str) = (
-    "What stands around the subject runs on the subject's cores: its CPU time is taken from the \
-     subject's, and the rate is that of all of them together.",
+    "The services around the subject run on the subject's cores: their CPU time is taken from the subject's, and the \
+     rate is that of all of them together.",
     "Read the rate as that of this machine with everything on it. With cores or a machine of its own for \
      each, the subject could be faster.",
 );
@@ -155,8 +153,8 @@ fn cores_of(trial: &Trial, role: Role) -> Option<f64> {
 }
 
 const INSTANCES: (&str, &str) = (
-    "There are more instances of the subject than cores for them: they take turns. The row shows what \
-     several processes cost, not what they bring.",
+    "There are more instances of the subject than cores for them: they share the cores. The row shows what several \
+     processes cost, not what they gain.",
     "Compare instances on a machine with a core for each, and one more for the generator.",
 );
 

@@ -3,13 +3,14 @@
 use prony_record::{LoadReport, Trial, Visit};
 use prony_stats::{SLICES_MIN, freeze, sorted, steadiness, two_modes};
 
-use super::{Seen, finding, limits, worst};
+use super::seen::{Seen, finding, worst};
 use crate::code::Code;
 use crate::finding::{Evidence, Finding, Unit};
+use crate::limits;
 use crate::records::Case;
 
 const WITHIN: (&str, &str) = (
-    "The rate moved within the window: its mean describes no moment of it.",
+    "The rate changed within the window: its mean describes no part of it.",
     "Warm up for longer if it drifted; look for pauses (garbage collection, disk, other programs) if it \
      stalled.",
 );
@@ -62,11 +63,11 @@ fn parts(trial: &Trial) -> Option<Vec<u64>> {
 }
 
 const FROZE: (&str, &str) = (
-    "For a part of the window nothing was completed at all, while requests were out: the rate is that of the rest, \
-     spread over all of it. In a closed loop few requests have waited that long, as none follow while none are \
+    "For part of the window no request completed at all, while some were in flight: the rate is that of the rest, \
+     spread over the whole window. In a closed loop few requests wait that long, as none are sent while none are \
      answered: its percentiles hide most of it.",
-    "Look for what the subject waited for (garbage collection, a disk, a lock, another program on its core); an open \
-     loop (arrival = { rate = … }) shows what users would have seen of it.",
+    "Find out what the subject waited for (garbage collection, a disk, a lock, another program on its core); an open \
+     loop (arrival = { rate = … }) shows what users would have experienced.",
 );
 
 /// P028: nothing was completed in three slices or more that follow each other, although chance does not explain

@@ -76,7 +76,11 @@ fn p031_a_search_without_a_rate_is_invalid_and_says_whose_doing_it_is() {
     let by_server = found(None, StepOutcome::Missed);
     let finding = only(Code::P031, Severity::Invalid, &by_server);
     assert_eq!(evidence(&finding, "lowest rate"), 500.0);
-    assert!(finding.meaning.contains("was missed at the lowest rate"));
+    assert!(
+        finding
+            .meaning
+            .contains("was missed even at the lowest rate")
+    );
     let by_generator = found(None, StepOutcome::GeneratorShort);
     let finding = only(Code::P031, Severity::Invalid, &by_generator);
     assert!(finding.meaning.contains("the generator itself was late"));

@@ -19,7 +19,7 @@ const FIELDS: [(&str, &str); 8] = [
 const KNOWS: [&str; 4] = ["_VERSION", "jit", "setfenv", "loadstring"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Name,
     /// What stands between the quotes.
     String,
@@ -29,22 +29,22 @@ enum Kind {
 
 #[derive(Clone, Copy, Debug)]
 struct Token<'t> {
-    kind: Kind,
+    kind: TokenKind,
     text: &'t [u8],
     line: usize,
 }
 
 impl Token<'_> {
-    fn is(&self, kind: Kind, text: &str) -> bool {
+    fn is(&self, kind: TokenKind, text: &str) -> bool {
         self.kind == kind && self.text == text.as_bytes()
     }
 
     fn is_mark(&self, text: &str) -> bool {
-        self.is(Kind::Mark, text)
+        self.is(TokenKind::Mark, text)
     }
 
     fn is_name(&self, text: &str) -> bool {
-        self.is(Kind::Name, text)
+        self.is(TokenKind::Name, text)
     }
 }
 
@@ -85,11 +85,11 @@ impl<'t> Text<'t> {
                 return None;
             }
             let name = match tokens.get(at + 1)? {
-                token if token.kind == Kind::String => token,
+                token if token.kind == TokenKind::String => token,
                 open if open.is_mark("(") => {
                     let closed = tokens.get(at + 3).is_some_and(|token| token.is_mark(")"));
                     let name = tokens.get(at + 2)?;
-                    (name.kind == Kind::String && closed).then_some(name)?
+                    (name.kind == TokenKind::String && closed).then_some(name)?
                 }
                 _ => return None,
             };
@@ -109,7 +109,7 @@ impl<'t> Text<'t> {
         };
         let is_attribute = attribute.is_name("const") || attribute.is_name("close");
         let stands = self.is_in_local(at)
-            && name.kind == Kind::Name
+            && name.kind == TokenKind::Name
             && open.is_mark("<")
             && close.is_mark(">");
         let attribute = String::from_utf8_lossy(attribute.text);
@@ -120,7 +120,7 @@ impl<'t> Text<'t> {
     fn is_in_local(&self, at: usize) -> bool {
         let before = self.tokens[..=at].iter().rev();
         let mut before = before.skip_while(|token| {
-            let is_word = token.kind == Kind::Name && !token.is_name("local");
+            let is_word = token.kind == TokenKind::Name && !token.is_name("local");
             is_word || [",", "<", ">"].iter().any(|mark| token.is_mark(mark))
         });
         let ends = self.tokens[at].is_name("local") || self.tokens[at].is_mark(",");
@@ -203,24 +203,26 @@ impl<'t> Reader<'t> {
         let byte = self.text[start];
         if let Some(text) = self.long_string() {
             return Token {
-                kind: Kind::String,
+                kind: TokenKind::String,
                 text,
                 line,
             };
         }
         let rest = &self.text[start..];
         let (kind, text) = match byte {
-            b'"' | b'\'' => (Kind::String, self.short_string(byte)),
-            b'0'..=b'9' => (Kind::Number, number(rest)),
-            b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (Kind::Number, number(rest)),
+            b'"' | b'\'' => (TokenKind::String, self.short_string(byte)),
+            b'0'..=b'9' => (TokenKind::Number, number(rest)),
+            b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => {
+                (TokenKind::Number, number(rest))
+            }
             _ if is_of_name(byte) => {
                 let end = rest.iter().position(|byte| !is_of_name(*byte));
-                (Kind::Name, &rest[..end.unwrap_or(rest.len())])
+                (TokenKind::Name, &rest[..end.unwrap_or(rest.len())])
             }
-            _ => (Kind::Mark, mark(rest)),
+            _ => (TokenKind::Mark, mark(rest)),
         };
         // Strings have moved on already.
-        if kind != Kind::String {
+        if kind != TokenKind::String {
             self.at += text.len();
         }
         Token { kind, text, line }

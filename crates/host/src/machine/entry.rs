@@ -11,6 +11,7 @@ use prony_http::{Method, Version};
 
 use super::dialect::push_text;
 use super::plan::{Bytes, Line, LineKey, Plan};
+use super::stack::bytes;
 use crate::head::{self, Head};
 
 /// Bytes that `write` keeps until they can be sent.
@@ -19,17 +20,17 @@ const WRITTEN_BYTES_MAX: usize = 64 << 20;
 const LUA_TCDATA: c_int = 10;
 
 /// What [`enter`] works on, and what it found.
-pub(super) struct Errand<'r> {
+pub(super) struct EnterCall<'r> {
     pub refs: &'r Refs,
     pub desk: &'r RefCell<Head>,
     pub plan: &'r Plan,
-    pub kind: Cell<Kind>,
+    pub kind: Cell<ReturnedBody>,
     pub is_closable: Cell<bool>,
 }
 
 /// What an application returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ReturnedBody {
     /// What is called for each piece.
     Iterator,
     /// One string.
@@ -43,7 +44,7 @@ pub(super) enum Kind {
 }
 
 /// What [`step`] works on, and what it found.
-pub(super) struct Piece {
+pub(super) struct StepCall {
     pub anchor: c_int,
     /// None at the end.
     pub bytes: Cell<Option<(*const u8, usize)>>,
@@ -147,33 +148,33 @@ unsafe fn push_bytes(state: *mut lua_State, bytes: Bytes) {
     unsafe { push_text(state, bytes.start.cast(), bytes.length) };
 }
 
-/// Takes a pointer to an [`Errand`]; calls the application and returns three values: what
+/// Takes a pointer to an [`EnterCall`]; calls the application and returns three values: what
 /// it returned, or a triple of an iterator.
 pub(super) unsafe extern "C-unwind" fn enter(state: *mut lua_State) -> c_int {
-    // SAFETY: the machine calls this with a pointer to an Errand that outlives the call.
+    // SAFETY: the machine calls this with a pointer to an EnterCall that outlives the call.
     // The stack of a C function has 20 places: 14 are used.
     unsafe {
-        let errand = &*ffi::lua_touserdata(state, 1).cast::<Errand<'_>>();
-        push_kept(state, errand.refs.app);
-        push_environ(state, errand);
-        push_kept(state, errand.refs.start_response);
+        let call = &*ffi::lua_touserdata(state, 1).cast::<EnterCall<'_>>();
+        push_kept(state, call.refs.app);
+        push_environ(state, call);
+        push_kept(state, call.refs.start_response);
         ffi::lua_call(state, 2, 3);
         let mut kind = kind_of(state, 2);
-        if kind == Kind::Iterator && is_of_ipairs(state, errand.refs) {
-            kind = Kind::Listed;
+        if kind == ReturnedBody::Iterator && is_of_ipairs(state, call.refs) {
+            kind = ReturnedBody::Listed;
             ffi::lua_pushvalue(state, 3);
             ffi::lua_replace(state, 2);
         }
-        errand.kind.set(kind);
-        if kind == Kind::List {
-            push_kept(state, errand.refs.close_name);
+        call.kind.set(kind);
+        if kind == ReturnedBody::List {
+            push_kept(state, call.refs.close_name);
             ffi::lua_gettable(state, 2);
-            errand.is_closable.set(ffi::lua_isnil(state, -1) == 0);
+            call.is_closable.set(ffi::lua_isnil(state, -1) == 0);
             ffi::lua_settop(state, 4);
         }
-        if kind == Kind::Nothing {
+        if kind == ReturnedBody::Nothing {
             let name = ffi::lua_typename(state, ffi::lua_type(state, 2));
-            push_place(state, errand.refs);
+            push_place(state, call.refs);
             ffi::lua_pushfstring(
                 state,
                 c"%s: the application returned %s; a table of strings or an iterator is wanted"
@@ -184,15 +185,15 @@ pub(super) unsafe extern "C-unwind" fn enter(state: *mut lua_State) -> c_int {
             ffi::lua_error(state);
         }
         // An iterator may call it with its first piece.
-        if kind != Kind::Iterator && !errand.desk.borrow().is_started() {
-            if errand.is_closable.get() {
+        if kind != ReturnedBody::Iterator && !call.desk.borrow().is_started() {
+            if call.is_closable.get() {
                 // The error that is told is the one below.
                 ffi::lua_pushcclosure(state, close, 0);
                 ffi::lua_pushvalue(state, 2);
                 ffi::lua_pcall(state, 1, 0, 0);
                 ffi::lua_settop(state, 4);
             }
-            push_place(state, errand.refs);
+            push_place(state, call.refs);
             ffi::lua_pushfstring(
                 state,
                 c"%s: the application returned without having called start_response".as_ptr(),
@@ -214,18 +215,18 @@ unsafe fn push_place(state: *mut lua_State, refs: &Refs) {
     }
 }
 
-unsafe fn kind_of(state: *mut lua_State, place: c_int) -> Kind {
+unsafe fn kind_of(state: *mut lua_State, place: c_int) -> ReturnedBody {
     // SAFETY: looks at a value in its place.
     unsafe {
         match ffi::lua_type(state, place) {
-            ffi::LUA_TSTRING => Kind::Text,
-            ffi::LUA_TFUNCTION => Kind::Iterator,
+            ffi::LUA_TSTRING => ReturnedBody::Text,
+            ffi::LUA_TFUNCTION => ReturnedBody::Iterator,
             ffi::LUA_TTABLE => match has_call(state, place) {
-                true => Kind::Iterator,
-                false => Kind::List,
+                true => ReturnedBody::Iterator,
+                false => ReturnedBody::List,
             },
-            ffi::LUA_TUSERDATA | LUA_TCDATA if has_call(state, place) => Kind::Iterator,
-            _ => Kind::Nothing,
+            ffi::LUA_TUSERDATA | LUA_TCDATA if has_call(state, place) => ReturnedBody::Iterator,
+            _ => ReturnedBody::Nothing,
         }
     }
 }
@@ -264,8 +265,8 @@ unsafe fn has_call(state: *mut lua_State, place: c_int) -> bool {
     }
 }
 
-unsafe fn push_environ(state: *mut lua_State, errand: &Errand<'_>) {
-    let (refs, plan) = (errand.refs, errand.plan);
+unsafe fn push_environ(state: *mut lua_State, call: &EnterCall<'_>) {
+    let (refs, plan) = (call.refs, call.plan);
     // SAFETY: `environ` takes eight values and returns a table; see `enter` for the stack.
     unsafe {
         push_kept(state, refs.environ);
@@ -344,16 +345,16 @@ unsafe extern "C-unwind" fn anchor(state: *mut lua_State) -> c_int {
     1
 }
 
-/// Takes a pointer to a [`Piece`]; calls the iterator once.
+/// Takes a pointer to a [`StepCall`]; calls the iterator once.
 ///
 /// A piece is the first value that an iterator gives, or the second, as `ipairs` has it:
 /// the second where it is a string, and the first is none, or the iterator has a state,
 /// as those of `ipairs` and `pairs` have.
 unsafe extern "C-unwind" fn step(state: *mut lua_State) -> c_int {
-    // SAFETY: the machine calls this with a pointer to a Piece that outlives the call, of
+    // SAFETY: the machine calls this with a pointer to a StepCall that outlives the call, of
     // which the anchor is a table.
     unsafe {
-        let piece = &*ffi::lua_touserdata(state, 1).cast::<Piece>();
+        let piece = &*ffi::lua_touserdata(state, 1).cast::<StepCall>();
         push_kept(state, piece.anchor);
         let has_state = ffi::lua_rawgeti(state, 2, 2) != ffi::LUA_TNIL;
         ffi::lua_settop(state, 2);
@@ -482,7 +483,7 @@ unsafe fn begin(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
     // SAFETY: looks at the two arguments in their places.
     unsafe {
         let status = match ffi::lua_type(state, 1) {
-            ffi::LUA_TSTRING => head::parse_status(super::bytes(state, 1)),
+            ffi::LUA_TSTRING => head::parse_status(bytes(state, 1)),
             ffi::LUA_TNUMBER => head::number_status(ffi::lua_tonumber(state, 1)),
             kind => Err(head::Fault::Status(kind_name(state, kind))),
         };
@@ -558,11 +559,11 @@ unsafe fn push_header(state: *mut lua_State, desk: &RefCell<Head>) -> bool {
         }
         if ffi::lua_isstring(state, -1) == 0 {
             let kind = kind_name(state, ffi::lua_type(state, -1));
-            let name = String::from_utf8_lossy(super::bytes(state, -2)).into_owned();
+            let name = String::from_utf8_lossy(bytes(state, -2)).into_owned();
             return refuse(state, head::Fault::ValueKind(name, kind));
         }
         ffi::lua_tolstring(state, -1, std::ptr::null_mut());
-        let (name, value) = (super::bytes(state, -2), super::bytes(state, -1));
+        let (name, value) = (bytes(state, -2), bytes(state, -1));
         let pushed = desk.borrow_mut().push(name, value);
         match pushed {
             Ok(()) => true,
@@ -598,7 +599,7 @@ unsafe extern "C-unwind" fn write(state: *mut lua_State) -> c_int {
                 ffi::lua_typename(state, ffi::lua_type(state, 1)),
             );
         }
-        let text = super::bytes(state, 1);
+        let text = bytes(state, 1);
         if desk.borrow().written.len() + text.len() > WRITTEN_BYTES_MAX {
             return ffi::luaL_error(
                 state,

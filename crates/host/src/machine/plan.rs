@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use prony_http::{Header, Method, Request, Version};
 use rustc_hash::FxHashMap;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::percent;
 
 /// Spellings of header names that are kept, and keys.

@@ -23,6 +23,7 @@ mod coding;
 mod conditions;
 pub mod fuzz;
 mod path;
+mod refusal;
 mod resource;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use rustix::io::Errno;
 
 use self::beneath::Beneath;
 use self::conditions::{Validators, Verdict};
+use self::refusal::Refusal;
 use self::resource::{Cache, Form, Resource, SETTLED_AFTER_SECONDS};
 
 /// Attempts to answer with a file that is replaced again and again meanwhile.
@@ -49,22 +51,6 @@ pub struct Files {
     prefix: Vec<u8>,
     beneath: Beneath,
     cache: Cache,
-}
-
-/// Why a file is not sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
-    /// The path cannot be read.
-    BadPath,
-    NotFound,
-    Forbidden,
-    /// It is a directory, and was asked for without a slash at the end.
-    Folder,
-    /// None of its forms is one that the client takes.
-    NotAcceptable,
-    /// Something is scarce just now, or the file never rests.
-    Busy,
-    Failed,
 }
 
 /// A form of a file that is to be sent.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::Refusal;
+use super::refusal::Refusal;
 
 /// As the kernel's `PATH_MAX`, whose last byte is the NUL.
 const NAME_BYTES_MAX: usize = 4095;

@@ -11,9 +11,9 @@ use prony_base::{Instant, Nanos, clock};
 use rustix::fs::FileType;
 use rustix::io::{Errno, pread};
 
-use super::Refusal;
 use super::beneath::{Beneath, Stamp};
 use super::coding::{CODINGS, Coding};
+use super::refusal::Refusal;
 
 /// Files up to this size are kept in memory.
 pub(super) const KEPT_FILE_BYTES_MAX: u64 = 64 << 10;

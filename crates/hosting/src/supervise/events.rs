@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::crew::{Event, Id};
+use super::pool::{Event, Id};
 use crate::bell::Bell;
 
 /// What the tasks of the loop tell the supervisor.

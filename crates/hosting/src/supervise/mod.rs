@@ -1,19 +1,20 @@
 //! The supervisor: starts workers, replaces them, ends them.
 //!
-//! What is decided is in `crew`, a pure machine; here is what carries it out, in one
-//! task of one loop: it waits for the next event, has the crew decide, and follows its
+//! What is decided is in `pool`, a pure machine; here is what carries it out, in one
+//! task of one loop: it waits for the next event, has the pool decide, and follows its
 //! orders. Workers' words and ends (`process`), signals and changed files (`watch`)
-//! become `events`. How connections are shared out is `share` and `roster`.
+//! become `events`. Connections are accepted by `accept` and assigned by
+//! `balancer`.
 //!
 //! *Invariants:* whoever was started is collected; a worker never outlives its
 //! supervisor, whatever ends that (it asks the kernel for a SIGKILL at its parent's end).
 
+mod accept;
 mod backoff;
-mod crew;
+mod balancer;
 mod events;
+mod pool;
 mod process;
-mod roster;
-mod share;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -26,13 +27,13 @@ use prony_base::random::Random;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, Handle, ListenOptions, Task};
 
-use self::crew::{Crew, Event, Id, Order, Rules};
+use self::balancer::Balancer;
 use self::events::{Events, Happened};
+use self::pool::{Event, Id, Order, Pool, Rules};
 use self::process::Process;
-use self::roster::Roster;
 use crate::bell::Bell;
 use crate::board::{Board, LINES_MAX, Line};
-use crate::channel::{Kind, Start};
+use crate::channel::{MessageKind, Start};
 use crate::ending::{Ended, Error};
 use crate::settings::{Distribution, Settings};
 use crate::signals::Signals;
@@ -59,7 +60,7 @@ pub fn supervise(
     err: &mut dyn Write,
 ) -> Result<Ended, Error> {
     let system = |what| move |error| Error::System(what, error);
-    crate::post::raise_descriptor_limit();
+    crate::alone::raise_descriptor_limit();
     let stop = Signals::to_stop().map_err(system("listen for signals"))?;
     let renew = Signals::to_renew().map_err(system("listen for signals"))?;
     let sockets =
@@ -68,7 +69,7 @@ pub fn supervise(
         address: sockets.address,
         ..settings
     };
-    let board = Board::new().map_err(system("make room for what workers tell"))?;
+    let board = Board::new().map_err(system("allocate the status board of the workers"))?;
     let config = Config {
         driver: settings.driver(),
         ..Config::default()
@@ -84,7 +85,7 @@ pub fn supervise(
             ..settings
         };
         let events = Rc::new(Events::default());
-        let roster = Rc::new(Roster::new(settings.beat_interval()));
+        let balancer = Rc::new(Balancer::new(settings.beat_interval()));
         let board = Rc::new(board);
         let stops = Rc::clone(&events);
         forward(&handle, stop, move || stops.put(Event::Stop));
@@ -93,9 +94,9 @@ pub fn supervise(
         if settings.reload {
             watch::start(&handle, &settings.path, &events, err);
         }
-        let door = Door::open(&handle, &settings, sockets.listening, &roster, &board)?;
+        let acceptor = Acceptor::open(&handle, &settings, sockets.listening, &balancer, &board)?;
         let supervisor = Supervisor {
-            crew: Crew::new(Rules {
+            pool: Pool::new(Rules {
                 workers: settings.workers,
                 timeout: settings.timeout_ns.map(Nanos),
                 graceful_timeout: Nanos(settings.graceful_timeout_ns),
@@ -105,9 +106,9 @@ pub fn supervise(
             command: worker_command,
             processes: BTreeMap::new(),
             events,
-            roster,
+            balancer,
             board,
-            door,
+            acceptor,
             random: Random::new(clock::unix_nanos()),
             out,
             err,
@@ -135,30 +136,30 @@ fn say(err: &mut dyn Write, text: &str) {
 }
 
 /// Where connections come from.
-enum Door {
+enum Acceptor {
     /// The workers accept, from one socket or each from its own.
     Workers(Vec<OwnedFd>),
     /// The supervisor accepts.
     Supervisor {
         stop: Rc<Bell>,
-        sharing: Task<()>,
+        accepting: Task<()>,
     },
     Closed,
 }
 
-impl Door {
+impl Acceptor {
     fn open(
         handle: &Handle,
         settings: &Settings,
         mut listening: Vec<OwnedFd>,
-        roster: &Rc<Roster>,
+        balancer: &Rc<Balancer>,
         board: &Rc<Board>,
-    ) -> Result<Door, Error> {
+    ) -> Result<Acceptor, Error> {
         if settings.distribution != Distribution::Least {
-            return Ok(Door::Workers(listening));
+            return Ok(Acceptor::Workers(listening));
         }
         let options = ListenOptions {
-            accept_queue_max: share::BATCH_MAX as u32,
+            accept_queue_max: accept::BATCH_MAX as u32,
             ..ListenOptions::default()
         };
         let socket = listening.swap_remove(0);
@@ -166,36 +167,36 @@ impl Door {
             .listen_on(socket, &options)
             .map_err(|error| Error::Listen(settings.address, error))?;
         let stop = Rc::new(Bell::default());
-        let sharing = handle.spawn(share::share(
+        let accepting = handle.spawn(accept::accept(
             handle.clone(),
             listener,
-            roster.clone(),
+            balancer.clone(),
             board.clone(),
             stop.clone(),
         ));
-        Ok(Door::Supervisor { stop, sharing })
+        Ok(Acceptor::Supervisor { stop, accepting })
     }
 
     /// What the worker in a slot listens on.
     fn socket(&self, slot: u32) -> Option<BorrowedFd<'_>> {
         match self {
-            Door::Workers(sockets) => {
+            Acceptor::Workers(sockets) => {
                 let own = sockets.get(slot as usize).or_else(|| sockets.first());
                 own.map(OwnedFd::as_fd)
             }
-            Door::Supervisor { .. } | Door::Closed => None,
+            Acceptor::Supervisor { .. } | Acceptor::Closed => None,
         }
     }
 
     /// Has what waits in the backlog taken in by those who do it, and takes no more.
     async fn close(&mut self) {
-        match std::mem::replace(self, Door::Closed) {
-            Door::Supervisor { stop, sharing } => {
+        match std::mem::replace(self, Acceptor::Closed) {
+            Acceptor::Supervisor { stop, accepting } => {
                 stop.ring();
-                sharing.await;
+                accepting.await;
             }
             // Workers have copies, and take in what waits.
-            Door::Workers(_) | Door::Closed => {}
+            Acceptor::Workers(_) | Acceptor::Closed => {}
         }
     }
 }
@@ -204,12 +205,12 @@ struct Supervisor<'a> {
     handle: Handle,
     settings: Settings,
     command: &'a [OsString],
-    crew: Crew,
+    pool: Pool,
     processes: BTreeMap<Id, Process>,
     events: Rc<Events>,
-    roster: Rc<Roster>,
+    balancer: Rc<Balancer>,
     board: Rc<Board>,
-    door: Door,
+    acceptor: Acceptor,
     random: Random,
     out: &'a mut dyn Write,
     err: &'a mut dyn Write,
@@ -218,7 +219,7 @@ struct Supervisor<'a> {
 impl Supervisor<'_> {
     async fn run(mut self) -> Result<Ended, Error> {
         let mut looked = self.handle.now();
-        let mut orders = self.crew.on(looked, Event::Begin);
+        let mut orders = self.pool.on(looked, Event::Begin);
         loop {
             if let Some(end) = self.follow(orders).await {
                 return end;
@@ -233,60 +234,60 @@ impl Supervisor<'_> {
                 looked = now;
                 let beats = |id| self.processes.get(&id).map(|process| process.line);
                 let beat = |id| beats(id).map_or(0, |line| self.board.read(line).beat_ns);
-                self.crew.look(now, passed, beat)
+                self.pool.look(now, passed, beat)
             } else {
                 self.wait(looked + LOOK_INTERVAL).await;
-                self.crew.on(self.handle.now(), Event::Time)
+                self.pool.on(self.handle.now(), Event::Time)
             };
         }
     }
 
-    /// Waits for an event, or until one of the crew's is due, or until `due`.
+    /// Waits for an event, or until one of the pool's is due, or until `due`.
     async fn wait(&self, due: Instant) {
-        let due = self.crew.due().map_or(due, |sooner| sooner.min(due));
+        let due = self.pool.due().map_or(due, |sooner| sooner.min(due));
         // Both are looked at next.
         let _ = self.handle.timeout_at(due, self.events.some()).await;
     }
 
     fn take(&mut self, happened: Happened, now: Instant) -> Vec<Order> {
         let id = match happened {
-            Happened::Event(event) => return self.crew.on(now, event),
+            Happened::Event(event) => return self.pool.on(now, event),
             Happened::Exited(id) => id,
         };
         let Some(process) = self.processes.remove(&id) else {
             return Vec::new();
         };
-        self.roster.remove(id);
+        self.balancer.remove(id);
         let exit = process.collect(&self.events);
         // What it said last comes before its end.
         let mut orders = Vec::new();
         let mut later = Vec::new();
         while let Some(happened) = self.events.take() {
             match happened {
-                Happened::Event(event) => orders.extend(self.crew.on(now, event)),
+                Happened::Event(event) => orders.extend(self.pool.on(now, event)),
                 Happened::Exited(other) => later.push(other),
             }
         }
         later.into_iter().for_each(|id| self.events.exited(id));
-        orders.extend(self.crew.on(now, Event::Ended(id, exit)));
+        orders.extend(self.pool.on(now, Event::Ended(id, exit)));
         orders
     }
 
-    /// Does what the crew has decided; yields how the host ends, if it does.
+    /// Does what the pool has decided; yields how the host ends, if it does.
     async fn follow(&mut self, orders: Vec<Order>) -> Option<Result<Ended, Error>> {
         for order in orders {
             match order {
                 Order::Start { id, slot } => self.start(id, slot),
-                Order::Employ(id) => {
+                Order::Activate(id) => {
                     if let Some(process) = self.processes.get(&id) {
-                        self.roster.add(id, process.channel.clone(), process.line);
+                        self.balancer.add(id, process.channel.clone(), process.line);
                     }
                 }
-                Order::Retire(id) => self.dismiss(id, Kind::Retire),
-                Order::Drain(id) => self.dismiss(id, Kind::Drain),
-                Order::CloseDoor => self.door.close().await,
+                Order::Retire(id) => self.stop_worker(id, MessageKind::Retire),
+                Order::Drain(id) => self.stop_worker(id, MessageKind::Drain),
+                Order::StopAccepting => self.acceptor.close().await,
                 Order::Kill(id) => {
-                    self.roster.remove(id);
+                    self.balancer.remove(id);
                     if let Some(process) = self.processes.get(&id) {
                         process.kill();
                     }
@@ -304,8 +305,8 @@ impl Supervisor<'_> {
         None
     }
 
-    fn dismiss(&self, id: Id, how: Kind) {
-        self.roster.remove(id);
+    fn stop_worker(&self, id: Id, how: MessageKind) {
+        self.balancer.remove(id);
         if let Some(process) = self.processes.get(&id) {
             process.say(&self.handle, how);
         }
@@ -341,7 +342,7 @@ impl Supervisor<'_> {
             requests_max,
         };
         let mut descriptors = vec![self.board.as_fd()];
-        descriptors.extend(self.door.socket(slot));
+        descriptors.extend(self.acceptor.socket(slot));
         Process::start(id, self.command, &start, &descriptors).map_err(|error| {
             let program = self.command.first().map(|program| program.display());
             let program = program.map_or_else(String::new, |program| program.to_string());

@@ -11,9 +11,9 @@ use prony_base::Nanos;
 use prony_engine::Handle;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::crew::{Event, Exit, Id};
 use super::events::Events;
-use crate::channel::{Channel, Kind, MESSAGE_BYTES_MAX, Received, Start, is_full};
+use super::pool::{Event, Exit, Id};
+use crate::channel::{Channel, MESSAGE_BYTES_MAX, MessageKind, Received, Start, is_full};
 
 /// Bytes of what a worker says, shown to a reader.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -50,7 +50,7 @@ impl Process {
             return Err(io::Error::other(wrong));
         }
         let (channel, theirs) = Channel::pair()?;
-        channel.send(Kind::Start, &text, sockets)?;
+        channel.send(MessageKind::Start, &text, sockets)?;
         let mut child = Command::new(program)
             .args(words)
             .stdin(Stdio::from(theirs))
@@ -102,7 +102,7 @@ impl Process {
     }
 
     /// Says something to it, in its order.
-    pub(super) fn say(&self, handle: &Handle, kind: Kind) {
+    pub(super) fn say(&self, handle: &Handle, kind: MessageKind) {
         if !self.channel.send(kind, b"", &[]).is_err_and(is_full) {
             return;
         }
@@ -163,14 +163,17 @@ fn hear(id: Id, channel: &Channel, events: &Events) -> bool {
         };
         let text = &message.text[..message.text.len().min(TEXT_BYTES_MAX)];
         match message.kind {
-            Kind::Ready => events.put(Event::Ready(id)),
-            Kind::Spent => events.put(Event::Spent(id)),
-            Kind::Failed => {
+            MessageKind::Ready => events.put(Event::Ready(id)),
+            MessageKind::Spent => events.put(Event::Spent(id)),
+            MessageKind::Failed => {
                 let text = String::from_utf8_lossy(text).into_owned();
                 events.put(Event::Failed(id, text));
             }
             // Not a worker's to say.
-            Kind::Start | Kind::Connections | Kind::Retire | Kind::Drain => {}
+            MessageKind::Start
+            | MessageKind::Connections
+            | MessageKind::Retire
+            | MessageKind::Drain => {}
         }
     }
 }

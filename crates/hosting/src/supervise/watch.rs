@@ -16,8 +16,8 @@ use prony_base::Nanos;
 use prony_engine::Handle;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 
-use super::crew::Event;
 use super::events::Events;
+use super::pool::Event;
 
 /// What an application is made of; its log and its database are not among it.
 const ENDINGS: [&str; 28] = [

@@ -1,9 +1,12 @@
 //! The rules of the house (ARCHITECTURE.md, STYLE.md), as far as a program can
 //! check them. Each failure names file and line.
 
+mod circles;
 mod early;
+mod imports;
 mod source;
 mod version;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;

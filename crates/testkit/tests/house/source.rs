@@ -14,6 +14,7 @@ use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};
 
 use crate::early::Test;
+use crate::imports::Imports;
 
 /// The subject that is built on these crates, and held to their rules.
 pub const OWN_SUBJECT: &str = "subjects/rust/prony-clicky";
@@ -30,6 +31,8 @@ pub struct Source {
     pub tests: Vec<Test>,
     /// Every `cfg(…)`, `cfg!(…)` and `cfg_attr(…)`.
     pub conditions: Vec<Condition>,
+    /// What it names of other modules, tests left out.
+    pub imports: Imports,
     /// Lines that say `unsafe`.
     unsafe_lines: Vec<usize>,
     /// First and last line of each item that `#[cfg(test)]` is on.
@@ -71,7 +74,12 @@ impl Source {
         marked.visit_file(&file);
         let mut read = Read::default();
         read.tokens(tokens);
+        let is_of_tests = |line: usize| {
+            let within = |&(first, last): &(usize, usize)| (first..=last).contains(&line);
+            marked.items.iter().any(within)
+        };
         Source {
+            imports: Imports::of(&file).without(is_of_tests),
             path: path.to_owned(),
             krate: match path.strip_prefix("crates/") {
                 Some(rest) => rest.split('/').next().unwrap_or_default().to_owned(),

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use prony_bench::io::{Buffers, IoDone, IoOrder, Run, Strategy};
 use prony_record::{ProgramLine, Spread};
 
-use super::super::grouped;
+use super::super::figures::grouped;
 
 const MIB: f64 = (1 << 20) as f64;
 const GIB: f64 = (1 << 30) as f64;

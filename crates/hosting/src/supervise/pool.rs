@@ -2,7 +2,7 @@
 //! killed, and what is said of it. Events and the time go in, orders come out.
 //!
 //! A slot is a worker's place, for as long as the host lives; the one that serves in it
-//! and the one that is being started for it are two members of the crew.
+//! and the one that is being started for it are two workers of the pool.
 //!
 //! Not for: processes, sockets, clocks ([`super`] has them).
 
@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use prony_base::{Instant, Nanos};
 
 use super::backoff::Backoff;
-use crate::ending::{Ended, Error};
-use crate::post::LoadError;
+use crate::ending::{Ended, Error, LoadError};
 
 /// A worker, never the same again.
 pub(super) type Id = u64;
@@ -22,7 +21,7 @@ const LEAVE_MAX: Nanos = Nanos::from_secs(5);
 /// A worker keeps to the time of a graceful end by itself; so much later it is killed.
 const GRACE_MARGIN: Nanos = Nanos::from_secs(1);
 
-/// What the crew goes by.
+/// What the pool goes by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
     pub workers: u32,
@@ -47,7 +46,7 @@ pub(super) enum Event {
     /// All workers are to be replaced.
     Renew,
     Stop,
-    /// It is about time: see [`Crew::due`].
+    /// It is about time: see [`Pool::due`].
     Time,
 }
 
@@ -68,10 +67,10 @@ pub(super) enum Order {
         slot: u32,
     },
     /// From now on it serves.
-    Employ(Id),
+    Activate(Id),
     Retire(Id),
     /// No connection is taken any more, but what waits in the kernel.
-    CloseDoor,
+    StopAccepting,
     Drain(Id),
     Kill(Id),
     /// All first workers serve.
@@ -82,11 +81,11 @@ pub(super) enum Order {
 
 /// Supervisor's view of its workers.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(super) struct Pool {
     rules: Rules,
     slots: Vec<Slot>,
-    members: BTreeMap<Id, Member>,
-    phase: Phase,
+    workers: BTreeMap<Id, Worker>,
+    state: PoolState,
     renewal: Option<Renewal>,
     next_id: Id,
     orders: Vec<Order>,
@@ -106,10 +105,10 @@ struct Slot {
 }
 
 #[derive(Debug)]
-struct Member {
+struct Worker {
     slot: u32,
     process: u32,
-    stage: Stage,
+    state: WorkerState,
     beat: u64,
     /// How long the beat has been this.
     quiet: Nanos,
@@ -120,7 +119,7 @@ struct Member {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum WorkerState {
     Starting {
         since: Instant,
     },
@@ -134,7 +133,7 @@ enum Stage {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum PoolState {
     /// Until all first workers serve.
     Opening,
     Serving,
@@ -152,14 +151,14 @@ struct Renewal {
     again: bool,
 }
 
-impl Crew {
-    pub(super) fn new(rules: Rules) -> Crew {
+impl Pool {
+    pub(super) fn new(rules: Rules) -> Pool {
         let slots = (0..rules.workers).map(|_| Slot::default());
-        Crew {
+        Pool {
             slots: slots.collect(),
             rules,
-            members: BTreeMap::new(),
-            phase: Phase::Opening,
+            workers: BTreeMap::new(),
+            state: PoolState::Opening,
             renewal: None,
             next_id: 0,
             orders: Vec::new(),
@@ -171,8 +170,8 @@ impl Crew {
         match event {
             Event::Begin => (0..self.rules.workers).for_each(|slot| self.start(slot, now)),
             Event::Started(id, process) => {
-                if let Some(member) = self.members.get_mut(&id) {
-                    member.process = process;
+                if let Some(worker) = self.workers.get_mut(&id) {
+                    worker.process = process;
                 }
             }
             Event::NotStarted(id, why) => self.ended(id, false, &why, now),
@@ -200,9 +199,9 @@ impl Crew {
         passed: Nanos,
         beat: impl Fn(Id) -> u64,
     ) -> Vec<Order> {
-        for (&id, member) in &mut self.members {
-            if let Some(why) = member.look(&self.rules, now, passed, beat(id)) {
-                member.killed = Some(why);
+        for (&id, worker) in &mut self.workers {
+            if let Some(why) = worker.look(&self.rules, now, passed, beat(id)) {
+                worker.killed = Some(why);
                 self.orders.push(Order::Kill(id));
             }
         }
@@ -219,16 +218,16 @@ impl Crew {
         let slot = self.slot(number);
         slot.starting = Some(id);
         slot.start_due = None;
-        let member = Member {
+        let worker = Worker {
             slot: number,
             process: 0,
-            stage: Stage::Starting { since: now },
+            state: WorkerState::Starting { since: now },
             beat: 0,
             quiet: Nanos::ZERO,
             is_spent: false,
             killed: None,
         };
-        self.members.insert(id, member);
+        self.workers.insert(id, worker);
         self.orders.push(Order::Start { id, slot: number });
     }
 
@@ -242,28 +241,28 @@ impl Crew {
     }
 
     fn ready(&mut self, id: Id, now: Instant) {
-        let Some(member) = self.members.get_mut(&id) else {
+        let Some(worker) = self.workers.get_mut(&id) else {
             return;
         };
-        let number = member.slot;
-        if !member.is_starting() {
+        let number = worker.slot;
+        if !worker.is_starting() {
             return;
         }
-        member.stage = Stage::Serving { since: now };
-        member.quiet = Nanos::ZERO;
-        self.orders.push(Order::Employ(id));
+        worker.state = WorkerState::Serving { since: now };
+        worker.quiet = Nanos::ZERO;
+        self.orders.push(Order::Activate(id));
         let slot = self.slot(number);
         slot.starting = None;
         if let Some(before) = slot.current.replace(id) {
             self.retire(before, now);
         }
-        match self.phase {
-            Phase::Opening if self.slots.iter().all(|slot| slot.current.is_some()) => {
-                self.phase = Phase::Serving;
+        match self.state {
+            PoolState::Opening if self.slots.iter().all(|slot| slot.current.is_some()) => {
+                self.state = PoolState::Serving;
                 self.orders.push(Order::Announce);
                 self.renew_again(now);
             }
-            Phase::Serving => self.renewed(id, number, now),
+            PoolState::Serving => self.renewed(id, number, now),
             _ => {}
         }
         self.replace_spent(now);
@@ -271,17 +270,17 @@ impl Crew {
 
     fn retire(&mut self, id: Id, now: Instant) {
         let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
-        if let Some(member) = self.members.get_mut(&id)
-            && member.killed.is_none()
+        if let Some(worker) = self.workers.get_mut(&id)
+            && worker.killed.is_none()
         {
-            member.stage = Stage::Leaving { due };
+            worker.state = WorkerState::Leaving { due };
             self.orders.push(Order::Retire(id));
         }
     }
 
     fn spent(&mut self, id: Id, now: Instant) {
-        if let Some(member) = self.members.get_mut(&id) {
-            member.is_spent = true;
+        if let Some(worker) = self.workers.get_mut(&id) {
+            worker.is_spent = true;
         }
         self.replace_spent(now);
     }
@@ -289,14 +288,14 @@ impl Crew {
     /// Starts another for each that serves, cannot go on, and has none coming: its word
     /// may have come before all served, or what was coming may have been given up.
     fn replace_spent(&mut self, now: Instant) {
-        if !matches!(self.phase, Phase::Serving) {
+        if !matches!(self.state, PoolState::Serving) {
             return;
         }
         for number in 0..self.rules.workers {
             let slot = &self.slots[number as usize];
-            let current = slot.current.and_then(|id| self.members.get(&id));
+            let current = slot.current.and_then(|id| self.workers.get(&id));
             let has_none = slot.starting.is_none() && slot.start_due.is_none();
-            if has_none && current.is_some_and(|member| member.is_spent) {
+            if has_none && current.is_some_and(|worker| worker.is_spent) {
                 self.start(number, now);
             }
         }
@@ -304,29 +303,29 @@ impl Crew {
 
     /// A worker cannot load the application. It ends by itself.
     fn failed(&mut self, id: Id, why: String, now: Instant) {
-        let Some(member) = self.members.get_mut(&id) else {
+        let Some(worker) = self.workers.get_mut(&id) else {
             return;
         };
-        if !member.is_starting() {
+        if !worker.is_starting() {
             return;
         }
         let due = now + LEAVE_MAX;
-        member.stage = Stage::Leaving { due };
-        let number = member.slot;
+        worker.state = WorkerState::Leaving { due };
+        let number = worker.slot;
         self.slot(number).starting = None;
-        match self.phase {
-            Phase::Opening => self.close(Err(Error::Load(LoadError(why))), now),
-            Phase::Serving => self.not_begun(number, &why, now),
-            Phase::Closing(_) | Phase::Over => {}
+        match self.state {
+            PoolState::Opening => self.close(Err(Error::Load(LoadError(why))), now),
+            PoolState::Serving => self.not_begun(number, &why, now),
+            PoolState::Closing(_) | PoolState::Over => {}
         }
     }
 
     fn ended(&mut self, id: Id, is_clean: bool, how: &str, now: Instant) {
-        let Some(member) = self.members.remove(&id) else {
+        let Some(worker) = self.workers.remove(&id) else {
             return;
         };
-        let who = member.name();
-        let number = member.slot;
+        let who = worker.name();
+        let number = worker.slot;
         let slot = self.slot(number);
         let is_starting = slot.starting == Some(id);
         let is_current = slot.current == Some(id);
@@ -336,22 +335,22 @@ impl Crew {
         if is_current {
             slot.current = None;
         }
-        let is_told = member.killed.as_ref().is_some_and(String::is_empty);
-        let what = match &member.killed {
+        let is_told = worker.killed.as_ref().is_some_and(String::is_empty);
+        let what = match &worker.killed {
             Some(why) => format!("{who} {why} and was killed"),
             None => format!("{who} {how}"),
         };
-        match self.phase {
-            Phase::Opening => {
+        match self.state {
+            PoolState::Opening => {
                 let why = match is_current {
                     true => format!("{what} before all workers served; the host ends"),
                     false => format!("{what} before it served; nothing was started"),
                 };
                 self.close(Err(Error::Worker(why)), now);
             }
-            Phase::Serving if is_starting => self.not_begun(number, &what, now),
-            Phase::Serving if is_current => {
-                let ran = member.served(now);
+            PoolState::Serving if is_starting => self.not_begun(number, &what, now),
+            PoolState::Serving if is_current => {
+                let ran = worker.served(now);
                 self.again(number, &what, ran, now);
             }
             _ if !is_clean && !is_told => self.orders.push(Order::Say(what)),
@@ -385,10 +384,10 @@ impl Crew {
             // It may have read what was there before, and it may hang: not waited for.
             return self.begin_renewal(now);
         }
-        match (&mut self.renewal, &self.phase) {
-            (Some(renewal), Phase::Opening | Phase::Serving) => renewal.again = true,
-            (None, Phase::Serving) => self.begin_renewal(now),
-            (None, Phase::Opening) => {
+        match (&mut self.renewal, &self.state) {
+            (Some(renewal), PoolState::Opening | PoolState::Serving) => renewal.again = true,
+            (None, PoolState::Serving) => self.begin_renewal(now),
+            (None, PoolState::Opening) => {
                 let first = Id::MAX;
                 self.renewal = Some(Renewal { first, again: true });
             }
@@ -422,10 +421,10 @@ impl Crew {
         let Some(id) = self.slot(number).starting.take() else {
             return;
         };
-        if let Some(member) = self.members.get_mut(&id) {
+        if let Some(worker) = self.workers.get_mut(&id) {
             let due = now + LEAVE_MAX;
-            member.stage = Stage::Leaving { due };
-            member.killed = Some(String::new());
+            worker.state = WorkerState::Leaving { due };
+            worker.killed = Some(String::new());
             self.orders.push(Order::Kill(id));
         }
     }
@@ -462,9 +461,9 @@ impl Crew {
     fn abandon(&mut self, why: &str, now: Instant) {
         let replaced = self.slots.iter().filter(|slot| !slot.is_outdated).count();
         let what = match replaced {
-            0 => "the workers are not replaced, those that serve go on".to_owned(),
+            0 => "the workers are not replaced, the old ones keep serving".to_owned(),
             _ => format!(
-                "{replaced} of {} workers are replaced, the others go on as they are",
+                "{replaced} of {} workers are replaced, the others keep serving",
                 self.rules.workers
             ),
         };
@@ -484,38 +483,38 @@ impl Crew {
     }
 
     fn stop(&mut self, now: Instant) {
-        match &mut self.phase {
-            Phase::Opening | Phase::Serving => self.close(Ok(Ended::Gracefully), now),
-            Phase::Closing(outcome) => {
+        match &mut self.state {
+            PoolState::Opening | PoolState::Serving => self.close(Ok(Ended::Gracefully), now),
+            PoolState::Closing(outcome) => {
                 if let Some(Ok(ended)) = outcome {
                     *ended = Ended::AtOnce;
                 }
-                for (&id, member) in &mut self.members {
-                    member.killed = Some(String::new());
+                for (&id, worker) in &mut self.workers {
+                    worker.killed = Some(String::new());
                     self.orders.push(Order::Kill(id));
                 }
             }
-            Phase::Over => {}
+            PoolState::Over => {}
         }
     }
 
     /// Has everyone leave, those that serve in their time.
     fn close(&mut self, outcome: Result<Ended, Error>, now: Instant) {
-        self.phase = Phase::Closing(Some(outcome));
+        self.state = PoolState::Closing(Some(outcome));
         self.renewal = None;
         for number in 0..self.rules.workers {
             self.give_up_start(number, now);
             self.slot(number).start_due = None;
         }
-        self.orders.push(Order::CloseDoor);
+        self.orders.push(Order::StopAccepting);
         let due = now + self.rules.graceful_timeout + GRACE_MARGIN;
-        for (&id, member) in &mut self.members {
-            if member.killed.is_some() {
+        for (&id, worker) in &mut self.workers {
+            if worker.killed.is_some() {
                 continue;
             }
             // Who is on its way out already keeps the time that it had.
-            if let Stage::Serving { .. } = member.stage {
-                member.stage = Stage::Leaving { due };
+            if let WorkerState::Serving { .. } = worker.state {
+                worker.state = WorkerState::Leaving { due };
             }
             self.orders.push(Order::Drain(id));
         }
@@ -523,17 +522,17 @@ impl Crew {
     }
 
     fn end_if_empty(&mut self) {
-        if let Phase::Closing(outcome) = &mut self.phase
-            && self.members.is_empty()
+        if let PoolState::Closing(outcome) = &mut self.state
+            && self.workers.is_empty()
             && let Some(outcome) = outcome.take()
         {
-            self.phase = Phase::Over;
+            self.state = PoolState::Over;
             self.orders.push(Order::End(outcome));
         }
     }
 }
 
-impl Member {
+impl Worker {
     fn name(&self) -> String {
         match self.process {
             0 => format!("worker {}", self.slot),
@@ -543,13 +542,13 @@ impl Member {
 
     /// Whether what it says of its start counts: it may have been killed meanwhile.
     fn is_starting(&self) -> bool {
-        matches!(self.stage, Stage::Starting { .. }) && self.killed.is_none()
+        matches!(self.state, WorkerState::Starting { .. }) && self.killed.is_none()
     }
 
     /// How long it has served.
     fn served(&self, now: Instant) -> Nanos {
-        match self.stage {
-            Stage::Serving { since } => now.since(since),
+        match self.state {
+            WorkerState::Serving { since } => now.since(since),
             _ => Nanos::ZERO,
         }
     }
@@ -562,20 +561,22 @@ impl Member {
         let is_still = beat == self.beat;
         self.beat = beat;
         // It answers for no time in which it was not there.
-        let passed = match self.stage {
-            Stage::Starting { since } | Stage::Serving { since } => passed.min(now.since(since)),
-            Stage::Leaving { .. } => passed,
+        let passed = match self.state {
+            WorkerState::Starting { since } | WorkerState::Serving { since } => {
+                passed.min(now.since(since))
+            }
+            WorkerState::Leaving { .. } => passed,
         };
         self.quiet = match is_still {
             true => self.quiet + passed,
             false => Nanos::ZERO,
         };
         let stuck = rules.timeout.filter(|&timeout| self.quiet >= timeout);
-        match (self.stage, stuck) {
-            (Stage::Leaving { due }, _) if now >= due => {
+        match (self.state, stuck) {
+            (WorkerState::Leaving { due }, _) if now >= due => {
                 Some(format!("did not end within {}", rules.graceful_timeout))
             }
-            (Stage::Starting { .. }, Some(timeout)) => {
+            (WorkerState::Starting { .. }, Some(timeout)) => {
                 Some(format!("had not loaded the application after {timeout}"))
             }
             (_, Some(timeout)) => Some(format!("was stuck for {timeout}")),
@@ -605,7 +606,7 @@ mod tests {
     /// A world in which orders have the consequences that they are to have: processes by
     /// number, and whether each serves.
     struct World {
-        crew: Crew,
+        pool: Pool,
         now: Instant,
         alive: BTreeMap<Id, State>,
         spent: BTreeSet<Id>,
@@ -626,7 +627,7 @@ mod tests {
     impl World {
         fn new(workers: u32) -> World {
             let mut world = World {
-                crew: Crew::new(rules(workers)),
+                pool: Pool::new(rules(workers)),
                 now: Instant::ZERO + SECOND,
                 alive: BTreeMap::new(),
                 spent: BTreeSet::new(),
@@ -643,7 +644,7 @@ mod tests {
             if let Event::Spent(id) = event {
                 self.spent.insert(id);
             }
-            let orders = self.crew.on(self.now, event);
+            let orders = self.pool.on(self.now, event);
             self.follow(orders);
         }
 
@@ -660,13 +661,13 @@ mod tests {
                     Order::Start { id, .. } => {
                         assert_eq!(self.alive.insert(id, Starting), None);
                     }
-                    Order::Employ(id) => change(id, &[Starting], Serving),
+                    Order::Activate(id) => change(id, &[Starting], Serving),
                     Order::Retire(id) => change(id, &[Serving], Leaving),
                     Order::Drain(id) => change(id, &[Serving, Leaving], Leaving),
                     Order::Kill(id) => change(id, &[Starting, Serving, Leaving, Killed], Killed),
                     Order::Announce => self.announced += 1,
                     Order::Say(text) => self.said.push(text),
-                    Order::CloseDoor => {}
+                    Order::StopAccepting => {}
                     Order::End(how) => self.end = Some(how),
                 }
             }
@@ -694,7 +695,7 @@ mod tests {
                 self.beats.insert(id, self.now.0);
             }
             let beat = |id| self.beats.get(&id).copied().unwrap_or(0);
-            let orders = self.crew.look(self.now, SECOND, beat);
+            let orders = self.pool.look(self.now, SECOND, beat);
             self.follow(orders);
         }
 
@@ -838,7 +839,7 @@ mod tests {
         world.happens(Event::Failed(second, "no".into()));
         assert_eq!(
             world.said,
-            ["no\n1 of 3 workers are replaced, the others go on as they are"]
+            ["no\n1 of 3 workers are replaced, the others keep serving"]
         );
         assert_eq!(world.in_state(State::Serving).len(), 3);
     }
@@ -861,12 +862,12 @@ mod tests {
 
     #[test]
     fn a_new_worker_answered_for_the_time_before_it() {
-        let mut crew = Crew::new(rules(1));
+        let mut pool = Pool::new(rules(1));
         let begun = Instant::ZERO + SECOND;
-        crew.on(begun, Event::Begin);
+        pool.on(begun, Event::Begin);
         let mut kills_at = |millis, passed| {
             let now = begun + Nanos::from_millis(millis);
-            !crew.look(now, Nanos::from_millis(passed), |_| 0).is_empty()
+            !pool.look(now, Nanos::from_millis(passed), |_| 0).is_empty()
         };
         assert!(!kills_at(100, 1000));
         assert!(!kills_at(1100, 1000));

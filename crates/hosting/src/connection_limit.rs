@@ -15,7 +15,7 @@ const OTHERS_GUESSED: u64 = 64;
 
 /// The most connections of this process.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct ConnectionLimit {
     connections_max: u64,
     /// Descriptors that it may have.
     descriptors_max: u64,
@@ -25,22 +25,22 @@ pub(crate) struct Room {
     pub(crate) is_known: Cell<bool>,
 }
 
-impl Room {
+impl ConnectionLimit {
     /// Before there are any, for at most so many.
-    pub(crate) fn new(connections_max: u64) -> Room {
-        let room = Room {
+    pub(crate) fn new(connections_max: u64) -> ConnectionLimit {
+        let limit = ConnectionLimit {
             connections_max,
             descriptors_max: getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX),
             others: Cell::new(0),
             is_known: Cell::new(false),
         };
-        room.look(0);
-        room
+        limit.look(0);
+        limit
     }
 
     /// How many connections there may be.
     pub(crate) fn get(&self) -> u64 {
-        room(
+        limit(
             self.connections_max,
             self.descriptors_max,
             self.others.get(),
@@ -61,7 +61,7 @@ impl Room {
     }
 }
 
-fn room(connections_max: u64, descriptors_max: u64, others: u64) -> u64 {
+fn limit(connections_max: u64, descriptors_max: u64, others: u64) -> u64 {
     let kept_back = (descriptors_max / KEPT_BACK_PART).clamp(KEPT_BACK_MIN, KEPT_BACK_MAX);
     connections_max.min(descriptors_max.saturating_sub(others + kept_back))
 }
@@ -72,25 +72,25 @@ mod tests {
 
     #[test]
     fn connections_are_as_many_as_wanted_or_as_descriptors_allow() {
-        assert_eq!(room(100, 1024, 20), 100);
-        assert_eq!(room(100_000, 1024, 20), 1024 - 20 - 64);
-        assert_eq!(room(100_000, 64, 20), 64 - 20 - 8);
-        assert_eq!(room(100_000, 1 << 20, 20), 100_000);
-        assert_eq!(room(u64::MAX, 1 << 20, 20), (1 << 20) - 20 - 256);
-        assert_eq!(room(100, 20, 20), 0);
+        assert_eq!(limit(100, 1024, 20), 100);
+        assert_eq!(limit(100_000, 1024, 20), 1024 - 20 - 64);
+        assert_eq!(limit(100_000, 64, 20), 64 - 20 - 8);
+        assert_eq!(limit(100_000, 1 << 20, 20), 100_000);
+        assert_eq!(limit(u64::MAX, 1 << 20, 20), (1 << 20) - 20 - 256);
+        assert_eq!(limit(100, 20, 20), 0);
     }
 
     #[test]
     fn other_descriptors_are_counted_where_they_may_matter() {
-        let room = Room::new(1000);
-        let before = room.others.get();
+        let limit = ConnectionLimit::new(1000);
+        let before = limit.others.get();
         assert!(before > 0);
         let opened: Vec<_> = (0..50).map(|_| std::fs::File::open("/dev/null")).collect();
-        room.look(0);
-        assert_eq!(room.others.get(), before);
-        room.is_known.set(false);
-        room.look(0);
-        assert!(room.others.get() >= 50);
+        limit.look(0);
+        assert_eq!(limit.others.get(), before);
+        limit.is_known.set(false);
+        limit.look(0);
+        assert!(limit.others.get() >= 50);
         drop(opened);
     }
 }

@@ -10,7 +10,7 @@ use crate::{BenchError, Done, Order};
 
 /// What one thread did.
 #[derive(Clone, Debug, Default)]
-pub struct Share {
+pub struct ThreadResult {
     /// Bytes that it worked through.
     pub bytes: u64,
     /// Sum over its results.
@@ -22,16 +22,16 @@ pub struct Share {
 pub fn at_once(
     order: &Order,
     measure: &str,
-    work: impl Fn(&Order) -> Result<Share, BenchError> + Sync,
+    work: impl Fn(&Order) -> Result<ThreadResult, BenchError> + Sync,
 ) -> Result<Done, BenchError> {
     let timed = |_| {
         let start = clock::monotonic();
-        let share = work(order);
-        share.map(|share| (start, clock::monotonic(), share))
+        let result = work(order);
+        result.map(|result| (start, clock::monotonic(), result))
     };
-    let shares = on_threads(order.threads, &Builder::new, timed)?;
+    let results = on_threads(order.threads, &Builder::new, timed)?;
     Ok(Done {
-        line: sum(order, measure, &shares),
+        line: sum(order, measure, &results),
         notes: Vec::new(),
     })
 }
@@ -68,21 +68,21 @@ pub fn on_threads<T: Send>(
     })
 }
 
-fn sum(order: &Order, measure: &str, shares: &[(Instant, Instant, Share)]) -> ProgramLine {
-    let first = shares.iter().map(|(start, _, _)| *start).min();
-    let last = shares.iter().map(|(_, end, _)| *end).max();
+fn sum(order: &Order, measure: &str, results: &[(Instant, Instant, ThreadResult)]) -> ProgramLine {
+    let first = results.iter().map(|(start, _, _)| *start).min();
+    let last = results.iter().map(|(_, end, _)| *end).max();
     let elapsed = last
         .zip(first)
         .map_or(Nanos(0), |(last, first)| last.since(first));
-    let checksum = shares
-        .iter()
-        .fold(0_u64, |sum, (_, _, share)| sum.wrapping_add(share.checksum));
+    let checksum = results.iter().fold(0_u64, |sum, (_, _, result)| {
+        sum.wrapping_add(result.checksum)
+    });
     ProgramLine {
         measure: measure.to_owned(),
         threads: order.threads,
         count: order.count * u64::from(order.threads),
         elapsed_ns: elapsed.0,
-        bytes: shares.iter().map(|(_, _, share)| share.bytes).sum(),
+        bytes: results.iter().map(|(_, _, result)| result.bytes).sum(),
         checksum: checksum.to_string(),
         ..ProgramLine::default()
     }

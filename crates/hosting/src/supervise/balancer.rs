@@ -1,4 +1,4 @@
-//! Who takes connections, and which of them gets the next ([`Distribution::Least`]).
+//! The workers that connections are passed to, and which of them gets the next ([`Distribution::Least`]).
 //!
 //! [`Distribution::Least`]: crate::Distribution::Least
 
@@ -9,34 +9,34 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos};
 use rustix::io::Errno;
 
-use super::crew::Id;
+use super::pool::Id;
 use crate::bell::Bell;
 use crate::board::{Board, Line};
-use crate::channel::{Channel, DESCRIPTORS_MAX, Kind};
+use crate::channel::{Channel, DESCRIPTORS_MAX, MessageKind};
 
 /// A worker whose last beat is so many intervals old is stuck, or as good as: what it is
 /// given waits, and is lost if it is killed.
 const BEATS_MISSED: u64 = 2;
 
-/// Those who serve.
-pub(super) struct Roster {
+/// The workers that serve.
+pub(super) struct Balancer {
     /// The age of a beat from which on its worker is passed over.
     stale_after: Nanos,
-    takers: RefCell<Takers>,
-    /// Somebody came.
+    targets: RefCell<Targets>,
+    /// Rung when a worker was added.
     pub(super) changed: Bell,
 }
 
 #[derive(Default)]
-struct Takers {
-    list: Vec<Taker>,
+struct Targets {
+    list: Vec<Target>,
     /// Who is asked first, so that ties go round.
     turn: usize,
     lines: Vec<u8>,
 }
 
-/// One who takes connections.
-struct Taker {
+/// A worker that connections are passed to.
+struct Target {
     id: Id,
     channel: Rc<Channel>,
     line: u32,
@@ -45,7 +45,7 @@ struct Taker {
     open: u64,
     /// Connections that it can have open at once: where it has no descriptors for more,
     /// they wait in the kernel's backlog, and do not get lost on their way to it.
-    room: u64,
+    connections_max: u64,
     /// Its loop has not turned for some time.
     is_stuck: bool,
     /// Takes no more in this round.
@@ -54,24 +54,24 @@ struct Taker {
     given: Vec<OwnedFd>,
 }
 
-impl Roster {
+impl Balancer {
     /// Of workers that beat so often.
-    pub(super) fn new(beat_interval: Nanos) -> Roster {
-        Roster {
+    pub(super) fn new(beat_interval: Nanos) -> Balancer {
+        Balancer {
             stale_after: Nanos(BEATS_MISSED * beat_interval.0),
-            takers: RefCell::default(),
+            targets: RefCell::default(),
             changed: Bell::default(),
         }
     }
 
     pub(super) fn add(&self, id: Id, channel: Rc<Channel>, line: u32) {
-        self.takers.borrow_mut().list.push(Taker {
+        self.targets.borrow_mut().list.push(Target {
             id,
             channel,
             line,
             passed: 0,
             open: 0,
-            room: 0,
+            connections_max: 0,
             is_stuck: false,
             is_full: false,
             given: Vec::new(),
@@ -80,34 +80,41 @@ impl Roster {
     }
 
     pub(super) fn remove(&self, id: Id) {
-        self.takers.borrow_mut().list.retain(|taker| taker.id != id);
+        self.targets
+            .borrow_mut()
+            .list
+            .retain(|target| target.id != id);
     }
 
     /// Passes connections on, each to the worker with the fewest, and to one that is stuck
     /// only where nobody else takes it; leaves in `batch` those that nobody takes now.
     pub(super) fn pass(&self, batch: &mut Vec<OwnedFd>, board: &Board, now: Instant) {
-        let mut takers = self.takers.borrow_mut();
-        takers.look(board, Instant(now.0.saturating_sub(self.stale_after.0)));
-        while takers.give(batch) {
-            takers.send(batch);
+        let mut targets = self.targets.borrow_mut();
+        targets.look(board, Instant(now.0.saturating_sub(self.stale_after.0)));
+        while targets.give(batch) {
+            targets.send(batch);
         }
     }
 }
 
-impl Takers {
+impl Targets {
     /// Finds out who has how many open, and who has not been heard of since `stale`: one
     /// read for all.
     fn look(&mut self, board: &Board, stale: Instant) {
-        let lines = self.list.iter().map(|taker| taker.line as usize + 1).max();
+        let lines = self
+            .list
+            .iter()
+            .map(|target| target.line as usize + 1)
+            .max();
         let lines = board.read_first(lines.unwrap_or(0), &mut self.lines);
         let known: Vec<Line> = lines.collect();
-        for taker in &mut self.list {
-            let known = known.get(taker.line as usize).copied();
+        for target in &mut self.list {
+            let known = known.get(target.line as usize).copied();
             let line = known.unwrap_or_default();
-            taker.open = taker.passed.saturating_sub(line.closed);
-            taker.room = line.room;
-            taker.is_stuck = line.beat_ns < stale.0;
-            taker.is_full = false;
+            target.open = target.passed.saturating_sub(line.closed);
+            target.connections_max = line.connections_max;
+            target.is_stuck = line.beat_ns < stale.0;
+            target.is_full = false;
         }
     }
 
@@ -115,20 +122,20 @@ impl Takers {
     fn give(&mut self, batch: &mut Vec<OwnedFd>) -> bool {
         let mut gave = false;
         while !batch.is_empty() {
-            let open = self.list.iter().map(|taker| {
-                let has_room = !taker.is_full
-                    && taker.open < taker.room
-                    && taker.given.len() < DESCRIPTORS_MAX;
-                has_room.then_some((taker.is_stuck, taker.open))
+            let open = self.list.iter().map(|target| {
+                let has_room = !target.is_full
+                    && target.open < target.connections_max
+                    && target.given.len() < DESCRIPTORS_MAX;
+                has_room.then_some((target.is_stuck, target.open))
             });
             let Some(chosen) = fewest(open, self.turn) else {
                 break;
             };
             self.turn = chosen + 1;
-            let taker = &mut self.list[chosen];
-            taker.open += 1;
-            // Who came first is served first, where there is not room for all.
-            taker.given.push(batch.remove(0));
+            let target = &mut self.list[chosen];
+            target.open += 1;
+            // First come, first served, where there are more than the workers can take.
+            target.given.push(batch.remove(0));
             gave = true;
         }
         gave
@@ -136,30 +143,35 @@ impl Takers {
 
     /// Sends what was chosen; what is not taken comes back.
     fn send(&mut self, batch: &mut Vec<OwnedFd>) {
-        for taker in self.list.iter_mut().filter(|taker| !taker.given.is_empty()) {
-            let count = taker.given.len();
-            match taker.send() {
+        for target in self
+            .list
+            .iter_mut()
+            .filter(|target| !target.given.is_empty())
+        {
+            let count = target.given.len();
+            match target.send() {
                 Ok(()) => {
-                    taker.passed += count as u64;
+                    target.passed += count as u64;
                     // The worker has its own by now: ours are to be closed.
-                    taker.given.clear();
+                    target.given.clear();
                 }
                 // Full, or dead, which somebody else will notice.
                 Err(_) => {
-                    taker.is_full = true;
-                    batch.append(&mut taker.given);
+                    target.is_full = true;
+                    batch.append(&mut target.given);
                 }
             }
         }
     }
 }
 
-impl Taker {
+impl Target {
     fn send(&self) -> Result<(), Errno> {
         let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
         descriptors.extend(self.given.iter().map(OwnedFd::as_fd));
         let count = [descriptors.len() as u8];
-        self.channel.send(Kind::Connections, &count, &descriptors)
+        self.channel
+            .send(MessageKind::Connections, &count, &descriptors)
     }
 }
 
@@ -190,40 +202,40 @@ mod tests {
     const INTERVAL: Nanos = Nanos::from_secs(1);
     const NOW: Instant = Instant(10_000_000_000);
 
-    const ROOM: u64 = 100;
+    const OPEN_MAX: u64 = 100;
 
     /// Workers that were passed so many, by whether they are there, and a batch to pass.
-    fn pass(takers: &[(u64, bool)], connections: usize) -> (Vec<usize>, usize) {
-        pass_beating(takers, &vec![NOW; takers.len()], connections)
+    fn pass(targets: &[(u64, bool)], connections: usize) -> (Vec<usize>, usize) {
+        pass_beating(targets, &vec![NOW; targets.len()], connections)
     }
 
     /// The same, by when each beat last.
     fn pass_beating(
-        takers: &[(u64, bool)],
+        targets: &[(u64, bool)],
         beats: &[Instant],
         connections: usize,
     ) -> (Vec<usize>, usize) {
-        let (roster, board) = (Roster::new(INTERVAL), Board::new().unwrap());
+        let (balancer, board) = (Balancer::new(INTERVAL), Board::new().unwrap());
         for (place, beat) in beats.iter().enumerate() {
             let beat_ns = beat.0;
             let line = Line {
                 beat_ns,
-                room: ROOM,
+                connections_max: OPEN_MAX,
                 ..Line::default()
             };
             board.write(place as u32, line);
         }
         let mut others = Vec::new();
-        for (place, &(passed, is_alive)) in takers.iter().enumerate() {
+        for (place, &(passed, is_alive)) in targets.iter().enumerate() {
             let (channel, other) = Channel::pair().unwrap();
-            roster.add(place as u64, Rc::new(channel), place as u32);
-            roster.takers.borrow_mut().list[place].passed = passed;
+            balancer.add(place as u64, Rc::new(channel), place as u32);
+            balancer.targets.borrow_mut().list[place].passed = passed;
             others.extend(is_alive.then(|| (place, Channel::of(other))));
         }
         let socket = || OwnedFd::from(std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
         let mut batch: Vec<OwnedFd> = (0..connections).map(|_| socket()).collect();
-        roster.pass(&mut batch, &board, NOW);
-        let mut taken = vec![0; takers.len()];
+        balancer.pass(&mut batch, &board, NOW);
+        let mut taken = vec![0; targets.len()];
         let mut buffer = vec![0; 1024];
         for (place, channel) in &others {
             while let crate::channel::Received::Message(message) = channel.receive(&mut buffer) {
@@ -246,13 +258,13 @@ mod tests {
     fn a_stuck_worker_got_connections_though_others_were_not() {
         let stuck = Instant(NOW.0 - 2 * INTERVAL.0 - 1);
         let late = Instant(NOW.0 - 2 * INTERVAL.0);
-        let takers = [(0, true), (90, true), (9, true)];
+        let targets = [(0, true), (90, true), (9, true)];
         assert_eq!(
-            pass_beating(&takers, &[stuck, NOW, late], 20),
+            pass_beating(&targets, &[stuck, NOW, late], 20),
             (vec![0, 0, 20], 0)
         );
         assert_eq!(
-            pass_beating(&takers, &[stuck, stuck, stuck], 20),
+            pass_beating(&targets, &[stuck, stuck, stuck], 20),
             (vec![14, 0, 6], 0)
         );
         let dead = [(0, true), (0, false)];
@@ -261,9 +273,9 @@ mod tests {
 
     #[test]
     fn workers_without_descriptors_were_passed_connections_that_got_lost() {
-        let takers = [(ROOM - 2, true), (ROOM, true), (ROOM - 1, true)];
-        assert_eq!(pass(&takers, 20), (vec![2, 0, 1], 17));
-        let dead = [(0, false), (ROOM - 2, true)];
+        let targets = [(OPEN_MAX - 2, true), (OPEN_MAX, true), (OPEN_MAX - 1, true)];
+        assert_eq!(pass(&targets, 20), (vec![2, 0, 1], 17));
+        let dead = [(0, false), (OPEN_MAX - 2, true)];
         assert_eq!(pass(&dead, 20), (vec![0, 2], 18));
     }
 

@@ -23,8 +23,8 @@ use crate::Ending;
 /// How often progress is shown, and an interruption noticed.
 const TICK: Nanos = Nanos::from_millis(100);
 
-/// A run.
-pub struct Crew<'r, 's, 'a> {
+/// The downloads of one run, and the limits that they keep to.
+pub struct DownloadPool<'r, 's, 'a> {
     /// The loop.
     pub handle: Handle,
     /// The client.
@@ -35,7 +35,7 @@ pub struct Crew<'r, 's, 'a> {
     pub parallel: usize,
     /// Set when the user ends it.
     pub interrupted: Arc<AtomicBool>,
-    /// Who tells of it.
+    /// What reports progress and ends.
     pub show: &'r mut Show<'s, 'a>,
 }
 
@@ -46,7 +46,7 @@ struct Running {
     bar: Option<Bar>,
 }
 
-impl Crew<'_, '_, '_> {
+impl DownloadPool<'_, '_, '_> {
     /// Fetches all.
     ///
     /// # Errors

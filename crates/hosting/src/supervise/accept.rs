@@ -11,7 +11,7 @@ use std::task::Poll;
 use prony_base::Nanos;
 use prony_engine::{Handle, Listener};
 
-use super::roster::Roster;
+use super::balancer::Balancer;
 use crate::bell::Bell;
 use crate::board::Board;
 
@@ -26,11 +26,11 @@ const LAST_TRY: Nanos = Nanos::from_secs(1);
 /// Turns of the loop without a new connection after which the backlog is empty.
 const QUIET_TURNS: u32 = 2;
 
-/// Shares out connections until `stop` is rung, and then those in the backlog.
-pub(super) async fn share(
+/// Accepts and passes on connections until `stop` is rung, and then those in the backlog.
+pub(super) async fn accept(
     handle: Handle,
     listener: Listener,
-    roster: Rc<Roster>,
+    balancer: Rc<Balancer>,
     board: Rc<Board>,
     stop: Rc<Bell>,
 ) {
@@ -49,27 +49,27 @@ pub(super) async fn share(
         }
         fill(&listener, &mut batch).await;
         loop {
-            roster.pass(&mut batch, &board, handle.now());
+            balancer.pass(&mut batch, &board, handle.now());
             if batch.is_empty() {
                 break;
             }
             // In case of a stop, what is in hand is tried again below.
-            let _ = handle.timeout(PAUSE, roster.changed.heard()).await;
+            let _ = handle.timeout(PAUSE, balancer.changed.heard()).await;
             let stopped = poll_fn(|cx| Poll::Ready(stopping.as_mut().poll(cx).is_ready())).await;
             if stopped {
-                return rest(&handle, &listener, batch, &roster, &board).await;
+                return rest(&handle, &listener, batch, &balancer, &board).await;
             }
         }
     }
-    rest(&handle, &listener, batch, &roster, &board).await;
+    rest(&handle, &listener, batch, &balancer, &board).await;
 }
 
-/// Shares out what waits; what nobody takes in time is closed, which tells the clients.
+/// Passes on what waits in the backlog; what no worker takes in time is closed, which tells the clients.
 async fn rest(
     handle: &Handle,
     listener: &Listener,
     mut batch: Vec<OwnedFd>,
-    roster: &Roster,
+    balancer: &Balancer,
     board: &Board,
 ) {
     let due = handle.now() + LAST_TRY;
@@ -78,7 +78,7 @@ async fn rest(
         let before = batch.len();
         fill(listener, &mut batch).await;
         quiet = if batch.len() > before { 0 } else { quiet + 1 };
-        roster.pass(&mut batch, board, handle.now());
+        balancer.pass(&mut batch, board, handle.now());
         match batch.is_empty() {
             true => handle.yield_now().await,
             false => {

@@ -1,0 +1,12 @@
+//! What `prony new` is to write.
+
+use std::path::PathBuf;
+
+/// Files that are to be written.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Files {
+    /// Each with its text; `true`: it is a program.
+    pub files: Vec<(PathBuf, String, bool)>,
+    /// What to do next, a command a line.
+    pub next: Vec<String>,
+}

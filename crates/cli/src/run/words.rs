@@ -1,0 +1,121 @@
+//! The words of `prony run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use prony_base::Nanos;
+use prony_base::typed::{duration, share};
+
+use crate::home::Home;
+use crate::typed::{blocks, budget, visits, visits_typed, window};
+
+/// The flag by which a user states that the target of the load is their own.
+pub const OWNED: &str = "--yes-i-own-this-host";
+
+/// `prony run`
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Leaves a run directory with plan.json, environment.json, trials.jsonl, histograms/, logs/, \
+document.md with appendix.md and pictures/, and index.html. Prints the answer, and the paths of document.md and index.html."
+)]
+pub struct RunWords {
+    /// The experiment, a TOML file such as experiments/ping.toml
+    pub experiment: PathBuf,
+    /// A quick look: fewer cells and blocks, no intervals and no ranking
+    #[arg(long)]
+    pub quick: bool,
+    /// Only cells whose subject or id contains this text or matches this pattern; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub only: Vec<String>,
+    /// Interleaved rounds over all cells, instead of the experiment's
+    #[arg(long, value_name = "N", value_parser = blocks())]
+    pub blocks: Option<u32>,
+    /// Measured window of each trial, instead of the experiment's: 500ms, 10s, 2m, 1h
+    #[arg(long, value_name = "T", value_parser = window)]
+    pub duration: Option<Nanos>,
+    /// Keep the servers of a workload alive together and measure them in turns of this length, the others stopped: 200ms; off
+    /// [default: 200ms with --budget and --precision, else off]
+    #[arg(long, value_name = "T", value_parser = visits, conflicts_with = "resume")]
+    pub visits: Option<Nanos>,
+    /// Time to spend, builds excluded: a pilot run chooses the blocks and windows that give the narrowest intervals:
+    /// 5m, 20m, 1h
+    #[arg(long, value_name = "T", value_parser = budget, conflicts_with_all = ["quick", "blocks", "duration", "resume", "dry_run"])]
+    pub budget: Option<Nanos>,
+    /// Measure until differences of this size can be resolved: a pilot run chooses blocks and windows: 2%, 0.5%
+    #[arg(long, value_name = "PART", value_parser = share::parse_positive, conflicts_with_all = ["budget", "quick", "blocks", "duration",
+        "resume", "dry_run"])]
+    pub precision: Option<f64>,
+    /// Profile each subject after all blocks: CPU samples as a flame graph, system calls, context switches; excluded
+    /// from all figures
+    #[arg(long)]
+    pub profile: bool,
+    /// Seed of everything random in the run, instead of the experiment's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Run directory [default: runs/EXPERIMENT-NUMBER]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub out: Option<PathBuf>,
+    /// Continue the run in this directory; finished trials are kept
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Print what would be run, for how long, and what is missing here; build, start and write nothing
+    #[arg(long, conflicts_with = "resume")]
+    pub dry_run: bool,
+    /// Print the figures as JSON instead of the paths of the documents; with --dry-run, the plan
+    #[arg(long)]
+    pub json: bool,
+    /// Drive servers (subjects given by url) that are neither on loopback nor in a private network
+    #[arg(long)]
+    pub yes_i_own_this_host: bool,
+    /// Where subjects and builds are; `None`: where Prony's own are.
+    #[arg(skip)]
+    pub home: Option<Home>,
+}
+
+impl RunWords {
+    /// An experiment as it is.
+    pub fn of(experiment: PathBuf) -> RunWords {
+        RunWords {
+            experiment,
+            quick: false,
+            only: Vec::new(),
+            blocks: None,
+            duration: None,
+            visits: None,
+            budget: None,
+            precision: None,
+            profile: false,
+            seed: None,
+            out: None,
+            resume: None,
+            dry_run: false,
+            json: false,
+            yes_i_own_this_host: false,
+            home: None,
+        }
+    }
+
+    /// The words that repeat the run, without those that only say where to write.
+    pub fn command(&self) -> Vec<String> {
+        let mut words = vec!["run".to_owned(), self.experiment.display().to_string()];
+        words.extend(self.quick.then(|| "--quick".to_owned()));
+        for only in &self.only {
+            words.extend(["--only".to_owned(), only.clone()]);
+        }
+        if let Some(blocks) = self.blocks {
+            words.extend(["--blocks".to_owned(), blocks.to_string()]);
+        }
+        if let Some(length) = self.duration {
+            words.extend(["--duration".to_owned(), duration::typed(length)]);
+        }
+        if let Some(length) = self.visits {
+            words.extend(["--visits".to_owned(), visits_typed(length)]);
+        }
+        words.extend(self.profile.then(|| "--profile".to_owned()));
+        if let Some(seed) = self.seed {
+            words.extend(["--seed".to_owned(), seed.to_string()]);
+        }
+        words.extend(self.yes_i_own_this_host.then(|| OWNED.to_owned()));
+        words
+    }
+}

@@ -1,0 +1,10 @@
+//! Settings that only this host has, which go to its workers with those that all hosts have.
+
+use serde::{Deserialize, Serialize};
+
+/// What `prony-wsgi` has beside [`prony_hosting::Settings`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Own {
+    /// Threads that run the application.
+    pub(crate) threads: u32,
+}
