@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// A request that is ready to go over the wire. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct EncodedRequest {
     /// Its method, which decides how the answer is framed.
     pub method: Method,
     /// The whole request.
@@ -25,7 +25,7 @@ pub struct Request {
 #[derive(Debug)]
 pub enum Next<'a> {
     /// Send this now.
-    Send(&'a Request),
+    Send(&'a EncodedRequest),
     /// Ask again after this time: a user who thinks. Until then the slot is taken.
     After(Nanos),
     /// Send nothing any more on this slot.
@@ -45,7 +45,7 @@ pub trait RequestSource {
 
 /// A fixed list of requests, which each slot goes through in turn from its own place.
 pub struct Cycle {
-    requests: Vec<Request>,
+    requests: Vec<EncodedRequest>,
     /// Next place of each slot.
     places: Vec<usize>,
 }
@@ -53,7 +53,7 @@ pub struct Cycle {
 impl Cycle {
     /// The cycle over `requests`, of which there is at least one, for `slots`.
     pub fn new(requests: &[PreparedRequest], slots: usize) -> Cycle {
-        let requests: Vec<Request> = requests.iter().map(decode).collect();
+        let requests: Vec<EncodedRequest> = requests.iter().map(decode).collect();
         assert!(!requests.is_empty(), "a load has at least one request");
         let places = (0..slots).map(|slot| slot % requests.len()).collect();
         Cycle { requests, places }
@@ -73,12 +73,12 @@ impl RequestSource for Cycle {
     }
 }
 
-fn decode(prepared: &PreparedRequest) -> Request {
+fn decode(prepared: &PreparedRequest) -> EncodedRequest {
     let expected = prepared
         .expect
         .as_ref()
         .and_then(|answer| answer.body.as_deref());
-    Request {
+    EncodedRequest {
         method: Method::from_name(&prepared.method).unwrap_or(Method::Get),
         bytes: Rc::from(prepared.bytes.as_slice()),
         expected_body: expected.map(Rc::from),
