@@ -1,6 +1,8 @@
 //! What the server does when time passes or somebody misbehaves, in simulated
 //! time, so that each limit is seen to the nanosecond and nothing is waited for.
 
+mod by_hand;
+
 use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,8 +12,7 @@ use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
-    Budget, ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header,
-    Interruption, Phase, Request, Response, Server, ServerOptions, Source, Totals,
+    Budget, Handler, Header, Interruption, Request, Response, Server, ServerOptions, Source, Totals,
 };
 use prony_wire::Limits;
 
@@ -117,7 +118,7 @@ struct Told<T> {
 /// Plays a server against `client`, and stops it when the client says so or ends.
 fn tell<T: 'static, F: Future<Output = T> + 'static>(
     options: ServerOptions,
-    client: impl FnOnce(Handle, Stopper) -> F + 'static,
+    client: impl FnOnce(Handle, StopSender) -> F + 'static,
 ) -> Told<T> {
     let mut world = World::new(
         1,
@@ -147,7 +148,7 @@ fn tell<T: 'static, F: Future<Output = T> + 'static>(
     });
     let outcome = world.spawn_loop(&Config::default(), async move |handle| {
         handle.sleep(Nanos::from_micros(10)).await;
-        client(handle.clone(), Stopper(stopper)).await
+        client(handle.clone(), StopSender(stopper)).await
     });
     world
         .run(Nanos::from_secs(1_000))
@@ -160,9 +161,9 @@ fn tell<T: 'static, F: Future<Output = T> + 'static>(
 }
 
 /// Stops the server, at the latest when dropped.
-struct Stopper(prony_engine::Sender<()>);
+struct StopSender(prony_engine::Sender<()>);
 
-impl Stopper {
+impl StopSender {
     fn stop(&self) {
         self.0.send(()).expect("one stop");
     }
@@ -196,7 +197,7 @@ async fn ask(handle: Handle, text: String) -> (String, Nanos) {
 
 fn asked(options: ServerOptions, text: &str) -> Told<(String, Nanos)> {
     let text = text.to_owned();
-    tell(options, async move |handle: Handle, stopper: Stopper| {
+    tell(options, async move |handle: Handle, stopper: StopSender| {
         let answer = ask(handle, text).await;
         drop(stopper);
         answer
@@ -237,7 +238,7 @@ fn a_timeout_of_never_never_comes() {
         idle_timeout: Nanos::MAX,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stopper: StopSender| {
         let stream = connect(&handle).await;
         let week = handle.timeout(Nanos::from_secs(900), stream.recv()).await;
         drop(stopper);
@@ -250,7 +251,7 @@ fn a_timeout_of_never_never_comes() {
 fn a_head_that_comes_too_slowly_is_answered_408() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = Rc::new(connect(&handle).await);
             let dribbled = stream.clone();
             let clock = handle.clone();
@@ -291,7 +292,7 @@ fn a_body_that_stops_coming_is_answered_408() {
 fn a_client_that_takes_nothing_is_reset_and_costs_little_memory() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream
                 .post(HELLO.replace("hello", "endless").into_bytes())
@@ -320,7 +321,7 @@ fn pipelined_requests_of_a_client_that_takes_nothing_are_left_unread() {
         response_buffer_bytes_max: 4096,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stopper: StopSender| {
         let stream = connect(&handle).await;
         stream
             .post(HELLO.repeat(100_000).into_bytes())
@@ -343,7 +344,7 @@ fn what_is_in_the_backlog_is_answered_before_a_stop() {
         connections_max: 1,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stopper: StopSender| {
         let resting = connect(&handle).await;
         handle.sleep(SLACK).await;
         let waiting = [(); 3].map(|()| handle.spawn(ask(handle.clone(), HELLO.to_owned())));
@@ -367,7 +368,7 @@ fn what_is_in_the_backlog_is_answered_before_a_stop() {
 fn a_stop_keeps_connections_at_rest_for_a_moment() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let (silent, asking) = (connect(&handle).await, connect(&handle).await);
             handle.sleep(SLACK).await;
             let stopped = handle.now();
@@ -393,7 +394,7 @@ fn a_stop_keeps_connections_at_rest_for_a_moment() {
 fn a_stop_closed_a_connection_as_soon_as_an_answer_had_ended_that_promised_to_keep_it() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let (asking, silent) = (connect(&handle).await, connect(&handle).await);
             for stream in [&asking, &silent] {
                 stream.post(get("/slow").into_bytes()).expect("room");
@@ -427,7 +428,7 @@ fn a_stop_closed_a_connection_as_soon_as_an_answer_had_ended_that_promised_to_ke
 fn a_stop_ends_what_takes_too_long() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream
                 .post(HELLO.replace("hello", "stuck").into_bytes())
@@ -486,20 +487,16 @@ fn an_answer_that_is_not_whole_is_not_taken_for_whole() {
     for path in ["/short", "/long", "/twice"] {
         let told = tell(
             ServerOptions::default(),
-            async move |handle: Handle, stopper: Stopper| {
-                let options = ClientOptions::default();
-                let client = ClientConnection::connect(&handle, address(), options).await;
+            async move |handle: Handle, stopper: StopSender| {
+                let client = by_hand::Connection::connect(&handle, address()).await;
                 let mut client = client.expect("somebody listens");
-                let answer = client.exchange(&ClientRequest::get(path)).await;
+                let answer = client.exchange(&by_hand::Request::get(path)).await;
                 drop(stopper);
                 answer
             },
         );
         let error = told.client.expect_err("it is not whole");
-        assert!(
-            matches!(error.kind, ClientErrorKind::Io(_)),
-            "{path}: {error}"
-        );
+        assert!(matches!(error, by_hand::Failure::Io(_)), "{path}: {error}");
         assert_eq!(
             (told.totals.aborted, told.totals.answered),
             (1, 0),
@@ -512,7 +509,7 @@ fn an_answer_that_is_not_whole_is_not_taken_for_whole() {
 fn a_client_that_waits_is_told_to_continue() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream
             .post("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n")
@@ -554,7 +551,7 @@ fn a_client_that_waits_with_too_long_a_body_is_not() {
 fn a_client_that_never_closes_is_lingered_for_only_so_long() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream.post("BAD\r\n\r\n").expect("room");
             let (answer, _) = read_all(&handle, &stream).await;
@@ -574,59 +571,10 @@ fn a_client_that_never_closes_is_lingered_for_only_so_long() {
 }
 
 #[test]
-fn a_client_says_what_it_was_at_when_time_ran_out() {
-    let told = tell(
-        ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
-            let options = ClientOptions {
-                read_timeout: Nanos::from_secs(1),
-                ..ClientOptions::default()
-            };
-            let client = ClientConnection::connect(&handle, address(), options).await;
-            let mut client = client.expect("somebody listens");
-            let began = handle.now();
-            let error = client.exchange(&ClientRequest::get("/stuck")).await;
-            let after = handle.now().since(began);
-            drop(stopper);
-            (error.expect_err("nothing comes"), after)
-        },
-    );
-    let (error, after) = told.client;
-    assert_eq!(error.phase, Phase::Wait);
-    assert_eq!(
-        error.to_string(),
-        "waiting for a response: nothing happened for 1.00s"
-    );
-    assert_about(after, Nanos::from_secs(1));
-}
-
-#[test]
-fn a_client_collects_no_more_than_it_may() {
-    let told = tell(
-        ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
-            let options = ClientOptions {
-                collected_bytes_max: 10_000,
-                ..ClientOptions::default()
-            };
-            let client = ClientConnection::connect(&handle, address(), options).await;
-            let mut client = client.expect("somebody listens");
-            let error = client.exchange(&ClientRequest::get("/endless")).await;
-            drop((stopper, client));
-            error.expect_err("it is endless").to_string()
-        },
-    );
-    assert_eq!(
-        told.client,
-        "reading a response's body: it has more bytes than collected_bytes_max allows (10000)"
-    );
-}
-
-#[test]
 fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             let began = handle.now();
@@ -652,7 +600,7 @@ fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
 fn an_answer_without_an_end_learns_that_its_client_has_gone() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             stream.recv().await.expect("a tick");
@@ -670,7 +618,7 @@ fn an_answer_without_an_end_learns_that_its_client_has_gone() {
 fn what_is_sent_behind_an_answer_without_an_end_is_thrown_away() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             stream.recv().await.expect("a tick");
@@ -713,7 +661,7 @@ fn get(path: &str) -> String {
 
 #[test]
 fn a_byte_every_four_seconds_held_a_connection_for_ever() {
-    let story = async |handle: Handle, stopper: Stopper| {
+    let story = async |handle: Handle, stopper: StopSender| {
         let stream = Rc::new(connect(&handle).await);
         let (dribbled, clock) = (stream.clone(), handle.clone());
         let _dribble = handle.spawn(async move {
@@ -749,7 +697,7 @@ fn a_byte_every_four_seconds_held_a_connection_for_ever() {
 fn a_body_that_came_faster_than_it_must_was_cut_off() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";
             stream.post(head.as_bytes().to_vec()).expect("room");
@@ -774,7 +722,7 @@ fn unfinished_bodies_took_any_memory() {
         ..ServerOptions::default()
     };
     let shared = memory.clone();
-    let told = tell(options, async move |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async move |handle: Handle, stopper: StopSender| {
         let begun = async |length: u32, chunk: usize| {
             let stream = connect(&handle).await;
             let head =
@@ -888,7 +836,7 @@ fn host_won_over_the_server_that_the_target_names() {
         assert_eq!(body, host, "{request}");
         let split = tell(
             ServerOptions::default(),
-            async |handle: Handle, stopper: Stopper| {
+            async |handle: Handle, stopper: StopSender| {
                 let stream = connect(&handle).await;
                 for byte in request.bytes() {
                     stream.post(vec![byte]).expect("room");
@@ -911,7 +859,7 @@ fn host_won_over_the_server_that_the_target_names() {
 fn a_stop_ended_a_second_late_with_a_client_that_takes_nothing() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stopper: StopSender| {
             let stream = connect(&handle).await;
             let request = HELLO.replace("hello", "endless");
             stream.post(request.into_bytes()).expect("room");
@@ -937,7 +885,7 @@ fn a_client_that_had_said_that_it_sends_nothing_more_was_waited_for() {
         connections_max: 1,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stopper: StopSender| {
         let last = HELLO.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
         let stream = connect(&handle).await;
         stream.post(last.clone().into_bytes()).expect("room");

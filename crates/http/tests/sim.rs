@@ -1,6 +1,7 @@
 //! The client against the server in 1,000 simulated worlds (20,000 in the long tier). A failing seed is
 //! named; `PRONY_SEED=n` plays it alone.
 
+mod by_hand;
 mod world;
 
 use std::thread;
