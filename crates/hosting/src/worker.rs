@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use prony_base::Nanos;
 use prony_engine::{Accepted, Config, Handle, ListenOptions, Sender, mailbox};
-use prony_http::{Counters, Handler, Server, Source, Stopper, Stopping};
+use prony_http::{Counters, Handler, Server, ShutdownHandle, Source, Stopping};
 use rustix::net::{SocketType, sockopt};
 use rustix::process::{Pid, Signal};
 
@@ -180,7 +180,7 @@ impl Place {
         ask_to_leave(&handle, signals, Rc::clone(&channel), spent);
         let orders = Orders {
             channel: Rc::clone(&channel),
-            stopper: server.stopper(),
+            stopper: server.shutdown_handle(),
             sender: Some(sender),
             status,
         };
@@ -261,7 +261,7 @@ impl Status {
     /// Writes whenever connections have ended, once in a turn of the loop.
     fn tell_endings<H: Handler + 'static>(self: &Rc<Self>, handle: &Handle, server: &Server<H>) {
         let (status, loop_handle) = (Rc::clone(self), handle.clone());
-        let endings = server.endings();
+        let endings = server.close_events();
         handle
             .spawn(async move {
                 let mut closed = 0;
@@ -277,7 +277,7 @@ impl Status {
 /// What the supervisor says, and what follows from it.
 struct Orders {
     channel: Rc<Channel>,
-    stopper: Stopper,
+    stopper: ShutdownHandle,
     /// Where passed connections go; dropped when there will be none.
     sender: Option<Sender<Accepted>>,
     status: Rc<Status>,
@@ -372,7 +372,7 @@ mod tests {
             });
             let orders = Orders {
                 channel: Rc::new(Channel::of(theirs)),
-                stopper: server.stopper(),
+                stopper: server.shutdown_handle(),
                 sender: Some(sender),
                 status: Rc::clone(&status),
             };

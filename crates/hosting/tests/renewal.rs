@@ -47,9 +47,9 @@ impl Count {
 async fn drive(handle: Handle, address: SocketAddr, keeps: bool, count: Rc<Count>) {
     let mut connection: Option<by_hand::Connection> = None;
     while count.take() {
-        let request = by_hand::Request {
+        let request = by_hand::RawRequest {
             keep_alive: keeps,
-            ..by_hand::Request::get("/")
+            ..by_hand::RawRequest::get("/")
         };
         let mut open = match connection.take() {
             Some(open) => open,
@@ -169,7 +169,7 @@ fn ten_thousand_connections_at_rest_do_not_hold_up_the_others() {
             let connection = by_hand::Connection::connect(&handle, address).await;
             let mut connection = connection.expect("one more");
             for _ in 0..100 {
-                let answer = connection.exchange(&by_hand::Request::get("/")).await;
+                let answer = connection.exchange(&by_hand::RawRequest::get("/")).await;
                 assert_eq!(answer.expect("an answer").status, 200);
             }
             // Those at rest are served, too, when they have something to say.

@@ -3,7 +3,7 @@
 //! For: serving requests with a [`Handler`] on one loop ([`Server`]), and sending requests
 //! from one (`client::Client`).
 //! Not for: routing, files, TLS of servers, or threads: a server of several threads is one
-//! [`Server`] on each thread's loop, with [`share_out`] on one of them.
+//! [`Server`] on each thread's loop, with [`distribute`] on one of them.
 //!
 //! Its central types: [`Handler`], [`Server`], and `client::Client`.
 //!
@@ -57,4 +57,6 @@ pub use options::{BODY_MEMORY_BYTES, ServerOptions};
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Range, Status, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Interruption, Response};
-pub use server::{Endings, Handler, Server, Source, Stopper, Stopping, Taker, share_out};
+pub use server::{
+    AcceptTarget, CloseEvents, Handler, Server, ShutdownHandle, Source, Stopping, distribute,
+};

@@ -24,7 +24,7 @@ use prony_engine::{Handle, SendBuf, Task};
 use prony_wire::Method;
 
 use super::error::{Error, Kind, Phase};
-use super::line::{Line, Mark, Stands};
+use super::line::{Line, Mark, Queued};
 use super::origin::Origin;
 use super::settings::Settings;
 
@@ -153,7 +153,7 @@ struct Waiter<C, M> {
     is_cancelled: Cell<bool>,
 }
 
-impl<C, M> Stands for Waiter<C, M> {
+impl<C, M> Queued for Waiter<C, M> {
     fn mark(&self) -> &Mark {
         &self.mark
     }
@@ -659,3 +659,6 @@ impl<C: Exclusive, M: Multiplexed> Drop for WaitGuard<'_, C, M> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

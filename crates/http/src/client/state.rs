@@ -55,6 +55,7 @@ pub(super) struct Counters {
     pub connected: Cell<u64>,
 }
 
+/// Adds one.
 #[inline]
 pub(super) fn add(counter: &Cell<u64>) {
     counter.set(counter.get() + 1);
@@ -122,27 +123,36 @@ impl ClientState {
         }
     }
 
+    /// The settings that it was made with.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
+    /// The loop that it is bound to.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
+    /// Resolves names for it.
     pub fn resolver(&self) -> &Resolver {
         &self.resolver
     }
 
+    /// Its connections.
     #[inline]
     pub fn pool(&self) -> &Rc<Pool> {
         &self.pool
     }
 
+    /// Its counts, to be added to.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
+    /// The configuration of TLS, built once.
+    ///
+    /// # Errors
+    /// As of [`TlsSettings::build`](super::tls::TlsSettings::build).
     pub fn tls(&self) -> Result<TlsConfig, TlsError> {
         if let Some(config) = self.tls.get() {
             return Ok(config.clone());

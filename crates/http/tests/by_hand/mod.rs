@@ -1,5 +1,5 @@
-//! One connection that a test drives itself: it decides which bytes are sent when, keeps what the
-//! server closes, and repeats nothing. What a client does for programs is tested with that client.
+//! One connection that a test drives itself: the test decides which bytes are sent when, a closed
+//! connection stays closed, and no request is repeated. Not for: testing the client.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::fmt;
@@ -17,7 +17,7 @@ use prony_wire::{
 
 /// A request to be sent.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct RawRequest<'a> {
     /// The method.
     pub method: Method,
     /// The target, such as `/hello?a=b`.
@@ -35,10 +35,10 @@ pub struct Request<'a> {
     pub keep_alive: bool,
 }
 
-impl<'a> Request<'a> {
+impl<'a> RawRequest<'a> {
     /// A request of this method without a body.
-    pub fn new(method: Method, target: &'a str) -> Request<'a> {
-        Request {
+    pub fn new(method: Method, target: &'a str) -> RawRequest<'a> {
+        RawRequest {
             method,
             target,
             version: Version::Http11,
@@ -50,15 +50,15 @@ impl<'a> Request<'a> {
     }
 
     /// A GET.
-    pub fn get(target: &'a str) -> Request<'a> {
-        Request::new(Method::Get, target)
+    pub fn get(target: &'a str) -> RawRequest<'a> {
+        RawRequest::new(Method::Get, target)
     }
 
     /// A POST.
-    pub fn post(target: &'a str, body: &'a [u8]) -> Request<'a> {
-        Request {
+    pub fn post(target: &'a str, body: &'a [u8]) -> RawRequest<'a> {
+        RawRequest {
             body,
-            ..Request::new(Method::Post, target)
+            ..RawRequest::new(Method::Post, target)
         }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
 
 /// A response with its body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Response {
+pub struct RawResponse {
     /// The status.
     pub status: u16,
     /// The header lines.
@@ -149,7 +149,7 @@ pub struct Connection {
 
 /// The next part of a response.
 enum Event {
-    Head(Response),
+    Head(RawResponse),
     /// A part of the body, as a range of the chunk.
     Data(Range<usize>),
     /// The response is complete; whether another can follow.
@@ -178,7 +178,7 @@ impl Connection {
     }
 
     /// Sends a request and reads its response.
-    pub async fn exchange(&mut self, request: &Request<'_>) -> Result<Response, Failure> {
+    pub async fn exchange(&mut self, request: &RawRequest<'_>) -> Result<RawResponse, Failure> {
         let mut out = self.handle.take_buffer();
         let encoded = request.encode(&self.authority, &mut out);
         encoded.expect("a request that can be sent");
@@ -214,9 +214,9 @@ impl Connection {
     }
 
     /// Reads the next response with its whole body. Skips interim responses.
-    pub async fn receive(&mut self) -> Result<Response, Failure> {
+    pub async fn receive(&mut self) -> Result<RawResponse, Failure> {
         self.is_unanswered = true;
-        let mut response = Response::default();
+        let mut response = RawResponse::default();
         loop {
             match self.next_event().await? {
                 Event::Head(head) => response = head,
@@ -267,7 +267,7 @@ impl Connection {
                 Some(ResponseEvent::Head(head)) => {
                     let mut headers = OwnedHeaders::default();
                     headers.copy_from(&head.headers);
-                    Some(Event::Head(Response {
+                    Some(Event::Head(RawResponse {
                         status: head.status,
                         headers,
                         body: Vec::new(),

@@ -123,7 +123,7 @@ fn exchange(random: &mut Random) -> Exchange {
         (false, false) => Method::Get,
     };
     let target = format!("/{kind}/{length}");
-    let mut request = by_hand::Request::new(method, &target);
+    let mut request = by_hand::RawRequest::new(method, &target);
     if has_body {
         request.body = &sent;
         request.chunk_bytes = random.chance(1, 3).then(|| random.below(500) as usize + 1);
@@ -286,7 +286,7 @@ async fn talk(
 }
 
 impl Tally {
-    fn check(&mut self, exchange: &Exchange, response: &by_hand::Response) {
+    fn check(&mut self, exchange: &Exchange, response: &by_hand::RawResponse) {
         let body = exchange.body.as_ref();
         let is_right = response.status == exchange.status
             && body.is_none_or(|body| *body == response.body)
@@ -349,14 +349,14 @@ impl Story {
 
 /// What came of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StoryOutcome {
     pub tally: Tally,
     pub totals: Totals,
     pub trace_hash: u64,
 }
 
 /// Plays a story to its end.
-pub fn play(story: &Story) -> Result<Outcome, String> {
+pub fn play(story: &Story) -> Result<StoryOutcome, String> {
     let mut random = Random::of(story.seed, "play");
     let faults = |often: u32| if story.has_faults { often } else { 0 };
     let mut world = World::new(
@@ -368,7 +368,7 @@ pub fn play(story: &Story) -> Result<Outcome, String> {
             ..SimOptions::default()
         },
     );
-    let (stopper, mut stopped) = mailbox::<()>(1);
+    let (stop_sender, mut stopped) = mailbox::<()>(1);
     let options = server_options(&mut random);
     let config = Config {
         recv_buffer_bytes: 64 << random.below(7),
@@ -396,11 +396,11 @@ pub fn play(story: &Story) -> Result<Outcome, String> {
         .stops_early
         .then(|| Nanos::from_micros(random.below(10_000)));
     let client = world.spawn_loop(&Config::default(), async move |handle| {
-        all_clients(handle, clients, stopper, early).await
+        all_clients(handle, clients, stop_sender, early).await
     });
     let ran = world.run(Nanos::from_secs(3_600));
     ran.map_err(|error| error.to_string())?;
-    Ok(Outcome {
+    Ok(StoryOutcome {
         tally: client.take().ok_or("the clients have not finished")?,
         totals: server.take().ok_or("the server has not finished")?,
         trace_hash: world.trace_hash(),
@@ -425,7 +425,7 @@ fn server_options(random: &mut Random) -> ServerOptions {
 async fn all_clients(
     handle: Handle,
     mut random: Random,
-    stopper: Sender<()>,
+    stop_sender: Sender<()>,
     early: Option<Nanos>,
 ) -> Tally {
     let tally = Rc::new(RefCell::new(Tally::default()));
@@ -440,11 +440,11 @@ async fn all_clients(
         .collect();
     if let Some(early) = early {
         handle.sleep(early).await;
-        stopper.send(()).expect("one stop");
+        stop_sender.send(()).expect("one stop");
     }
     for task in tasks {
         task.await;
     }
-    drop(stopper);
+    drop(stop_sender);
     tally.take()
 }

@@ -15,7 +15,7 @@ use prony_base::{Instant, Nanos};
 use super::connection::Http2;
 use crate::client::error::{Error, Kind, Phase};
 use crate::client::h1;
-use crate::client::line::{Line, Mark, Stands};
+use crate::client::line::{Line, Mark, Queued};
 use crate::client::pool::{self, Multiplexed};
 
 type Slot = pool::Slot<h1::Connection, Sharing>;
@@ -48,7 +48,7 @@ struct Waiter {
     mark: Mark,
 }
 
-impl Stands for Waiter {
+impl Queued for Waiter {
     fn mark(&self) -> &Mark {
         &self.mark
     }
