@@ -69,11 +69,11 @@ impl ControlLoop {
     }
 }
 
-/// What a thread counted.
+/// The results of one thread.
 pub struct Counted {
     /// Its counts.
     pub recorder: Recorder,
-    /// What became of its schedule, if it had one.
+    /// The counts of its schedule, if it had one.
     pub arrivals: Option<ArrivalCounts>,
     /// Its CPU time in the window.
     pub cpu: Nanos,

@@ -92,7 +92,7 @@ impl Worker {
         true
     }
 
-    /// The next arrival, if it is due at `now`; it is counted. None is drawn whose time lies after the window.
+    /// Takes and counts the next arrival, if it is due at `now`. Arrivals after the window are not drawn.
     fn take_arrival(&self, now: Instant) -> Option<Instant> {
         if !self.may_draw() {
             return None;

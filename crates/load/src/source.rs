@@ -1,4 +1,4 @@
-//! What to send: each thread asks its [`RequestSource`] for each request, and tells it what became of it.
+//! What to send: each thread takes its requests from a [`RequestSource`], and reports their results to it.
 
 use std::rc::Rc;
 
@@ -8,14 +8,14 @@ use prony_wire::Method;
 
 use crate::failure::Failure;
 
-/// A request that is ready to go over the wire. Cheap to clone: its bytes are shared.
+/// A request as the bytes to send. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
     /// Its method, which decides how the answer is framed.
     pub method: Method,
     /// The whole request.
     pub bytes: Rc<[u8]>,
-    /// The body that the answer must have, where that is known.
+    /// The body that the response must have, where that is known.
     pub expected_body: Option<Rc<[u8]>>,
     /// Whether the request itself asks for the connection to be closed.
     pub closes: bool,
@@ -26,7 +26,7 @@ pub struct EncodedRequest {
 pub enum Next<'a> {
     /// Send this now.
     Send(&'a EncodedRequest),
-    /// Ask again after this time: a user who thinks. Until then the slot is taken.
+    /// Nothing for this time, such as a user's think time; the slot is taken until then.
     After(Nanos),
     /// Send nothing any more on this slot.
     Nothing,
@@ -86,7 +86,7 @@ fn decode(prepared: &PreparedRequest) -> EncodedRequest {
     }
 }
 
-/// Whether the head says `Connection: close`.
+/// Whether the head has `Connection: close`.
 fn asks_to_close(request: &[u8]) -> bool {
     let head_end = request
         .windows(4)
