@@ -129,7 +129,7 @@ impl RequestBuilder {
         self.option(|options| options.on_progress = Some(Rc::new(callback)))
     }
 
-    /// The request, to be kept and sent by [`Client::send`].
+    /// The request, to be kept and sent by [`Client::send`](super::Client::send).
     ///
     /// # Errors
     /// [`Phase::Request`](super::Phase): the URL is malformed.
