@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context as _, anyhow};
 use prony_base::Instant;
-use prony_load::{LoadSpec, Objective, Observer, Outcome, find_max_after};
+use prony_load::{LoadResult, LoadSpec, Objective, Observer, find_max_after};
 use prony_record::{FindMax, GeneratorEvent, RateSearch, Turn, Turned};
 use serde::Deserialize as _;
 
@@ -61,7 +61,7 @@ pub fn run(streams: &mut Streams<'_>) -> anyhow::Result<Ending> {
 fn look_for(
     asked: &FindMax,
     spec: &LoadSpec,
-    closed: &Outcome,
+    closed: &LoadResult,
     interrupted: Arc<AtomicBool>,
 ) -> anyhow::Result<RateSearch> {
     let objective: Objective = asked

@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use prony_base::{Instant, Nanos, clock, counted};
 use prony_load::prepare::{RequestParts, Url, prepare};
-use prony_load::{LoadSpec, Observer, Outcome};
+use prony_load::{LoadResult, LoadSpec, Observer};
 use prony_stats::{log, whole_seconds};
 use serde::Serialize;
 
@@ -105,7 +105,7 @@ fn write_json(
 fn write_seconds(
     file: &Path,
     spec: &LoadSpec,
-    outcome: &Outcome,
+    outcome: &LoadResult,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
     let (report, slices) = (&outcome.report, &outcome.report.slices);

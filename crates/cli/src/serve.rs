@@ -23,7 +23,7 @@ use prony_base::typed::duration;
 use prony_engine::{
     Accepted, Config, DriverChoice, Handle, ListenOptions, Listener, Receiver, Sender, mailbox,
 };
-use prony_http::{Budget, Counters, Server, ServerOptions, Source, Taker, share_out};
+use prony_http::{AcceptTarget, Budget, Counters, Server, ServerOptions, Source, distribute};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use self::app::{App, Board};
@@ -269,12 +269,12 @@ impl ServerLoop {
         };
         let targets = targets.into_iter().map(|(sender, counters)| {
             let counters = counters.unwrap_or_else(|| Arc::clone(server.counters()));
-            Taker::new(sender, counters).with_connections_max(connections_max)
+            AcceptTarget::new(sender, counters).with_connections_max(connections_max)
         });
         let targets = targets.collect();
         ready()?;
         let serving = handle.spawn(server.run(source, std::future::pending()));
-        share_out(handle, listener, targets, stop).await;
+        distribute(handle, listener, targets, stop).await;
         serving.await;
         Ok(())
     }

@@ -71,7 +71,7 @@ async fn serve_until<H: Handler + 'static>(
     listener: Listener,
     signals: &Signals,
 ) -> Ended {
-    let stopper = server.stopper();
+    let stopper = server.shutdown_handle();
     let mut serving = pin!(server.run(Source::Listener(listener), std::future::pending()));
     let mut signalled = 0;
     let mut hearing = pin!(async {

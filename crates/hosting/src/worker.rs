@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use prony_base::Nanos;
 use prony_engine::{Accepted, Config, Handle, ListenOptions, Sender, mailbox};
-use prony_http::{Counters, Handler, Server, Source, Stopper, Stopping};
+use prony_http::{Counters, Handler, Server, ShutdownHandle, Source, Stopping};
 use rustix::net::{SocketType, sockopt};
 use rustix::process::{Pid, Signal};
 
@@ -182,7 +182,7 @@ impl Place {
         ask_to_leave(&handle, signals, Rc::clone(&channel), spent);
         let orders = Orders {
             channel: Rc::clone(&channel),
-            stopper: server.stopper(),
+            stopper: server.shutdown_handle(),
             sender: Some(sender),
             status,
         };
@@ -263,7 +263,7 @@ impl Status {
     /// Writes whenever connections have ended, once in a turn of the loop.
     fn report_closed<H: Handler + 'static>(self: &Rc<Self>, handle: &Handle, server: &Server<H>) {
         let (status, loop_handle) = (Rc::clone(self), handle.clone());
-        let endings = server.endings();
+        let endings = server.close_events();
         handle
             .spawn(async move {
                 let mut closed = 0;
@@ -279,7 +279,7 @@ impl Status {
 /// What the supervisor says, and what follows from it.
 struct Orders {
     channel: Rc<Channel>,
-    stopper: Stopper,
+    stopper: ShutdownHandle,
     /// Where passed connections go; dropped when there will be none.
     sender: Option<Sender<Accepted>>,
     status: Rc<Status>,
@@ -378,7 +378,7 @@ mod tests {
             });
             let orders = Orders {
                 channel: Rc::new(Channel::of(theirs)),
-                stopper: server.stopper(),
+                stopper: server.shutdown_handle(),
                 sender: Some(sender),
                 status: Rc::clone(&status),
             };

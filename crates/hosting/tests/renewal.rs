@@ -3,6 +3,8 @@
 //!
 //! `PRONY_HUP_REQUESTS` sets how many requests are sent (20,000, or 200,000 in the long tier).
 
+#[path = "../../http/tests/by_hand/mod.rs"]
+mod by_hand;
 mod common;
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +16,6 @@ use std::thread;
 
 use common::{Host, who};
 use prony_engine::{Config, Handle};
-use prony_http::{ClientConnection, ClientOptions, ClientRequest};
 use rustix::process::Signal;
 
 /// Connections that send one request after another.
@@ -44,23 +45,21 @@ impl Count {
 
 /// Sends requests one after another, on a new connection where the old one is used up.
 async fn drive(handle: Handle, address: SocketAddr, keeps: bool, count: Rc<Count>) {
-    let mut connection: Option<ClientConnection> = None;
+    let mut connection: Option<by_hand::Connection> = None;
     while count.take() {
-        let request = ClientRequest {
+        let request = by_hand::RawRequest {
             keep_alive: keeps,
-            ..ClientRequest::get("/")
+            ..by_hand::RawRequest::get("/")
         };
         let mut open = match connection.take() {
             Some(open) => open,
-            None => {
-                match ClientConnection::connect(&handle, address, ClientOptions::default()).await {
-                    Ok(open) => open,
-                    Err(error) => {
-                        count.failed(error.to_string());
-                        continue;
-                    }
+            None => match by_hand::Connection::connect(&handle, address).await {
+                Ok(open) => open,
+                Err(error) => {
+                    count.failed(error.to_string());
+                    continue;
                 }
-            }
+            },
         };
         match open.exchange(&request).await {
             Ok(response) if response.status == 200 && response.body == b"hello world" => {
@@ -167,12 +166,10 @@ fn ten_thousand_connections_at_rest_do_not_hold_up_the_others() {
             while at_rest.len() < AT_REST {
                 at_rest.push(handle.connect(address).await.expect("a connection"));
             }
-            let options = ClientOptions::default();
-            let mut connection = ClientConnection::connect(&handle, address, options)
-                .await
-                .expect("one more");
+            let connection = by_hand::Connection::connect(&handle, address).await;
+            let mut connection = connection.expect("one more");
             for _ in 0..100 {
-                let answer = connection.exchange(&ClientRequest::get("/")).await;
+                let answer = connection.exchange(&by_hand::RawRequest::get("/")).await;
                 assert_eq!(answer.expect("an answer").status, 200);
             }
             // Those at rest are served, too, when they have something to say.

@@ -1,17 +1,18 @@
-//! The HTTP/1.1 server and client: wire on engine.
+//! The HTTP/1.1 server and the client: wire on engine.
 //!
-//! For: serving requests with a [`Handler`] on one loop ([`Server`]), and
-//! asking over one connection ([`ClientConnection`]).
-//! Not for: routing, files, TLS, a pool of connections, or threads: a server of
-//! several threads is one [`Server`] on each thread's loop, with [`share_out`] on
-//! one of them.
+//! For: serving requests with a [`Handler`] on one loop ([`Server`]), and sending requests
+//! from one (`client::Client`).
+//! Not for: routing, files, TLS of servers, or threads: a server of several threads is one
+//! [`Server`] on each thread's loop, with [`distribute`] on one of them.
+//!
+//! Its central types: [`Handler`], [`Server`], and `client::Client`.
 //!
 //! ```
 //! use std::sync::Arc;
 //!
 //! use prony_engine::{Config, ListenOptions};
-//! use prony_http::{ClientConnection, ClientOptions, ClientRequest, Handler, Header, Request};
-//! use prony_http::{Response, Server, ServerOptions, Source};
+//! use prony_http::client::{Client, Settings};
+//! use prony_http::{Handler, Header, Request, Response, Server, ServerOptions, Source};
 //!
 //! struct Hello;
 //!
@@ -30,10 +31,10 @@
 //!     let server = Server::new(&handle, ServerOptions::default(), Hello);
 //!     let counters = Arc::clone(server.counters());
 //!     let _serving = handle.spawn(server.run(Source::Listener(listener), std::future::pending()));
-//!     let mut client = ClientConnection::connect(&handle, address, ClientOptions::default()).await?;
-//!     let answer = client.exchange(&ClientRequest::get("/hello")).await?;
+//!     let client = Client::new(&handle, Settings::default());
+//!     let answer = client.get(&format!("http://{address}/hello")).send().await?.bytes().await?;
 //!     assert_eq!(counters.totals().answered, 1);
-//!     Ok::<_, Box<dyn std::error::Error>>(answer.body)
+//!     Ok::<_, Box<dyn std::error::Error>>(answer)
 //! })?;
 //! assert_eq!(answer?, b"Hello!");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,7 +60,6 @@
 mod budget;
 #[cfg(feature = "client")]
 pub mod client;
-mod connection;
 mod counters;
 mod options;
 mod request;
@@ -68,13 +68,11 @@ mod server;
 mod wait;
 
 pub use budget::Budget;
-pub use connection::{
-    ClientConnection, ClientError, ClientErrorKind, ClientOptions, ClientRequest, ClientResponse,
-    Phase,
-};
 pub use counters::{Count, Counters, Totals};
 pub use options::{BODY_MEMORY_BYTES, ServerOptions};
 pub use prony_wire::{Header, Headers, Method, OwnedHeaders, Range, Status, Version};
 pub use request::Request;
 pub use response::{BodyWriter, Interruption, Response};
-pub use server::{Endings, Handler, Server, Source, Stopper, Stopping, Taker, share_out};
+pub use server::{
+    AcceptTarget, CloseEvents, Handler, Server, ShutdownHandle, Source, Stopping, distribute,
+};

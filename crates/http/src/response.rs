@@ -16,13 +16,13 @@ use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
 use prony_wire::{Framing, Header, Method, RequestHead, Status, Version};
 
-use crate::server::{Link, PIECE_BYTES};
+use crate::server::{Output, SEND_BYTES_MAX};
 
 const TEXT: Header<'_> = Header::new("content-type", b"text/plain; charset=utf-8");
 
 /// The answer to one request.
 pub struct Response {
-    pub(crate) link: Link,
+    pub(crate) output: Output,
     version: Version,
     is_head: bool,
     is_connect: bool,
@@ -75,9 +75,9 @@ impl fmt::Debug for Response {
 }
 
 impl Response {
-    pub(crate) fn new(link: Link) -> Response {
+    pub(crate) fn new(output: Output) -> Response {
         Response {
-            link,
+            output,
             version: Version::Http11,
             is_head: false,
             is_connect: false,
@@ -105,7 +105,7 @@ impl Response {
         let framing = Framing::Length(body.len() as u64);
         if let Some(wanted) = self.start(status.into(), headers, framing) {
             if wanted {
-                self.link.out.extend_from_slice(body);
+                self.output.out.extend_from_slice(body);
                 self.body_bytes = body.len() as u64;
             }
             self.progress = Progress::Whole;
@@ -151,8 +151,8 @@ impl Response {
     /// # Errors
     /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client takes nothing.
     pub async fn flush(&mut self) -> io::Result<()> {
-        self.link.send().await?;
-        self.link.sent().await
+        self.output.send().await?;
+        self.output.sent().await
     }
 
     /// Whether an answer was started.
@@ -164,7 +164,7 @@ impl Response {
     /// connection. None where the connection is gone already.
     #[inline]
     pub fn peer_addr(&mut self) -> Option<SocketAddr> {
-        self.link.peer()
+        self.output.peer()
     }
 
     /// The status of the answer that was started.
@@ -217,8 +217,8 @@ impl Response {
         if status.code < 200 {
             return Err(EncodeError::BadStatus);
         }
-        self.link.out();
-        let Link { shared, out, .. } = &mut self.link;
+        self.output.out();
+        let Output { shared, out, .. } = &mut self.output;
         // Asked as late as can be: a stop may have begun while the handler waited.
         self.keep_alive &= shared.stop().is_none() && !is_tunnel;
         encode::response(out, self.version, status)
@@ -239,7 +239,7 @@ impl Response {
         self.progress = match self.put_head(500.into(), [TEXT], framing) {
             Ok(wanted) => {
                 if wanted {
-                    self.link.out.extend_from_slice(text.as_bytes());
+                    self.output.out.extend_from_slice(text.as_bytes());
                     self.body_bytes = text.len() as u64;
                 }
                 Progress::Whole
@@ -266,7 +266,7 @@ impl Response {
             self.text(500, "the handler gave no answer\n");
         }
         let is_whole = self.progress == Progress::Whole;
-        let counters = &self.link.shared.counters;
+        let counters = &self.output.shared.counters;
         self.progress = Progress::Idle;
         if !is_whole {
             counters.aborted.add(1);
@@ -291,8 +291,8 @@ impl Response {
         self.progress = Progress::Unanswered;
         self.text(status, &format!("{why}\n"));
         self.progress = Progress::Idle;
-        self.link.shared.counters.refused.add(1);
-        self.link.shared.counters.status(self.status);
+        self.output.shared.counters.refused.add(1);
+        self.output.shared.counters.status(self.status);
     }
 }
 
@@ -300,7 +300,7 @@ impl Drop for Response {
     fn drop(&mut self) {
         // The connection was ended while its handler was still at work.
         if self.progress != Progress::Idle {
-            self.link.shared.counters.aborted.add(1);
+            self.output.shared.counters.aborted.add(1);
         }
     }
 }
@@ -341,16 +341,16 @@ impl BodyWriter<'_> {
     /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client takes
     /// nothing; [`io::ErrorKind::InvalidInput`] if it is more than was announced.
     pub async fn write(&mut self, data: &[u8]) -> io::Result<()> {
-        for piece in data.chunks(PIECE_BYTES) {
+        for piece in data.chunks(SEND_BYTES_MAX) {
             let Some(body) = self.take(piece.len() as u64)? else {
                 return Ok(());
             };
-            let out = self.response.link.out();
+            let out = self.response.output.out();
             match body {
                 Body::Chunked => encode::chunk(out, piece),
                 _ => out.extend_from_slice(piece),
             }
-            if out.len() >= PIECE_BYTES {
+            if out.len() >= SEND_BYTES_MAX {
                 self.send().await?;
             }
         }
@@ -368,7 +368,11 @@ impl BodyWriter<'_> {
             return Ok(());
         }
         self.send().await?;
-        let sent = self.response.link.send_piece(SendBuf::Static(data)).await;
+        let sent = self
+            .response
+            .output
+            .send_buffer(SendBuf::Static(data))
+            .await;
         self.note(sent)
     }
 
@@ -397,7 +401,7 @@ impl BodyWriter<'_> {
         }
         self.send().await?;
         let file = Rc::clone(file);
-        let sent = self.response.link.send_file(file, offset, length).await;
+        let sent = self.response.output.send_file(file, offset, length).await;
         self.note(sent)
     }
 
@@ -408,7 +412,7 @@ impl BodyWriter<'_> {
     /// As of [`write`](BodyWriter::write).
     pub async fn flush(&mut self) -> io::Result<()> {
         self.send().await?;
-        let sent = self.response.link.sent().await;
+        let sent = self.response.output.sent().await;
         self.note(sent)
     }
 
@@ -421,14 +425,14 @@ impl BodyWriter<'_> {
 
     /// [`interrupted`](BodyWriter::interrupted), for hand-written futures.
     pub fn poll_interrupted(&mut self, cx: &mut Context<'_>) -> Poll<Interruption> {
-        let link = &mut self.response.link;
-        if link.shared.stop().is_some() {
+        let output = &mut self.response.output;
+        if output.shared.stop().is_some() {
             return Poll::Ready(Interruption::Stop);
         }
         loop {
-            match link.stream.poll_recv(cx) {
+            match output.stream.poll_recv(cx) {
                 Poll::Ready(Ok(bytes)) if !bytes.is_empty() => {
-                    link.shared.counters.bytes_in.add(bytes.len() as u64);
+                    output.shared.counters.bytes_in.add(bytes.len() as u64);
                     self.response.keep_alive = false;
                 }
                 Poll::Ready(_) => return Poll::Ready(Interruption::Gone),
@@ -444,7 +448,7 @@ impl BodyWriter<'_> {
     pub async fn finish(self) -> io::Result<()> {
         match self.response.progress {
             Progress::Streaming(Body::Chunked) => {
-                let ended = encode::last_chunk(self.response.link.out(), []);
+                let ended = encode::last_chunk(self.response.output.out(), []);
                 ended.map_err(io::Error::other)?;
             }
             Progress::Streaming(Body::Left(0) | Body::Unwanted | Body::UntilClose) => {}
@@ -489,7 +493,7 @@ impl BodyWriter<'_> {
     }
 
     async fn send(&mut self) -> io::Result<()> {
-        let sent = self.response.link.send().await;
+        let sent = self.response.output.send().await;
         self.note(sent)
     }
 

@@ -1,6 +1,6 @@
 //! Each thing that a server, a proxy or the system can do wrong is an error by name, which
 //! says what the client was at, with which address, and what was said. On both drivers.
-//! (TLS: `client_tls`; codings and redirects of all kinds: `client_around`.)
+//! (TLS: `client_tls`; codings and redirects of all kinds: `client_policy`.)
 
 mod hostile;
 

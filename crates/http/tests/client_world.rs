@@ -103,7 +103,7 @@ fn play(seed: u64) -> (Tally, Counts, Totals, u64) {
             ..SimOptions::default()
         },
     );
-    let (stopper, mut stopped) = mailbox::<()>(1);
+    let (stop_sender, mut stopped) = mailbox::<()>(1);
     let options = ServerOptions {
         // Connections at rest die under the client's hands.
         idle_timeout: Nanos::from_millis(1 + random.below(20)),
@@ -156,7 +156,7 @@ fn play(seed: u64) -> (Tally, Counts, Totals, u64) {
         );
         // All that rests is closed in its time.
         handle.sleep(Nanos::from_secs(3)).await;
-        stopper.send(()).expect("one stop");
+        stop_sender.send(()).expect("one stop");
         (tally.take(), client.counts())
     });
     let ran = world.run(Nanos::from_secs(36_000));

@@ -1,6 +1,8 @@
 //! What the server does when time passes or somebody misbehaves, in simulated
 //! time, so that each limit is seen to the nanosecond and nothing is waited for.
 
+mod by_hand;
+
 use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -10,8 +12,7 @@ use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, mailbox};
 use prony_http::{
-    Budget, ClientConnection, ClientErrorKind, ClientOptions, ClientRequest, Handler, Header,
-    Interruption, Phase, Request, Response, Server, ServerOptions, Source, Totals,
+    Budget, Handler, Header, Interruption, Request, Response, Server, ServerOptions, Source, Totals,
 };
 use prony_wire::Limits;
 
@@ -117,7 +118,7 @@ struct Told<T> {
 /// Plays a server against `client`, and stops it when the client says so or ends.
 fn tell<T: 'static, F: Future<Output = T> + 'static>(
     options: ServerOptions,
-    client: impl FnOnce(Handle, Stopper) -> F + 'static,
+    client: impl FnOnce(Handle, StopSender) -> F + 'static,
 ) -> Told<T> {
     let mut world = World::new(
         1,
@@ -126,7 +127,7 @@ fn tell<T: 'static, F: Future<Output = T> + 'static>(
             ..SimOptions::default()
         },
     );
-    let (stopper, mut stopped) = mailbox::<()>(1);
+    let (stop_sender, mut stopped) = mailbox::<()>(1);
     let made = Rc::new(Cell::new(0));
     let app_made = made.clone();
     let server = world.spawn_loop(&Config::default(), async move |handle| {
@@ -147,7 +148,7 @@ fn tell<T: 'static, F: Future<Output = T> + 'static>(
     });
     let outcome = world.spawn_loop(&Config::default(), async move |handle| {
         handle.sleep(Nanos::from_micros(10)).await;
-        client(handle.clone(), Stopper(stopper)).await
+        client(handle.clone(), StopSender(stop_sender)).await
     });
     world
         .run(Nanos::from_secs(1_000))
@@ -160,9 +161,9 @@ fn tell<T: 'static, F: Future<Output = T> + 'static>(
 }
 
 /// Stops the server, at the latest when dropped.
-struct Stopper(prony_engine::Sender<()>);
+struct StopSender(prony_engine::Sender<()>);
 
-impl Stopper {
+impl StopSender {
     fn stop(&self) {
         self.0.send(()).expect("one stop");
     }
@@ -196,11 +197,14 @@ async fn ask(handle: Handle, text: String) -> (String, Nanos) {
 
 fn asked(options: ServerOptions, text: &str) -> Told<(String, Nanos)> {
     let text = text.to_owned();
-    tell(options, async move |handle: Handle, stopper: Stopper| {
-        let answer = ask(handle, text).await;
-        drop(stopper);
-        answer
-    })
+    tell(
+        options,
+        async move |handle: Handle, stop_sender: StopSender| {
+            let answer = ask(handle, text).await;
+            drop(stop_sender);
+            answer
+        },
+    )
 }
 
 #[track_caller]
@@ -237,10 +241,10 @@ fn a_timeout_of_never_never_comes() {
         idle_timeout: Nanos::MAX,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stop_sender: StopSender| {
         let stream = connect(&handle).await;
         let week = handle.timeout(Nanos::from_secs(900), stream.recv()).await;
-        drop(stopper);
+        drop(stop_sender);
         week.is_err()
     });
     assert!(told.client, "it was closed");
@@ -250,7 +254,7 @@ fn a_timeout_of_never_never_comes() {
 fn a_head_that_comes_too_slowly_is_answered_408() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = Rc::new(connect(&handle).await);
             let dribbled = stream.clone();
             let clock = handle.clone();
@@ -264,7 +268,7 @@ fn a_head_that_comes_too_slowly_is_answered_408() {
             });
             let began = handle.now();
             let (answer, end) = read_all(&handle, &stream).await;
-            drop(stopper);
+            drop(stop_sender);
             (answer, end.since(began))
         },
     );
@@ -291,7 +295,7 @@ fn a_body_that_stops_coming_is_answered_408() {
 fn a_client_that_takes_nothing_is_reset_and_costs_little_memory() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream
                 .post(HELLO.replace("hello", "endless").into_bytes())
@@ -300,7 +304,7 @@ fn a_client_that_takes_nothing_is_reset_and_costs_little_memory() {
             // the first time it sees that something was taken.
             handle.sleep(Nanos::from_secs(61)).await;
             let (answer, _) = read_all(&handle, &stream).await;
-            drop(stopper);
+            drop(stop_sender);
             answer
         },
     );
@@ -320,14 +324,14 @@ fn pipelined_requests_of_a_client_that_takes_nothing_are_left_unread() {
         response_buffer_bytes_max: 4096,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stop_sender: StopSender| {
         let stream = connect(&handle).await;
         stream
             .post(HELLO.repeat(100_000).into_bytes())
             .expect("room");
         handle.sleep(Nanos::from_secs(10)).await;
         stream.reset();
-        drop(stopper);
+        drop(stop_sender);
     });
     let per_link = (64 << 10) / 100;
     assert!(
@@ -343,12 +347,12 @@ fn what_is_in_the_backlog_is_answered_before_a_stop() {
         connections_max: 1,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stop_sender: StopSender| {
         let resting = connect(&handle).await;
         handle.sleep(SLACK).await;
         let waiting = [(); 3].map(|()| handle.spawn(ask(handle.clone(), HELLO.to_owned())));
         handle.sleep(SLACK).await;
-        stopper.stop();
+        stop_sender.stop();
         let mut answers = Vec::new();
         for task in waiting {
             answers.push(task.await.0);
@@ -367,11 +371,11 @@ fn what_is_in_the_backlog_is_answered_before_a_stop() {
 fn a_stop_keeps_connections_at_rest_for_a_moment() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let (silent, asking) = (connect(&handle).await, connect(&handle).await);
             handle.sleep(SLACK).await;
             let stopped = handle.now();
-            stopper.stop();
+            stop_sender.stop();
             handle.sleep(Nanos::from_millis(90)).await;
             asking.post(HELLO).expect("room");
             let (answer, _) = read_all(&handle, &asking).await;
@@ -393,13 +397,13 @@ fn a_stop_keeps_connections_at_rest_for_a_moment() {
 fn a_stop_closed_a_connection_as_soon_as_an_answer_had_ended_that_promised_to_keep_it() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let (asking, silent) = (connect(&handle).await, connect(&handle).await);
             for stream in [&asking, &silent] {
                 stream.post(get("/slow").into_bytes()).expect("room");
             }
             handle.sleep(SLACK).await;
-            stopper.stop();
+            stop_sender.stop();
             let stopped = handle.now();
             let mut slow = String::new();
             while !slow.ends_with("beok") {
@@ -427,14 +431,14 @@ fn a_stop_closed_a_connection_as_soon_as_an_answer_had_ended_that_promised_to_ke
 fn a_stop_ends_what_takes_too_long() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream
                 .post(HELLO.replace("hello", "stuck").into_bytes())
                 .expect("room");
             handle.sleep(SLACK).await;
             let stopped = handle.now();
-            stopper.stop();
+            stop_sender.stop();
             let (answer, end) = read_all(&handle, &stream).await;
             (answer, end.since(stopped))
         },
@@ -486,20 +490,16 @@ fn an_answer_that_is_not_whole_is_not_taken_for_whole() {
     for path in ["/short", "/long", "/twice"] {
         let told = tell(
             ServerOptions::default(),
-            async move |handle: Handle, stopper: Stopper| {
-                let options = ClientOptions::default();
-                let client = ClientConnection::connect(&handle, address(), options).await;
+            async move |handle: Handle, stop_sender: StopSender| {
+                let client = by_hand::Connection::connect(&handle, address()).await;
                 let mut client = client.expect("somebody listens");
-                let answer = client.exchange(&ClientRequest::get(path)).await;
-                drop(stopper);
+                let answer = client.exchange(&by_hand::RawRequest::get(path)).await;
+                drop(stop_sender);
                 answer
             },
         );
         let error = told.client.expect_err("it is not whole");
-        assert!(
-            matches!(error.kind, ClientErrorKind::Io(_)),
-            "{path}: {error}"
-        );
+        assert!(matches!(error, by_hand::Failure::Io(_)), "{path}: {error}");
         assert_eq!(
             (told.totals.aborted, told.totals.answered),
             (1, 0),
@@ -512,7 +512,7 @@ fn an_answer_that_is_not_whole_is_not_taken_for_whole() {
 fn a_client_that_waits_is_told_to_continue() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream
             .post("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n")
@@ -524,7 +524,7 @@ fn a_client_that_waits_is_told_to_continue() {
             }
             stream.post("ok").expect("room");
             let (answer, _) = read_all(&handle, &stream).await;
-            drop(stopper);
+            drop(stop_sender);
             (interim, answer)
         },
     );
@@ -554,7 +554,7 @@ fn a_client_that_waits_with_too_long_a_body_is_not() {
 fn a_client_that_never_closes_is_lingered_for_only_so_long() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream.post("BAD\r\n\r\n").expect("room");
             let (answer, _) = read_all(&handle, &stream).await;
@@ -563,7 +563,7 @@ fn a_client_that_never_closes_is_lingered_for_only_so_long() {
                 seconds += 1;
                 handle.sleep(Nanos::from_secs(1)).await;
             }
-            drop(stopper);
+            drop(stop_sender);
             (answer, seconds)
         },
     );
@@ -574,59 +574,10 @@ fn a_client_that_never_closes_is_lingered_for_only_so_long() {
 }
 
 #[test]
-fn a_client_says_what_it_was_at_when_time_ran_out() {
-    let told = tell(
-        ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
-            let options = ClientOptions {
-                read_timeout: Nanos::from_secs(1),
-                ..ClientOptions::default()
-            };
-            let client = ClientConnection::connect(&handle, address(), options).await;
-            let mut client = client.expect("somebody listens");
-            let began = handle.now();
-            let error = client.exchange(&ClientRequest::get("/stuck")).await;
-            let after = handle.now().since(began);
-            drop(stopper);
-            (error.expect_err("nothing comes"), after)
-        },
-    );
-    let (error, after) = told.client;
-    assert_eq!(error.phase, Phase::Wait);
-    assert_eq!(
-        error.to_string(),
-        "waiting for a response: nothing happened for 1.00s"
-    );
-    assert_about(after, Nanos::from_secs(1));
-}
-
-#[test]
-fn a_client_collects_no_more_than_it_may() {
-    let told = tell(
-        ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
-            let options = ClientOptions {
-                collected_bytes_max: 10_000,
-                ..ClientOptions::default()
-            };
-            let client = ClientConnection::connect(&handle, address(), options).await;
-            let mut client = client.expect("somebody listens");
-            let error = client.exchange(&ClientRequest::get("/endless")).await;
-            drop((stopper, client));
-            error.expect_err("it is endless").to_string()
-        },
-    );
-    assert_eq!(
-        told.client,
-        "reading a response's body: it has more bytes than collected_bytes_max allows (10000)"
-    );
-}
-
-#[test]
 fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             let began = handle.now();
@@ -637,7 +588,7 @@ fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
                 ));
             }
             let third = handle.now().since(began);
-            stopper.stop();
+            stop_sender.stop();
             let (rest, _) = read_all(&handle, &stream).await;
             (third, rest)
         },
@@ -652,13 +603,13 @@ fn an_answer_without_an_end_comes_as_it_is_made_and_ends_with_the_server() {
 fn an_answer_without_an_end_learns_that_its_client_has_gone() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             stream.recv().await.expect("a tick");
             stream.shutdown_write();
             let (rest, _) = read_all(&handle, &stream).await;
-            drop(stopper);
+            drop(stop_sender);
             rest
         },
     );
@@ -670,13 +621,13 @@ fn an_answer_without_an_end_learns_that_its_client_has_gone() {
 fn what_is_sent_behind_an_answer_without_an_end_is_thrown_away() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             stream.post(get("/ticks").into_bytes()).expect("room");
             stream.recv().await.expect("a tick");
             stream.post(HELLO).expect("room");
             handle.sleep(Nanos::from_secs(2)).await;
-            stopper.stop();
+            stop_sender.stop();
             read_all(&handle, &stream).await.0
         },
     );
@@ -713,7 +664,7 @@ fn get(path: &str) -> String {
 
 #[test]
 fn a_byte_every_four_seconds_held_a_connection_for_ever() {
-    let story = async |handle: Handle, stopper: Stopper| {
+    let story = async |handle: Handle, stop_sender: StopSender| {
         let stream = Rc::new(connect(&handle).await);
         let (dribbled, clock) = (stream.clone(), handle.clone());
         let _dribble = handle.spawn(async move {
@@ -728,7 +679,7 @@ fn a_byte_every_four_seconds_held_a_connection_for_ever() {
         });
         let began = handle.now();
         let (answer, end) = read_all(&handle, &stream).await;
-        drop(stopper);
+        drop(stop_sender);
         (answer, end.since(began))
     };
     let (answer, after) = tell(ServerOptions::default(), story).client;
@@ -749,7 +700,7 @@ fn a_byte_every_four_seconds_held_a_connection_for_ever() {
 fn a_body_that_came_faster_than_it_must_was_cut_off() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             let head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";
             stream.post(head.as_bytes().to_vec()).expect("room");
@@ -759,7 +710,7 @@ fn a_body_that_came_faster_than_it_must_was_cut_off() {
                 stream.post(vec![b'x'; 600]).expect("room");
             }
             let bytes = stream.recv().await.expect("an answer");
-            drop(stopper);
+            drop(stop_sender);
             String::from_utf8_lossy(&bytes).into_owned()
         },
     );
@@ -774,32 +725,35 @@ fn unfinished_bodies_took_any_memory() {
         ..ServerOptions::default()
     };
     let shared = memory.clone();
-    let told = tell(options, async move |handle: Handle, stopper: Stopper| {
-        let begun = async |length: u32, chunk: usize| {
-            let stream = connect(&handle).await;
-            let head =
-                format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
-            stream.post(head.into_bytes()).expect("room");
+    let told = tell(
+        options,
+        async move |handle: Handle, stop_sender: StopSender| {
+            let begun = async |length: u32, chunk: usize| {
+                let stream = connect(&handle).await;
+                let head =
+                    format!("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n");
+                stream.post(head.into_bytes()).expect("room");
+                handle.sleep(SLACK).await;
+                stream.post(vec![b'x'; chunk]).expect("room");
+                handle.sleep(SLACK).await;
+                stream
+            };
+            let first = begun(700, 600).await;
+            let taken = shared.taken();
+            let second = begun(700, 600).await;
+            let (refused, _) = read_all(&handle, &second).await;
+            let third = begun(300, 200).await;
+            let together = shared.taken();
+            first.reset();
             handle.sleep(SLACK).await;
-            stream.post(vec![b'x'; chunk]).expect("room");
-            handle.sleep(SLACK).await;
-            stream
-        };
-        let first = begun(700, 600).await;
-        let taken = shared.taken();
-        let second = begun(700, 600).await;
-        let (refused, _) = read_all(&handle, &second).await;
-        let third = begun(300, 200).await;
-        let together = shared.taken();
-        first.reset();
-        handle.sleep(SLACK).await;
-        let left = shared.taken();
-        third.post(vec![b'x'; 100]).expect("room");
-        let answer = third.recv().await.expect("an answer");
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        drop(stopper);
-        (refused, answer, [taken, together, left])
-    });
+            let left = shared.taken();
+            third.post(vec![b'x'; 100]).expect("room");
+            let answer = third.recv().await.expect("an answer");
+            let answer = String::from_utf8_lossy(&answer).into_owned();
+            drop(stop_sender);
+            (refused, answer, [taken, together, left])
+        },
+    );
     let (refused, answer, taken) = told.client;
     assert_eq!(status_of(&refused), "503", "{refused}");
     assert!(refused.contains("connection: close"), "{refused}");
@@ -888,14 +842,14 @@ fn host_won_over_the_server_that_the_target_names() {
         assert_eq!(body, host, "{request}");
         let split = tell(
             ServerOptions::default(),
-            async |handle: Handle, stopper: Stopper| {
+            async |handle: Handle, stop_sender: StopSender| {
                 let stream = connect(&handle).await;
                 for byte in request.bytes() {
                     stream.post(vec![byte]).expect("room");
                     handle.sleep(SLACK).await;
                 }
                 let (answer, _) = read_all(&handle, &stream).await;
-                drop(stopper);
+                drop(stop_sender);
                 answer
             },
         );
@@ -911,12 +865,12 @@ fn host_won_over_the_server_that_the_target_names() {
 fn a_stop_ended_a_second_late_with_a_client_that_takes_nothing() {
     let told = tell(
         ServerOptions::default(),
-        async |handle: Handle, stopper: Stopper| {
+        async |handle: Handle, stop_sender: StopSender| {
             let stream = connect(&handle).await;
             let request = HELLO.replace("hello", "endless");
             stream.post(request.into_bytes()).expect("room");
             handle.sleep(Nanos::from_secs(1)).await;
-            stopper.stop();
+            stop_sender.stop();
             // The time of a stop is over.
             handle.sleep(Nanos::from_secs(4) + SLACK).await;
             read_all(&handle, &stream).await.0
@@ -937,7 +891,7 @@ fn a_client_that_had_said_that_it_sends_nothing_more_was_waited_for() {
         connections_max: 1,
         ..ServerOptions::default()
     };
-    let told = tell(options, async |handle: Handle, stopper: Stopper| {
+    let told = tell(options, async |handle: Handle, stop_sender: StopSender| {
         let last = HELLO.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
         let stream = connect(&handle).await;
         stream.post(last.clone().into_bytes()).expect("room");
@@ -957,7 +911,7 @@ fn a_client_that_had_said_that_it_sends_nothing_more_was_waited_for() {
         let next = connect(&handle).await;
         next.post(HELLO).expect("room");
         assert!(!next.recv().await.expect("an answer").is_empty());
-        drop(stopper);
+        drop(stop_sender);
         (soon, handle.now().since(end))
     });
     assert_about(told.client.0, Nanos::ZERO);

@@ -1,15 +1,16 @@
 //! The client against the server in 1,000 simulated worlds (20,000 in the long tier). A failing seed is
 //! named; `PRONY_SEED=n` plays it alone.
 
+mod by_hand;
 mod world;
 
 use std::thread;
 
-use world::{Outcome, Story, play};
+use world::{Story, StoryOutcome, play};
 
 /// What must hold in every story.
-fn check(story: &Story, outcome: &Outcome) -> Result<(), String> {
-    let Outcome { tally, totals, .. } = outcome;
+fn check(story: &Story, outcome: &StoryOutcome) -> Result<(), String> {
+    let StoryOutcome { tally, totals, .. } = outcome;
     let claims = [
         ("answers are right", tally.wrong.is_empty()),
         (
@@ -78,7 +79,7 @@ impl Drop for Named {
     }
 }
 
-fn play_and_check(seed: u64) -> Outcome {
+fn play_and_check(seed: u64) -> StoryOutcome {
     let _named = Named(seed);
     let story = Story::of(seed);
     let outcome = play(&story).unwrap_or_else(|error| panic!("{story:?}: {error}"));
@@ -100,12 +101,12 @@ fn a_thousand_worlds() {
             seeds.map(play_and_check).collect::<Vec<_>>()
         })
     });
-    let outcomes: Vec<Outcome> = halves
+    let outcomes: Vec<StoryOutcome> = halves
         .into_iter()
         .flat_map(|half| half.join().expect("every seed holds"))
         .collect();
     // The stories must be worth telling.
-    let sum = |number: fn(&Outcome) -> u64| outcomes.iter().map(number).sum::<u64>();
+    let sum = |number: fn(&StoryOutcome) -> u64| outcomes.iter().map(number).sum::<u64>();
     assert!(sum(|one| one.tally.answered) > 5 * seeds);
     assert!(sum(|one| one.tally.bad_answered) > seeds / 10);
     assert!(sum(|one| one.tally.unanswered) > seeds / 10);

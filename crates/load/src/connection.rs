@@ -1,14 +1,15 @@
-//! One connection: opened, listened to, opened again when it is gone. What comes goes to the worker.
+//! Opens connections and reopens those that are gone; what they receive goes to the worker.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use prony_base::Nanos;
-use prony_engine::{ConnectOptions, Handle, Stream};
+use prony_engine::{ConnectOptions, Handle, Stream, Task};
 
 use crate::failure::Failure;
 use crate::recorder::Recorder;
+use crate::thread_spec::ThreadSpec;
 use crate::worker::Worker;
 
 /// First pause after a failed attempt to connect; doubles up to [`PAUSE_MAX`].
@@ -16,7 +17,7 @@ const PAUSE_MIN: Nanos = Nanos::from_millis(1);
 /// Longest pause between two attempts to connect.
 const PAUSE_MAX: Nanos = Nanos::from_millis(100);
 
-/// Opens one connection and counts how that went.
+/// Opens one connection and records the result.
 pub async fn open(
     handle: &Handle,
     address: SocketAddr,
@@ -39,7 +40,41 @@ pub async fn open(
     opened
 }
 
-/// Keeps connection `index` open and hands what comes on it to the worker, as long as it is of use.
+/// Opens the connections of a thread, a limited number at a time. A failed one is `None`; the recorder has its
+/// failure, and how long each took.
+pub async fn connect_all(
+    handle: &Handle,
+    thread_spec: &ThreadSpec,
+    recorder: &Rc<RefCell<Recorder>>,
+) -> Vec<Option<Stream>> {
+    let next = Rc::new(Cell::new(0));
+    let mut none = Vec::new();
+    none.resize_with(thread_spec.connections, || None);
+    let opened = Rc::new(RefCell::new(none));
+    let lanes: Vec<Task<()>> = (0..thread_spec.connecting_max.min(thread_spec.connections))
+        .map(|_| {
+            let (handle, recorder) = (handle.clone(), Rc::clone(recorder));
+            let (next, opened) = (Rc::clone(&next), Rc::clone(&opened));
+            let thread_spec = thread_spec.clone();
+            handle.clone().spawn(async move {
+                while next.get() < thread_spec.connections {
+                    let index = next.replace(next.get() + 1);
+                    let (address, timeout) =
+                        (thread_spec.address(index), thread_spec.first_timeout);
+                    let options = thread_spec.connect_options(index);
+                    let stream = open(&handle, address, &options, timeout, &recorder).await;
+                    opened.borrow_mut()[index] = stream.ok();
+                }
+            })
+        })
+        .collect();
+    for lane in lanes {
+        lane.await;
+    }
+    opened.take()
+}
+
+/// Keeps connection `index` open and passes what it receives to the worker, until no connection is wanted.
 pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>) {
     let mut pause = PAUSE_MIN;
     let handle = worker.handle.clone();
@@ -52,16 +87,16 @@ pub async fn drive(worker: Rc<Worker>, index: usize, mut stream: Option<Stream>)
             continue;
         }
         if !worker.wants_connections(handle.now()) {
-            worker.left(index);
+            worker.retired(index);
             return;
         }
-        let (share, recorder) = (&worker.share, &worker.recorder);
-        let options = share.connect_options(index);
+        let (thread_spec, recorder) = (&worker.thread_spec, &worker.recorder);
+        let options = thread_spec.connect_options(index);
         match open(
             &handle,
-            share.address(index),
+            thread_spec.address(index),
             &options,
-            share.timeout,
+            thread_spec.timeout,
             recorder,
         )
         .await

@@ -18,7 +18,7 @@ use prony_record::{
 use prony_stats::{Found, Highest, Search, SpreadKind, Step};
 
 use crate::objective::Objective;
-use crate::run::{LoadError, Observer, Outcome, run};
+use crate::run::{LoadError, LoadResult, Observer, run};
 
 /// By this part of its arrivals what is in flight may grow over a step: more is a queue that would go on growing.
 const GROWTH_MAX: f64 = 0.002;
@@ -166,7 +166,7 @@ fn growth_max(arrivals: f64) -> f64 {
     (arrivals * GROWTH_MAX).max(GROWTH_MIN)
 }
 
-fn judge(objective: &Objective, round: usize, rate: f64, outcome: &Outcome) -> (RateStep, Step) {
+fn judge(objective: &Objective, round: usize, rate: f64, outcome: &LoadResult) -> (RateStep, Step) {
     let report = &outcome.report;
     let arrivals = report.arrivals.unwrap_or_default();
     let figure = objective.of(&outcome.histogram, &report.latency_ns);

@@ -6,7 +6,7 @@ use prony_wire::{EndOfInput, Limits, ResponseEvent, ResponseReader};
 
 use crate::failure::Failure;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
-use crate::source::Request;
+use crate::source::EncodedRequest;
 
 /// Nobody asked for another protocol: what follows would be read to the end of time.
 const SWITCHING_PROTOCOLS: u16 = 101;
@@ -54,7 +54,7 @@ impl Http1 {
 }
 
 impl Protocol for Http1 {
-    fn sent(&mut self, request: &Request) -> Result<(), Failure> {
+    fn sent(&mut self, request: &EncodedRequest) -> Result<(), Failure> {
         self.status = 0;
         self.expected.clone_from(&request.expected_body);
         (self.body_bytes, self.body_right) = (0, true);
@@ -109,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    fn request(expected: Option<&str>) -> Request {
-        Request {
+    fn request(expected: Option<&str>) -> EncodedRequest {
+        EncodedRequest {
             method: Method::Get,
             bytes: Rc::from(&b"GET / HTTP/1.1\r\n\r\n"[..]),
             expected_body: expected.map(|body| Rc::from(body.as_bytes())),

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! connect all ──> warm-up ──> window ──> drain
-//!                 part::WarmUp  Measured   Drain: no arrival any more; what waits is sent, the rest answered or times out
+//!                 WarmUp        Measured   Drain: no arrival any more; what waits is sent, the rest answered or times out
 //! ```
 //!
 //! A *slot* is one request outstanding. In an open pace an arrival takes an idle slot or waits for one, first in,
@@ -34,8 +34,10 @@
 //!   failed by kind + in flight at the end.
 #![forbid(unsafe_code)]
 
+mod arrivals;
 mod coalescing;
 mod connection;
+mod control;
 mod failure;
 mod find_max;
 mod http1;
@@ -48,12 +50,12 @@ mod protocol;
 mod recorder;
 mod run;
 mod scheduler;
-mod share;
 #[cfg(test)]
 mod sim_tests;
 mod slots;
 mod slow;
 mod source;
+mod thread_spec;
 mod trace;
 mod window;
 mod worker;
@@ -63,6 +65,6 @@ pub use find_max::{find_max, find_max_after, longest_length, usual_length};
 pub use latencies::Latencies;
 pub use objective::Objective;
 pub use prony_record::{LoadReport, LoadSpec};
-pub use run::{LoadError, Observer, Outcome, SourceOf, run, run_with};
-pub use source::{Cycle, Next, Request, RequestSource};
+pub use run::{LoadError, LoadResult, Observer, SourceOf, run, run_with};
+pub use source::{Cycle, EncodedRequest, Next, RequestSource};
 pub use trace::RequestTimes;

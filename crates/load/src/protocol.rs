@@ -4,7 +4,7 @@
 //! [`crate::http1`] is the one there is. Not for: time, counting, opening and closing.
 
 use crate::failure::Failure;
-use crate::source::Request;
+use crate::source::EncodedRequest;
 
 /// One connection's side of a protocol.
 pub trait Protocol {
@@ -12,7 +12,7 @@ pub trait Protocol {
     ///
     /// # Errors
     /// What makes that impossible on this connection.
-    fn sent(&mut self, request: &Request) -> Result<(), Failure>;
+    fn sent(&mut self, request: &EncodedRequest) -> Result<(), Failure>;
 
     /// Takes in bytes as they came.
     ///

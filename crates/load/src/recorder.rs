@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::latencies::Latencies;
 use crate::origin::Times;
 use crate::slow::Slowest;
-use crate::window::Part;
+use crate::window::LoadPhase;
 
 /// Length of a slice of the window.
 pub const SLICE: Nanos = Nanos::from_millis(100);
@@ -40,13 +40,13 @@ pub struct Answer {
     pub expected: bool,
 }
 
-/// The parts of a run that a request belongs to.
+/// The phases of a load that a request lies in.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct Phases {
     /// That of the moment which its latency counts from.
-    pub origin: Part,
+    pub origin: LoadPhase,
     /// That of the moment at which it ended.
-    pub end: Part,
+    pub end: LoadPhase,
 }
 
 /// The counts of one thread.
@@ -133,36 +133,36 @@ impl Recorder {
         failure.count(&mut self.counts.connect_failed);
     }
 
-    /// A request of `bytes` is handed to the kernel in `part`.
-    pub fn sent(&mut self, part: Part, bytes: usize) {
+    /// A request of `bytes` is handed to the kernel in `phase`.
+    pub fn sent(&mut self, phase: LoadPhase, bytes: usize) {
         self.counts.sent += 1;
-        match part {
-            Part::WarmUp => {}
-            Part::Measured => self.sent_bytes += bytes as u64,
-            Part::Drain => self.counts.sent_in_drain += 1,
+        match phase {
+            LoadPhase::WarmUp => {}
+            LoadPhase::Measured => self.sent_bytes += bytes as u64,
+            LoadPhase::Drain => self.counts.sent_in_drain += 1,
         }
     }
 
-    /// Bytes of an answer arrived in `part`.
-    pub fn received(&mut self, part: Part, bytes: usize) {
-        if part == Part::Measured {
+    /// Bytes of an answer arrived in `phase`.
+    pub fn received(&mut self, phase: LoadPhase, bytes: usize) {
+        if phase == LoadPhase::Measured {
             self.received_bytes += bytes as u64;
         }
     }
 
     /// A request was answered in full.
-    pub fn completed(&mut self, parts: Parts, answer: &Answer) {
+    pub fn completed(&mut self, phases: Phases, answer: &Answer) {
         self.counts.acknowledged += u64::from(answer.expected);
-        match parts.end {
-            Part::WarmUp => {
+        match phases.end {
+            LoadPhase::WarmUp => {
                 self.counts.warmup_completed += 1;
                 let latency = answer.times.latency(self.latency_from);
                 self.warmup_latency.record(latency);
             }
-            Part::Drain => self.counts.drained += 1,
-            Part::Measured => self.ended_well(answer),
+            LoadPhase::Drain => self.counts.drained += 1,
+            LoadPhase::Measured => self.ended_well(answer),
         }
-        if parts.origin == Part::Measured {
+        if phases.origin == LoadPhase::Measured {
             self.measured(&answer.times);
         }
     }
@@ -216,30 +216,30 @@ impl Recorder {
     }
 
     /// A request that was sent has failed at `at`.
-    pub fn failed(&mut self, parts: Parts, failure: Failure, at: Instant) {
-        match parts.end {
-            Part::WarmUp => self.counts.warmup_failed += 1,
-            Part::Measured => {
+    pub fn failed(&mut self, phases: Phases, failure: Failure, at: Instant) {
+        match phases.end {
+            LoadPhase::WarmUp => self.counts.warmup_failed += 1,
+            LoadPhase::Measured => {
                 failure.count(&mut self.counts.failed);
                 self.last_end = self.last_end.max(at);
             }
-            Part::Drain if failure == Failure::Timeout => self.counts.abandoned += 1,
-            Part::Drain => self.counts.drain_failed += 1,
+            LoadPhase::Drain if failure == Failure::Timeout => self.counts.abandoned += 1,
+            LoadPhase::Drain => self.counts.drain_failed += 1,
         }
-        self.unanswered(parts.origin);
+        self.unanswered(phases.origin);
     }
 
     /// A request whose origin lies in `origin` will never be answered; one that was never sent, too.
-    pub fn unanswered(&mut self, origin: Part) {
-        if origin == Part::Measured {
+    pub fn unanswered(&mut self, origin: LoadPhase) {
+        if origin == LoadPhase::Measured {
             self.latency.record_never();
         }
     }
 
     /// The run was cut short while a request was outstanding: it took at least `so_far`.
-    pub fn abandoned(&mut self, origin: Part, so_far: Nanos) {
+    pub fn abandoned(&mut self, origin: LoadPhase, so_far: Nanos) {
         self.counts.abandoned += 1;
-        if origin == Part::Measured {
+        if origin == LoadPhase::Measured {
             self.latency.record(so_far);
         }
     }
@@ -463,11 +463,11 @@ mod tests {
         }
     }
 
-    /// All of it in this part of the run.
-    fn all(part: Part) -> Parts {
-        Parts {
-            origin: part,
-            end: part,
+    /// Both ends in this phase.
+    fn all(phase: LoadPhase) -> Phases {
+        Phases {
+            origin: phase,
+            end: phase,
         }
     }
 
@@ -475,8 +475,12 @@ mod tests {
         Recorder::new(Instant(0), LatencyOrigin::Submitted)
     }
 
-    fn part() -> impl Strategy<Value = Part> {
-        prop_oneof![Just(Part::WarmUp), Just(Part::Measured), Just(Part::Drain)]
+    fn phase() -> impl Strategy<Value = LoadPhase> {
+        prop_oneof![
+            Just(LoadPhase::WarmUp),
+            Just(LoadPhase::Measured),
+            Just(LoadPhase::Drain)
+        ]
     }
 
     const KINDS: [Failure; 7] = [
@@ -499,9 +503,9 @@ mod tests {
         Connected(u64),
         ConnectFailed(Failure),
         Sent(usize),
-        Received(Part, usize),
-        Completed(Part, Answer),
-        Failed(Part, Failure),
+        Received(LoadPhase, usize),
+        Completed(LoadPhase, Answer),
+        Failed(LoadPhase, Failure),
         ClosedByServer,
     }
 
@@ -515,9 +519,9 @@ mod tests {
             1 => (1_u64..1_000_000).prop_map(Event::Connected),
             1 => failure().prop_map(Event::ConnectFailed),
             1 => (1_usize..1_000).prop_map(Event::Sent),
-            1 => (part(), 1_usize..9_000).prop_map(|(part, bytes)| Event::Received(part, bytes)),
-            4 => (part(), whole).prop_map(|(part, answer)| Event::Completed(part, answer)),
-            1 => (part(), failure()).prop_map(|(part, failure)| Event::Failed(part, failure)),
+            1 => (phase(), 1_usize..9_000).prop_map(|(phase, bytes)| Event::Received(phase, bytes)),
+            4 => (phase(), whole).prop_map(|(phase, answer)| Event::Completed(phase, answer)),
+            1 => (phase(), failure()).prop_map(|(phase, failure)| Event::Failed(phase, failure)),
             1 => Just(Event::ClosedByServer),
         ]
     }
@@ -527,14 +531,14 @@ mod tests {
             match *event {
                 Event::Connected(length) => self.connected(Nanos(length)),
                 Event::ConnectFailed(failure) => self.connect_failed(failure),
-                Event::Sent(bytes) => self.sent(Part::Measured, bytes),
-                Event::Received(part, bytes) => self.received(part, bytes),
-                Event::Completed(part, answer) => {
+                Event::Sent(bytes) => self.sent(LoadPhase::Measured, bytes),
+                Event::Received(phase, bytes) => self.received(phase, bytes),
+                Event::Completed(phase, answer) => {
                     let (first_byte, done) = (answer.times.first_byte.0, answer.times.done().0);
                     let times = times(at, at + first_byte, at + done);
-                    self.completed(all(part), &Answer { times, ..answer });
+                    self.completed(all(phase), &Answer { times, ..answer });
                 }
-                Event::Failed(part, failure) => self.failed(all(part), failure, Instant(at)),
+                Event::Failed(phase, failure) => self.failed(all(phase), failure, Instant(at)),
                 Event::ClosedByServer => self.connections_closed_by_server += 1,
             }
         }
@@ -555,13 +559,13 @@ mod tests {
         // Recorders are large: each case allocates, merges and walks through a megabyte and more.
         #![proptest_config(ProptestConfig::with_cases(prony_testkit::seeds(48, 2_000) as u32))]
         #[test]
-        fn every_request_is_counted_once(ends in prop::collection::vec((part(), prop::option::of(failure()), any::<bool>()), 0..200)) {
+        fn every_request_is_counted_once(ends in prop::collection::vec((phase(), prop::option::of(failure()), any::<bool>()), 0..200)) {
             let mut recorder = recorder();
-            for &(part, failure, expected) in &ends {
-                recorder.sent(Part::WarmUp, 100);
+            for &(phase, failure, expected) in &ends {
+                recorder.sent(LoadPhase::WarmUp, 100);
                 match failure {
-                    None => recorder.completed(all(part), &Answer { expected, ..answer(0, 1_000) }),
-                    Some(failure) => recorder.failed(all(part), failure, Instant(1)),
+                    None => recorder.completed(all(phase), &Answer { expected, ..answer(0, 1_000) }),
+                    Some(failure) => recorder.failed(all(phase), failure, Instant(1)),
                 }
             }
             let c = recorder.counts();
@@ -570,7 +574,7 @@ mod tests {
             let right = ends.iter().filter(|(_, failure, expected)| failure.is_none() && *expected);
             prop_assert_eq!(c.acknowledged, right.count() as u64);
             prop_assert_eq!(c.in_flight, c.drained + c.drain_failed + c.abandoned);
-            let of_window = ends.iter().filter(|(part, ..)| *part == Part::Measured);
+            let of_window = ends.iter().filter(|(phase, ..)| *phase == LoadPhase::Measured);
             prop_assert_eq!(recorder.latency().summary().count, of_window.count() as u64);
         }
 
@@ -596,7 +600,7 @@ mod tests {
         let (mut short, mut long) = (recorder(), recorder());
         for (recorder, tenths) in [(&mut short, 1), (&mut long, 3)] {
             for tenth in 0..tenths {
-                recorder.completed(all(Part::Measured), &answer(0, tenth * SLICE.0));
+                recorder.completed(all(LoadPhase::Measured), &answer(0, tenth * SLICE.0));
             }
             recorder.close_slices(Instant(tenths * SLICE.0));
         }
@@ -609,7 +613,7 @@ mod tests {
         let mut recorder = recorder();
         for (times, kind) in (1..).zip(KINDS) {
             for _ in 0..times {
-                recorder.failed(all(Part::Measured), kind, Instant(1));
+                recorder.failed(all(LoadPhase::Measured), kind, Instant(1));
                 recorder.connect_failed(kind);
             }
             recorder.connect_failed(kind);
@@ -619,17 +623,17 @@ mod tests {
         assert_eq!(failed, [1, 2, 3, 4, 5, 6, 7]);
         let connect_failed = counts.connect_failed.by_kind().map(|(_, count)| count);
         assert_eq!(connect_failed, [2, 3, 4, 5, 6, 7, 8]);
-        recorder.completed(all(Part::Measured), &answer(0, 1));
+        recorder.completed(all(LoadPhase::Measured), &answer(0, 1));
         assert_eq!(recorder.so_far(), (1, 28 + 35));
     }
 
     #[test]
     fn a_failure_outside_of_the_window_is_in_no_kind() {
         let mut recorder = recorder();
-        recorder.failed(all(Part::WarmUp), Failure::Timeout, Instant(1));
-        recorder.failed(all(Part::Drain), Failure::Timeout, Instant(1));
-        recorder.failed(all(Part::Drain), Failure::Timeout, Instant(1));
-        recorder.failed(all(Part::Drain), Failure::Reset, Instant(1));
+        recorder.failed(all(LoadPhase::WarmUp), Failure::Timeout, Instant(1));
+        recorder.failed(all(LoadPhase::Drain), Failure::Timeout, Instant(1));
+        recorder.failed(all(LoadPhase::Drain), Failure::Timeout, Instant(1));
+        recorder.failed(all(LoadPhase::Drain), Failure::Reset, Instant(1));
         let counts = recorder.counts();
         assert_eq!((counts.warmup_failed, counts.failed.total()), (1, 0));
         assert_eq!(
@@ -672,26 +676,26 @@ mod tests {
         let mut recorder = recorder();
         assert_eq!(recorder.median_latency(), Nanos::ZERO);
         for latency in [100, 200, 300] {
-            recorder.completed(all(Part::WarmUp), &answer(1_000, 1_000 + latency));
+            recorder.completed(all(LoadPhase::WarmUp), &answer(1_000, 1_000 + latency));
         }
         assert_eq!(recorder.median_latency(), Nanos(200));
-        recorder.completed(all(Part::Measured), &answer(1_000, 1_700));
+        recorder.completed(all(LoadPhase::Measured), &answer(1_000, 1_700));
         assert_eq!(recorder.median_latency(), Nanos(700));
     }
 
     #[test]
     fn bytes_count_in_the_window_only() {
         let mut recorder = recorder();
-        recorder.sent(Part::WarmUp, 1);
-        recorder.sent(Part::Measured, 20);
-        recorder.sent(Part::Measured, 300);
-        for (part, bytes) in [
-            (Part::WarmUp, 4),
-            (Part::Measured, 50),
-            (Part::Measured, 600),
-            (Part::Drain, 7_000),
+        recorder.sent(LoadPhase::WarmUp, 1);
+        recorder.sent(LoadPhase::Measured, 20);
+        recorder.sent(LoadPhase::Measured, 300);
+        for (phase, bytes) in [
+            (LoadPhase::WarmUp, 4),
+            (LoadPhase::Measured, 50),
+            (LoadPhase::Measured, 600),
+            (LoadPhase::Drain, 7_000),
         ] {
-            recorder.received(part, bytes);
+            recorder.received(phase, bytes);
         }
         assert_eq!((recorder.sent_bytes, recorder.received_bytes), (320, 650));
         assert_eq!(recorder.counts().sent, 3);
@@ -715,7 +719,7 @@ mod tests {
         for status in [200, 503, 200, 999, 1_000, u16::MAX] {
             let expected = status == 200;
             recorder.completed(
-                all(Part::Measured),
+                all(LoadPhase::Measured),
                 &Answer {
                     status,
                     expected,
@@ -724,7 +728,7 @@ mod tests {
             );
         }
         recorder.completed(
-            all(Part::Drain),
+            all(LoadPhase::Drain),
             &Answer {
                 status: 404,
                 expected: false,
@@ -761,7 +765,7 @@ mod tests {
         ];
         for (count, latency) in steps {
             for _ in 0..count {
-                recorder.completed(all(Part::Measured), &answer(5, 5 + latency));
+                recorder.completed(all(LoadPhase::Measured), &answer(5, 5 + latency));
             }
         }
         let (seen, histogram) = (recorder.latency().summary(), recorder.latency().histogram());
@@ -797,7 +801,7 @@ mod tests {
     fn the_slices_of_a_window_hold_all_of_its_answers() {
         let mut recorder = recorder();
         for tenth in 0..30 {
-            recorder.completed(all(Part::Measured), &answer(0, tenth * 10_000_000));
+            recorder.completed(all(LoadPhase::Measured), &answer(0, tenth * 10_000_000));
         }
         recorder.close_slices(Instant(300_000_000));
         assert_eq!(
@@ -809,7 +813,7 @@ mod tests {
     #[test]
     fn a_percentile_is_never_above_the_maximum() {
         let mut recorder = recorder();
-        recorder.completed(all(Part::Measured), &answer(0, 1_000_001));
+        recorder.completed(all(LoadPhase::Measured), &answer(0, 1_000_001));
         let latency = recorder.latency().summary();
         assert!(latency.p99_99 <= latency.max);
     }
@@ -817,18 +821,24 @@ mod tests {
     #[test]
     fn a_latency_is_that_of_a_request_of_the_window_whenever_it_ends() {
         let mut recorder = recorder();
-        let ends = |origin, end| Parts { origin, end };
+        let ends = |origin, end| Phases { origin, end };
         // Before the window and answered in it; in the window and answered in it, and after it; and failed after it.
-        recorder.completed(ends(Part::WarmUp, Part::Measured), &answer(0, 100));
-        recorder.completed(ends(Part::Measured, Part::Measured), &answer(0, 200));
-        recorder.completed(ends(Part::Measured, Part::Drain), &answer(0, 300));
+        recorder.completed(
+            ends(LoadPhase::WarmUp, LoadPhase::Measured),
+            &answer(0, 100),
+        );
+        recorder.completed(
+            ends(LoadPhase::Measured, LoadPhase::Measured),
+            &answer(0, 200),
+        );
+        recorder.completed(ends(LoadPhase::Measured, LoadPhase::Drain), &answer(0, 300));
         recorder.failed(
-            ends(Part::Measured, Part::Drain),
+            ends(LoadPhase::Measured, LoadPhase::Drain),
             Failure::Timeout,
             Instant(9),
         );
-        recorder.unanswered(Part::Measured);
-        recorder.unanswered(Part::WarmUp);
+        recorder.unanswered(LoadPhase::Measured);
+        recorder.unanswered(LoadPhase::WarmUp);
         let (counts, latency) = (recorder.counts(), recorder.latency().summary());
         assert_eq!(
             (counts.completed, counts.drained, counts.abandoned),
@@ -849,7 +859,7 @@ mod tests {
                 slept,
                 kernel,
             };
-            recorder.completed(all(Part::Measured), &answer);
+            recorder.completed(all(LoadPhase::Measured), &answer);
             recorder.delay()
         };
         // Three parts in a hundred of a millisecond are 30 us.

@@ -17,14 +17,16 @@ use prony_record::{
     SCHEMA, ThreadCpu, Timestamps, Turn, Turned,
 };
 
+use crate::connection::connect_all;
+use crate::control::{Counted, Turns};
 use crate::failure::Failure;
 use crate::pace;
 use crate::recorder::Recorder;
-use crate::share::{Share, Shared, connect_all};
 use crate::source::{Cycle, RequestSource};
+use crate::thread_spec::{RunState, ThreadSpec};
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Turns, Worker};
+use crate::worker::Worker;
 
 /// Time between two calls of [`Observer::progress`].
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -77,7 +79,7 @@ pub trait Observer {
 
 /// What a run measured.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct LoadResult {
     /// The figures.
     pub report: LoadReport,
     /// Latency of every request whose origin lies in the window and that was answered.
@@ -146,7 +148,7 @@ impl Drop for AtEnd<'_> {
 pub type SourceOf<'a> = &'a (dyn Fn(u32, usize) -> Box<dyn RequestSource> + Sync);
 
 /// Runs `spec` to its end: each connection sends its requests in turn. Blocks the calling thread.
-pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
+pub fn run(spec: &LoadSpec, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
     let cycle =
         |_thread, slots| -> Box<dyn RequestSource> { Box::new(Cycle::new(&spec.requests, slots)) };
     run_with(spec, &cycle, observer)
@@ -157,16 +159,16 @@ pub fn run_with(
     spec: &LoadSpec,
     source_of: SourceOf<'_>,
     observer: &mut dyn Observer,
-) -> Result<Outcome, LoadError> {
-    let shares = shares(spec)?;
-    let shared = Arc::new(Shared::default());
+) -> Result<LoadResult, LoadError> {
+    let thread_specs = thread_specs(spec)?;
+    let shared = Arc::new(RunState::default());
     let ended = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (said, hear) = mpsc::channel::<Tried>();
         let (turn_over, turns_over) = mpsc::channel::<Turned>();
-        let threads: Vec<_> = shares
+        let threads: Vec<_> = thread_specs
             .iter()
-            .map(|share| {
+            .map(|thread_spec| {
                 let said = (said.clone(), turn_over.clone());
                 let shared = Arc::clone(&shared);
                 let at_end = AtEnd {
@@ -175,9 +177,9 @@ pub fn run_with(
                 };
                 let body = move || {
                     let _at_end = at_end;
-                    one_thread(spec, share.clone(), source_of, said, shared)
+                    one_thread(spec, thread_spec.clone(), source_of, said, shared)
                 };
-                let named = thread::Builder::new().name(format!("load-{}", share.thread));
+                let named = thread::Builder::new().name(format!("load-{}", thread_spec.thread));
                 named
                     .spawn_scoped(scope, body)
                     .map_err(|error| LoadError::Spec(format!("no thread: {error}")))
@@ -213,7 +215,7 @@ pub fn run_with(
             report.unsent = 0;
         }
         balance(&report)?;
-        Ok(Outcome {
+        Ok(LoadResult {
             report,
             histogram,
             trace,
@@ -224,7 +226,7 @@ pub fn run_with(
 }
 
 /// Shares connections and requests out over the threads, the first ones taking the remainder.
-fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
+fn thread_specs(spec: &LoadSpec) -> Result<Vec<ThreadSpec>, LoadError> {
     let wrong = |text: &str| Err(LoadError::Spec(text.to_owned()));
     if spec.in_turns && spec.pace != Pace::default() {
         return wrong("only a closed loop without think time can be driven in turns");
@@ -247,7 +249,7 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
             + u64::from(u64::from(thread) < whole % u64::from(spec.threads))
     };
     let connections = |thread| part(u64::from(spec.connections), thread) as usize;
-    let share = |thread| Share {
+    let thread_spec = |thread| ThreadSpec {
         thread,
         threads: spec.threads,
         connections: connections(thread),
@@ -264,7 +266,7 @@ fn shares(spec: &LoadSpec) -> Result<Vec<Share>, LoadError> {
         timestamps: spec.timestamps,
         trace_max: usize::try_from(part(spec.trace_max, thread)).unwrap_or(usize::MAX),
     };
-    Ok((0..spec.threads).map(share).collect())
+    Ok((0..spec.threads).map(thread_spec).collect())
 }
 
 /// Where connections go, in turn.
@@ -295,21 +297,21 @@ fn recv_buffer_bytes(connections: usize) -> u32 {
 
 fn one_thread(
     spec: &LoadSpec,
-    share: Share,
+    thread_spec: ThreadSpec,
     source_of: SourceOf<'_>,
     said: (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
 ) -> Result<Option<Counted>, LoadError> {
     let config = Config {
         driver: spec.driver.parse().map_err(LoadError::Spec)?,
-        connections_hint: share.connections as u32,
-        recv_buffer_bytes: recv_buffer_bytes(share.connections),
+        connections_hint: thread_spec.connections as u32,
+        recv_buffer_bytes: recv_buffer_bytes(thread_spec.connections),
         spin: spec.spin,
         precise_timers: true,
         ..Config::default()
     };
     let ended = prony_engine::run(&config, |handle| {
-        one_loop(handle, spec, share, source_of, said, shared)
+        one_loop(handle, spec, thread_spec, source_of, said, shared)
     })?;
     Ok(ended)
 }
@@ -317,15 +319,15 @@ fn one_thread(
 async fn one_loop(
     handle: Handle,
     spec: &LoadSpec,
-    share: Share,
+    thread_spec: ThreadSpec,
     source_of: SourceOf<'_>,
     (said, turn_over): (mpsc::Sender<Tried>, mpsc::Sender<Turned>),
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
 ) -> Option<Counted> {
     // The slices begin with the window, which is known only once all threads have connected.
     let recorder = Recorder::new(Instant::ZERO, spec.latency_from);
     let recorder = Rc::new(RefCell::new(recorder));
-    let streams = connect_all(&handle, &share, &recorder).await;
+    let streams = connect_all(&handle, &thread_spec, &recorder).await;
     let (go, mut gone): (_, Receiver<Arc<Window>>) = mailbox(1);
     let opened = streams.iter().flatten().count();
     let failure = recorder.borrow().first_connect_failure();
@@ -344,11 +346,11 @@ async fn one_loop(
     counts.merge(&recorder.borrow());
     let turns = spec.in_turns.then(|| Turns {
         next: gone,
-        said: turn_over,
+        counts: turn_over,
         before: counts.turned(),
     });
-    let source = source_of(share.thread, share.connections);
-    let worker = Worker::new(handle, spec, share, source, window, counts);
+    let source = source_of(thread_spec.thread, thread_spec.connections);
+    let worker = Worker::new(handle, spec, thread_spec, source, window, counts);
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
 
@@ -362,7 +364,7 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 fn in_turns(
     tried: &[Tried],
     over: &mpsc::Receiver<Turned>,
-    shared: &Shared,
+    shared: &RunState,
     observer: &mut dyn Observer,
 ) -> (Vec<Arc<Window>>, bool) {
     let mut windows: Vec<Arc<Window>> = Vec::new();
@@ -381,7 +383,7 @@ fn one_turn(
     windows: &[Arc<Window>],
     tried: &[Tried],
     over: &mpsc::Receiver<Turned>,
-    shared: &Shared,
+    shared: &RunState,
     observer: &mut dyn Observer,
 ) -> bool {
     let told = tried.iter().filter(|thread| {
@@ -643,10 +645,10 @@ mod tests {
     use prony_record::LatencyOrigin;
 
     use super::*;
+    use crate::arrivals::ArrivalCounts;
     use crate::origin::Times;
-    use crate::recorder::{Answer, Parts};
-    use crate::scheduler::ArrivalCounts;
-    use crate::window::Part;
+    use crate::recorder::{Answer, Phases};
+    use crate::window::LoadPhase;
 
     fn spec(threads: u32, connections: u32) -> LoadSpec {
         let target = |address: &str| LoadTarget {
@@ -680,43 +682,45 @@ mod tests {
             requests_max: Some(11),
             ..spec(3, 10)
         };
-        let shares = shares(&limited).unwrap();
-        let told = shares.iter().map(|share| {
+        let thread_specs = thread_specs(&limited).unwrap();
+        let told = thread_specs.iter().map(|thread_spec| {
             (
-                share.thread,
-                share.connections,
-                share.first,
-                share.requests_max,
+                thread_spec.thread,
+                thread_spec.connections,
+                thread_spec.first,
+                thread_spec.requests_max,
             )
         });
         assert_eq!(
             told.collect::<Vec<_>>(),
             [(0, 4, 0, 4), (1, 3, 4, 4), (2, 3, 7, 3)]
         );
-        assert_eq!(shares[0].timeout, Nanos::from_secs(2));
-        assert_eq!(shares[2].expected_status, [204]);
-        let without_limit = &self::shares(&spec(1, 1)).unwrap()[0];
+        assert_eq!(thread_specs[0].timeout, Nanos::from_secs(2));
+        assert_eq!(thread_specs[2].expected_status, [204]);
+        let without_limit = &self::thread_specs(&spec(1, 1)).unwrap()[0];
         assert_eq!(without_limit.requests_max, u64::MAX);
     }
 
     #[test]
     fn connections_of_all_threads_go_to_the_addresses_in_turn() {
-        let ports: Vec<u16> = shares(&spec(2, 7))
+        let ports: Vec<u16> = thread_specs(&spec(2, 7))
             .unwrap()
             .iter()
-            .flat_map(|share| (0..share.connections).map(|index| share.address(index).port()))
+            .flat_map(|thread_spec| {
+                (0..thread_spec.connections).map(|index| thread_spec.address(index).port())
+            })
             .collect();
         assert_eq!(ports, [81, 82, 83, 81, 82, 83, 81]);
     }
 
     #[test]
     fn a_load_without_sense_is_refused_with_the_reason() {
-        let refusal = |spec: &LoadSpec| shares(spec).unwrap_err().to_string();
+        let refusal = |spec: &LoadSpec| thread_specs(spec).unwrap_err().to_string();
         for (threads, connections) in [(0, 4), (3, 2)] {
             let said = refusal(&spec(threads, connections));
             assert!(said.contains("at least one connection for each"), "{said}");
         }
-        assert!(shares(&spec(3, 3)).is_ok());
+        assert!(thread_specs(&spec(3, 3)).is_ok());
         let nothing = LoadSpec {
             requests: Vec::new(),
             ..spec(1, 1)
@@ -740,9 +744,9 @@ mod tests {
         }
     }
 
-    const MEASURED: Parts = Parts {
-        origin: Part::Measured,
-        end: Part::Measured,
+    const MEASURED: Phases = Phases {
+        origin: LoadPhase::Measured,
+        end: LoadPhase::Measured,
     };
 
     /// What a thread counted that got `answers` at 100, 300, 500 … ms, one failure at `failed_ms`, and ended at
@@ -752,7 +756,7 @@ mod tests {
         for number in 0..answers {
             let sent = window.start() + Nanos::from_millis(200 * number);
             let done = sent + Nanos::from_millis(100);
-            recorder.sent(Part::Measured, 10);
+            recorder.sent(LoadPhase::Measured, 10);
             let answer = Answer {
                 times: Times {
                     intended: sent,
@@ -773,10 +777,10 @@ mod tests {
                 status: 200,
                 expected: true,
             };
-            recorder.received(Part::Measured, 1_000);
+            recorder.received(LoadPhase::Measured, 1_000);
             recorder.completed(MEASURED, &answer);
         }
-        recorder.sent(Part::Measured, 10);
+        recorder.sent(LoadPhase::Measured, 10);
         let failed = window.start() + Nanos::from_millis(failed_ms);
         recorder.failed(MEASURED, Failure::Closed, failed);
         recorder.connected(Nanos(77));
@@ -911,7 +915,7 @@ mod tests {
             status: 200,
             expected: true,
         };
-        stamped.recorder.sent(Part::Measured, 10);
+        stamped.recorder.sent(LoadPhase::Measured, 10);
         stamped.recorder.completed(MEASURED, &answer);
         assert_eq!(said(vec![stamped]), Timestamps::Kernel);
     }

@@ -1,4 +1,4 @@
-//! What is due on a thread: arrivals of its schedule, and slots that have thought long enough.
+//! Starts what is due on a thread: arrivals of its schedule, and slots whose think time has passed.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -7,56 +7,16 @@ use std::task::Poll;
 
 use prony_base::Instant;
 
-use crate::pace::Schedule;
+use crate::arrivals::ArrivalCounts;
 use crate::slots::{Arrived, Due};
-use crate::window::Part;
+use crate::window::LoadPhase;
 use crate::worker::Worker;
 
 /// Arrivals that are sent before the loop's other tasks have their turn.
 const ARRIVALS_MAX: usize = 256;
 
-/// What schedules requests of an open pace.
-pub struct Open {
-    schedule: Schedule,
-    /// The next arrival, if there is one.
-    next: Option<Instant>,
-    scheduled: u64,
-    in_window: u64,
-    rate_bits: u64,
-}
-
-impl Open {
-    /// The arrivals of `schedule`, which begins at `begin`.
-    pub fn new(mut schedule: Schedule, begin: Instant) -> Open {
-        Open {
-            next: schedule.draw().map(|after| begin + after),
-            schedule,
-            scheduled: 0,
-            in_window: 0,
-            rate_bits: 0,
-        }
-    }
-}
-
-/// What became of one thread's arrivals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ArrivalCounts {
-    /// Drawn.
-    pub scheduled: u64,
-    /// Of those, in the window.
-    pub in_window: u64,
-    /// Never sent, because they waited when the run ended.
-    pub waiting: u64,
-    /// Never sent, because the queue was full.
-    pub dropped: u64,
-    /// Most that waited at the same time.
-    pub waiting_max: u64,
-    /// A slot was idle when the window ended.
-    pub had_idle: bool,
-}
-
 impl Worker {
-    /// What has become of the schedule; what waits will never be sent.
+    /// The counts of the schedule. What still waits is never sent.
     pub(crate) fn count_arrivals(&self) -> Option<ArrivalCounts> {
         let mut slots = self.slots.borrow_mut();
         let open = self.open.borrow();
@@ -64,7 +24,7 @@ impl Worker {
         let waiting = slots.give_up();
         let mut recorder = self.recorder.borrow_mut();
         for due in &waiting {
-            recorder.unanswered(self.part(due.intended));
+            recorder.unanswered(self.phase(due.intended));
         }
         Some(ArrivalCounts {
             scheduled: open.scheduled,
@@ -76,13 +36,13 @@ impl Worker {
         })
     }
 
-    /// Sends what is due by the schedule, and lets slots go on that have thought long enough.
+    /// Sends what is due by the schedule, and continues slots whose think time has passed.
     pub(crate) async fn schedule(self: Rc<Worker>) {
         loop {
             let now = self.handle.now();
-            let is_behind = self.send_what_is_due(now);
+            let is_behind = self.send_due(now);
             if is_behind {
-                // The answers that are there have their turn, too.
+                // Lets the connections' tasks read answers that have arrived.
                 self.handle.yield_now().await;
                 continue;
             }
@@ -113,32 +73,15 @@ impl Worker {
             .unwrap_or(Instant::NEVER)
     }
 
-    /// Whether requests start by a schedule.
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.borrow().is_some()
-    }
-
-    /// Whether arrivals may still be drawn.
-    pub(crate) fn may_draw(&self) -> bool {
-        !self.given_up.get() && self.requests_left.get() > 0
-    }
-
-    /// Whether arrivals are still to be drawn.
-    pub(crate) fn draws(&self) -> bool {
-        let open = self.open.borrow();
-        let next = open.as_ref().and_then(|open| open.next);
-        self.may_draw() && next.is_some_and(|next| next < self.window.borrow().end())
-    }
-
-    /// True when more is due already.
-    fn send_what_is_due(&self, now: Instant) -> bool {
+    /// Sends what is due, up to a batch. True when more is due already.
+    fn send_due(&self, now: Instant) -> bool {
         for _ in 0..ARRIVALS_MAX {
             let thought = self.slots.borrow_mut().thought(now);
             if let Some((due, index)) = thought {
                 if self.is_open() {
                     self.ready(index, now);
                 } else {
-                    self.go_on(index, due, now);
+                    self.send_next(index, due, now);
                 }
             } else if let Some(intended) = self.take_arrival(now) {
                 self.arrive(intended, now);
@@ -149,7 +92,7 @@ impl Worker {
         true
     }
 
-    /// The next arrival, if it is due at `now`; it is counted. None is drawn whose time lies after the window.
+    /// Takes and counts the next arrival, if it is due at `now`. Arrivals after the window are not drawn.
     fn take_arrival(&self, now: Instant) -> Option<Instant> {
         if !self.may_draw() {
             return None;
@@ -167,12 +110,12 @@ impl Worker {
         let begin = self.window.borrow().begin();
         open.next = open.schedule.draw().map(|after| begin + after);
         open.scheduled += 1;
-        open.in_window += u64::from(self.part(intended) == Part::Measured);
+        open.in_window += u64::from(self.phase(intended) == LoadPhase::Measured);
         self.requests_left.set(self.requests_left.get() - 1);
         Some(intended)
     }
 
-    /// A request is due.
+    /// Gives a due request to an idle slot, or queues it.
     fn arrive(&self, intended: Instant, now: Instant) {
         let lanes = self.lanes.borrow();
         let can = |slot: usize| lanes[slot].stream.is_some() && lanes[slot].outstanding.is_none();
@@ -186,12 +129,13 @@ impl Worker {
             Arrived::Slot(index) => self.send(index, due, now),
             Arrived::Waits => {}
             Arrived::Dropped => {
-                let origin = self.part(intended);
+                let origin = self.phase(intended);
                 self.recorder.borrow_mut().unanswered(origin);
             }
         }
     }
 
+    /// Sets the rate of an open pace, by the bits of its requests per second; 0: unchanged.
     pub(crate) fn change_rate(&self, bits: u64, now: Instant) {
         let mut open = self.open.borrow_mut();
         let Some(open) = open.as_mut() else { return };
@@ -202,7 +146,7 @@ impl Worker {
         let begin = self.window.borrow().begin();
         open.schedule
             .set_rate(now.since(begin), f64::from_bits(bits));
-        // The one that was drawn last came of the old rate.
+        // The arrival drawn last is from the old rate.
         open.next = open.schedule.draw().map(|after| begin + after);
         if let Some(waker) = self.scheduler.take() {
             waker.wake();

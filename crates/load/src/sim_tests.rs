@@ -15,13 +15,15 @@ use prony_record::{
     Turn, Turned,
 };
 
+use crate::arrivals::ArrivalCounts;
+use crate::connection::connect_all;
+use crate::control::{Counted, Turns};
 use crate::recorder::Recorder;
-use crate::scheduler::ArrivalCounts;
-use crate::share::{Share, Shared, connect_all};
 use crate::source::Cycle;
+use crate::thread_spec::{RunState, ThreadSpec};
 use crate::trace::RequestTimes;
 use crate::window::Window;
-use crate::worker::{Counted, Turns, Worker};
+use crate::worker::Worker;
 
 const LIMIT: Nanos = Nanos::from_secs(600);
 /// Between two turns.
@@ -173,8 +175,8 @@ impl Setting {
         }
     }
 
-    fn share(&self) -> Share {
-        Share {
+    fn thread_spec(&self) -> ThreadSpec {
+        ThreadSpec {
             thread: 0,
             threads: 1,
             connections: self.connections,
@@ -199,7 +201,7 @@ struct Ended {
     /// From the start of the window until the last connection had nothing left to do.
     lasted: Nanos,
     seen: Rc<Seen>,
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
     /// When the load began, before the warm-up.
     begin: Instant,
     arrivals: Option<ArrivalCounts>,
@@ -211,15 +213,15 @@ struct Ended {
 async fn drive_in_turns(
     handle: Handle,
     setting: Setting,
-    shared: Arc<Shared>,
+    shared: Arc<RunState>,
 ) -> (Counted, Turned) {
     handle.sleep(Nanos::from_millis(1)).await;
-    let (share, spec) = (setting.share(), setting.spec());
+    let (thread_spec, spec) = (setting.thread_spec(), setting.spec());
     let recorder = Rc::new(RefCell::new(Recorder::new(
         Instant::ZERO,
         spec.latency_from,
     )));
-    let streams = connect_all(&handle, &share, &recorder).await;
+    let streams = connect_all(&handle, &thread_spec, &recorder).await;
     let next_window = {
         let (handle, setting) = (handle.clone(), setting.clone());
         move || {
@@ -235,11 +237,11 @@ async fn drive_in_turns(
     let window = next_window();
     let mut counts = Recorder::new(window.start(), spec.latency_from);
     counts.merge(&recorder.borrow());
-    let source = Box::new(Cycle::new(&spec.requests, share.connections));
+    let source = Box::new(Cycle::new(&spec.requests, thread_spec.connections));
     let worker = Rc::new(Worker::new(
         handle.clone(),
         &spec,
-        share,
+        thread_spec,
         source,
         window,
         counts,
@@ -248,7 +250,7 @@ async fn drive_in_turns(
     let (said, over) = std::sync::mpsc::channel();
     let turns = Turns {
         next,
-        said,
+        counts: said,
         before: Turned::default(),
     };
     let other = handle.clone().spawn(async move {
@@ -272,20 +274,20 @@ async fn drive_in_turns(
     (counted, second)
 }
 
-async fn drive(handle: Handle, setting: Setting, shared: Arc<Shared>) -> (Counted, Instant) {
+async fn drive(handle: Handle, setting: Setting, shared: Arc<RunState>) -> (Counted, Instant) {
     // Time for the server to listen.
     handle.sleep(Nanos::from_millis(1)).await;
-    let share = setting.share();
+    let thread_spec = setting.thread_spec();
     let spec = setting.spec();
     let recorder = Recorder::new(Instant::ZERO, spec.latency_from);
     let recorder = Rc::new(RefCell::new(recorder));
-    let streams = connect_all(&handle, &share, &recorder).await;
+    let streams = connect_all(&handle, &thread_spec, &recorder).await;
     let window = Window::new(handle.now(), setting.warmup, setting.duration);
     let (begin, start) = (window.begin(), window.start());
     let mut counts = Recorder::new(start, spec.latency_from);
     counts.merge(&recorder.borrow());
-    let source = Box::new(Cycle::new(&spec.requests, share.connections));
-    let worker = Worker::new(handle, &spec, share, source, Arc::new(window), counts);
+    let source = Box::new(Cycle::new(&spec.requests, thread_spec.connections));
+    let worker = Worker::new(handle, &spec, thread_spec, source, Arc::new(window), counts);
     (Rc::new(worker).work(streams, shared, None).await, begin)
 }
 
@@ -305,7 +307,7 @@ fn play(seed: u64, setting: &Setting, behaviour: Option<Behaviour>) -> Ended {
             let _ = handle.timeout(Nanos::from_secs(30), forever).await;
         });
     }
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(RunState::default());
     shared.stop.store(setting.stopped, Relaxed);
     let (own, told) = (setting.clone(), Arc::clone(&shared));
     let outcome = world.spawn_loop(&Config::default(), |handle| drive(handle, own, told));
@@ -354,7 +356,7 @@ fn play_in_turns(seed: u64, setting: &Setting, behaviour: Behaviour) -> (Counted
         let forever = serve(handle.clone(), behaviour, theirs);
         let _ = handle.timeout(PAUSE * 3, forever).await;
     });
-    let (own, shared) = (setting.clone(), Arc::new(Shared::default()));
+    let (own, shared) = (setting.clone(), Arc::new(RunState::default()));
     let outcome = world.spawn_loop(&Config::default(), |handle| {
         drive_in_turns(handle, own, shared)
     });

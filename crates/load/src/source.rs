@@ -1,4 +1,4 @@
-//! What to send: each thread asks its [`RequestSource`] for each request, and tells it what became of it.
+//! What to send: each thread takes its requests from a [`RequestSource`], and reports their results to it.
 
 use std::rc::Rc;
 
@@ -8,14 +8,14 @@ use prony_wire::Method;
 
 use crate::failure::Failure;
 
-/// A request that is ready to go over the wire. Cheap to clone: its bytes are shared.
+/// A request as the bytes to send. Cheap to clone: its bytes are shared.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct EncodedRequest {
     /// Its method, which decides how the answer is framed.
     pub method: Method,
     /// The whole request.
     pub bytes: Rc<[u8]>,
-    /// The body that the answer must have, where that is known.
+    /// The body that the response must have, where that is known.
     pub expected_body: Option<Rc<[u8]>>,
     /// Whether the request itself asks for the connection to be closed.
     pub closes: bool,
@@ -25,8 +25,8 @@ pub struct Request {
 #[derive(Debug)]
 pub enum Next<'a> {
     /// Send this now.
-    Send(&'a Request),
-    /// Ask again after this time: a user who thinks. Until then the slot is taken.
+    Send(&'a EncodedRequest),
+    /// Nothing for this time, such as a user's think time; the slot is taken until then.
     After(Nanos),
     /// Send nothing any more on this slot.
     Nothing,
@@ -45,7 +45,7 @@ pub trait RequestSource {
 
 /// A fixed list of requests, which each slot goes through in turn from its own place.
 pub struct Cycle {
-    requests: Vec<Request>,
+    requests: Vec<EncodedRequest>,
     /// Next place of each slot.
     places: Vec<usize>,
 }
@@ -53,7 +53,7 @@ pub struct Cycle {
 impl Cycle {
     /// The cycle over `requests`, of which there is at least one, for `slots`.
     pub fn new(requests: &[PreparedRequest], slots: usize) -> Cycle {
-        let requests: Vec<Request> = requests.iter().map(decode).collect();
+        let requests: Vec<EncodedRequest> = requests.iter().map(decode).collect();
         assert!(!requests.is_empty(), "a load has at least one request");
         let places = (0..slots).map(|slot| slot % requests.len()).collect();
         Cycle { requests, places }
@@ -73,12 +73,12 @@ impl RequestSource for Cycle {
     }
 }
 
-fn decode(prepared: &PreparedRequest) -> Request {
+fn decode(prepared: &PreparedRequest) -> EncodedRequest {
     let expected = prepared
         .expect
         .as_ref()
         .and_then(|answer| answer.body.as_deref());
-    Request {
+    EncodedRequest {
         method: Method::from_name(&prepared.method).unwrap_or(Method::Get),
         bytes: Rc::from(prepared.bytes.as_slice()),
         expected_body: expected.map(Rc::from),
@@ -86,7 +86,7 @@ fn decode(prepared: &PreparedRequest) -> Request {
     }
 }
 
-/// Whether the head says `Connection: close`.
+/// Whether the head has `Connection: close`.
 fn asks_to_close(request: &[u8]) -> bool {
     let head_end = request
         .windows(4)

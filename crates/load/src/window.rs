@@ -1,18 +1,18 @@
-//! When a run is what: warm-up, the measured window, the drain after it.
+//! The phases of a load: warm-up, the measured window, the drain after it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use prony_base::{Instant, Nanos};
 use prony_record::Turn;
 
-/// The part of a run that a moment belongs to.
+/// The phase of a load that a moment lies in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Part {
-    /// Load that is not measured.
+pub enum LoadPhase {
+    /// Load before the measured window.
     WarmUp,
     /// The window.
     Measured,
-    /// No request starts any more; what is in flight is answered.
+    /// No further request starts; those in flight are answered.
     Drain,
 }
 
@@ -71,14 +71,14 @@ impl Window {
         self.end.fetch_min(now.0.max(self.start.0), Relaxed);
     }
 
-    /// What the moment `at` belongs to.
-    pub fn part(&self, at: Instant) -> Part {
+    /// The phase that the moment `at` lies in.
+    pub fn phase(&self, at: Instant) -> LoadPhase {
         if at < self.start {
-            Part::WarmUp
+            LoadPhase::WarmUp
         } else if at < self.end() {
-            Part::Measured
+            LoadPhase::Measured
         } else {
-            Part::Drain
+            LoadPhase::Drain
         }
     }
 }
@@ -88,17 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_moment_belongs_to_one_part() {
+    fn each_moment_lies_in_one_phase() {
         let window = Window::new(Instant(100), Nanos(10), Nanos(50));
-        let parts = [100, 109, 110, 159, 160].map(|at| window.part(Instant(at)));
+        let phases = [100, 109, 110, 159, 160].map(|at| window.phase(Instant(at)));
         assert_eq!(
-            parts,
+            phases,
             [
-                Part::WarmUp,
-                Part::WarmUp,
-                Part::Measured,
-                Part::Measured,
-                Part::Drain
+                LoadPhase::WarmUp,
+                LoadPhase::WarmUp,
+                LoadPhase::Measured,
+                LoadPhase::Measured,
+                LoadPhase::Drain
             ]
         );
     }

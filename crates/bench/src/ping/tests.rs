@@ -2,7 +2,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use prony_engine::{Config, ListenOptions};
-use prony_http::{ClientConnection, ClientOptions, ClientRequest, Source};
+use prony_http::Source;
+use prony_http::client::{Client, Settings};
 use prony_runtime::coroutines::ManualEvent;
 
 use super::*;
@@ -29,17 +30,18 @@ fn with_service(
             serve(&own, Fixed::default(), source, stop, started).await
         });
         ready.wait().await;
-        let mut client =
-            ClientConnection::connect(&handle, address, ClientOptions::default()).await?;
+        let client = Client::new(&handle, Settings::default());
         let mut answers = Vec::new();
         for (method, path, body) in requests {
+            let url = format!("http://{address}{path}");
             let request = match *method {
-                "POST" => ClientRequest::post(path, body),
-                _ => ClientRequest::get(path),
+                "POST" => client.post(&url).body(*body),
+                _ => client.get(&url),
             };
-            let answer = client.exchange(&request).await?;
-            answers.push((answer.status, answer.body));
+            let answer = request.send().await?;
+            answers.push((answer.status(), answer.bytes().await?));
         }
+        drop(client);
         stop.set();
         serving.await.map_err(|failure| failure.to_string())?;
         let counted = counters

@@ -1,14 +1,14 @@
 //! How `prony load` ends: whether its figures answer what was asked.
 
 use prony_findings::measure;
-use prony_load::{LoadReport, Outcome};
+use prony_load::{LoadReport, LoadResult};
 
 use crate::Ending;
 
 /// How a run ends. Invalid: nothing was answered, not all requests that were asked for were sent, or the
 /// generator did not keep up with the rate. Failed: answers came, and some requests have no right one, unless
 /// that is allowed.
-pub fn of(outcome: &Outcome, allow_failures: bool) -> Ending {
+pub fn of(outcome: &LoadResult, allow_failures: bool) -> Ending {
     let report = &outcome.report;
     let short = report
         .arrivals
@@ -47,7 +47,7 @@ mod tests {
 
     use super::*;
 
-    fn ended(change: impl FnOnce(&mut Outcome)) -> Ending {
+    fn ended(change: impl FnOnce(&mut LoadResult)) -> Ending {
         let counts = Counts {
             sent: 1_000,
             completed: 990,
@@ -61,7 +61,7 @@ mod tests {
             counts,
             ..LoadReport::default()
         };
-        let mut outcome = Outcome {
+        let mut outcome = LoadResult {
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_run_of_nothing_but_500s_was_done() {
-        let only = |o: &mut Outcome| {
+        let only = |o: &mut LoadResult| {
             o.report.counts.unexpected_status = 990;
             o.report.counts.acknowledged = 0;
         };
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_invalid() {
-        let nothing = |o: &mut Outcome| {
+        let nothing = |o: &mut LoadResult| {
             o.report.counts = Counts {
                 failed: Failures {
                     timeout: 9,

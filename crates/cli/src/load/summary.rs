@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use prony_base::{Nanos, counted};
-use prony_load::{LoadReport, LoadSpec, Outcome};
+use prony_load::{LoadReport, LoadResult, LoadSpec};
 use prony_record::{LatencyNs, LatencyOrigin, NEVER};
 
 use super::pace;
@@ -27,7 +27,7 @@ pub fn heading(spec: &LoadSpec) -> String {
 }
 
 /// The lines after a run.
-pub fn text(outcome: &Outcome, whole: bool) -> String {
+pub fn text(outcome: &LoadResult, whole: bool) -> String {
     let report = &outcome.report;
     let mut text = String::new();
     // Writing to a string cannot fail.
@@ -374,7 +374,7 @@ mod tests {
 
     use super::*;
 
-    fn outcome() -> Outcome {
+    fn outcome() -> LoadResult {
         let counts = Counts {
             sent: 1_234_767,
             completed: 1_234_567,
@@ -418,7 +418,7 @@ mod tests {
             connections_closed_by_server: 7,
             ..LoadReport::default()
         };
-        Outcome {
+        LoadResult {
             report,
             histogram: Histogram::default(),
             trace: Vec::new(),
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_run_without_any_answer_divides_by_nothing() {
-        let nothing = Outcome {
+        let nothing = LoadResult {
             report: LoadReport::default(),
             ..outcome()
         };
@@ -472,7 +472,7 @@ mod tests {
     }
 
     /// 1,000 a second for ten seconds, of which the server does 800.
-    fn open() -> Outcome {
+    fn open() -> LoadResult {
         let mut outcome = outcome();
         let report = &mut outcome.report;
         report.pace = Pace::Poisson {

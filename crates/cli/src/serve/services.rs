@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context as _, anyhow, bail};
 use prony_bench::ping::{self, Fixed};
 use prony_engine::{Accepted, Handle, Receiver, mailbox};
-use prony_http::{Counters, ServerOptions, Source, Taker, share_out};
+use prony_http::{AcceptTarget, Counters, ServerOptions, Source, distribute};
 use prony_runtime::services::Failure;
 
 use super::{HANDED_OVER_MAX, Setting, explain, stopped};
@@ -22,13 +22,13 @@ pub fn run(
     signals: &UnixStream,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<Ending> {
-    let mut takers = Vec::new();
+    let mut targets = Vec::new();
     let mut workers = Vec::new();
     for _ in 1..setting.threads {
         let (sender, connections) = mailbox(HANDED_OVER_MAX);
         let (worker, counters) = hire(setting, connections)?;
         workers.push(worker);
-        takers.push((sender, counters));
+        targets.push((sender, counters));
     }
     let served = prony_engine::run(&setting.config, |handle| async move {
         let listener = setting.listen(&handle)?;
@@ -39,7 +39,7 @@ pub fn run(
             streams.out.flush()
         };
         let stop = stopped(&handle, signals);
-        if takers.is_empty() {
+        if targets.is_empty() {
             let source = Source::Listener(listener);
             let started = |_| announced = announce();
             let settings = fixed(setting.server.clone());
@@ -59,15 +59,16 @@ pub fn run(
         let Some(counters) = told.recv().await else {
             return serving.await;
         };
-        takers.push((sender, counters));
-        let takers = takers.into_iter();
-        let takers = takers
+        targets.push((sender, counters));
+        let targets = targets.into_iter();
+        let targets = targets
             .map(|(sender, counters)| {
-                Taker::new(sender, counters).with_connections_max(setting.server.connections_max)
+                AcceptTarget::new(sender, counters)
+                    .with_connections_max(setting.server.connections_max)
             })
             .collect();
         announce()?;
-        share_out(&handle, listener, takers, stop).await;
+        distribute(&handle, listener, targets, stop).await;
         serving.await
     });
     served.map_err(explain)??;

@@ -1,4 +1,4 @@
-//! Many requests at once, their answers as they come. Not for: limits on connections,
+//! Many requests at once, their responses as they come. Not for: limits on connections,
 //! which the pool keeps.
 
 use std::cell::{Cell, RefCell};
@@ -10,11 +10,11 @@ use std::task::{Poll, Waker};
 
 use prony_engine::{Handle, Task};
 
+use super::builder::RequestBuilder;
 use super::error::Error;
-use super::request::RequestBuilder;
 use super::response::Response;
 
-/// An answer and the place of its request.
+/// A response and the place of its request.
 type Ended = (usize, Result<Response, Error>);
 
 #[derive(Default)]
@@ -23,19 +23,19 @@ struct Results {
     waker: Cell<Option<Waker>>,
 }
 
-/// Requests under way, by [`Client::all`](super::Client::all). Dropping it cancels them.
+/// Requests in flight, by [`Client::all`](super::Client::all). Dropping it cancels them.
 pub struct All<I> {
     handle: Handle,
     requests: I,
     next_place: usize,
     at_once: usize,
     results: Rc<Results>,
-    under_way: HashMap<usize, Task<()>>,
+    in_flight: HashMap<usize, Task<()>>,
 }
 
 impl<I> fmt::Debug for All<I> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "All({} under way)", self.under_way.len())
+        write!(f, "All({} in flight)", self.in_flight.len())
     }
 }
 
@@ -47,15 +47,15 @@ impl<I: Iterator<Item = RequestBuilder>> All<I> {
             next_place: 0,
             at_once: at_once.max(1),
             results: Rc::default(),
-            under_way: HashMap::new(),
+            in_flight: HashMap::new(),
         }
     }
 
-    /// The next answer that comes, with the place of its request, from 0; None when
-    /// all have come. Answers that nobody asked for yet count as under way.
+    /// Waits for the next response; returns it with the place of its request, from 0; None when
+    /// there are no more. Responses that were not returned yet count towards the limit.
     pub async fn next(&mut self) -> Option<Ended> {
         self.fill();
-        if self.under_way.is_empty() {
+        if self.in_flight.is_empty() {
             return None;
         }
         let ended = poll_fn(|cx| {
@@ -66,12 +66,12 @@ impl<I: Iterator<Item = RequestBuilder>> All<I> {
             Poll::Pending
         })
         .await;
-        self.under_way.remove(&ended.0);
+        self.in_flight.remove(&ended.0);
         Some(ended)
     }
 
     fn fill(&mut self) {
-        while self.under_way.len() < self.at_once
+        while self.in_flight.len() < self.at_once
             && let Some(request) = self.requests.next()
         {
             let (place, results) = (self.next_place, self.results.clone());
@@ -83,7 +83,7 @@ impl<I: Iterator<Item = RequestBuilder>> All<I> {
                     waker.wake();
                 }
             });
-            self.under_way.insert(place, task);
+            self.in_flight.insert(place, task);
         }
     }
 }

@@ -29,8 +29,8 @@ use super::body::Pieces;
 use super::cookies::CookieJar;
 use super::error::{Error, Kind, Phase};
 use super::request::Progress;
-use super::response::{Timing, Version};
 use super::settings::{HttpVersion, Settings};
+use super::timing::{Timing, Version};
 use super::{Counts, RequestBuilder as Async};
 
 /// Requests that may wait for the loop's thread to see them.

@@ -1,4 +1,4 @@
-//! The bodies of requests: nothing, bytes, or pieces that come when they come.
+//! The bodies of requests: nothing, bytes, or a stream of pieces.
 //! Not for: their framing on the wire (`h1`, `http2`), or forms (`multipart`).
 
 use std::fmt;
@@ -8,20 +8,26 @@ use std::task::{Context, Poll};
 
 use prony_engine::SendBuf;
 
-/// Where the pieces of a streamed body come from.
+/// Bytes of a streamed body that are posted and not yet taken by the kernel, at most, before
+/// the next piece is requested.
+pub const SENDING_BYTES_MAX: usize = 256 << 10;
+
+/// Bodies of at most so many bytes are sent in one post with their head.
+pub(super) const JOINED_BYTES_MAX: usize = 16 << 10;
+
+/// The source of a streamed body.
 ///
-/// A piece is sent as it is, and the next asked for once the connection has taken
-/// so much that [`SENDING_BYTES_MAX`](crate::client::SENDING_BYTES_MAX) is not passed:
-/// pieces of 16 to 256 KiB suit.
+/// The next piece is requested once less than [`SENDING_BYTES_MAX`] is unsent: pieces of 16 to
+/// 256 KiB suit.
 pub trait Pieces {
     /// The next piece; None at the end. May be empty, which sends nothing.
     ///
     /// # Errors
-    /// What the source says; the request fails with it.
+    /// The source's error; the request fails with it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Vec<u8>>>>;
 
-    /// Starts again from the first piece, for a redirect or a retry. False where the
-    /// source can give its pieces only once.
+    /// Restarts from the first piece, for a redirect or a retry. False where the source can be
+    /// read only once.
     fn rewind(&mut self) -> bool {
         false
     }
@@ -52,6 +58,16 @@ impl Body {
         Body::Pieces(Box::new(pieces), length)
     }
 
+    /// The same, shared instead of owned where it is large, so that sending it again copies nothing.
+    pub(super) fn resendable(self) -> Body {
+        match self {
+            Body::Bytes(SendBuf::Owned(bytes)) if bytes.len() > JOINED_BYTES_MAX => {
+                Body::Bytes(SendBuf::Shared(Rc::from(bytes)))
+            }
+            other => other,
+        }
+    }
+
     /// Its length in bytes, where it is known.
     pub fn length(&self) -> Option<u64> {
         match self {
@@ -61,7 +77,7 @@ impl Body {
         }
     }
 
-    /// Makes it ready to be sent from its start; false where that cannot be.
+    /// Prepares it to be sent from its start again; false where that is impossible.
     pub fn rewind(&mut self) -> bool {
         match self {
             Body::Empty | Body::Bytes(_) => true,

@@ -1,46 +1,39 @@
-//! The way to a connection: name, TCP, proxy, TLS. Not for: whether to make one (`pool`).
+//! Connects: name resolution, TCP, proxy, TLS. Not for: whether to make a connection (`pool`).
 
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use prony_base::Instant;
 use prony_engine::Stream;
 
-use super::Client;
+use super::connections::{Host, Http1, Slot};
 use super::error::{Error, Kind, Phase, TimeLimit};
 use super::h1::Connection;
 use super::http2::Http2;
-use super::pool::{Host, Slot};
+use super::origin::Origin;
 use super::proxy::tunnel;
 use super::resolve::race;
-use super::response::Timing;
 use super::settings::HttpVersion;
-use super::target::Origin;
+use super::state::{ClientState, add};
+use super::timeouts::Span;
+use super::timing::Timing;
 use super::tls::{Offer, TlsStream};
 use super::transport::Transport;
 
-/// When a request began, and when it has to be done.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub started: Instant,
-    pub due: Instant,
-}
-
-/// A connection that came about.
+/// A new connection.
 pub(super) enum Made {
     /// For one request at a time.
-    Http1(Box<Connection>),
-    /// For many; with what counts it.
+    Http1(Box<Http1>),
+    /// For many; with the slot that counts it.
     Http2(Http2, Slot),
 }
 
-/// Makes a connection in `slot`; says in `timing` when what was done.
+/// Makes a connection in `slot`; `timing` gets when each step was done.
 ///
 /// # Errors
-/// With the phase that failed or was under way when the time was over.
+/// With the phase that failed, or that was in progress when the time-out passed.
 #[cold]
 pub(super) async fn connect(
-    client: &Client,
+    client: &ClientState,
     slot: Slot,
     version: HttpVersion,
     span: Span,
@@ -52,9 +45,9 @@ pub(super) async fn connect(
     let phase = Cell::new(Phase::Resolve);
     let way = async {
         let (transport, peer) = establish(client, &host, version, span, &phase, timing).await?;
-        super::response::add(&client.counters().connected);
+        add(&client.counters().connected);
         if speaks_http2(&transport, version, peer)? {
-            let begun = Http2::begin(handle, transport, &settings.limits, &host.sharing);
+            let begun = Http2::begin(handle, transport, &settings.limits, &host.shared);
             return Ok(Begun::Http2(begun.await?));
         }
         Ok(Begun::Http1(transport, peer))
@@ -62,9 +55,9 @@ pub(super) async fn connect(
     match handle.timeout_at(step.min(span.due), Box::pin(way)).await {
         Ok(Ok(Begun::Http2(http2))) => Ok(Made::Http2(http2, slot)),
         Ok(Ok(Begun::Http1(transport, peer))) => {
-            let (made, now) = ((transport, peer), handle.now());
-            let connection = Connection::new(handle, slot, made, settings.limits, now);
-            Ok(Made::Http1(connection))
+            let now = handle.now();
+            let connection = Connection::new(handle, (transport, peer), settings.limits, now);
+            Ok(Made::Http1(Http1::new(slot, connection, now)))
         }
         Ok(Err(error)) => Err(error),
         Err(_elapsed) => {
@@ -77,13 +70,13 @@ pub(super) async fn connect(
     }
 }
 
-/// What the time limit is over: a connection that speaks its protocol.
+/// A connection that speaks its protocol: where the connect time-out ends.
 enum Begun {
     Http1(Transport, SocketAddr),
     Http2(Http2),
 }
 
-/// By ALPN under TLS; without, where the caller knows.
+/// Whether HTTP/2 is spoken: by ALPN under TLS, by prior knowledge without.
 fn speaks_http2(
     transport: &Transport,
     version: HttpVersion,
@@ -103,7 +96,7 @@ fn speaks_http2(
 }
 
 async fn establish(
-    client: &Client,
+    client: &ClientState,
     host: &Host,
     version: HttpVersion,
     span: Span,
@@ -145,7 +138,7 @@ async fn establish(
 }
 
 async fn secure(
-    client: &Client,
+    client: &ClientState,
     (transport, peer): (Transport, SocketAddr),
     origin: &Origin,
     offer: Offer,
@@ -157,7 +150,10 @@ async fn secure(
     Ok(Transport::Tls(Box::new(secured)))
 }
 
-async fn reach(client: &Client, addresses: &[SocketAddr]) -> Result<(Stream, SocketAddr), Error> {
+async fn reach(
+    client: &ClientState,
+    addresses: &[SocketAddr],
+) -> Result<(Stream, SocketAddr), Error> {
     let (handle, delay) = (client.handle(), client.settings().happy_eyeballs_delay);
     let raced = race(handle, addresses, delay, |address| handle.connect(address)).await;
     raced.map_err(|mut failures| match (failures.len(), failures.pop()) {

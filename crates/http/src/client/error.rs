@@ -410,6 +410,11 @@ impl Error {
         self.0.address
     }
 
+    /// What went wrong, without the rest.
+    pub(super) fn into_kind(self) -> Kind {
+        self.0.kind
+    }
+
     /// True for each of the time-outs.
     pub fn is_timeout(&self) -> bool {
         matches!(self.0.kind, Kind::TimedOut(_, _))

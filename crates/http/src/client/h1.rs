@@ -1,13 +1,13 @@
-//! HTTP/1 over one transport: a request out, its answer in, piece by piece.
-//! Not for: which connection to take (`pool`), or what an answer means.
+//! HTTP/1 over one transport: sends requests and reads their responses.
+//! Not for: choosing a connection (`pool`), or acting on a response (`policy`).
 //!
-//! A request that has nothing but bytes is one post. The body of an answer is handed
-//! on where it lies, in the buffer that the loop received it in.
+//! A request whose body is bytes is one post. A response's body is read in place, in the
+//! buffer that the loop received it in.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use prony_base::{Instant, Nanos};
@@ -16,46 +16,38 @@ use prony_wire::{
     EndOfInput, Limits, Method, OwnedHeaders, ResponseEvent, ResponseReader, Version, encode,
 };
 
-use super::SENDING_BYTES_MAX;
-use super::body::{Body, Pieces};
+use super::body::{Body, JOINED_BYTES_MAX, Pieces, SENDING_BYTES_MAX};
 use super::error::{Error, Kind, Phase, TimeLimit};
-use super::pool::{Behind, Slot};
+use super::timeouts::Timeouts;
 use super::tls::TlsError;
 use super::transport::{Chunk, Transport};
 use crate::wait::Alarm;
 
-/// Interim and final answers look the same until their status is known.
+/// How long receiving the rest of an unwanted body may take.
+pub(super) const DRAIN_TIME: Nanos = Nanos::from_secs(1);
+
+/// The head of a response, without its header lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub status: u16,
     pub version: Version,
 }
 
-/// How long an exchange may wait for what.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waits {
-    pub first_byte: Nanos,
-    pub stall: Nanos,
-    pub whole: Nanos,
-    /// When the whole request has to be done.
-    pub due: Instant,
-}
-
-/// What is left to be sent.
+/// The part of a request that is still to be sent.
 enum Sending {
     Done,
-    /// Behind the head, once that is out.
+    /// A large body, which follows the head once that is sent.
     Bytes(SendBuf),
     Pieces(Streamed),
 }
 
-/// A body that comes in pieces.
+/// A streamed body.
 struct Streamed {
     pieces: Box<dyn Pieces>,
     /// Bytes announced; None in chunks.
     announced: Option<u64>,
     given: u64,
-    /// A large piece that waits until all before it is out.
+    /// A large piece that waits until everything before it is sent.
     held: Option<SendBuf>,
 }
 
@@ -67,16 +59,12 @@ impl Streamed {
 
 /// A connection that speaks HTTP/1.
 pub(super) struct Connection {
-    /// Requests whose heads are out, in the order in which their answers will come. Before
-    /// the slot: when it breaks they are back in line before its room is given away.
-    pub behind: Behind,
-    pub slot: Slot,
     pub peer: SocketAddr,
-    pub born: Instant,
-    pub rests_since: Instant,
-    /// Answers read to their end.
-    pub answers: u64,
-    /// The version that the other side speaks.
+    /// Responses read to their end.
+    responses: u64,
+    /// Pipelined requests that were posted and whose responses are not being read yet.
+    pipelined: usize,
+    /// The version of the peer's last response.
     version: Version,
     handle: Handle,
     transport: Transport,
@@ -85,22 +73,22 @@ pub(super) struct Connection {
     chunk: Option<Chunk>,
     used: usize,
     sending: Sending,
-    /// Pieces that were all sent, for another try.
+    /// A streamed body that was sent whole, kept for another attempt.
     spent: Option<Body>,
-    /// Why sending stopped before its end; told if no answer explains it.
+    /// Why sending stopped before its end; reported if no response explains it.
     unsent: Option<Error>,
     alarm: Alarm,
-    waits: Waits,
+    timeouts: Timeouts,
     phase: Phase,
     /// When the request was posted.
     posted_at: Instant,
-    /// All of it was, at once.
+    /// The whole request was one post.
     is_one_post: bool,
-    /// When something last moved.
+    /// When bytes last moved.
     moved: Instant,
-    /// Whether it was waited for more since then, while there was time.
-    has_asked: bool,
-    /// What of the request was posted and not taken then.
+    /// Whether the transport was polled since then, before the time-out passed.
+    has_polled: bool,
+    /// Bytes that were posted and not taken by the kernel when last looked at.
     posted: usize,
     head_bytes: usize,
     sent_bytes: u64,
@@ -108,38 +96,35 @@ pub(super) struct Connection {
     trailers: Option<Box<OwnedHeaders>>,
 }
 
-/// What comes next of an answer.
-enum Piece {
+/// The next part of a response.
+enum Event {
     Head(Head),
-    /// Where in the chunk.
+    /// A part of the body, as a range of the chunk.
     Data(Range<usize>),
-    /// The answer is whole; whether another can follow.
+    /// The response is complete; whether another can follow.
     End(bool),
 }
 
-/// How a body reads on.
+/// The next part of a body.
 pub(super) enum Next {
-    /// Its bytes, to be had by [`Connection::data`].
+    /// Bytes, which [`Connection::data`] returns.
     Data(Range<usize>),
-    /// The body is whole; whether the connection can be used again.
+    /// The body is complete; whether the connection can be used again.
     End(bool),
 }
 
 impl Connection {
+    /// A connection over `transport` that has carried nothing yet.
     pub fn new(
         handle: &Handle,
-        slot: Slot,
         (transport, peer): (Transport, SocketAddr),
         limits: Limits,
         now: Instant,
-    ) -> Box<Connection> {
-        Box::new(Connection {
-            behind: Behind::new(&slot.host),
-            slot,
+    ) -> Connection {
+        Connection {
             peer,
-            born: now,
-            rests_since: now,
-            answers: 0,
+            responses: 0,
+            pipelined: 0,
             version: Version::Http10,
             handle: handle.clone(),
             transport,
@@ -150,32 +135,34 @@ impl Connection {
             spent: None,
             unsent: None,
             alarm: Alarm::default(),
-            waits: Waits {
-                first_byte: Nanos::MAX,
-                stall: Nanos::MAX,
-                whole: Nanos::MAX,
-                due: Instant::NEVER,
-            },
+            timeouts: Timeouts::NEVER,
             phase: Phase::Wait,
             posted_at: now,
             is_one_post: false,
             moved: now,
-            has_asked: false,
+            has_polled: false,
             posted: 0,
             head_bytes: 0,
             sent_bytes: 0,
             received_bytes: 0,
             trailers: None,
-        })
+        }
     }
 
-    /// Closes it; what is left is its place in the counts.
-    pub fn into_slot(self: Box<Connection>) -> Slot {
-        self.slot
+    /// The transport, once the last response's head was read and nothing followed it.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidData`] where bytes followed.
+    pub fn into_transport(self) -> io::Result<Transport> {
+        let received = self.chunk.as_deref().unwrap_or_default().len();
+        match self.used < received {
+            true => Err(io::ErrorKind::InvalidData.into()),
+            false => Ok(self.transport),
+        }
     }
 
-    /// Whether a connection at rest can still be used: the other side has said nothing,
-    /// neither an end nor bytes that belong to no request.
+    /// Whether an idle connection can still be used: the peer has neither closed it nor sent
+    /// bytes that belong to no request.
     #[inline]
     pub fn is_alive(&mut self, cx: &mut Context<'_>) -> bool {
         self.transport.poll_recv(cx).is_pending()
@@ -191,9 +178,9 @@ impl Connection {
         method: &Method,
         head: SendBuf,
         body: &mut Body,
-        (waits, now): (Waits, Instant),
+        (timeouts, now): (Timeouts, Instant),
     ) -> Result<(), Error> {
-        self.expect(method, waits, now)?;
+        self.expect(method, timeouts, now)?;
         self.head_bytes = head.as_slice().len();
         let posted = self.transport.post(head);
         posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
@@ -215,30 +202,30 @@ impl Connection {
         Ok(())
     }
 
-    /// Begins to read the answer of a request that was [posted](Connection::post_behind)
-    /// behind others.
+    /// Begins to read the response of a [pipelined](Connection::post_pipelined) request.
     ///
     /// # Errors
     /// As of [`begin`](Connection::begin).
-    pub fn begin_behind(
+    pub fn begin_pipelined(
         &mut self,
         method: &Method,
-        (waits, now): (Waits, Instant),
+        (timeouts, now): (Timeouts, Instant),
     ) -> Result<(), Error> {
-        self.expect(method, waits, now)?;
+        self.pipelined = self.pipelined.saturating_sub(1);
+        self.expect(method, timeouts, now)?;
         if self.used < self.chunk.as_deref().unwrap_or_default().len() {
-            // It came together with the answer before.
+            // It arrived together with the response before.
             self.phase = Phase::Head;
         }
         Ok(())
     }
 
     #[inline]
-    fn expect(&mut self, method: &Method, waits: Waits, now: Instant) -> Result<(), Error> {
-        self.waits = waits;
+    fn expect(&mut self, method: &Method, timeouts: Timeouts, now: Instant) -> Result<(), Error> {
+        self.timeouts = timeouts;
         (self.posted_at, self.is_one_post) = (now, false);
         self.moved = now;
-        self.has_asked = false;
+        self.has_polled = false;
         self.phase = Phase::Wait;
         self.sent_bytes = 0;
         self.received_bytes = 0;
@@ -248,22 +235,25 @@ impl Connection {
         expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))
     }
 
-    /// Sends a whole request behind those that are under way; false where the connection
-    /// does not take it.
-    pub fn post_behind(&mut self, head: SendBuf) -> bool {
-        // It was sent by another, who cannot tell what the kernel took of it.
+    /// Sends a whole request behind those in flight; false where the connection refuses it.
+    pub fn post_pipelined(&mut self, head: SendBuf) -> bool {
+        // How much of it the kernel took is unknown once its turn comes.
         self.head_bytes = usize::MAX;
-        self.transport.post(head).is_ok()
+        let is_posted = self.transport.post(head).is_ok();
+        self.pipelined += usize::from(is_posted);
+        is_posted
     }
 
-    /// Whether requests may go out before the answers to those before them have come: the
-    /// other side speaks HTTP/1.1, has kept the connection once, and nothing is half sent.
-    pub fn takes_more(&self) -> bool {
-        self.answers > 0 && self.version == Version::Http11 && matches!(self.sending, Sending::Done)
+    /// Whether requests may be sent before the responses to earlier ones: the peer speaks
+    /// HTTP/1.1, has kept the connection once, and no request is half sent.
+    pub fn can_pipeline(&self) -> bool {
+        self.responses > 0
+            && self.version == Version::Http11
+            && matches!(self.sending, Sending::Done)
     }
 
-    /// The body that was sent or being sent, for another try. What was not sent to its end
-    /// leaves the connection of no more use.
+    /// Takes the body that was sent or is being sent, for another attempt. A connection over
+    /// which it was not sent whole is of no more use.
     pub fn take_body(&mut self, body: &mut Body) {
         if let Some(spent) = self.spent.take() {
             *body = spent;
@@ -277,8 +267,8 @@ impl Connection {
         }
     }
 
-    /// Whether no byte of an answer has come, so that the server may never have seen
-    /// the request.
+    /// Whether no byte of the response has been received: the server may never have seen the
+    /// request.
     pub fn is_unanswered(&self) -> bool {
         self.phase == Phase::Wait
     }
@@ -288,8 +278,8 @@ impl Connection {
         self.sent_bytes == 0 && self.transport.posted_bytes() >= self.head_bytes
     }
 
-    /// When the request was handed to the kernel: not later than it was. Where a body followed its head on its own,
-    /// and where the kernel is not known to have it, when the head was posted.
+    /// When the request was handed to the kernel, or a time before. Where a body is sent apart from its head, and where
+    /// the kernel is not known to have it: when the head was posted.
     #[inline]
     pub fn submitted(&self) -> Instant {
         let submitted = self.transport.submitted().map(|at| at.from);
@@ -298,7 +288,7 @@ impl Connection {
             .unwrap_or(self.posted_at)
     }
 
-    /// When something last moved: after a head or an end, when it came.
+    /// When bytes last moved: after a head or an end, when those bytes were received.
     pub fn moved(&self) -> Instant {
         self.moved
     }
@@ -315,79 +305,111 @@ impl Connection {
         whole.get(place).unwrap_or_default()
     }
 
-    /// What followed the body, if anything.
+    /// The trailers, if there were any.
     pub fn take_trailers(&mut self) -> Option<Box<OwnedHeaders>> {
         self.trailers.take()
     }
 
-    /// The answer's head, its lines into `headers`. Interim answers are passed over.
+    /// Reads the response's head, its lines into `headers`. Skips interim responses.
     ///
     /// # Errors
-    /// Whatever ends an exchange; the connection is of no more use then.
+    /// What ended the exchange; the connection is then of no more use.
     #[inline]
     pub fn poll_head(
         &mut self,
         headers: &mut OwnedHeaders,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Head, Error>> {
-        match ready!(self.poll_piece(headers, cx))? {
-            Piece::Head(head) => {
+        match ready!(self.poll_event(headers, cx))? {
+            Event::Head(head) => {
                 self.phase = Phase::Body;
                 self.version = head.version;
                 Poll::Ready(Ok(head))
             }
             // A head comes first, always.
-            Piece::Data(_) | Piece::End(_) => {
+            Event::Data(_) | Event::End(_) => {
                 Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)))
             }
         }
     }
 
-    /// What follows of the body.
+    /// Reads the next part of the body.
     ///
     /// # Errors
     /// As of [`poll_head`](Connection::poll_head).
     #[inline]
     pub fn poll_body(&mut self, cx: &mut Context<'_>) -> Poll<Result<Next, Error>> {
-        // A body has no head: what is passed here stays empty.
-        match ready!(self.poll_piece(&mut OwnedHeaders::default(), cx))? {
-            Piece::Data(place) => {
+        // There is no head in a body: these lines stay empty.
+        match ready!(self.poll_event(&mut OwnedHeaders::default(), cx))? {
+            Event::Data(place) => {
                 self.received_bytes += place.len() as u64;
                 Poll::Ready(Ok(Next::Data(place)))
             }
-            Piece::End(keep_alive) => {
-                self.answers += 1;
+            Event::End(keep_alive) => {
+                self.responses += 1;
                 Poll::Ready(Ok(Next::End(self.is_reusable(keep_alive))))
             }
-            Piece::Head(_) => Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed))),
+            Event::Head(_) => Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed))),
         }
     }
 
-    /// Lets what is left take until `due` at most.
+    /// Limits the rest of the exchange to `due`.
     pub fn limit(&mut self, due: Instant) {
-        self.waits.due = self.waits.due.min(due);
+        self.timeouts.due = self.timeouts.due.min(due);
     }
 
-    /// How many bytes of the body are known to be left; `u64::MAX` where it is not known.
+    /// Bytes of the body that are left; `u64::MAX` where that is not known.
     pub fn body_bytes_left(&self) -> u64 {
         self.reader.plain_bytes_left()
+    }
+
+    /// Receives the rest of an unwanted body, at most `bytes_max` until `due`; whether the
+    /// connection can be used again.
+    pub async fn drain(&mut self, mut bytes_max: u64, due: Instant) -> bool {
+        self.limit(due);
+        loop {
+            match poll_fn(|cx| self.poll_body(cx)).await {
+                Ok(Next::Data(place)) if place.len() as u64 <= bytes_max => {
+                    bytes_max -= place.len() as u64;
+                }
+                Ok(Next::End(reusable)) => return reusable,
+                Ok(Next::Data(_)) | Err(_) => return false,
+            }
+        }
+    }
+
+    /// Receives the response of a pipelined request that was cancelled, with a body of at most
+    /// `bytes_max`, since others follow it; whether the connection can be used again.
+    pub async fn skip_response(&mut self, method: Method, bytes_max: u64, now: Instant) -> bool {
+        let due = now + DRAIN_TIME;
+        let timeouts = Timeouts {
+            whole: DRAIN_TIME,
+            due,
+            ..Timeouts::NEVER
+        };
+        if self.begin_pipelined(&method, (timeouts, now)).is_err() {
+            return false;
+        }
+        let mut headers = OwnedHeaders::default();
+        let head = poll_fn(|cx| self.poll_head(&mut headers, cx)).await;
+        head.is_ok() && self.drain(bytes_max, due).await
     }
 
     fn is_reusable(&self, keep_alive: bool) -> bool {
         let whole = self.chunk.as_deref().unwrap_or_default();
         keep_alive
-            // What has come already is the next one's answer, or nobody's.
-            && (self.used == whole.len() || !self.behind.is_empty())
+            // Bytes that follow belong to a pipelined request's response, or to none.
+            && (self.used == whole.len() || self.pipelined > 0)
             && matches!(self.sending, Sending::Done)
             && self.unsent.is_none()
     }
 
     #[inline]
-    fn poll_piece(
+    fn poll_event(
         &mut self,
         headers: &mut OwnedHeaders,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Piece, Error>> {
+    ) -> Poll<Result<Event, Error>> {
         loop {
             if let Some(piece) = self.read(headers)? {
                 return Poll::Ready(Ok(piece));
@@ -400,7 +422,7 @@ impl Connection {
                 Poll::Ready(Ok(chunk)) => {
                     let arrived = self.transport.arrived(&chunk);
                     self.moved = arrived.unwrap_or_else(|| self.handle.now());
-                    self.has_asked = false;
+                    self.has_polled = false;
                     if self.phase == Phase::Wait {
                         self.phase = Phase::Head;
                     }
@@ -413,9 +435,9 @@ impl Connection {
         }
     }
 
-    /// What the chunk holds next.
+    /// Reads the next part of the response from the chunk.
     #[inline]
-    fn read(&mut self, headers: &mut OwnedHeaders) -> Result<Option<Piece>, Error> {
+    fn read(&mut self, headers: &mut OwnedHeaders) -> Result<Option<Event>, Error> {
         let chunk = self.chunk.as_deref().unwrap_or_default();
         loop {
             let (used, event) = match self.reader.next(&chunk[self.used..]) {
@@ -425,7 +447,7 @@ impl Connection {
             self.used += used;
             return Ok(match event {
                 None => {
-                    // Back to the pool before more is received.
+                    // The buffer returns to its pool before more is received.
                     self.chunk = None;
                     self.used = 0;
                     None
@@ -433,13 +455,13 @@ impl Connection {
                 Some(ResponseEvent::Interim(_)) => continue,
                 Some(ResponseEvent::Head(head)) => {
                     headers.copy_from(&head.headers);
-                    Some(Piece::Head(Head {
+                    Some(Event::Head(Head {
                         status: head.status,
                         version: head.version,
                     }))
                 }
                 Some(ResponseEvent::Data(data)) => {
-                    Some(Piece::Data(self.used - data.len()..self.used))
+                    Some(Event::Data(self.used - data.len()..self.used))
                 }
                 Some(ResponseEvent::End(end)) => {
                     if !end.trailers.is_empty() {
@@ -447,14 +469,14 @@ impl Connection {
                         kept.copy_from(&end.trailers);
                         self.trailers = Some(kept);
                     }
-                    Some(Piece::End(end.keep_alive))
+                    Some(Event::End(end.keep_alive))
                 }
             });
         }
     }
 
-    /// Sends more of a body. That the connection takes no more of it is kept: an answer
-    /// that has come says more. A source that fails leaves nothing to wait for.
+    /// Sends more of a body. A connection that takes no more of it is not an error yet: a
+    /// response may explain it. A body source that fails ends the exchange.
     #[cold]
     #[inline(never)]
     fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
@@ -464,7 +486,7 @@ impl Connection {
         match error.kind() {
             Kind::BodySource(_) | Kind::BodyLength { .. } => Err(error),
             _ => {
-                // Kept, since another try must send all of it again.
+                // Kept, since another attempt must send all of it again.
                 let stopped = std::mem::replace(&mut self.sending, Sending::Done);
                 if let Sending::Pieces(streamed) = stopped {
                     self.spent = Some(streamed.into_body());
@@ -477,12 +499,12 @@ impl Connection {
 
     fn poll_pump(&mut self, cx: &mut Context<'_>) -> Result<(), Error> {
         loop {
-            let waits = match &self.sending {
+            let must_flush = match &self.sending {
                 Sending::Done => return Ok(()),
                 Sending::Bytes(_) => true,
                 Sending::Pieces(streamed) => streamed.held.is_some(),
             };
-            if waits || self.transport.posted_bytes() >= SENDING_BYTES_MAX {
+            if must_flush || self.transport.posted_bytes() >= SENDING_BYTES_MAX {
                 let Poll::Ready(flushed) = self.transport.poll_flush(cx) else {
                     return Ok(());
                 };
@@ -515,7 +537,7 @@ impl Connection {
         cx: &mut Context<'_>,
     ) -> Result<Poll<bool>, Error> {
         if let Some(held) = streamed.held.take() {
-            // Nothing may be posted behind it before it is out.
+            // Nothing may be posted behind it before it is sent.
             return self.post(held).map(|()| Poll::Ready(false));
         }
         let polled = streamed.pieces.poll_piece(cx);
@@ -538,7 +560,7 @@ impl Connection {
             (None, None) => SendBuf::Static(b"0\r\n\r\n"),
         };
         match bytes.as_slice().len() > SENDING_BYTES_MAX {
-            // Alone, whatever its size, it is taken.
+            // An idle transport accepts a post of any size.
             true => streamed.held = Some(bytes),
             false => self.post(bytes)?,
         }
@@ -566,12 +588,12 @@ impl Connection {
         loop {
             let (due, limit, length) = self.next_limit();
             if self.alarm.poll(&self.handle, due, cx).is_pending() {
-                self.has_asked = true;
+                self.has_polled = true;
                 return Poll::Pending;
             }
-            if !std::mem::replace(&mut self.has_asked, true) {
-                // Nobody has looked since what came last: what came meanwhile may still be
-                // with the kernel, and was not late.
+            if !std::mem::replace(&mut self.has_polled, true) {
+                // The transport was not polled since bytes last moved: what has arrived since then
+                // may still be in the kernel, and is not late.
                 if limit == TimeLimit::Whole {
                     self.handle.wake_next_turn(cx);
                     return Poll::Pending;
@@ -581,7 +603,7 @@ impl Connection {
             }
             let posted = self.transport.posted_bytes();
             if limit != TimeLimit::Whole && std::mem::replace(&mut self.posted, posted) > posted {
-                // The kernel took a part of what is being sent.
+                // The kernel took a part of what is posted.
                 self.moved = self.handle.now();
                 continue;
             }
@@ -589,33 +611,33 @@ impl Connection {
                 (1.., Phase::Wait) => Phase::Send,
                 (_, phase) => phase,
             };
-            // That the request could not be sent says why nothing came.
+            // A request that could not be sent explains the missing response.
             let unsent = self.unsent.take();
             let late = || self.failed(phase, Kind::TimedOut(limit, length));
             return Poll::Ready(unsent.unwrap_or_else(late));
         }
     }
 
-    /// The time-out that passes next, which it is, and its length.
+    /// The time-out that passes next: when, which one, and its length.
     #[inline]
     fn next_limit(&self) -> (Instant, TimeLimit, Nanos) {
-        let waits = &self.waits;
+        let timeouts = &self.timeouts;
         let (limit, length) = match (self.phase, &self.sending) {
-            (Phase::Wait, Sending::Done) => (TimeLimit::FirstByte, waits.first_byte),
-            _ => (TimeLimit::Stall, waits.stall),
+            (Phase::Wait, Sending::Done) => (TimeLimit::FirstByte, timeouts.first_byte),
+            _ => (TimeLimit::Stall, timeouts.stall),
         };
         let step = self.moved + length;
-        match waits.due < step {
-            true => (waits.due, TimeLimit::Whole, waits.whole),
+        match timeouts.due < step {
+            true => (timeouts.due, TimeLimit::Whole, timeouts.whole),
             false => (step, limit, length),
         }
     }
 
     #[cold]
-    fn at_end(&mut self) -> Result<Piece, Error> {
+    fn at_end(&mut self) -> Result<Event, Error> {
         self.moved = self.handle.now();
         match self.reader.end_of_input() {
-            Ok(EndOfInput::Complete { .. }) => Ok(Piece::End(false)),
+            Ok(EndOfInput::Complete { .. }) => Ok(Event::End(false)),
             Ok(EndOfInput::Idle { .. }) => Err(self.why(Kind::Closed)),
             Err(error) => Err(self.why(Kind::of_wire(error))),
         }
@@ -624,14 +646,14 @@ impl Connection {
     #[cold]
     fn broken(&mut self, error: io::Error) -> Error {
         let kind = match TlsError::within(&error) {
-            // Nothing was cut off where nothing had come: many servers close so.
+            // Nothing was truncated where nothing was received: many servers close so.
             Some(TlsError::Truncated) if self.phase == Phase::Wait => Kind::Closed,
             _ => Kind::of_io(error),
         };
         self.why(kind)
     }
 
-    /// A failed answer; what stopped the sending says more, if something did.
+    /// The error of a failed response; what stopped the sending explains more, if something did.
     fn why(&mut self, kind: Kind) -> Error {
         match self.unsent.take() {
             Some(error) => error,
@@ -643,16 +665,5 @@ impl Connection {
     #[cold]
     fn failed(&self, phase: Phase, kind: Kind) -> Error {
         Error::new(phase, kind).address(self.peer)
-    }
-}
-
-/// Bodies of at most so many bytes go out in one post with their head.
-pub(super) const JOINED_BYTES_MAX: usize = 16 << 10;
-
-/// A large body that can be sent again without a copy.
-pub(super) fn shared(bytes: SendBuf) -> SendBuf {
-    match bytes {
-        SendBuf::Owned(bytes) if bytes.len() > JOINED_BYTES_MAX => SendBuf::Shared(Rc::from(bytes)),
-        other => other,
     }
 }

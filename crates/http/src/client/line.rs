@@ -1,30 +1,30 @@
-//! Who waits in line, first come first served, and may leave from anywhere in it.
-//! Not for: what is waited for (`pool`).
+//! A first-in, first-out queue whose entries can leave from any place.
+//! Not for: what they wait for (`pool`, `http2`).
 //!
-//! Who leaves stays where he stood, marked, until the front reaches him or half of the line
-//! consists of such: leaving costs O(1), taken over many.
+//! An entry that leaves stays in its place, marked, until the front reaches it or half of the
+//! queue consists of such entries: leaving costs amortised O(1).
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Whoever stands in a [`Line`] keeps a mark, which is the line's alone.
-pub(super) trait Stands {
+/// An entry of a [`Line`], which holds a mark that only the line changes.
+pub(super) trait Queued {
     fn mark(&self) -> &Mark;
 }
 
-/// Whether it stands in a line.
+/// Whether the entry is in a line.
 #[derive(Debug, Default)]
 pub(super) struct Mark(Cell<bool>);
 
-/// A line.
+/// A queue of entries that can leave from any place.
 #[derive(Debug)]
 pub(super) struct Line<T> {
-    /// INVARIANT: the first one stands in line, or there is none.
+    /// INVARIANT: the first one has not left, or there is none.
     all: VecDeque<Rc<T>>,
     /// Those of `all` that have left.
     left: usize,
-    /// How often one was looked at, put in or taken out: what the line costs. For tests.
+    /// Entries looked at, added or removed so far: the cost of the line, for tests.
     steps: u64,
 }
 
@@ -38,17 +38,17 @@ impl<T> Default for Line<T> {
     }
 }
 
-impl<T: Stands> Line<T> {
+impl<T: Queued> Line<T> {
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// How many stand in it.
+    /// How many entries wait.
     pub fn len(&self) -> usize {
         self.all.len() - self.left
     }
 
-    /// Those who stand in it.
+    /// The entries that wait, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Rc<T>> {
         self.all.iter().filter(|one| one.mark().0.get())
     }
@@ -77,7 +77,7 @@ impl<T: Stands> Line<T> {
         Some(first)
     }
 
-    /// Takes one out for good, wherever it stands; nothing where it stands in no line.
+    /// Removes an entry, wherever it is; does nothing where it is in no line.
     pub fn leave(&mut self, one: &T) {
         self.steps += 1;
         if !one.mark().0.replace(false) {
@@ -113,7 +113,7 @@ mod tests {
         mark: Mark,
     }
 
-    impl Stands for One {
+    impl Queued for One {
         fn mark(&self) -> &Mark {
             &self.mark
         }
@@ -147,7 +147,7 @@ mod tests {
             assert!(line.is_empty());
             assert!(line.steps <= 6 * COUNT as u64, "{}", line.steps);
         }
-        // Who was served leaves, too, while all others stand.
+        // Entries that were served leave, too, while all others wait.
         let (mut line, all) = line(COUNT);
         for one in &all {
             assert_eq!(line.pop_front().map(|first| first.number), Some(one.number));

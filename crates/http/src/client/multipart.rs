@@ -40,12 +40,12 @@ const ANY_BYTES: &str = "application/octet-stream";
 /// A form that is being filled in.
 #[derive(Debug, Default)]
 pub struct Form {
-    parts: Vec<Part>,
+    parts: Vec<FormPart>,
 }
 
 /// One field.
 #[derive(Debug)]
-struct Part {
+struct FormPart {
     name: String,
     file_name: Option<String>,
     content_type: Option<String>,
@@ -127,7 +127,7 @@ impl Form {
         content_type: Option<&str>,
         content: Content,
     ) -> Form {
-        self.parts.push(Part {
+        self.parts.push(FormPart {
             name: name.to_owned(),
             file_name: file_name.map(str::to_owned),
             content_type: content_type.map(str::to_owned),
@@ -142,7 +142,7 @@ impl Form {
     }
 
     fn build_with(self, draw: &mut dyn FnMut() -> u128) -> FormBody {
-        let heads: Vec<String> = self.parts.iter().map(Part::head).collect();
+        let heads: Vec<String> = self.parts.iter().map(FormPart::head).collect();
         let boundary = loop {
             let boundary = format!("prony-{:032x}", draw());
             let finder = memmem::Finder::new(&boundary);
@@ -175,7 +175,7 @@ fn draw() -> u128 {
     (half() << 64) | half()
 }
 
-impl Part {
+impl FormPart {
     /// Its header lines, and the empty one.
     fn head(&self) -> String {
         let name = escaped(&with_line_ends(&self.name));

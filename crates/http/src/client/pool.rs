@@ -1,15 +1,21 @@
-//! The connections of a client: which are at rest, how many there may be, and who
-//! waits for one. Not for: making them (`connect`) or speaking over them (`h1`).
+//! The connections of a client: which are idle, how many there may be, and which request
+//! waits for one.
 //!
-//! A connection holds a [`Slot`], which counts it; whoever waits stands in its host's
-//! line with a ticket, and room goes to the lowest ticket that can use it.
+//! Generic over what it keeps: connections that carry one exchange at a time ([`Exclusive`])
+//! and, for each host, those that many share ([`Multiplexed`]). Not for: making connections
+//! (`connect`) or speaking over them (`h1`, `http2`).
 //!
-//! Pipelining is the line's: as a connection passes from one request to the next, those
-//! who wait and may are sent over it, and the connection is theirs in that order.
+//! Each connection holds a [`Slot`], which counts it. A request that has to wait stands in
+//! its host's line with a ticket; a free slot goes to the lowest ticket that can use it.
+//!
+//! Pipelining happens in the line: as a connection passes from one request to the next,
+//! waiting requests that may be pipelined are sent over it, and it passes to them in that
+//! order.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
+use std::ops::{Deref, DerefMut};
 use std::rc::{Rc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -18,86 +24,159 @@ use prony_engine::{Handle, SendBuf, Task};
 use prony_wire::Method;
 
 use super::error::{Error, Kind, Phase};
-use super::h1::Connection;
-use super::http2::Sharing;
-use super::line::{Line, Mark, Stands};
-use super::response::read_away;
+use super::line::{Line, Mark, Queued};
+use super::origin::Origin;
 use super::settings::Settings;
-use super::target::Origin;
 
 /// Hosts that are remembered before those without a connection are forgotten.
 const HOSTS_MAX: usize = 1024;
 
+/// A connection that carries one exchange at a time.
+pub(super) trait Exclusive: 'static {
+    /// Whether it can still be used: the peer has neither closed it nor sent anything. Wakes
+    /// `cx` once that changes.
+    fn is_alive(&mut self, cx: &mut Context<'_>) -> bool;
+
+    /// Whether further requests may be sent before the responses to earlier ones.
+    fn can_pipeline(&self) -> bool;
+
+    /// Sends a whole request behind those in flight; false where it refuses.
+    fn post_pipelined(&mut self, head: SendBuf) -> bool;
+
+    /// Receives the response of a pipelined request that was cancelled, with a body of at most
+    /// `bytes_max`; whether the connection can be used again, and since when it is idle.
+    fn skip_response(
+        &mut self,
+        method: Method,
+        bytes_max: u64,
+        now: Instant,
+    ) -> impl Future<Output = Option<Instant>>;
+}
+
+/// The connections of one host that many requests share.
+pub(super) trait Multiplexed: Default + 'static {
+    /// How many carry nothing.
+    fn idle(&self) -> usize;
+
+    /// How many requests wait for one.
+    fn waiting(&self) -> usize;
+
+    /// Drops those that have ended, and those idle for `limit`; when the next one will have
+    /// been.
+    fn evict(&self, now: Instant, limit: Nanos) -> Option<Instant>;
+
+    /// Drops all; requests in flight go on.
+    fn clear(&self);
+}
+
 /// One scheme, host and port, with its connections.
-pub(super) struct Host {
+pub(super) struct Host<C, M> {
     pub origin: Origin,
     /// As in a Host header.
     pub authority: String,
-    /// At rest, the one that rests longest first.
-    #[expect(
-        clippy::vec_box,
-        reason = "answers hold them boxed: here they only change hands"
-    )]
-    idle: RefCell<Vec<Box<Connection>>>,
-    line: RefCell<Line<Waiter>>,
+    /// Idle connections, the one that has been idle for longest first.
+    idle: RefCell<Vec<Box<Pooled<C, M>>>>,
+    line: RefCell<Line<Waiter<C, M>>>,
     open: Cell<usize>,
-    /// Those that speak HTTP/2.
-    pub sharing: Rc<Sharing>,
+    pub shared: Rc<M>,
 }
 
-/// Somebody in line.
-struct Waiter {
+/// A connection and what the pool knows of it.
+pub(super) struct Pooled<C, M> {
+    /// Before the slot: when the connection breaks, these are back in line before its slot is
+    /// given away.
+    pipelined: Pipelined<C, M>,
+    slot: Slot<C, M>,
+    born: Instant,
+    idle_since: Instant,
+    connection: C,
+}
+
+impl<C, M> Pooled<C, M> {
+    /// Puts a new connection into its slot.
+    pub fn new(slot: Slot<C, M>, connection: C, now: Instant) -> Box<Pooled<C, M>> {
+        Box::new(Pooled {
+            pipelined: Pipelined {
+                host: slot.host.clone(),
+                waiters: VecDeque::new(),
+            },
+            slot,
+            born: now,
+            idle_since: now,
+            connection,
+        })
+    }
+
+    /// Closes it; its slot can be used for another connection.
+    pub fn into_slot(self) -> Slot<C, M> {
+        self.slot
+    }
+}
+
+impl<C: Exclusive, M: Multiplexed> Pooled<C, M> {
+    /// Returns it to its pool; idle since `now`.
+    pub fn release(self: Box<Self>, now: Instant) {
+        let pool = self.slot.pool.clone();
+        pool.release(self, now);
+    }
+}
+
+impl<C, M> Deref for Pooled<C, M> {
+    type Target = C;
+
+    #[inline]
+    fn deref(&self) -> &C {
+        &self.connection
+    }
+}
+
+impl<C, M> DerefMut for Pooled<C, M> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut C {
+        &mut self.connection
+    }
+}
+
+/// A request in line.
+struct Waiter<C, M> {
     ticket: u64,
     mark: Mark,
-    granted: RefCell<Option<Granted>>,
+    granted: RefCell<Option<Granted<C, M>>>,
     waker: Cell<Option<Waker>>,
-    /// Its request, as long as it may be sent behind others.
-    ahead: RefCell<Option<Ahead>>,
-    /// Its request went out behind others: with this method, at this time.
+    /// The request, as long as it may be pipelined.
+    pending: RefCell<Option<Pending>>,
+    /// The request was pipelined: with this method, at this time.
     sent: Cell<Option<(Method, Instant)>>,
-    /// It was sent in vain: the connection broke.
+    /// It was pipelined in vain: the connection broke.
     is_lost: Cell<bool>,
-    /// Nobody waits for the answer any more.
-    is_gone: Cell<bool>,
+    /// The request was cancelled.
+    is_cancelled: Cell<bool>,
 }
 
-impl Stands for Waiter {
+impl<C, M> Queued for Waiter<C, M> {
     fn mark(&self) -> &Mark {
         &self.mark
     }
 }
 
-/// A whole request that may be sent behind others.
-pub(super) struct Ahead {
+/// A whole request that may be pipelined.
+pub(super) struct Pending {
     pub head: SendBuf,
     pub method: Method,
 }
 
-/// Those whose requests are out on a connection, in the order of the answers. Dropped with
-/// it, they stand first in line again, and are sent alone.
-pub(super) struct Behind {
-    host: Rc<Host>,
-    waiters: VecDeque<Rc<Waiter>>,
+/// The requests that are pipelined on a connection, in the order of their responses. Dropped
+/// with it, they are first in line again, to be sent alone.
+struct Pipelined<C, M> {
+    host: Rc<Host<C, M>>,
+    waiters: VecDeque<Rc<Waiter<C, M>>>,
 }
 
-impl Behind {
-    pub fn new(host: &Rc<Host>) -> Behind {
-        Behind {
-            host: host.clone(),
-            waiters: VecDeque::new(),
-        }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.waiters.is_empty()
-    }
-}
-
-impl Drop for Behind {
+impl<C, M> Drop for Pipelined<C, M> {
     #[inline]
     fn drop(&mut self) {
         while let Some(waiter) = self.waiters.pop_back() {
-            if !waiter.is_gone.get() {
+            if !waiter.is_cancelled.get() {
                 waiter.sent.set(None);
                 waiter.is_lost.set(true);
                 self.host.line.borrow_mut().push_front(waiter);
@@ -106,49 +185,49 @@ impl Drop for Behind {
     }
 }
 
-/// What a request gets to go on with.
-pub(super) enum Granted {
-    /// A connection that was used before; with when the request went out over it, where it
-    /// has.
-    Used(Box<Connection>, Option<Instant>),
+/// What a request is given to go on with.
+pub(super) enum Granted<C, M> {
+    /// A connection that was used before; with when the request was pipelined on it, where it
+    /// was.
+    Used(Box<Pooled<C, M>>, Option<Instant>),
     /// The right to make one.
-    Room(Slot),
+    Slot(Slot<C, M>),
 }
 
-/// One connection's place in the counts.
-pub(super) struct Slot {
-    pool: Rc<Pool>,
-    pub host: Rc<Host>,
+/// The place of one connection in the counts.
+pub(super) struct Slot<C, M> {
+    pool: Rc<Pool<C, M>>,
+    pub host: Rc<Host<C, M>>,
 }
 
-impl Slot {
+impl<C, M> Slot<C, M> {
     /// The pool that counts it.
-    pub fn pool(&self) -> &Rc<Pool> {
+    pub fn pool(&self) -> &Rc<Pool<C, M>> {
         &self.pool
     }
 }
 
-impl Drop for Slot {
+impl<C, M> Drop for Slot<C, M> {
     fn drop(&mut self) {
         self.host.open.set(self.host.open.get() - 1);
         self.pool.open.set(self.pool.open.get() - 1);
-        self.pool.share_room();
+        self.pool.grant_slots();
     }
 }
 
 /// All connections of a client.
-pub(super) struct Pool {
+pub(super) struct Pool<C, M> {
     handle: Handle,
-    hosts: RefCell<HashMap<Origin, Rc<Host>>>,
+    hosts: RefCell<HashMap<Origin, Rc<Host<C, M>>>>,
     open: Cell<usize>,
     waiting: Cell<usize>,
     next_ticket: Cell<u64>,
     closed: Cell<bool>,
     watch: RefCell<Option<Task<()>>>,
     watching: Cell<bool>,
-    /// Requests sent behind others.
+    /// Requests that were pipelined.
     pipelined: Cell<u64>,
-    /// Requests sent again since a connection broke on which others were before them.
+    /// Of these, those sent again because their connection broke.
     resent: Cell<u64>,
     per_host_max: usize,
     pipelining_max: usize,
@@ -159,8 +238,9 @@ pub(super) struct Pool {
     age_max: Nanos,
 }
 
-impl Pool {
-    pub fn new(handle: &Handle, settings: &Settings) -> Rc<Pool> {
+impl<C: Exclusive, M: Multiplexed> Pool<C, M> {
+    /// An empty pool with the limits of `settings`.
+    pub fn new(handle: &Handle, settings: &Settings) -> Rc<Pool<C, M>> {
         Rc::new(Pool {
             handle: handle.clone(),
             hosts: RefCell::default(),
@@ -182,8 +262,8 @@ impl Pool {
         })
     }
 
-    /// The host of an origin, the same for the same.
-    pub fn host(&self, origin: Origin) -> Rc<Host> {
+    /// The entry of an origin, created where there is none.
+    pub fn host(&self, origin: Origin) -> Rc<Host<C, M>> {
         let mut hosts = self.hosts.borrow_mut();
         if let Some(host) = hosts.get(&origin) {
             return host.clone();
@@ -197,16 +277,16 @@ impl Pool {
             idle: RefCell::default(),
             line: RefCell::default(),
             open: Cell::new(0),
-            sharing: Rc::default(),
+            shared: Rc::default(),
         });
         hosts.insert(origin, host.clone());
         host
     }
 
-    /// Connections that are open or being opened, and how many of them are at rest.
+    /// Connections that are open or being opened, and how many of them are idle.
     pub fn connections(&self) -> (usize, usize) {
         let hosts = self.hosts.borrow();
-        let idle = |host: &Rc<Host>| host.idle.borrow().len() + host.sharing.idle();
+        let idle = |host: &Rc<Host<C, M>>| host.idle.borrow().len() + host.shared.idle();
         let idle = hosts.values().map(idle).sum();
         (self.open.get(), idle)
     }
@@ -214,43 +294,43 @@ impl Pool {
     /// Requests in line.
     pub fn waiting(&self) -> usize {
         let hosts = self.hosts.borrow();
-        let shared = hosts.values().map(|host| host.sharing.waiting());
+        let shared = hosts.values().map(|host| host.shared.waiting());
         self.waiting.get() + shared.sum::<usize>()
     }
 
-    /// Exchanges that were begun behind others, and those of them that were so in vain.
+    /// Requests that were pipelined, and those of them sent again because their connection broke.
     pub fn pipelined(&self) -> (u64, u64) {
         (self.pipelined.get(), self.resent.get())
     }
 
-    /// Whether a host may have another connection, without taking one from others.
-    pub fn has_room(&self, host: &Host) -> bool {
+    /// Whether a host may have another connection without closing an idle one.
+    pub fn has_free_slot(&self, host: &Host<C, M>) -> bool {
         host.open.get() < self.per_host_max && self.open.get() < self.all_max
     }
 
-    /// A shared connection rests, and is to be closed after the idle time-out.
-    pub fn rested(self: &Rc<Pool>) {
+    /// Notes that a shared connection is idle, so that it is closed after the idle time-out.
+    pub fn became_idle(self: &Rc<Self>) {
         if !self.watching.get() && !self.closed.get() {
             self.watch_idle();
         }
     }
 
-    /// A connection to `host`, or room for one, in the order of asking. `fresh`: none
-    /// that was used before, if there can be another. `ahead`: the request, where it may be
-    /// sent behind others if it has to wait.
+    /// A connection to `host`, or a slot for one, first come, first served. `fresh`: none that
+    /// was used before, if there can be another. `pending`: the request, where it may be
+    /// pipelined while it waits.
     ///
     /// # Errors
     /// [`Kind::QueueFull`].
     pub async fn acquire(
-        self: &Rc<Pool>,
-        host: &Rc<Host>,
+        self: &Rc<Self>,
+        host: &Rc<Host<C, M>>,
         fresh: bool,
-        ahead: impl Fn() -> Option<Ahead>,
-    ) -> Result<Granted, Error> {
-        let mut standing: Option<Standing<'_>> = None;
+        pending: impl Fn() -> Option<Pending>,
+    ) -> Result<Granted<C, M>, Error> {
+        let mut guard: Option<WaitGuard<'_, C, M>> = None;
         poll_fn(|cx| {
-            if let Some(standing) = &standing {
-                return standing.poll(cx).map(Ok);
+            if let Some(guard) = &guard {
+                return guard.poll(cx).map(Ok);
             }
             if let Some(granted) = self.try_acquire(host, fresh, cx) {
                 return Poll::Ready(Ok(granted));
@@ -259,19 +339,19 @@ impl Pool {
                 let kind = Kind::QueueFull(self.queue_max);
                 return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
             }
-            let new = Standing::new(self, host, ahead());
-            standing.insert(new).poll(cx).map(Ok)
+            let new = WaitGuard::new(self, host, pending());
+            guard.insert(new).poll(cx).map(Ok)
         })
         .await
     }
 
     #[inline]
     fn try_acquire(
-        self: &Rc<Pool>,
-        host: &Rc<Host>,
+        self: &Rc<Self>,
+        host: &Rc<Host<C, M>>,
         fresh: bool,
         cx: &mut Context<'_>,
-    ) -> Option<Granted> {
+    ) -> Option<Granted<C, M>> {
         if !fresh {
             while let Some(mut connection) = host.take_newest() {
                 if connection.is_alive(cx) {
@@ -287,35 +367,23 @@ impl Pool {
         } else if self.open.get() >= self.all_max {
             drop(self.take_oldest());
         }
-        self.room(host).map(Granted::Room)
+        self.slot(host).map(Granted::Slot)
     }
 
-    fn room(self: &Rc<Pool>, host: &Rc<Host>) -> Option<Slot> {
-        if host.open.get() >= self.per_host_max || self.open.get() >= self.all_max {
-            return None;
-        }
-        host.open.set(host.open.get() + 1);
-        self.open.set(self.open.get() + 1);
-        Some(Slot {
-            pool: self.clone(),
-            host: host.clone(),
-        })
-    }
-
-    /// Takes back a connection over which nothing is under way: for who waits, for
-    /// later, or, where another host waits for the room, to be closed.
+    /// Takes back a connection that carries nothing: for the first in line, for later, or, where
+    /// another host waits for the slot, to be closed.
     #[inline]
-    pub fn release(self: &Rc<Pool>, mut connection: Box<Connection>, now: Instant) {
-        connection.rests_since = now;
+    pub fn release(self: &Rc<Self>, mut connection: Box<Pooled<C, M>>, now: Instant) {
+        connection.idle_since = now;
         let too_old = now.since(connection.born) >= self.age_max;
-        let may_rest = !(too_old || self.idle_timeout == Nanos::ZERO);
-        if self.closed.get() || (!may_rest && connection.behind.is_empty()) {
+        let may_stay = !(too_old || self.idle_timeout == Nanos::ZERO);
+        if self.closed.get() || (!may_stay && connection.pipelined.waiters.is_empty()) {
             return;
         }
         let host = connection.slot.host.clone();
-        if self.waiting.get() > 0 || !connection.behind.is_empty() {
-            if may_rest {
-                self.send_ahead(&mut connection, &host, now);
+        if self.waiting.get() > 0 || !connection.pipelined.waiters.is_empty() {
+            if may_stay {
+                self.pipeline(&mut connection, &host, now);
             }
             match self.hand_on(connection, &host, now) {
                 Some(left) if self.open.get() < self.all_max => connection = left,
@@ -328,43 +396,42 @@ impl Pool {
         }
     }
 
-    /// Sends requests of those in line over a connection that is nobody's just now.
-    fn send_ahead(&self, connection: &mut Connection, host: &Host, now: Instant) {
-        if !connection.takes_more() {
+    /// Pipelines requests of the line on a connection that is passing to the next one.
+    fn pipeline(&self, connection: &mut Pooled<C, M>, host: &Host<C, M>, now: Instant) {
+        if !connection.can_pipeline() {
             return;
         }
-        while connection.behind.waiters.len() < self.pipelining_max {
+        while connection.pipelined.waiters.len() < self.pipelining_max {
             let first = host.line.borrow().first().cloned();
-            let Some(first) = first.filter(|one| one.ahead.borrow().is_some()) else {
+            let Some(first) = first.filter(|one| one.pending.borrow().is_some()) else {
                 return;
             };
-            let Some(ahead) = first.ahead.take() else {
+            let Some(pending) = first.pending.take() else {
                 return;
             };
-            if !connection.post_behind(ahead.head) {
+            if !connection.post_pipelined(pending.head) {
                 return;
             }
             self.pipelined.set(self.pipelined.get() + 1);
             host.line.borrow_mut().pop_front();
-            first.sent.set(Some((ahead.method, now)));
-            connection.behind.waiters.push_back(first);
+            first.sent.set(Some((pending.method, now)));
+            connection.pipelined.waiters.push_back(first);
         }
     }
 
-    /// Gives a connection to whose answer comes next over it, or else to the first in line;
-    /// back where nobody wants it.
+    /// Passes a connection to the request whose response comes next on it, or else to the first
+    /// in line; returns it where there is none.
     fn hand_on(
-        self: &Rc<Pool>,
-        mut connection: Box<Connection>,
-        host: &Host,
+        self: &Rc<Self>,
+        mut connection: Box<Pooled<C, M>>,
+        host: &Host<C, M>,
         now: Instant,
-    ) -> Option<Box<Connection>> {
-        if let Some(next) = connection.behind.waiters.pop_front() {
+    ) -> Option<Box<Pooled<C, M>>> {
+        if let Some(next) = connection.pipelined.waiters.pop_front() {
             match next.sent.get() {
-                Some((method, _)) if next.is_gone.get() => {
-                    let pool = Rc::downgrade(self);
-                    let rest = read_away(connection, method, self.drain_bytes_max, now, pool);
-                    self.handle.spawn(rest).detach();
+                Some((method, _)) if next.is_cancelled.get() => {
+                    let skip = skip_response(connection, method, self.drain_bytes_max, now);
+                    self.handle.spawn(skip).detach();
                 }
                 sent => next.grant(Granted::Used(connection, sent.map(|(_, at)| at))),
             }
@@ -377,8 +444,78 @@ impl Pool {
         None
     }
 
-    /// Gives what room there is to those in line, lowest ticket first.
-    fn share_room(self: &Rc<Pool>) {
+    /// The connection that has been idle for longest, of all hosts.
+    fn take_oldest(&self) -> Option<Box<Pooled<C, M>>> {
+        let hosts = self.hosts.borrow();
+        let idle = hosts
+            .values()
+            .filter_map(|host| Some((host.idle.borrow().first()?.idle_since, host)));
+        let (_, host) = idle.min_by_key(|(since, _)| *since)?;
+        host.take_oldest()
+    }
+
+    /// Starts the task that closes what is idle for too long: one timer for all connections.
+    fn watch_idle(self: &Rc<Self>) {
+        if self.idle_timeout == Nanos::MAX {
+            return;
+        }
+        self.watching.set(true);
+        let (pool, handle) = (Rc::downgrade(self), self.handle.clone());
+        let task = self.handle.spawn(watch(pool, handle));
+        // The task before it has ended, or there was none.
+        drop(self.watch.replace(Some(task)));
+    }
+
+    /// Closes what has been idle for too long; when to look again.
+    fn evict(&self) -> Option<Instant> {
+        let now = self.handle.now();
+        let mut over = Vec::new();
+        let mut next: Option<Instant> = None;
+        for host in self.hosts.borrow().values() {
+            let mut idle = host.idle.borrow_mut();
+            let ends = |one: &Pooled<C, M>| one.idle_since + self.idle_timeout;
+            let count = idle.iter().take_while(|one| ends(one) <= now).count();
+            over.extend(idle.drain(..count));
+            next = next
+                .into_iter()
+                .chain(idle.first().map(|one| ends(one)))
+                .min();
+        }
+        drop(over);
+        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
+        let shared = hosts
+            .iter()
+            .filter_map(|host| host.shared.evict(now, self.idle_timeout));
+        next.into_iter().chain(shared).min()
+    }
+
+    /// Closes all idle connections, and keeps none from now on.
+    pub fn close(&self) {
+        self.closed.set(true);
+        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
+        for host in hosts {
+            drop(host.idle.take());
+            host.shared.clear();
+        }
+        drop(self.watch.take());
+    }
+}
+
+impl<C, M> Pool<C, M> {
+    fn slot(self: &Rc<Self>, host: &Rc<Host<C, M>>) -> Option<Slot<C, M>> {
+        if host.open.get() >= self.per_host_max || self.open.get() >= self.all_max {
+            return None;
+        }
+        host.open.set(host.open.get() + 1);
+        self.open.set(self.open.get() + 1);
+        Some(Slot {
+            pool: self.clone(),
+            host: host.clone(),
+        })
+    }
+
+    /// Gives free slots to the requests in line, lowest ticket first.
+    fn grant_slots(self: &Rc<Self>) {
         while self.waiting.get() > 0 && self.open.get() < self.all_max {
             let first = {
                 let hosts = self.hosts.borrow();
@@ -392,70 +529,26 @@ impl Pool {
             };
             let Some(host) = first else { return };
             let waiter = host.line.borrow_mut().pop_front();
-            if let (Some(waiter), Some(room)) = (waiter, self.room(&host)) {
-                waiter.grant(Granted::Room(room));
+            if let (Some(waiter), Some(slot)) = (waiter, self.slot(&host)) {
+                waiter.grant(Granted::Slot(slot));
             }
         }
     }
+}
 
-    /// Of all connections at rest, the one that rests longest.
-    fn take_oldest(&self) -> Option<Box<Connection>> {
-        let hosts = self.hosts.borrow();
-        let resting = hosts
-            .values()
-            .filter_map(|host| Some((host.idle.borrow().first()?.rests_since, host)));
-        let (_, host) = resting.min_by_key(|(since, _)| *since)?;
-        host.take_oldest()
-    }
-
-    /// Closes what rests too long, without a timer for each.
-    fn watch_idle(self: &Rc<Pool>) {
-        if self.idle_timeout == Nanos::MAX {
-            return;
-        }
-        self.watching.set(true);
-        let (pool, handle) = (Rc::downgrade(self), self.handle.clone());
-        let task = self.handle.spawn(watch(pool, handle));
-        // The one before has ended, or there was none.
-        drop(self.watch.replace(Some(task)));
-    }
-
-    /// Closes what has rested too long; when to look again.
-    fn evict(&self) -> Option<Instant> {
-        let now = self.handle.now();
-        let mut over = Vec::new();
-        let mut next: Option<Instant> = None;
-        for host in self.hosts.borrow().values() {
-            let mut idle = host.idle.borrow_mut();
-            let ends = |one: &Connection| one.rests_since + self.idle_timeout;
-            let count = idle.iter().take_while(|one| ends(one) <= now).count();
-            over.extend(idle.drain(..count));
-            next = next
-                .into_iter()
-                .chain(idle.first().map(|one| ends(one)))
-                .min();
-        }
-        drop(over);
-        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
-        let shared = hosts
-            .iter()
-            .filter_map(|host| host.sharing.evict(now, self.idle_timeout));
-        next.into_iter().chain(shared).min()
-    }
-
-    /// Closes all connections at rest, now and from now on.
-    pub fn close(&self) {
-        self.closed.set(true);
-        let hosts: Vec<_> = self.hosts.borrow().values().cloned().collect();
-        for host in hosts {
-            drop(host.idle.take());
-            host.sharing.clear();
-        }
-        drop(self.watch.take());
+async fn skip_response<C: Exclusive, M: Multiplexed>(
+    mut connection: Box<Pooled<C, M>>,
+    method: Method,
+    bytes_max: u64,
+    now: Instant,
+) {
+    let skipped = connection.skip_response(method, bytes_max, now).await;
+    if let Some(idle_since) = skipped {
+        connection.release(idle_since);
     }
 }
 
-async fn watch(pool: Weak<Pool>, handle: Handle) {
+async fn watch<C: Exclusive, M: Multiplexed>(pool: Weak<Pool<C, M>>, handle: Handle) {
     loop {
         let Some(next) = pool.upgrade().map(|pool| {
             let next = pool.evict();
@@ -471,13 +564,13 @@ async fn watch(pool: Weak<Pool>, handle: Handle) {
     }
 }
 
-impl Host {
+impl<C, M> Host<C, M> {
     #[inline]
-    fn take_newest(&self) -> Option<Box<Connection>> {
+    fn take_newest(&self) -> Option<Box<Pooled<C, M>>> {
         self.idle.borrow_mut().pop()
     }
 
-    fn take_oldest(&self) -> Option<Box<Connection>> {
+    fn take_oldest(&self) -> Option<Box<Pooled<C, M>>> {
         let mut idle = self.idle.borrow_mut();
         (!idle.is_empty()).then(|| idle.remove(0))
     }
@@ -487,8 +580,8 @@ impl Host {
     }
 }
 
-impl Waiter {
-    fn grant(&self, granted: Granted) {
+impl<C, M> Waiter<C, M> {
+    fn grant(&self, granted: Granted<C, M>) {
         self.granted.replace(Some(granted));
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -496,15 +589,19 @@ impl Waiter {
     }
 }
 
-/// Stands in line until dropped.
-struct Standing<'a> {
-    pool: &'a Rc<Pool>,
-    host: &'a Rc<Host>,
-    waiter: Rc<Waiter>,
+/// A place in line, given up when dropped.
+struct WaitGuard<'a, C: Exclusive, M: Multiplexed> {
+    pool: &'a Rc<Pool<C, M>>,
+    host: &'a Rc<Host<C, M>>,
+    waiter: Rc<Waiter<C, M>>,
 }
 
-impl<'a> Standing<'a> {
-    fn new(pool: &'a Rc<Pool>, host: &'a Rc<Host>, ahead: Option<Ahead>) -> Standing<'a> {
+impl<'a, C: Exclusive, M: Multiplexed> WaitGuard<'a, C, M> {
+    fn new(
+        pool: &'a Rc<Pool<C, M>>,
+        host: &'a Rc<Host<C, M>>,
+        pending: Option<Pending>,
+    ) -> WaitGuard<'a, C, M> {
         let ticket = pool.next_ticket.get();
         pool.next_ticket.set(ticket + 1);
         pool.waiting.set(pool.waiting.get() + 1);
@@ -513,16 +610,16 @@ impl<'a> Standing<'a> {
             mark: Mark::default(),
             granted: RefCell::new(None),
             waker: Cell::new(None),
-            ahead: RefCell::new(ahead),
+            pending: RefCell::new(pending),
             sent: Cell::new(None),
             is_lost: Cell::new(false),
-            is_gone: Cell::new(false),
+            is_cancelled: Cell::new(false),
         });
         host.line.borrow_mut().push_back(waiter.clone());
-        Standing { pool, host, waiter }
+        WaitGuard { pool, host, waiter }
     }
 
-    fn poll(&self, cx: &Context<'_>) -> Poll<Granted> {
+    fn poll(&self, cx: &Context<'_>) -> Poll<Granted<C, M>> {
         match self.waiter.granted.take() {
             Some(granted) => {
                 if self.waiter.is_lost.get() {
@@ -538,27 +635,30 @@ impl<'a> Standing<'a> {
     }
 }
 
-impl Drop for Standing<'_> {
+impl<C: Exclusive, M: Multiplexed> Drop for WaitGuard<'_, C, M> {
     fn drop(&mut self) {
         self.pool.waiting.set(self.pool.waiting.get() - 1);
         self.host.line.borrow_mut().leave(&self.waiter);
-        self.waiter.is_gone.set(true);
-        // It may lie in line for a while yet, with nothing in it.
-        drop((self.waiter.ahead.take(), self.waiter.waker.take()));
-        // Granted, and nobody came for it.
+        self.waiter.is_cancelled.set(true);
+        // The waiter may stay in the line for a while, but holds nothing.
+        drop((self.waiter.pending.take(), self.waiter.waker.take()));
+        // What was granted and not taken is passed on.
         match self.waiter.granted.take() {
             Some(Granted::Used(connection, None)) => {
-                let since = connection.rests_since;
+                let since = connection.idle_since;
                 self.pool.release(connection, since);
             }
-            // An answer is on its way over it: as if its turn came only now.
+            // A response is due on it: handled as if its turn came only now.
             Some(Granted::Used(mut connection, Some(_))) => {
-                let now = connection.rests_since;
-                connection.behind.waiters.push_front(self.waiter.clone());
+                let now = connection.idle_since;
+                connection.pipelined.waiters.push_front(self.waiter.clone());
                 self.pool.release(connection, now);
             }
-            Some(Granted::Room(slot)) => drop(slot),
+            Some(Granted::Slot(slot)) => drop(slot),
             None => {}
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,129 +1,34 @@
-//! An answer: its head, and its body as it comes. Not for: the way to it (`send`).
+//! A response: its head, and its body as it is received. Not for: sending requests (`send`).
 
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 
-use prony_base::{Instant, Nanos};
-use prony_wire::{Headers, Method, OwnedHeaders};
+use prony_base::Instant;
+use prony_wire::{Headers, OwnedHeaders};
 
-use super::Client;
-use super::body::Body;
+use super::answer::{Answered, Source, drain};
 use super::decode::{Decoder, PIECE_BYTES_MAX};
 use super::error::{Error, Kind, Phase};
-use super::h1::{Connection, Next, Waits};
-use super::http2::Exchange;
-use super::pool::Pool;
-use super::request::{OnProgress, Progress, Request};
-use super::send::Answered;
+use super::h1::{DRAIN_TIME, Next};
+use super::request::{ClientRequest, OnProgress, Progress};
+use super::state::{ClientState, Counters, add};
 use super::target::Target;
-use super::transport::Chunk;
+use super::timing::{Timing, Version};
 
-/// The version of HTTP that an answer came in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Version {
-    /// HTTP/1.0.
-    Http10,
-    /// HTTP/1.1.
-    Http11,
-    /// HTTP/2.
-    Http2,
-}
-
-impl Version {
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Version::Http10 => "HTTP/1.0",
-            Version::Http11 => "HTTP/1.1",
-            Version::Http2 => "HTTP/2",
-        }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl From<prony_wire::Version> for Version {
-    fn from(version: prony_wire::Version) -> Version {
-        match version {
-            prony_wire::Version::Http10 => Version::Http10,
-            prony_wire::Version::Http11 => Version::Http11,
-        }
-    }
-}
-
-/// When the parts of a request were over, each as the time since its start. Of the
-/// last exchange, where redirects or retries made several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Timing {
-    /// The name was resolved; None on a connection that was there.
-    pub resolved: Option<Nanos>,
-    /// The connection was there.
-    pub connected: Option<Nanos>,
-    /// TLS was agreed on.
-    pub secured: Option<Nanos>,
-    /// The request was handed to the kernel, not later than this tells. Over HTTP/2, for requests that went out behind
-    /// others, and where a body follows on its own, it was handed to the loop.
-    pub sent: Nanos,
-    /// The bytes that hold the head's end had come: the loop took them from the kernel. Over HTTP/2, they were read.
-    pub first_byte: Nanos,
-    /// The last byte of the body, as with the first; None before.
-    pub done: Option<Nanos>,
-    /// The connection had been used before.
-    pub reused: bool,
-}
-
-/// Where an answer's body comes from.
-pub(super) enum Source {
-    /// A connection that is this answer's until its end.
-    Http1(Box<Connection>),
-    /// A stream of a shared connection, and what came of it last.
-    Http2(Box<Exchange>, Option<Chunk>),
-    /// Nowhere any more: it is over.
-    Over,
-}
-
-impl Source {
-    /// The bytes that were received last.
-    #[inline]
-    fn data(&self, place: Range<usize>) -> &[u8] {
-        match self {
-            Source::Http1(connection) => connection.data(place),
-            Source::Http2(_, chunk) => {
-                let chunk = chunk.as_deref().unwrap_or_default();
-                chunk.get(place).unwrap_or_default()
-            }
-            Source::Over => &[],
-        }
-    }
-
-    /// The request's body, for another try.
-    pub fn take_body(&mut self, body: &mut Body) {
-        match self {
-            Source::Http1(connection) => connection.take_body(body),
-            Source::Http2(exchange, _) => *body = exchange.take_body(),
-            Source::Over => {}
-        }
-    }
-}
-
-/// Counts a request once, whatever becomes of it.
+/// Counts a request once, however it ends.
 pub(super) struct Counted {
-    client: Client,
+    client: Rc<ClientState>,
     ended: bool,
 }
 
 impl Counted {
     #[inline]
-    pub fn start(client: &Client) -> Counted {
+    pub fn start(client: &Rc<ClientState>) -> Counted {
         add(&client.counters().started);
         Counted {
             client: client.clone(),
@@ -141,7 +46,7 @@ impl Counted {
     }
 
     #[inline]
-    fn end(&mut self, of: impl FnOnce(&super::Counters) -> &Cell<u64>) {
+    fn end(&mut self, of: impl FnOnce(&Counters) -> &Cell<u64>) {
         if !std::mem::replace(&mut self.ended, true) {
             add(of(self.client.counters()));
         }
@@ -155,16 +60,11 @@ impl Drop for Counted {
     }
 }
 
-#[inline]
-pub(super) fn add(counter: &Cell<u64>) {
-    counter.set(counter.get() + 1);
-}
-
-/// An answer whose head has come.
+/// A response whose head has been received.
 ///
-/// Its body is read piece by piece ([`chunk`](Response::chunk)) or collected
+/// Its body is read chunk by chunk ([`chunk`](Response::chunk)) or collected
 /// ([`bytes`](Response::bytes), [`text`](Response::text)). Read to its end, its
-/// connection goes back to the pool; dropped before, the request is cancelled.
+/// connection returns to the pool; dropped before, the request is cancelled.
 pub struct Response {
     pub(super) counted: Counted,
     pub(super) target: Rc<Target>,
@@ -176,37 +76,37 @@ pub struct Response {
     pub(super) peer: SocketAddr,
     pub(super) started: Instant,
     pub(super) timing: Timing,
-    /// Bytes of the body so far, as they came.
+    /// Bytes of the body so far, before decoding.
     pub(super) received_bytes: u64,
     pub(super) on_progress: Option<OnProgress>,
     pub(super) decoding: Option<Box<Decoding>>,
 }
 
-/// A body whose codings are taken off as it comes.
+/// A body that is decoded as it is received.
 pub(super) struct Decoding {
     decoder: Decoder,
-    /// What came out of it last.
+    /// Its last output.
     out: Vec<u8>,
-    /// What of the last bytes received is not taken yet.
+    /// The part of the last chunk that is not decoded yet.
     rest: Option<Range<usize>>,
 }
 
 impl Decoding {
-    /// What is to be taken off the body of this answer, if anything.
+    /// The decoding of this response's body, if it has a content coding.
     ///
     /// # Errors
-    /// [`Phase::Decode`]: a coding that is not known.
+    /// [`Phase::Decode`]: an unknown coding.
     #[inline]
     pub fn of(
-        client: &Client,
-        request: &Request,
+        client: &ClientState,
+        request: &ClientRequest,
         answered: &Answered,
     ) -> Result<Option<Box<Decoding>>, Error> {
-        match client.decode_settings(request) {
+        match request.decode_settings(client.settings()) {
             Some(settings) if answered.status != 206 => {
                 let headers = answered.headers.as_headers();
                 let values = headers.get_all("content-encoding");
-                // Bytes that are no text name no coding, and show as such.
+                // Bytes that are not UTF-8 name no coding, and the error shows them.
                 let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
                 let decoder = Decoder::new(values.iter().map(|value| &**value), settings);
                 let made = decoder.map_err(|error| {
@@ -238,12 +138,12 @@ impl Response {
         self.status
     }
 
-    /// Whether the status says that it went well: 200 to 299.
+    /// Whether the status is 200 to 299.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The version of HTTP that it came in.
+    /// Its version of HTTP.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -258,43 +158,43 @@ impl Response {
         self.headers.get(name)
     }
 
-    /// The lines after the body, once that was read to its end and if there were any.
+    /// The trailers, once the body was read to its end and if there were any.
     pub fn trailers(&self) -> Option<Headers<'_>> {
         self.trailers.as_ref().map(|lines| lines.as_headers())
     }
 
-    /// The URL that it came from, after redirects the last one.
+    /// The URL of the request; after redirects the last one.
     pub fn url(&self) -> &str {
         self.target.url.as_str()
     }
 
-    /// The address that it came from; through a proxy, the proxy's.
+    /// The peer's address; through a proxy, the proxy's.
     pub fn remote_addr(&self) -> SocketAddr {
         self.peer
     }
 
-    /// When the parts of the request were over.
+    /// When each phase of the request ended.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// The body's length in bytes as the head says it, before decoding.
+    /// The body's length in bytes as the head states it, before decoding.
     pub fn content_length(&self) -> Option<u64> {
         let value = std::str::from_utf8(self.header("content-length")?).ok()?;
         value.trim().parse().ok()
     }
 
-    /// Bytes of the body that have come so far, as they were sent: before a coding was
-    /// undone. What [`chunk`](Response::chunk) gives may be more, or less.
+    /// Bytes of the body received so far, before decoding. What [`chunk`](Response::chunk)
+    /// returns may be more, or less.
     pub fn received_bytes(&self) -> u64 {
         self.received_bytes
     }
 
-    /// The next bytes of the body, where the loop received them; None at its end.
-    /// Dropping the future loses nothing.
+    /// Waits for the next bytes of the body, in the buffer that the loop received them in; None
+    /// at its end. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`Phase::Body`]: it was cut off, or a time-out passed. Then it is over.
+    /// [`Phase::Body`]: it was truncated, or a time-out passed. The response is then over.
     pub async fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
         let place = poll_fn(|cx| self.poll_place(cx)).await?;
         Ok(place.map(|place| self.at(place)))
@@ -314,7 +214,7 @@ impl Response {
                 return Err(self.fail(too_long.address(self.peer)));
             }
             if out.is_empty() {
-                // What was announced is believed up to this size, and no further.
+                // Memory is reserved for an announced length up to this one.
                 let announced = self.content_length().unwrap_or(0).min(1 << 20);
                 out.reserve_exact((announced as usize).max(place.len()));
             }
@@ -323,7 +223,7 @@ impl Response {
         Ok(out)
     }
 
-    /// The whole body as text; bytes that are no UTF-8 become U+FFFD.
+    /// The whole body as text; bytes that are not UTF-8 become U+FFFD.
     ///
     /// # Errors
     /// As of [`bytes`](Response::bytes).
@@ -335,7 +235,7 @@ impl Response {
 }
 
 impl Response {
-    /// Where the next bytes of the body are, decoded; None at its end.
+    /// The range of the next bytes of the decoded body; None at its end.
     #[inline]
     fn poll_place(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
         match self.decoding {
@@ -357,7 +257,7 @@ impl Response {
         }
     }
 
-    /// Decodes what is there; how many bytes came of it, None where more has to come.
+    /// Decodes what was received; the length of the output, None where more is needed.
     fn decode_more(&mut self) -> Result<Option<usize>, Error> {
         let Some(decoding) = &mut self.decoding else {
             return Ok(None);
@@ -382,7 +282,7 @@ impl Response {
         }
     }
 
-    /// Where the next bytes of the body are as they were received; None at its end.
+    /// The range of the next bytes of the body as received; None at its end.
     #[inline]
     fn poll_received(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Range<usize>>, Error>> {
         let connection = match &mut self.source {
@@ -393,7 +293,7 @@ impl Response {
         Poll::Ready(match ready!(connection.poll_body(cx)) {
             Ok(Next::Data(place)) => {
                 self.received_bytes += place.len() as u64;
-                self.tell_progress();
+                self.report_progress();
                 Ok(Some(place))
             }
             Ok(Next::End(reusable)) => match self.decoded_whole() {
@@ -421,7 +321,7 @@ impl Response {
                 let place = 0..chunk.len();
                 *last = Some(chunk);
                 self.received_bytes += place.len() as u64;
-                self.tell_progress();
+                self.report_progress();
                 Ok(Some(place))
             }
             Ok(None) => {
@@ -440,7 +340,7 @@ impl Response {
         })
     }
 
-    /// Whether the codings were at their end, too.
+    /// Checks that the codings have ended with the body.
     #[inline]
     fn decoded_whole(&mut self) -> Result<(), Error> {
         let Some(decoding) = &mut self.decoding else {
@@ -460,8 +360,8 @@ impl Response {
         self.source.data(place)
     }
 
-    fn tell_progress(&self) {
-        let Some(tell) = &self.on_progress else {
+    fn report_progress(&self) {
+        let Some(callback) = &self.on_progress else {
             return;
         };
         let (sent_bytes, received_bytes) = match &self.source {
@@ -469,14 +369,14 @@ impl Response {
             Source::Http2(exchange, _) => exchange.progress(),
             Source::Over => return,
         };
-        tell(Progress {
+        callback(Progress {
             sent_bytes,
             received_bytes,
             total_bytes: self.content_length(),
         });
     }
 
-    /// The body is whole.
+    /// Ends the response: its body is complete.
     #[inline]
     fn end(&mut self, reusable: bool) {
         let Source::Http1(mut connection) = std::mem::replace(&mut self.source, Source::Over)
@@ -499,8 +399,8 @@ impl Response {
         error.url(self.target.url.as_str())
     }
 
-    /// Reads what has come of an unread body, so that its connection can be used again;
-    /// a small rest is waited for in the background.
+    /// Reads what was received of an unread body, so that its connection can be used again; a
+    /// small rest is received in the background.
     #[cold]
     fn drain(&mut self) {
         let settings = self.counted.client.settings();
@@ -518,72 +418,8 @@ impl Response {
         }
         if let Source::Http1(connection) = std::mem::replace(&mut self.source, Source::Over) {
             let client = &self.counted.client;
-            let pool = Rc::downgrade(client.pool());
-            let rest = drain_rest(connection, left, client.handle().now() + DRAIN_TIME, pool);
+            let rest = drain(connection, left, client.handle().now() + DRAIN_TIME);
             client.handle().spawn(rest).detach();
-        }
-    }
-}
-
-/// Receives a body that nobody wants, if it is small, so that its connection serves the next
-/// exchange: mostly it came with the head, and its end is nearer than a new connection.
-pub(super) async fn discard(client: &Client, answered: Answered) {
-    client.give_back(answered.headers);
-    // A stream of a shared connection is given up, and the connection goes on.
-    if let Source::Http1(connection) = answered.source {
-        let pool = Rc::downgrade(client.pool());
-        let due = client.handle().now() + DRAIN_TIME;
-        drain_rest(connection, client.settings().drain_bytes_max, due, pool).await;
-    }
-}
-
-/// How long the rest of an unread body may take.
-const DRAIN_TIME: Nanos = Nanos::from_secs(1);
-
-async fn drain_rest(
-    mut connection: Box<Connection>,
-    mut left: u64,
-    due: Instant,
-    pool: Weak<Pool>,
-) {
-    connection.limit(due);
-    loop {
-        match poll_fn(|cx| connection.poll_body(cx)).await {
-            Ok(Next::Data(place)) if place.len() as u64 <= left => left -= place.len() as u64,
-            Ok(Next::End(true)) => {
-                if let Some(pool) = pool.upgrade() {
-                    let now = connection.moved();
-                    pool.release(connection, now);
-                }
-                return;
-            }
-            Ok(_) | Err(_) => return,
-        }
-    }
-}
-
-/// Receives an answer that nobody wants any more, if it is small, since others follow it.
-pub(super) async fn read_away(
-    mut connection: Box<Connection>,
-    method: Method,
-    bytes_max: u64,
-    now: Instant,
-    pool: Weak<Pool>,
-) {
-    let due = now + DRAIN_TIME;
-    let waits = Waits {
-        first_byte: Nanos::MAX,
-        stall: Nanos::MAX,
-        whole: DRAIN_TIME,
-        due,
-    };
-    if connection.begin_behind(&method, (waits, now)).is_ok() {
-        let mut headers = OwnedHeaders::default();
-        if poll_fn(|cx| connection.poll_head(&mut headers, cx))
-            .await
-            .is_ok()
-        {
-            drain_rest(connection, bytes_max, due, pool).await;
         }
     }
 }

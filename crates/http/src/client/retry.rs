@@ -69,7 +69,7 @@ pub struct Attempt {
 
 /// How the last attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
+pub enum AttemptOutcome<'a> {
     /// No connection came about: not found, refused, unreachable, too slow.
     NotConnected,
     /// The connection broke before any of the answer came, or the wait for it took too long.
@@ -103,7 +103,7 @@ impl RetryPolicy {
     pub fn decide(
         &self,
         attempt: &Attempt,
-        outcome: &Outcome<'_>,
+        outcome: &AttemptOutcome<'_>,
         unix_seconds: u64,
         random: &mut Random,
     ) -> Decision {
@@ -112,16 +112,20 @@ impl RetryPolicy {
         }
         let may_repeat = self.every_method || is_idempotent(attempt.method);
         let (is_wanted, is_safe) = match *outcome {
-            Outcome::NoAnswer { was_sent } => (self.on_broken_connection, may_repeat || !was_sent),
-            Outcome::NotConnected => (self.on_connect_failure, true),
-            Outcome::Status { status, .. } => (self.on_busy_status && is_busy(status), may_repeat),
-            Outcome::Final => (false, false),
+            AttemptOutcome::NoAnswer { was_sent } => {
+                (self.on_broken_connection, may_repeat || !was_sent)
+            }
+            AttemptOutcome::NotConnected => (self.on_connect_failure, true),
+            AttemptOutcome::Status { status, .. } => {
+                (self.on_busy_status && is_busy(status), may_repeat)
+            }
+            AttemptOutcome::Final => (false, false),
         };
         if !(is_wanted && is_safe) || attempt.retries >= self.retries_max {
             return Decision::GiveUp;
         }
         let backoff = self.backoff(attempt.retries, random);
-        let Outcome::Status {
+        let AttemptOutcome::Status {
             retry_after: Some(value),
             ..
         } = *outcome
@@ -197,16 +201,16 @@ mod tests {
         }
     }
 
-    fn decide(policy: &RetryPolicy, attempt: &Attempt, outcome: &Outcome<'_>) -> Decision {
+    fn decide(policy: &RetryPolicy, attempt: &Attempt, outcome: &AttemptOutcome<'_>) -> Decision {
         policy.decide(attempt, outcome, NOW, &mut Random::new(1))
     }
 
-    fn retries(policy: &RetryPolicy, attempt: &Attempt, outcome: &Outcome<'_>) -> bool {
+    fn retries(policy: &RetryPolicy, attempt: &Attempt, outcome: &AttemptOutcome<'_>) -> bool {
         matches!(decide(policy, attempt, outcome), Decision::RetryAfter(_))
     }
 
-    fn busy(retry_after: &str) -> Outcome<'_> {
-        Outcome::Status {
+    fn busy(retry_after: &str) -> AttemptOutcome<'_> {
+        AttemptOutcome::Status {
             status: 503,
             retry_after: Some(retry_after.as_bytes()),
         }
@@ -215,8 +219,8 @@ mod tests {
     #[test]
     fn nothing_is_retried_by_default_or_without_its_body() {
         let causes = [
-            Outcome::NotConnected,
-            Outcome::NoAnswer { was_sent: true },
+            AttemptOutcome::NotConnected,
+            AttemptOutcome::NoAnswer { was_sent: true },
             busy("0"),
         ];
         for cause in causes {
@@ -235,16 +239,16 @@ mod tests {
     fn only_what_may_be_done_twice_is() {
         let three = policy(3);
         let (get, post) = (attempt(Method::Get), attempt(Method::Post));
-        let cut = Outcome::NoAnswer { was_sent: true };
+        let cut = AttemptOutcome::NoAnswer { was_sent: true };
         assert!(retries(&three, &get, &cut) && !retries(&three, &post, &cut));
         assert!(retries(
             &three,
             &post,
-            &Outcome::NoAnswer { was_sent: false }
+            &AttemptOutcome::NoAnswer { was_sent: false }
         ));
-        assert!(retries(&three, &post, &Outcome::NotConnected));
+        assert!(retries(&three, &post, &AttemptOutcome::NotConnected));
         assert!(!retries(&three, &post, &busy("0")) && retries(&three, &get, &busy("0")));
-        assert!(!retries(&three, &get, &Outcome::Final));
+        assert!(!retries(&three, &get, &AttemptOutcome::Final));
         let bold = RetryPolicy {
             every_method: true,
             ..three
@@ -252,7 +256,7 @@ mod tests {
         assert!(retries(&bold, &post, &cut) && retries(&bold, &post, &busy("0")));
         for status in [200, 301, 404, 408, 500, 501, 505] {
             let retry_after = None;
-            let outcome = Outcome::Status {
+            let outcome = AttemptOutcome::Status {
                 status,
                 retry_after,
             };
@@ -269,8 +273,8 @@ mod tests {
             ..policy(3)
         };
         let causes = [
-            Outcome::NotConnected,
-            Outcome::NoAnswer { was_sent: false },
+            AttemptOutcome::NotConnected,
+            AttemptOutcome::NoAnswer { was_sent: false },
             busy("1"),
         ];
         for cause in causes {
@@ -297,12 +301,12 @@ mod tests {
         assert_eq!(waits("-3"), Some(0));
     }
 
-    fn outcomes() -> impl Strategy<Value = Outcome<'static>> {
+    fn outcomes() -> impl Strategy<Value = AttemptOutcome<'static>> {
         prop_oneof![
-            Just(Outcome::NotConnected),
-            any::<bool>().prop_map(|was_sent| Outcome::NoAnswer { was_sent }),
-            Just(Outcome::Final),
-            (100_u16..600).prop_map(|status| Outcome::Status {
+            Just(AttemptOutcome::NotConnected),
+            any::<bool>().prop_map(|was_sent| AttemptOutcome::NoAnswer { was_sent }),
+            Just(AttemptOutcome::Final),
+            (100_u16..600).prop_map(|status| AttemptOutcome::Status {
                 status,
                 retry_after: None
             }),

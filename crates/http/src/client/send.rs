@@ -1,141 +1,79 @@
-//! The way of a request: a connection, the exchange over it, and once more on another
-//! where the one that was at rest turns out to be dead.
-//! Not for: bytes on the wire (`h1`), or waiting in line (`pool`).
+//! One exchange: a connection from the pool, a request sent over it, its response's head; and
+//! again on another connection where an idle one turns out to be dead.
+//! Not for: bytes on the wire (`h1`, `http2`), waiting in line (`pool`), or what follows an
+//! exchange (`policy`).
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use prony_base::{Instant, Nanos};
+use prony_base::Instant;
 use prony_engine::SendBuf;
 use prony_wire::encode::{self, EncodeError};
 use prony_wire::{Framing, Header, Method, OwnedHeaders, Version};
 
-use super::Client;
-use super::around;
-use super::body::Body;
-use super::connect::{self, Made, Span};
+use super::answer::{Answered, Source};
+use super::body::{Body, JOINED_BYTES_MAX};
+use super::connect::{self, Made};
+use super::connections::{Host, Http1};
 use super::error::{Error, Kind, Phase, TimeLimit};
-use super::h1::{Connection, Head, JOINED_BYTES_MAX, Waits};
-use super::http2::{self, Http2, Shared};
-use super::pool::{Ahead, Granted, Host};
-use super::proxy::{Proxy, absolute_form};
-use super::request::Request;
-use super::response::{self, Counted, Decoding, Response, Source, Timing, add};
+use super::h1;
+use super::http2::{self, Exchange, Http2, Route};
+use super::pool::{Granted, Pending};
+use super::proxy::absolute_form;
+use super::request::ClientRequest;
 use super::retry::is_idempotent;
 use super::settings::HttpVersion;
+use super::state::{ClientState, add};
+use super::timeouts::{Span, Timeouts};
+use super::timing::{self, Timing};
 
-/// How often a request that a connection at rest did not carry is sent once more.
+/// How often a request is sent again after an idle connection failed under it.
 const STALE_RETRIES_MAX: u32 = 2;
-
-/// An exchange whose head has come.
-pub(super) struct Answered {
-    pub source: Source,
-    pub peer: SocketAddr,
-    pub status: u16,
-    pub version: response::Version,
-    pub headers: OwnedHeaders,
-    pub timing: Timing,
-}
 
 /// What carries a request.
 enum Carrier {
-    /// A connection for it alone, until its answer's end. With when its head was sent,
-    /// where that went out behind others before.
-    Http1(Box<Connection>, Option<Instant>),
-    /// One of many streams of a connection.
+    /// A connection for it alone, until its response's end. With when its head was sent,
+    /// where it was pipelined.
+    Http1(Box<Http1>, Option<Instant>),
+    /// A connection on which it is one of many streams.
     Http2(Http2),
 }
 
-/// Sends `request` and waits for the head of its answer.
+/// Sends `request` and waits for the response's head; again on another connection where an
+/// idle one turns out to be dead.
 ///
-/// It takes what it needs by value and works on it in place: an async function keeps its
-/// arguments, and each further one around it would keep them once more.
-pub(super) async fn send(
-    client: Client,
-    mut request: Result<Request, Error>,
-) -> Result<Response, Error> {
-    let client = &client;
-    let request = match &mut request {
-        Ok(request) => request,
-        Err(error) => return Err(error.take()),
-    };
-    let mut counted = Counted::start(client);
-    let started = client.handle().now();
-    let options = request.options.as_deref();
-    let whole = options.and_then(|options| options.timeout);
-    let whole = whole.unwrap_or(client.settings().timeout);
-    let due = started + whole;
-    let span = Span { started, due };
-    let answered = around::send(client, request, span, whole).await;
-    let answered = answered.and_then(|answered| {
-        let decoding = Decoding::of(client, request, &answered)?;
-        Ok((answered, decoding))
-    });
-    match answered {
-        Ok((answered, decoding)) => Ok(Response {
-            decoding,
-            counted,
-            peer: answered.peer,
-            source: answered.source,
-            status: answered.status,
-            version: answered.version,
-            headers: answered.headers,
-            trailers: None,
-            started,
-            timing: answered.timing,
-            received_bytes: 0,
-            on_progress: request
-                .options
-                .take()
-                .and_then(|options| options.on_progress),
-            target: request.target.clone(),
-        }),
-        Err(error) => {
-            counted.failed();
-            Err(error.url(request.url()))
-        }
-    }
-}
-
-/// One exchange, and once more where a connection that was at rest turns out to be dead.
+/// # Errors
+/// What ended the last attempt.
 #[inline]
 pub(super) async fn exchange(
-    client: &Client,
-    request: &mut Request,
+    client: &ClientState,
+    request: &mut ClientRequest,
     span: Span,
-    whole: Nanos,
 ) -> Result<Answered, Error> {
     let mut stale = 0;
     loop {
         let mut timing = Timing::default();
         let (error, may_go_again) =
             match obtain(client, request, span, stale > 0, &mut timing).await? {
-                Carrier::Http1(mut connection, ahead) => {
+                Carrier::Http1(mut connection, pipelined) => {
                     let mut headers = client.take_headers();
-                    let limits = (span, whole);
-                    let is_ahead = ahead.is_some();
-                    let asked = match ahead {
-                        None => ask(client, &mut connection, request, limits, &timing),
+                    let is_pipelined = pipelined.is_some();
+                    let begun = match pipelined {
+                        None => begin(client, &mut connection, request, span, &timing),
                         Some(sent) => {
                             timing.sent = sent.since(span.started);
-                            let waits = (waits(client, request, limits), client.handle().now());
-                            connection.begin_behind(&request.method, waits)
+                            let timeouts = timeouts(client, request, span);
+                            let now = client.handle().now();
+                            connection.begin_pipelined(&request.method, (timeouts, now))
                         }
                     };
-                    let answer = match asked {
+                    let head = match begun {
                         Ok(()) => poll_fn(|cx| connection.poll_head(&mut headers, cx)).await,
                         Err(error) => Err(error),
                     };
-                    match answer {
-                        // The proxy's own answer, whoever was asked.
-                        Ok(head) if head.status == 407 && asks_proxy(client, request) => {
-                            let error = Error::new(Phase::Proxy, Kind::ProxyCredentials);
-                            return Err(error.address(connection.peer));
-                        }
+                    match head {
                         Ok(head) => {
-                            if !is_ahead {
+                            if !is_pipelined {
                                 timing.sent = connection.submitted().since(span.started);
                             }
                             timing.first_byte = connection.moved().since(span.started);
@@ -148,7 +86,7 @@ pub(super) async fn exchange(
                     }
                 }
                 Carrier::Http2(http2) => {
-                    let over = over_http2(client, request, &http2, (span, whole), timing);
+                    let over = over_http2(client, request, &http2, span, timing);
                     match Box::pin(over).await {
                         Ok(answered) => return Ok(answered),
                         Err(failed) => failed,
@@ -165,8 +103,8 @@ pub(super) async fn exchange(
 
 #[inline]
 fn answered(
-    connection: Box<Connection>,
-    head: Head,
+    connection: Box<Http1>,
+    head: h1::Head,
     headers: OwnedHeaders,
     timing: Timing,
 ) -> Answered {
@@ -180,21 +118,22 @@ fn answered(
     }
 }
 
-/// Sends the request as a stream of a shared connection. Beside an error: whether the
-/// request can be sent again without harm.
+/// Sends the request as a stream of a shared connection. With an error comes whether the
+/// request can safely be sent again.
 #[cold]
 async fn over_http2(
-    client: &Client,
-    request: &mut Request,
+    client: &ClientState,
+    request: &mut ClientRequest,
     http2: &Http2,
-    (span, whole): (Span, Nanos),
+    span: Span,
     mut timing: Timing,
 ) -> Result<Answered, (Error, bool)> {
     timing.sent = client.handle().now().since(span.started);
     add(&client.counters().sent);
     let body = std::mem::take(&mut request.body);
-    let waits = waits(client, request, (span, whole));
-    let sent = http2.send(&http2_head(client, request), body, waits).await;
+    let timeouts = timeouts(client, request, span);
+    let head = http2_head(client, request);
+    let sent = Exchange::send(http2, &head, body, timeouts).await;
     let mut exchange = match sent {
         Ok(exchange) => Box::new(exchange),
         Err((error, body)) => {
@@ -211,7 +150,7 @@ async fn over_http2(
                 peer: http2.peer_addr(),
                 source: Source::Http2(exchange, None),
                 status,
-                version: response::Version::Http2,
+                version: timing::Version::Http2,
                 headers,
                 timing,
             })
@@ -229,7 +168,7 @@ async fn over_http2(
     }
 }
 
-fn http2_head<'a>(client: &'a Client, request: &'a Request) -> http2::Head<'a> {
+fn http2_head<'a>(client: &'a ClientState, request: &'a ClientRequest) -> http2::Head<'a> {
     let (target, settings) = (&request.target, client.settings());
     let mut headers = Vec::new();
     if !settings.user_agent.is_empty() && !request.has("user-agent") {
@@ -250,10 +189,10 @@ fn http2_head<'a>(client: &'a Client, request: &'a Request) -> http2::Head<'a> {
     }
 }
 
-/// Whether a request that failed on a connection that had been at rest can be sent again
-/// without harm: nothing came back, and doing it twice is as good as once.
+/// Whether a request that failed on a reused connection can safely be sent again: no byte of a
+/// response was received, and it is idempotent or was not sent.
 #[cold]
-fn may_go_again(connection: &mut Connection, request: &mut Request, error: &Error) -> bool {
+fn may_go_again(connection: &mut Http1, request: &mut ClientRequest, error: &Error) -> bool {
     connection.take_body(&mut request.body);
     let broke = matches!(
         error.kind(),
@@ -265,11 +204,11 @@ fn may_go_again(connection: &mut Connection, request: &mut Request, error: &Erro
         && request.body.rewind()
 }
 
-/// What carries the request: a connection at rest, or a new one, or a shared one.
+/// Obtains what carries the request: an idle connection, a new one, or a shared one.
 #[inline]
 async fn obtain(
-    client: &Client,
-    request: &Request,
+    client: &ClientState,
+    request: &ClientRequest,
     span: Span,
     fresh: bool,
     timing: &mut Timing,
@@ -287,19 +226,19 @@ async fn obtain(
             return Ok(carrier);
         }
     }
-    let ahead = || ahead(client, request).filter(|_| !fresh);
-    let acquired = client.pool().acquire(host, fresh, ahead);
+    let pending = || pending(client, request).filter(|_| !fresh);
+    let acquired = client.pool().acquire(host, fresh, pending);
     match in_time(client, span, acquired).await? {
         Granted::Used(connection, sent) => {
             timing.reused = true;
             Ok(Carrier::Http1(connection, sent))
         }
-        Granted::Room(slot) => {
-            // In a box, as all that few requests need: the future is moved as a whole.
+        Granted::Slot(slot) => {
+            // Boxed, as all that few requests need: futures are moved as a whole.
             match Box::pin(connect::connect(client, slot, version, span, timing)).await? {
                 Made::Http1(connection) => Ok(Carrier::Http1(connection, None)),
                 Made::Http2(http2, slot) => {
-                    host.sharing.add(&http2, slot, client.handle().now());
+                    host.shared.add(&http2, slot, client.handle().now());
                     Ok(Carrier::Http2(http2))
                 }
             }
@@ -307,26 +246,26 @@ async fn obtain(
     }
 }
 
-/// The request as it may be sent behind others; None where it may not. Twice must be as
-/// good as once, since a connection that breaks takes all that is behind with it.
+/// The request, to be pipelined; None where it may not be. Only idempotent ones may, since a
+/// connection that breaks fails every request pipelined on it.
 #[cold]
-fn ahead(client: &Client, request: &Request) -> Option<Ahead> {
+fn pending(client: &ClientState, request: &ClientRequest) -> Option<Pending> {
     let is_fit = client.settings().pipelining_max > 1
         && is_idempotent(request.method)
         && matches!(request.body, Body::Empty)
         && request.version() != Some(HttpVersion::Http10);
-    // A request that cannot be written says so when it is its turn.
+    // A request that cannot be encoded fails when its turn comes.
     let head = is_fit.then(|| head(client, request))?.ok()?;
-    Some(Ahead {
+    Some(Pending {
         head,
         method: request.method,
     })
 }
 
-/// A shared connection, or a new one that may become shared; None where the host is
-/// known to speak HTTP/1.
+/// Obtains a stream of a shared connection, or a new connection that may become shared; None
+/// where the host is known to speak HTTP/1.
 async fn obtain_shared(
-    client: &Client,
+    client: &ClientState,
     host: &Rc<Host>,
     version: HttpVersion,
     span: Span,
@@ -337,19 +276,19 @@ async fn obtain_shared(
     let limits = (settings.queue_max, settings.connection_age_max);
     let now = client.handle().now();
     let shared = host
-        .sharing
-        .obtain(is_certain, limits, (now, || pool.has_room(host)));
+        .shared
+        .obtain(is_certain, limits, (now, || pool.has_free_slot(host)));
     let connecting = match in_time(client, span, shared).await? {
-        Shared::Http1 => return Ok(None),
-        Shared::Room(http2) => {
+        Route::Http1 => return Ok(None),
+        Route::Stream(http2) => {
             timing.reused = true;
             return Ok(Some(Carrier::Http2(http2)));
         }
-        Shared::Connect(connecting) => connecting,
+        Route::Connect(connecting) => connecting,
     };
     let acquired = pool.acquire(host, true, || None);
     let slot = match in_time(client, span, acquired).await? {
-        Granted::Room(slot) => slot,
+        Granted::Slot(slot) => slot,
         Granted::Used(connection, _) if !is_certain => {
             timing.reused = true;
             return Ok(Some(Carrier::Http1(connection, None)));
@@ -372,10 +311,10 @@ async fn obtain_shared(
     }
 }
 
-/// What is waited for in line, while the request has time.
+/// Waits in line until the request's deadline.
 #[inline]
 async fn in_time<T>(
-    client: &Client,
+    client: &ClientState,
     span: Span,
     work: impl Future<Output = Result<T, Error>>,
 ) -> Result<T, Error> {
@@ -385,49 +324,48 @@ async fn in_time<T>(
     match client.handle().timeout_at(span.due, work).await {
         Ok(granted) => granted,
         Err(_elapsed) => {
-            let length = span.due.since(span.started);
-            let kind = Kind::TimedOut(TimeLimit::Whole, length);
+            let kind = Kind::TimedOut(TimeLimit::Whole, span.due.since(span.started));
             Err(Error::new(Phase::Queue, kind))
         }
     }
 }
 
-/// Sends the request.
+/// Sends the request over a connection of HTTP/1.
 #[inline]
-fn ask(
-    client: &Client,
-    connection: &mut Connection,
-    request: &mut Request,
-    (span, whole): (Span, Nanos),
+fn begin(
+    client: &ClientState,
+    connection: &mut Http1,
+    request: &mut ClientRequest,
+    span: Span,
     timing: &Timing,
 ) -> Result<(), Error> {
     let head = head(client, request)?;
     let now = match timing.reused {
-        // It took no time to get it, unless it was waited for.
+        // Reading the clock is saved where the connection was idle already.
         true if connection.moved() <= span.started => span.started,
         _ => client.handle().now(),
     };
-    let waits = waits(client, request, (span, whole));
+    let timeouts = timeouts(client, request, span);
     add(&client.counters().sent);
-    connection.begin(&request.method, head, &mut request.body, (waits, now))
+    connection.begin(&request.method, head, &mut request.body, (timeouts, now))
 }
 
 #[inline]
-fn waits(client: &Client, request: &Request, (span, whole): (Span, Nanos)) -> Waits {
+fn timeouts(client: &ClientState, request: &ClientRequest, span: Span) -> Timeouts {
     let settings = client.settings();
     let options = request.options.as_deref();
     let first_byte = options.and_then(|options| options.first_byte_timeout);
-    Waits {
+    Timeouts {
         first_byte: first_byte.unwrap_or(settings.first_byte_timeout),
         stall: settings.stall_timeout,
-        whole,
+        whole: span.whole,
         due: span.due,
     }
 }
 
-/// The request's head, and its body where that is small.
+/// The request's head, with its body where that is small.
 #[inline]
-fn head(client: &Client, request: &Request) -> Result<SendBuf, Error> {
+fn head(client: &ClientState, request: &ClientRequest) -> Result<SendBuf, Error> {
     let is_plain = request.method == Method::Get
         && request.headers.is_empty()
         && request.own_headers.is_empty()
@@ -447,7 +385,7 @@ fn head(client: &Client, request: &Request) -> Result<SendBuf, Error> {
     Ok(SendBuf::Shared(made.clone()))
 }
 
-fn encode_into_buffer(client: &Client, request: &Request) -> Result<SendBuf, Error> {
+fn encode_into_buffer(client: &ClientState, request: &ClientRequest) -> Result<SendBuf, Error> {
     let mut out = client.handle().take_buffer();
     encode_head(client, request, &mut out).map_err(bad_request)?;
     if let Body::Bytes(bytes) = &request.body
@@ -463,13 +401,17 @@ fn bad_request(error: EncodeError) -> Error {
     Error::new(Phase::Request, Kind::BadRequest(error))
 }
 
-fn encode_head(client: &Client, request: &Request, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+fn encode_head(
+    client: &ClientState,
+    request: &ClientRequest,
+    out: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
     let (target, settings) = (&request.target, client.settings());
     let version = match request.version().unwrap_or(settings.version) {
         HttpVersion::Http10 => Version::Http10,
         _ => Version::Http11,
     };
-    let proxy = asked_proxy(client, request);
+    let proxy = settings.proxies.forward(&target.host.origin);
     let absolute;
     let path = match proxy {
         None => target.path(),
@@ -503,16 +445,4 @@ fn encode_head(client: &Client, request: &Request, out: &mut Vec<u8>) -> Result<
         .headers(request.all_headers())
         .keep_alive(true)
         .finish(framing)
-}
-
-/// The proxy that a request in http is sent to as it is.
-fn asked_proxy<'a>(client: &'a Client, request: &Request) -> Option<&'a Arc<Proxy>> {
-    let origin = &request.target.host.origin;
-    let proxy = client.settings().proxies.of(origin);
-    proxy.filter(|_| !origin.secure)
-}
-
-#[cold]
-fn asks_proxy(client: &Client, request: &Request) -> bool {
-    asked_proxy(client, request).is_some()
 }

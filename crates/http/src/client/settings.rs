@@ -1,5 +1,5 @@
-//! What a client is told before it starts: limits, time-outs, identity.
-//! Not for: what differs by request, which its builder is told.
+//! The settings of a client: limits, time-outs, identity.
+//! Not for: settings of single requests (`request`).
 
 use prony_base::Nanos;
 use prony_wire::Limits;
@@ -22,7 +22,7 @@ pub enum HttpVersion {
     Http10,
     /// HTTP/1.1.
     Http11,
-    /// HTTP/2 or an error; over http without asking first ("prior knowledge").
+    /// HTTP/2 or an error; over http with prior knowledge (RFC 9113, section 3.3).
     Http2,
 }
 
@@ -37,33 +37,31 @@ pub struct Settings {
     /// Requests that may wait for a connection, first come, first served; one more
     /// fails at once.
     pub queue_max: usize,
-    /// Requests under way at once on a connection of HTTP/1.1; 1: no pipelining. More lets a
-    /// request that waits for a connection go out behind others, if it is idempotent and
-    /// has no body, over one that has proven to be kept. If that breaks, those without
-    /// an answer are sent again, each alone.
+    /// Most requests in flight on a connection of HTTP/1.1; 1: no pipelining. With more, waiting
+    /// requests that are idempotent and have no body are pipelined on a connection that was
+    /// kept alive before. If it breaks, those without a response are sent again, each alone.
     pub pipelining_max: usize,
-    /// How long a connection may rest before it is closed.
+    /// How long a connection may be idle before it is closed.
     pub idle_timeout: Nanos,
-    /// How old a connection may become; an older one is closed after its answer.
+    /// How old a connection may become; an older one is closed after its response.
     pub connection_age_max: Nanos,
-    /// How long a connection may take to come about: name, TCP, proxy and TLS.
+    /// How long connecting may take: name, TCP, proxy and TLS.
     pub connect_timeout: Nanos,
-    /// How long the first byte of an answer may take, once the request is sent.
+    /// How long the first byte of a response may take, once the request is sent.
     pub first_byte_timeout: Nanos,
-    /// How long nothing may move: no byte of an answer that has begun, or no byte
-    /// taken of a request.
+    /// How long an exchange may make no progress: no byte received of a response that has begun,
+    /// or no byte taken of a request.
     pub stall_timeout: Nanos,
-    /// How long a request may take from its start to the last byte of its answer.
+    /// How long a request may take from its start to the last byte of its response.
     pub timeout: Nanos,
     /// Names to addresses: overrides, cache, threads.
     pub resolve: ResolveSettings,
-    /// When to try a name's next address while the one before has not answered
-    /// (RFC 8305).
+    /// How long to wait for one address before the next is tried as well (RFC 8305).
     pub happy_eyeballs_delay: Nanos,
-    /// Bytes of a body that [`Response::bytes`](super::Response::bytes) collects.
+    /// Most bytes of a body that [`Response::bytes`](super::Response::bytes) collects.
     pub collected_bytes_max: u64,
-    /// Bytes of an unread body that are received and thrown away so that its
-    /// connection can be used again; with more it is closed.
+    /// Most bytes of an unread body that are received and discarded so that its connection can
+    /// be used again; with more it is closed.
     pub drain_bytes_max: u64,
     /// Sizes of heads.
     pub limits: Limits,
@@ -71,23 +69,23 @@ pub struct Settings {
     pub version: HttpVersion,
     /// Which redirects are followed.
     pub redirects: RedirectPolicy,
-    /// Which failures are tried again; none, if not set.
+    /// Which failures are retried. Default: none.
     pub retries: RetryPolicy,
-    /// Which content codings are asked for and taken off; none, if not set.
+    /// Which content codings are requested and decoded. Default: none.
     pub decode: DecodeSettings,
-    /// The cookies to begin with; None: cookies are neither kept nor sent.
+    /// The initial cookies; None: cookies are neither kept nor sent.
     pub cookies: Option<CookieJar>,
-    /// Decides how long retries wait; None: something that nobody can foresee.
+    /// The seed of the waits before retries; None: a random one.
     pub seed: Option<u64>,
     /// The time of day in nanoseconds since 1970, for cookies and Retry-After.
     pub unix_nanos: fn() -> u64,
-    /// What to trust and to show in TLS.
+    /// What to trust and to present in TLS.
     pub tls: TlsSettings,
-    /// The proxies: none; not even those of the environment are heeded unasked.
+    /// The proxies. Default: none; those of the environment only where they are set here.
     pub proxies: Proxies,
     /// The User-Agent; empty: none.
     pub user_agent: String,
-    /// URLs kept in parsed form, so that asking the same again costs one look-up.
+    /// Parsed URLs that are cached, so that the same URL costs one look-up.
     pub parsed_urls_max: usize,
 }
 

@@ -1,6 +1,5 @@
-//! What bytes go over: a stream of the engine, bare or with a layer on it. One
-//! enum, so that the bare way costs one branch and no box.
-//! Not for: what the bytes mean (`h1`, `http2`).
+//! A byte stream: TCP as the engine has it, or TLS over it. One enum, so that plain TCP costs
+//! one branch and no box. Not for: what the bytes mean (`h1`, `http2`).
 
 use std::fmt;
 use std::io;
@@ -15,14 +14,13 @@ use prony_engine::{Bracket, Received, SendBuf, Stream};
 
 use super::tls::TlsStream;
 
-/// Received bytes: a pooled buffer of the loop, or what a layer made of such.
-/// Empty at the end of the stream.
+/// Received bytes: a pooled buffer of the loop, or one of TLS. Empty at the end of the stream.
 pub enum Chunk {
-    /// As the loop received it; goes back to its pool when dropped.
+    /// As the loop received it; returns to its pool when dropped.
     Pooled(Received),
-    /// In a buffer of a layer above the stream, which fills it again once this is dropped.
+    /// In a buffer of TLS, which fills it again once this is dropped.
     Lent(Rc<Vec<u8>>),
-    /// A part of what a layer above the stream holds.
+    /// A part of a buffer of HTTP/2.
     Shared(Bytes),
 }
 
@@ -45,7 +43,7 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// A connection of bytes. Dropping it closes it, after what was posted is out.
+/// A byte stream. Dropping it closes it, after what was posted is sent.
 #[derive(Debug)]
 pub enum Transport {
     /// TCP as it is.
@@ -55,8 +53,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// The next bytes; empty at the end of the stream. Dropping what waits loses
-    /// nothing. One task at a time may wait.
+    /// Receives the next bytes; empty at the end of the stream. One task at a time may wait.
     ///
     /// # Errors
     /// What broke the connection or the layer, after everything received before.
@@ -70,8 +67,8 @@ impl Transport {
         }
     }
 
-    /// When `chunk`, which was received last, came: when the loop took it from the kernel. None where
-    /// that is not known, as of the end of a stream.
+    /// When the loop received `chunk`, the last one, from the kernel. None where that is not
+    /// known, as at the end of a stream.
     #[inline]
     pub fn arrived(&self, chunk: &Chunk) -> Option<Instant> {
         let arrived = match (self, chunk) {
@@ -82,7 +79,7 @@ impl Transport {
         arrived.filter(|&at| at > Instant::ZERO)
     }
 
-    /// When the kernel was handed the beginning of what was posted last
+    /// When the start of what was posted last was handed to the kernel
     /// ([`Stream::submitted`]).
     #[inline]
     pub fn submitted(&self) -> Option<Bracket> {
@@ -92,7 +89,7 @@ impl Transport {
         }
     }
 
-    /// Queues bytes to be sent, whole and in order, with the next turn's batch.
+    /// Queues bytes to be sent in order, with the next turn's batch.
     ///
     /// # Errors
     /// As of [`Stream::post`].
@@ -104,7 +101,7 @@ impl Transport {
         }
     }
 
-    /// Ready once the kernel has all posted bytes.
+    /// Ready once the kernel has taken all posted bytes.
     ///
     /// # Errors
     /// What broke the connection.
@@ -115,7 +112,7 @@ impl Transport {
         }
     }
 
-    /// Bytes that are posted and that the kernel has not taken.
+    /// Posted bytes that the kernel has not taken.
     #[inline]
     pub fn posted_bytes(&self) -> usize {
         match self {
@@ -124,7 +121,7 @@ impl Transport {
         }
     }
 
-    /// Ends this side once what was posted is out.
+    /// Closes this side once what was posted is sent.
     pub fn shutdown_write(&mut self) {
         match self {
             Transport::Plain(stream) => stream.shutdown_write(),
@@ -132,7 +129,7 @@ impl Transport {
         }
     }
 
-    /// Closes at once with a reset; what is unsent is dropped.
+    /// Resets the connection; what is unsent is dropped.
     pub fn reset(&self) {
         match self {
             Transport::Plain(stream) => stream.reset(),
@@ -143,7 +140,7 @@ impl Transport {
     /// The peer's address.
     ///
     /// # Errors
-    /// What the kernel says, when the connection is gone.
+    /// The kernel's error, when the connection is gone.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Transport::Plain(stream) => stream.peer_addr(),

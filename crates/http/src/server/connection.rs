@@ -1,5 +1,5 @@
-//! One connection of a server: reads requests, has them answered in order, and
-//! closes in such a way that the client sees the last answer.
+//! One connection of a server: reads requests, answers them in order, and closes so that the
+//! client receives the last response.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,20 +12,21 @@ use prony_wire::{
     Framing, Method, OwnedHeaders, RequestEvent, RequestHead, RequestReader, Version,
 };
 
-use super::Handler;
-use super::shared::{Link, Shared};
+use super::handler::Handler;
+use super::output::Output;
+use super::state::ServerState;
 use crate::budget::{Budget, Share};
 use crate::request::Request;
 use crate::response::{After, Response};
 use crate::wait::Alarm;
 
-/// A body's memory larger than this is given back after its request.
+/// Most bytes of memory that are kept for the bodies of further requests.
 const BODY_KEPT_BYTES_MAX: usize = 64 << 10;
 const NO_MEMORY: &str = "there is no memory for the request's body just now";
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// Serves a connection to its end.
-pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: Stream) {
+pub(super) async fn serve<H: Handler>(shared: Rc<ServerState>, handler: &H, stream: Stream) {
     let now = shared.now();
     let mut connection = Connection {
         has_ended: false,
@@ -33,9 +34,9 @@ pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: S
         rested_in_stop: None,
         reader: RequestReader::new(shared.options.limits),
         incoming: Incoming::default(),
-        phase: Phase::Rest,
+        phase: ReadPhase::Rest,
         due: now + shared.options.idle_timeout,
-        response: Response::new(Link {
+        response: Response::new(Output {
             shared,
             stream,
             out: Vec::new(),
@@ -49,10 +50,10 @@ pub(super) async fn serve<H: Handler>(shared: Rc<Shared>, handler: &H, stream: S
 }
 
 impl Drop for Connection {
-    /// Cut off, by the end of a stop or of the whole server: what its client has not taken
-    /// by then is not waited for, as what remains of a dropped stream is.
+    /// Resets a connection that a stop, or the end of the server, has cut off: unlike with other
+    /// dropped streams, the rest of what was posted is not sent.
     fn drop(&mut self) {
-        let stream = &self.response.link.stream;
+        let stream = &self.response.output.stream;
         if !self.has_ended && stream.posted_bytes() > 0 {
             stream.reset();
         }
@@ -64,20 +65,20 @@ struct Connection {
     reader: RequestReader,
     incoming: Incoming,
     response: Response,
-    phase: Phase,
-    /// Until when the phase may last.
+    phase: ReadPhase,
+    /// When the phase times out.
     due: Instant,
-    /// Until when at least a stop leaves it its time for a first request: it may
-    /// have waited in the backlog.
+    /// A stop keeps the connection until here at least, for its first request: it may have waited
+    /// in the backlog.
     kept_in_stop: Instant,
-    /// When it came to rest in a stop, after an answer that had promised to keep it: the
-    /// client's next request may be on its way.
+    /// When it became idle during a stop, after a response with `keep-alive`: the client's next
+    /// request may be on its way.
     rested_in_stop: Option<Instant>,
 }
 
-/// What is waited for.
+/// The part of a request that is read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ReadPhase {
     /// The first byte of a request.
     Rest,
     /// The rest of a head.
@@ -89,16 +90,16 @@ enum Phase {
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The client has ended its side, or nothing is under way.
+    /// The client has closed its side, or no request is in progress.
     Orderly,
-    /// The client may still be sending; closing now could make its kernel drop
-    /// our last answer unread (RFC 9112, section 9.6).
+    /// The client may still be sending; closing now could make its kernel discard the last
+    /// response unread (RFC 9112, section 9.6).
     Linger,
     /// The connection is of no use.
     Reset,
 }
 
-/// What came of waiting for bytes.
+/// The result of waiting for bytes.
 enum Waited {
     Bytes(Received),
     TooLong,
@@ -111,7 +112,7 @@ impl Connection {
         loop {
             let chunk = match self.receive().await {
                 Waited::Bytes(chunk) => chunk,
-                Waited::TooLong if self.phase == Phase::Rest => return Ending::Orderly,
+                Waited::TooLong if self.phase == ReadPhase::Rest => return Ending::Orderly,
                 Waited::TooLong => return self.refuse(408, &self.phase.complaint(), b""),
                 Waited::Broken => {
                     self.note_end();
@@ -122,20 +123,20 @@ impl Connection {
                 self.note_end();
                 return Ending::Orderly;
             }
-            let counters = &self.response.link.shared.counters;
+            let counters = &self.response.output.shared.counters;
             counters.bytes_in.add(chunk.len() as u64);
             if let Err(ending) = self.take(handler, &chunk).await {
                 return ending;
             }
             drop(chunk);
-            if self.response.link.send().await.is_err() {
+            if self.response.output.send().await.is_err() {
                 return Ending::Reset;
             }
             self.enter_phase();
         }
     }
 
-    /// Takes in received bytes; the answers are in the buffer to be sent.
+    /// Handles received bytes; the responses are appended to the output.
     async fn take<H: Handler>(&mut self, handler: &H, chunk: &[u8]) -> Result<(), Ending> {
         let mut rest = chunk;
         loop {
@@ -165,13 +166,14 @@ impl Connection {
             match event {
                 None => return Ok(()),
                 Some(RequestEvent::Head(head)) => {
-                    self.incoming.start(&head, self.response.link.shared.now());
+                    self.incoming
+                        .start(&head, self.response.output.shared.now());
                     if head.expects_continue && rest.is_empty() {
-                        self.response.link.out().extend_from_slice(CONTINUE);
+                        self.response.output.out().extend_from_slice(CONTINUE);
                     }
                 }
                 Some(RequestEvent::Data(data)) => {
-                    let memory = &self.response.link.shared.options.body_memory;
+                    let memory = &self.response.output.shared.options.body_memory;
                     if !self.incoming.put(data, memory) {
                         return Err(self.refuse(503, &NO_MEMORY, rest));
                     }
@@ -179,15 +181,15 @@ impl Connection {
                 Some(RequestEvent::End(_)) => {
                     let request = self.incoming.request();
                     answer(handler, &request, &mut self.response).await?;
-                    let memory = &self.response.link.shared.options.body_memory;
+                    let memory = &self.response.output.shared.options.body_memory;
                     self.incoming.clear(memory);
                 }
             }
         }
     }
 
-    /// Answers a request that breaks a rule or a limit, before it was whole. `rest` is what
-    /// the reader was given last, from where it stopped.
+    /// Answers a request that breaks a rule or a limit before it was received whole. `rest` is the
+    /// last chunk, from where the reader stopped.
     #[cold]
     fn refuse(&mut self, status: u16, why: &dyn fmt::Display, rest: &[u8]) -> Ending {
         let is_head = match self.incoming.is_open {
@@ -204,84 +206,84 @@ impl Connection {
     #[inline]
     async fn receive(&mut self) -> Waited {
         poll_fn(|cx| {
-            let link = &mut self.response.link;
-            if let Poll::Ready(received) = link.stream.poll_recv(cx) {
+            let output = &mut self.response.output;
+            if let Poll::Ready(received) = output.stream.poll_recv(cx) {
                 return Poll::Ready(received.map_or(Waited::Broken, Waited::Bytes));
             }
-            let due = match link.shared.stop() {
-                Some(stop) if self.phase == Phase::Rest => {
+            let due = match output.shared.stop() {
+                Some(stop) if self.phase == ReadPhase::Rest => {
                     let rested = self.rested_in_stop.map(|since| since + stop.idle_grace);
                     let kept = self.kept_in_stop.max(rested.unwrap_or(Instant::ZERO));
                     self.due.min(stop.idle_due.max(kept))
                 }
                 _ => self.due,
             };
-            ready!(link.poll_alarm(due, cx));
+            ready!(output.poll_alarm(due, cx));
             Poll::Ready(Waited::TooLong)
         })
         .await
     }
 
-    /// Finds out what is waited for next, and for how long.
+    /// Sets what is read next, and its time-out.
     #[inline]
     fn enter_phase(&mut self) {
-        let shared = &self.response.link.shared;
+        let shared = &self.response.output.shared;
         let options = &shared.options;
         let before = self.phase;
         let timeout = if self.reader.is_idle() {
-            self.phase = Phase::Rest;
+            self.phase = ReadPhase::Rest;
             self.rested_in_stop = shared.stop().map(|_| shared.now());
             options.idle_timeout
         } else if self.incoming.is_open {
-            self.phase = Phase::Body;
+            self.phase = ReadPhase::Body;
             let whole = options.body_time(self.incoming.body.len() as u64);
             self.due = (shared.now() + options.body_timeout).min(self.incoming.began + whole);
             return;
-        } else if before == Phase::Head {
+        } else if before == ReadPhase::Head {
             // However many bytes come, a head has its time as a whole.
             return;
         } else {
-            self.phase = Phase::Head;
+            self.phase = ReadPhase::Head;
             options.header_timeout
         };
         self.due = shared.now() + timeout;
     }
 
-    /// The client's side has ended.
+    /// Counts a request that the end of the client's side has truncated.
     fn note_end(&mut self) {
         if self.reader.end_of_input().is_err() {
-            self.response.link.shared.counters.truncated.add(1);
+            self.response.output.shared.counters.truncated.add(1);
         }
     }
 
-    /// Closes.
+    /// Closes the connection.
     async fn end(&mut self, ending: Ending) {
-        let link = &mut self.response.link;
+        let output = &mut self.response.output;
         if ending == Ending::Reset {
-            return link.stream.reset();
+            return output.stream.reset();
         }
-        if link.send().await.is_err() || link.sent().await.is_err() {
-            return link.stream.reset();
+        if output.send().await.is_err() || output.sent().await.is_err() {
+            return output.stream.reset();
         }
         if ending == Ending::Linger {
             self.linger().await;
         }
     }
 
-    /// Ends our side, and throws away what comes until the client ends its own.
+    /// Closes this side, and discards what is received until the client closes its own.
     async fn linger(&mut self) {
-        let link = &mut self.response.link;
-        link.stream.shutdown_write();
-        let due = link.shared.handle.now() + link.shared.options.linger_timeout;
-        let mut left = link.shared.options.linger_bytes_max;
+        let output = &mut self.response.output;
+        output.stream.shutdown_write();
+        let due = output.shared.handle.now() + output.shared.options.linger_timeout;
+        let mut left = output.shared.options.linger_bytes_max;
         poll_fn(|cx| {
             loop {
-                match link.stream.poll_recv(cx) {
+                match output.stream.poll_recv(cx) {
                     Poll::Ready(Ok(bytes)) if !bytes.is_empty() && bytes.len() <= left => {
                         left -= bytes.len();
                     }
                     Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => return link.poll_alarm(due, cx),
+                    Poll::Pending => return output.poll_alarm(due, cx),
                 }
             }
         })
@@ -289,14 +291,14 @@ impl Connection {
     }
 }
 
-/// Has one request answered. Many answers that are pipelined go out together.
+/// Calls the handler for one request. The responses to pipelined requests are sent together.
 #[inline]
 async fn answer<H: Handler>(
     handler: &H,
     request: &Request<'_>,
     response: &mut Response,
 ) -> Result<(), Ending> {
-    let shared = &response.link.shared;
+    let shared = &response.output.shared;
     shared.counters.requests.add(1);
     response.begin(&request.head);
     match request.head.target_authority() {
@@ -313,14 +315,14 @@ async fn answer<H: Handler>(
         After::Close => return Err(Ending::Linger),
         After::Abort => return Err(Ending::Reset),
     }
-    let link = &mut response.link;
-    if link.out.len() >= link.shared.options.response_buffer_bytes_max {
-        link.send().await.map_err(|_| Ending::Reset)?;
+    let output = &mut response.output;
+    if output.out.len() >= output.shared.options.response_buffer_bytes_max {
+        output.send().await.map_err(|_| Ending::Reset)?;
     }
     Ok(())
 }
 
-/// A request's header lines with another Host, in the place of the one that was sent.
+/// A request's header lines, with Host replaced.
 #[cold]
 fn with_host(authority: &str, head: &RequestHead<'_>) -> OwnedHeaders {
     let mut headers = OwnedHeaders::default();
@@ -339,19 +341,19 @@ fn with_host(authority: &str, head: &RequestHead<'_>) -> OwnedHeaders {
     headers
 }
 
-impl Phase {
+impl ReadPhase {
     fn complaint(self) -> &'static str {
         match self {
-            Phase::Body => "the request's body came too slowly",
-            Phase::Rest | Phase::Head => "the request's head came too slowly",
+            ReadPhase::Body => "the request's body came too slowly",
+            ReadPhase::Rest | ReadPhase::Head => "the request's head came too slowly",
         }
     }
 }
 
-/// A request that comes in several chunks, copied together.
+/// A request that is received in several chunks, copied together.
 #[derive(Debug)]
 struct Incoming {
-    /// The head is there, the end is not.
+    /// Its head was received, its end was not.
     is_open: bool,
     method: Method,
     target: String,
@@ -360,11 +362,11 @@ struct Incoming {
     framing: Framing,
     keep_alive: bool,
     expects_continue: bool,
-    /// When its head was whole.
+    /// When its head was complete.
     began: Instant,
     /// At most `body_bytes_max` bytes, by the reader.
     body: Vec<u8>,
-    /// The body's memory, of that of all. INVARIANT: no less than its capacity.
+    /// Its share of the memory for bodies. INVARIANT: no less than the body's capacity.
     share: Share,
 }
 
@@ -426,7 +428,7 @@ impl Incoming {
         true
     }
 
-    /// Makes room for a body of `length` bytes, and for more where more may come.
+    /// Reserves memory for a body of `length` bytes, and for more where more may follow.
     fn grow(&mut self, length: usize, memory: &Budget) -> bool {
         let whole = match self.framing {
             Framing::Length(whole) => usize::try_from(whole).unwrap_or(usize::MAX),

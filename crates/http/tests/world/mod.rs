@@ -9,11 +9,11 @@ use prony_base::{Nanos, Random};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Sender, mailbox};
 use prony_http::{
-    ClientConnection, ClientError, ClientErrorKind, ClientOptions, ClientRequest, ClientResponse,
-    Handler, Header, Method, Phase, Request, Response, Server, ServerOptions, Source, Totals,
-    Version,
+    Handler, Header, Method, Request, Response, Server, ServerOptions, Source, Totals, Version,
 };
 use prony_wire::Limits;
+
+use crate::by_hand;
 
 const CONNECTIONS_MAX: u64 = 5;
 const REQUESTS_MAX: u64 = 8;
@@ -123,7 +123,7 @@ fn exchange(random: &mut Random) -> Exchange {
         (false, false) => Method::Get,
     };
     let target = format!("/{kind}/{length}");
-    let mut request = ClientRequest::new(method, &target);
+    let mut request = by_hand::RawRequest::new(method, &target);
     if has_body {
         request.body = &sent;
         request.chunk_bytes = random.chance(1, 3).then(|| random.below(500) as usize + 1);
@@ -205,13 +205,10 @@ pub struct Tally {
 /// One connection's conversation.
 async fn converse(handle: Handle, mut random: Random, tally: Rc<RefCell<Tally>>) {
     handle.sleep(Nanos::from_micros(random.below(2_000))).await;
-    let options = ClientOptions {
-        read_timeout: Nanos::from_secs(600),
-        ..ClientOptions::default()
-    };
-    let Ok(mut client) = ClientConnection::connect(&handle, address(), options).await else {
+    let Ok(mut client) = by_hand::Connection::connect(&handle, address()).await else {
         return;
     };
+    client.time_max = Nanos::from_secs(600);
     tally.borrow_mut().connected += 1;
     let mut left = 1 + random.below(REQUESTS_MAX);
     while left > 0 {
@@ -226,10 +223,7 @@ async fn converse(handle: Handle, mut random: Random, tally: Rc<RefCell<Tally>>)
     if random.chance(1, 2) {
         client.shutdown_write();
         let end = client.receive().await;
-        let closed = matches!(
-            end.as_ref().map_err(|error| &error.kind),
-            Err(ClientErrorKind::Closed | ClientErrorKind::Io(_))
-        );
+        let closed = matches!(end, Err(by_hand::Failure::Closed | by_hand::Failure::Io(_)));
         if !closed {
             tally
                 .borrow_mut()
@@ -242,7 +236,7 @@ async fn converse(handle: Handle, mut random: Random, tally: Rc<RefCell<Tally>>)
 /// Sends up to `depth` requests at once and reads the answers; false when the
 /// connection is at its end.
 async fn talk(
-    client: &mut ClientConnection,
+    client: &mut by_hand::Connection,
     random: &mut Random,
     depth: u64,
     tally: &RefCell<Tally>,
@@ -283,7 +277,7 @@ async fn talk(
             Err(error) => {
                 let behind = exchanges[place + 1..].iter().filter(|one| !one.is_bad);
                 tally.unanswered += behind.count() as u64;
-                tally.fail(exchange, &error);
+                tally.fail(exchange, &error, client.is_unanswered());
                 return false;
             }
         }
@@ -292,7 +286,7 @@ async fn talk(
 }
 
 impl Tally {
-    fn check(&mut self, exchange: &Exchange, response: &ClientResponse) {
+    fn check(&mut self, exchange: &Exchange, response: &by_hand::RawResponse) {
         let body = exchange.body.as_ref();
         let is_right = response.status == exchange.status
             && body.is_none_or(|body| *body == response.body)
@@ -310,19 +304,19 @@ impl Tally {
         }
     }
 
-    fn fail(&mut self, exchange: &Exchange, error: &ClientError) {
+    fn fail(&mut self, exchange: &Exchange, error: &by_hand::Failure, is_unanswered: bool) {
         if exchange.is_bad {
             return;
         }
-        match error.phase {
-            Phase::Wait => self.unanswered += 1,
-            _ => self.cut_off += 1,
+        match is_unanswered {
+            true => self.unanswered += 1,
+            false => self.cut_off += 1,
         }
         let expected = matches!(
-            error.kind,
-            ClientErrorKind::Closed
-                | ClientErrorKind::Io(_)
-                | ClientErrorKind::Wire(
+            error,
+            by_hand::Failure::Closed
+                | by_hand::Failure::Io(_)
+                | by_hand::Failure::Wire(
                     prony_wire::Error::TruncatedHead | prony_wire::Error::TruncatedBody
                 )
         );
@@ -355,14 +349,14 @@ impl Story {
 
 /// What came of it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StoryOutcome {
     pub tally: Tally,
     pub totals: Totals,
     pub trace_hash: u64,
 }
 
 /// Plays a story to its end.
-pub fn play(story: &Story) -> Result<Outcome, String> {
+pub fn play(story: &Story) -> Result<StoryOutcome, String> {
     let mut random = Random::of(story.seed, "play");
     let faults = |often: u32| if story.has_faults { often } else { 0 };
     let mut world = World::new(
@@ -374,7 +368,7 @@ pub fn play(story: &Story) -> Result<Outcome, String> {
             ..SimOptions::default()
         },
     );
-    let (stopper, mut stopped) = mailbox::<()>(1);
+    let (stop_sender, mut stopped) = mailbox::<()>(1);
     let options = server_options(&mut random);
     let config = Config {
         recv_buffer_bytes: 64 << random.below(7),
@@ -402,11 +396,11 @@ pub fn play(story: &Story) -> Result<Outcome, String> {
         .stops_early
         .then(|| Nanos::from_micros(random.below(10_000)));
     let client = world.spawn_loop(&Config::default(), async move |handle| {
-        all_clients(handle, clients, stopper, early).await
+        all_clients(handle, clients, stop_sender, early).await
     });
     let ran = world.run(Nanos::from_secs(3_600));
     ran.map_err(|error| error.to_string())?;
-    Ok(Outcome {
+    Ok(StoryOutcome {
         tally: client.take().ok_or("the clients have not finished")?,
         totals: server.take().ok_or("the server has not finished")?,
         trace_hash: world.trace_hash(),
@@ -431,7 +425,7 @@ fn server_options(random: &mut Random) -> ServerOptions {
 async fn all_clients(
     handle: Handle,
     mut random: Random,
-    stopper: Sender<()>,
+    stop_sender: Sender<()>,
     early: Option<Nanos>,
 ) -> Tally {
     let tally = Rc::new(RefCell::new(Tally::default()));
@@ -446,11 +440,11 @@ async fn all_clients(
         .collect();
     if let Some(early) = early {
         handle.sleep(early).await;
-        stopper.send(()).expect("one stop");
+        stop_sender.send(()).expect("one stop");
     }
     for task in tasks {
         task.await;
     }
-    drop(stopper);
+    drop(stop_sender);
     tally.take()
 }

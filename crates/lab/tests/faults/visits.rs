@@ -140,7 +140,7 @@ fn one_that_does_not_bear_the_pause(isolation: Isolation) {
 
 /// A wait for the ring that is interrupted, say, and taken for an error. By itself it is never stopped.
 fn one_that_dies_of_the_pause(isolation: Isolation) {
-    let stage = Stage::new(isolation);
+    let stage = Fixture::new(isolation);
     let dies = subject("dies", &[("GOES_ON", "1")]);
     let plan = in_turns(vec![good(), dies], 2, 2);
     let run = stage.run(&plan, &[]);

@@ -8,7 +8,7 @@ use std::thread;
 
 use prony_base::Nanos;
 use prony_load::prepare::{RequestParts, prepare};
-use prony_load::{LoadError, LoadSpec, Observer, Outcome, run};
+use prony_load::{LoadError, LoadResult, LoadSpec, Observer, run};
 use prony_record::LoadTarget;
 
 /// What the server does with request number `n` (from 0) of a connection.
@@ -105,7 +105,7 @@ pub fn spec(address: SocketAddr, driver: &str) -> LoadSpec {
 pub struct Silent;
 impl Observer for Silent {}
 
-pub fn drive(spec: &LoadSpec) -> Outcome {
+pub fn drive(spec: &LoadSpec) -> LoadResult {
     let outcome = run(spec, &mut Silent).unwrap();
     if spec.driver != "auto" {
         assert_eq!(outcome.report.driver, spec.driver);

@@ -96,7 +96,7 @@ proptest! {
     fn plain_bytes_are_found_as_by_looking_at_each(bytes: Vec<u8>) {
         let special = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
         let slow = bytes.iter().position(special).unwrap_or(bytes.len());
-        prop_assert_eq!(read::plain_bytes(&bytes), slow);
+        prop_assert_eq!(scan::plain_bytes(&bytes), slow);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::read::Reader;
-use super::{Error, Text, Wrong, write};
+use super::error::{Error, Wrong};
+use super::read::{Reader, Text};
+use super::write;
 
 /// Something with one text in JSON. [`message!`](super::message) implements it for structs.
 pub trait Value<'a>: Sized {

@@ -1,6 +1,6 @@
 //! From values to text.
 
-use super::read::{plain_bytes, special_at};
+use super::scan::{plain_bytes, special_at};
 
 /// Texts of so many bytes are copied word by word while they are looked at, which costs
 /// less than to look and then to call what copies any length.

@@ -136,7 +136,7 @@ impl DecodeSettings {
 pub struct Decoder {
     /// In the order in which bytes run through them: the coding named last comes first.
     /// INVARIANT: one to [`CODINGS_MAX`].
-    stages: Vec<Stage>,
+    stages: Vec<CodingStep>,
     taken: u64,
     limits: DecodeSettings,
     failed: Option<DecodeError>,
@@ -150,7 +150,7 @@ impl fmt::Debug for Decoder {
 }
 
 /// One coding, and what came out of the one before and waits for it.
-struct Stage {
+struct CodingStep {
     codec: Codec,
     /// At most one piece; unused in the first stage, which reads from the caller.
     waiting: Vec<u8>,
@@ -179,7 +179,7 @@ impl Decoder {
             if stages.len() == CODINGS_MAX {
                 return Err(DecodeError::TooMany);
             }
-            stages.push(Stage {
+            stages.push(CodingStep {
                 codec: Codec::new(coding)?,
                 waiting: Vec::new(),
                 waiting_from: 0,

@@ -1,6 +1,6 @@
 //! One request on a connection that others share, and its answer.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -13,18 +13,34 @@ use prony_base::{Instant, Nanos};
 use prony_wire::encode::EncodeError;
 use prony_wire::{Header, Method, OwnedHeaders};
 
+use super::connection::{Http2, fault};
 use super::data::Data;
-use super::{Head, Http2, fault};
 use crate::client::body::{Body, Pieces};
 use crate::client::error::{Error, Kind, Phase, TimeLimit};
-use crate::client::h1::Waits;
+use crate::client::timeouts::Timeouts;
 use crate::client::transport::Chunk;
 use crate::wait::Alarm;
 
 /// Bytes of a body that are given to the connection at once.
 const SENT_BYTES_MAX: usize = 64 << 10;
 
-/// A request under way. Dropping it before the answer's end cancels it; the connection
+/// A request's head.
+#[derive(Clone, Debug)]
+pub struct Head<'a> {
+    /// The method.
+    pub method: Method,
+    /// Whether the scheme is https.
+    pub secure: bool,
+    /// Host and port.
+    pub authority: &'a str,
+    /// Path and query.
+    pub path: &'a str,
+    /// Header lines. Those of HTTP/1 alone are left out: Connection, Host,
+    /// Keep-Alive, Proxy-Connection, Transfer-Encoding, Upgrade.
+    pub headers: Vec<Header<'a>>,
+}
+
+/// A request in flight. Dropping it before the response's end cancels it; the connection
 /// goes on.
 pub struct Exchange {
     connection: Http2,
@@ -35,10 +51,10 @@ pub struct Exchange {
     kept: Body,
     trailers: Option<Box<OwnedHeaders>>,
     alarm: Alarm,
-    /// Whether it was waited for more since something moved, while there was time.
-    has_asked: bool,
-    waits: Waits,
-    /// When something last moved.
+    /// Whether the stream was polled since bytes last moved, before the time-out passed.
+    has_polled: bool,
+    timeouts: Timeouts,
+    /// When bytes last moved.
     moved: Instant,
     sent_bytes: u64,
     received_bytes: u64,
@@ -52,7 +68,7 @@ enum Answer {
     Whole,
 }
 
-/// What is left to be sent.
+/// The part of a body that is still to be sent.
 enum Sending {
     Done,
     Bytes(Data),
@@ -66,12 +82,53 @@ enum Sending {
 }
 
 impl Exchange {
-    pub(super) fn new(
+    /// Sends a request. With more in flight than the server allows, it waits for its turn in
+    /// [`poll_head`](Exchange::poll_head).
+    ///
+    /// # Errors
+    /// [`Kind::BadRequest`] and [`Kind::BadUrl`] for what cannot be sent,
+    /// [`Kind::NotHandled`] where the connection takes no more requests.
+    pub async fn send(
+        connection: &Http2,
+        head: &Head<'_>,
+        body: Body,
+        timeouts: Timeouts,
+    ) -> Result<Exchange, (Error, Body)> {
+        let request = match request(head, body.length()) {
+            Ok(request) => request,
+            Err(error) => return Err((error.address(connection.0.peer), body)),
+        };
+        // One clone per request: each clone can have one request waiting in `h2`.
+        let mut sender = connection.0.sender.borrow().clone();
+        let ready = poll_fn(|cx| sender.poll_ready(cx)).await;
+        let is_empty = matches!(body.length(), Some(0));
+        let sent = ready.and_then(|()| sender.send_request(request, is_empty));
+        match sent {
+            Ok((answer, stream)) => Ok(Exchange::new(
+                connection,
+                answer,
+                stream,
+                (body, is_empty),
+                timeouts,
+            )),
+            Err(error) => {
+                // Nothing of it is on the wire.
+                connection.0.moving.closing.set(true);
+                let kind = Kind::NotHandled(error.to_string());
+                Err((
+                    Error::new(Phase::Send, kind).address(connection.0.peer),
+                    body,
+                ))
+            }
+        }
+    }
+
+    fn new(
         connection: &Http2,
         answer: ResponseFuture,
         stream: SendStream<Data>,
         (body, is_empty): (Body, bool),
-        waits: Waits,
+        timeouts: Timeouts,
     ) -> Exchange {
         let streams = &connection.0.streams;
         streams.set(streams.get() + 1);
@@ -94,7 +151,7 @@ impl Exchange {
         };
         Exchange {
             moved: connection.0.handle.now(),
-            has_asked: false,
+            has_polled: false,
             connection: connection.clone(),
             answer: Answer::Awaited(answer),
             stream,
@@ -102,17 +159,17 @@ impl Exchange {
             kept,
             trailers: None,
             alarm: Alarm::default(),
-            waits,
+            timeouts,
             sent_bytes: 0,
             received_bytes: 0,
         }
     }
 
-    /// The answer's status, its lines into `headers`. Interim answers are passed over.
+    /// Reads the response's status, and its header lines into `headers`. Skips interim responses.
     ///
     /// # Errors
-    /// [`Kind::NotHandled`] where the server says that it did nothing, [`Kind::Http2`],
-    /// time-outs, what broke the connection, what failed in sending.
+    /// [`Kind::NotHandled`] where the server states that it did not process the request,
+    /// [`Kind::Http2`], time-outs, what broke the connection, what failed in sending.
     pub fn poll_head(
         &mut self,
         headers: &mut OwnedHeaders,
@@ -132,15 +189,14 @@ impl Exchange {
             Err(error) => return Poll::Ready(Err(self.broken(Phase::Wait, &error))),
         };
         self.moved = self.connection.0.handle.now();
-        self.has_asked = false;
+        self.has_polled = false;
         self.connection.heard();
         copy(&head.headers, headers);
         self.answer = Answer::Coming(body);
         Poll::Ready(Ok(head.status.as_u16()))
     }
 
-    /// The next bytes of the answer's body; None at its end. Reading them opens the
-    /// window for more.
+    /// Reads the next bytes of the body; None at its end. Reading opens the window for more.
     ///
     /// # Errors
     /// As of [`poll_head`](Exchange::poll_head).
@@ -175,18 +231,17 @@ impl Exchange {
         }
     }
 
-    /// What followed the body, if anything.
+    /// The trailers, if there were any.
     pub fn take_trailers(&mut self) -> Option<Box<OwnedHeaders>> {
         self.trailers.take()
     }
 
-    /// The body, for another try; whether it can be sent again, its
-    /// [`rewind`](Body::rewind) tells.
+    /// The request's body, for another attempt if it can be [rewound](Body::rewind).
     pub fn into_body(mut self) -> Body {
         self.take_body()
     }
 
-    /// The same, while the answer can still be read. What was not sent to its end, is not.
+    /// The same, while the response can still be read. The rest of the body is not sent.
     pub fn take_body(&mut self) -> Body {
         let kept = std::mem::take(&mut self.kept);
         match std::mem::replace(&mut self.sending, Sending::Done) {
@@ -207,14 +262,14 @@ impl Exchange {
         (self.sent_bytes, self.received_bytes)
     }
 
-    /// When something last moved.
+    /// When bytes last moved.
     pub fn moved(&self) -> Instant {
         self.moved
     }
 
     fn taken(&mut self, bytes: Bytes) -> Result<Option<Chunk>, Error> {
         self.moved = self.connection.0.handle.now();
-        self.has_asked = false;
+        self.has_polled = false;
         self.received_bytes += bytes.len() as u64;
         if let Answer::Coming(body) = &mut self.answer {
             let released = body.flow_control().release_capacity(bytes.len());
@@ -267,7 +322,7 @@ impl Exchange {
         self.stream.reserve_capacity(left.min(SENT_BYTES_MAX));
         let room = match ready!(self.stream.poll_capacity(cx)) {
             Some(Ok(room)) => room.min(left).min(SENT_BYTES_MAX),
-            // The stream is over, or the connection: the answer's side says how.
+            // The stream or the connection has ended: reading the response reports how.
             Some(Err(_)) | None => {
                 self.stop_sending();
                 return Poll::Ready(Ok(()));
@@ -279,7 +334,7 @@ impl Exchange {
         let (data, ends) = self.cut(room);
         self.sent_bytes += data.remaining() as u64;
         self.moved = self.connection.0.handle.now();
-        // Should it fail, the answer's side says why.
+        // Where it fails, reading the response reports why.
         if self.stream.send_data(data, ends).is_err() || ends {
             self.stop_sending();
         }
@@ -323,14 +378,14 @@ impl Exchange {
             return Poll::Ready(Err(failed(Kind::BodyLength { announced, given })));
         }
         if ended {
-            // Should it fail, the answer's side says why.
+            // Where it fails, reading the response reports why.
             let _ = self.stream.send_data(Data::default(), true);
             self.stop_sending();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Nothing more is sent. Pieces are kept: a redirect or a retry may rewind them.
+    /// Stops sending. A streamed body is kept: a redirect or a retry may rewind it.
     fn stop_sending(&mut self) {
         if let Sending::Pieces {
             pieces, announced, ..
@@ -346,14 +401,14 @@ impl Exchange {
         let (limit, length) = loop {
             let (due, limit, length) = self.next_limit();
             if self.alarm.poll(&handle, due, cx).is_pending() {
-                self.has_asked = true;
+                self.has_polled = true;
                 return Poll::Pending;
             }
-            if std::mem::replace(&mut self.has_asked, true) {
+            if std::mem::replace(&mut self.has_polled, true) {
                 break (limit, length);
             }
-            // Nobody has looked since what came last: what came meanwhile may still be with
-            // the kernel, and was not late.
+            // The stream was not polled since bytes last moved: what has arrived since then may
+            // still be in the kernel, and is not late.
             if limit == TimeLimit::Whole {
                 handle.wake_next_turn(cx);
                 return Poll::Pending;
@@ -368,19 +423,19 @@ impl Exchange {
         Poll::Ready(self.failed(phase, Kind::TimedOut(limit, length)))
     }
 
-    /// The time-out that passes next, which it is, and its length.
+    /// The time-out that passes next: when, which one, and its length.
     fn next_limit(&self) -> (Instant, TimeLimit, Nanos) {
-        let waits = &self.waits;
+        let timeouts = &self.timeouts;
         let (limit, length) = match (&self.answer, &self.sending) {
-            (Answer::Awaited(_), Sending::Done) => (TimeLimit::FirstByte, waits.first_byte),
-            _ => (TimeLimit::Stall, waits.stall),
+            (Answer::Awaited(_), Sending::Done) => (TimeLimit::FirstByte, timeouts.first_byte),
+            _ => (TimeLimit::Stall, timeouts.stall),
         };
         let step = match length {
             Nanos::MAX => Instant::NEVER,
             length => self.moved + length,
         };
-        match waits.due < step {
-            true => (waits.due, TimeLimit::Whole, waits.whole),
+        match timeouts.due < step {
+            true => (timeouts.due, TimeLimit::Whole, timeouts.whole),
             false => (step, limit, length),
         }
     }

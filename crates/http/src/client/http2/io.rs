@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use prony_engine::Handle;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::client::SENDING_BYTES_MAX;
+use crate::client::body::SENDING_BYTES_MAX;
 use crate::client::tls::TlsError;
 use crate::client::transport::{Chunk, Transport};
 
@@ -59,7 +59,7 @@ impl AsyncRead for Io {
                 io.used = 0;
                 match ready!(io.transport.poll_recv(cx)) {
                     Ok(chunk) => chunk,
-                    // Frames say where a body ends: TLS's own end is not needed for that.
+                    // Frames delimit bodies, so a missing close_notify truncates nothing.
                     Err(error) if matches!(TlsError::within(&error), Some(TlsError::Truncated)) => {
                         return Poll::Ready(Ok(()));
                     }
@@ -104,7 +104,7 @@ impl AsyncWrite for Io {
         true
     }
 
-    /// Posted bytes go out with the loop's next turn, without anybody waiting for them.
+    /// Posted bytes are sent with the loop's next turn without being waited for.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

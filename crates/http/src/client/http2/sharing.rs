@@ -1,8 +1,9 @@
-//! Which connections of a host speak HTTP/2 and may be shared, and who waits for room
-//! on one. Not for: making them (`connect`), or those of HTTP/1, which nobody shares.
+//! The HTTP/2 connections of one host, and the requests that wait for a stream on one.
+//! Not for: making connections (`connect`), or those of HTTP/1, which carry one exchange at
+//! a time (`pool`).
 //!
-//! Where HTTP/2 is possible the first connection is made by one request while the
-//! others wait for what comes of it; that a host speaks HTTP/1 is remembered.
+//! Where HTTP/2 is possible, one request makes the first connection while the others wait
+//! for the result. That a host speaks only HTTP/1 is remembered.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -11,22 +12,25 @@ use std::task::{Context, Poll, Waker};
 
 use prony_base::{Instant, Nanos};
 
-use super::Http2;
+use super::connection::Http2;
 use crate::client::error::{Error, Kind, Phase};
-use crate::client::line::{Line, Mark, Stands};
-use crate::client::pool::Slot;
+use crate::client::h1;
+use crate::client::line::{Line, Mark, Queued};
+use crate::client::pool::{self, Multiplexed};
+
+type Slot = pool::Slot<h1::Connection, Sharing>;
 
 /// The shared connections of one host.
 #[derive(Default)]
-pub(in crate::client) struct Sharing {
+pub(crate) struct Sharing {
     entries: RefCell<Vec<Entry>>,
     line: RefCell<Line<Waiter>>,
     connecting: Cell<usize>,
-    /// The last one that was to be made was not: nobody waits for another's try then.
+    /// The last attempt to connect failed: requests no longer wait for another's attempt.
     has_failed: Cell<bool>,
     /// The server was offered HTTP/2 and took HTTP/1.
     is_http1: Cell<bool>,
-    /// How many requests at once the server allowed last.
+    /// The limit on streams that the server last set.
     streams_max: Cell<Option<usize>>,
 }
 
@@ -39,44 +43,44 @@ struct Entry {
 #[derive(Default)]
 struct Waiter {
     waker: Cell<Option<Waker>>,
-    /// It was its turn to look, and it has not looked yet.
+    /// It was called to look for a stream, and has not looked yet.
     is_called: Cell<bool>,
     mark: Mark,
 }
 
-impl Stands for Waiter {
+impl Queued for Waiter {
     fn mark(&self) -> &Mark {
         &self.mark
     }
 }
 
-/// How a request of a host that may speak HTTP/2 goes on.
-pub(in crate::client) enum Shared {
-    /// On this connection.
-    Room(Http2),
-    /// On one that it makes, while the others wait.
+/// How a request to a host that may speak HTTP/2 goes on.
+pub(crate) enum Route {
+    /// As a stream of this connection.
+    Stream(Http2),
+    /// On a connection that it makes, while the others wait.
     Connect(Connecting),
-    /// As ever: the host speaks HTTP/1.
+    /// Over HTTP/1: the host speaks nothing else.
     Http1,
 }
 
-/// The right to make the next connection alone; dropping it lets the next one try.
-pub(in crate::client) struct Connecting(Rc<Sharing>);
+/// The right to make the next connection alone; dropping it lets the next request try.
+pub(crate) struct Connecting(Rc<Sharing>);
 
 impl Connecting {
-    /// A connection came about that can be shared.
+    /// Adds the connection, which can be shared.
     pub fn done(self, http2: &Http2, slot: Slot, now: Instant) {
         self.0.add(http2, slot, now);
         self.0.has_failed.set(false);
     }
 
-    /// One of HTTP/1 came about.
+    /// Notes that the connection speaks HTTP/1.
     pub fn done_by_http1(self) {
         self.0.is_http1.set(true);
         self.0.has_failed.set(false);
     }
 
-    /// None came about.
+    /// Notes that connecting failed.
     pub fn failed(self) {
         self.0.has_failed.set(true);
     }
@@ -89,10 +93,36 @@ impl Drop for Connecting {
     }
 }
 
+impl Multiplexed for Sharing {
+    fn idle(&self) -> usize {
+        let entries = self.entries.borrow();
+        let idle = entries.iter().filter(|entry| entry.http2.streams() == 0);
+        idle.count()
+    }
+
+    fn waiting(&self) -> usize {
+        self.line.borrow().len()
+    }
+
+    fn evict(&self, now: Instant, limit: Nanos) -> Option<Instant> {
+        self.prune(|entry| {
+            let idle_since = entry.http2.idle_since();
+            idle_since.is_some_and(|since| since + limit <= now)
+        });
+        let entries = self.entries.borrow();
+        let idle = entries.iter().filter_map(|entry| entry.http2.idle_since());
+        idle.min().map(|since| since + limit)
+    }
+
+    fn clear(&self) {
+        self.prune(|_| true);
+    }
+}
+
 impl Sharing {
-    /// A stream on a shared connection, or how to go on without. Waits, in the order of
-    /// asking, while all are full or the first is being made. `is_certain`: HTTP/1 is
-    /// out of the question. `age_max`: older connections take no more requests.
+    /// Obtains a stream of a shared connection, or another way to go on. Waits, first come,
+    /// first served, while all are full or the first is being made. `is_certain`: HTTP/1 is
+    /// ruled out. `age_max`: older connections take no more requests.
     ///
     /// # Errors
     /// [`Kind::QueueFull`].
@@ -101,25 +131,23 @@ impl Sharing {
         is_certain: bool,
         (queue_max, age_max): (usize, Nanos),
         (now, may_add): (Instant, impl Fn() -> bool),
-    ) -> Result<Shared, Error> {
+    ) -> Result<Route, Error> {
         self.prune(|entry| now.since(entry.born) >= age_max);
-        let mut standing: Option<Standing> = None;
+        let mut guard: Option<StreamGuard> = None;
         poll_fn(|cx| {
-            let may_look = standing
-                .as_ref()
-                .is_none_or(|one| one.waiter.is_called.get())
-                && (standing.is_some() || self.line.borrow().is_empty());
-            if may_look && let Some(shared) = self.look(is_certain, &may_add) {
-                return Poll::Ready(Ok(shared));
+            let may_look = guard.as_ref().is_none_or(|one| one.waiter.is_called.get())
+                && (guard.is_some() || self.line.borrow().is_empty());
+            if may_look && let Some(route) = self.look(is_certain, &may_add) {
+                return Poll::Ready(Ok(route));
             }
-            if standing.is_none() {
+            if guard.is_none() {
                 if self.line.borrow().len() >= queue_max {
                     let kind = Kind::QueueFull(queue_max);
                     return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
                 }
-                standing = Some(Standing::new(self));
+                guard = Some(StreamGuard::new(self));
             }
-            if let Some(one) = &standing {
+            if let Some(one) = &guard {
                 one.wait(cx);
             }
             Poll::Pending
@@ -127,13 +155,13 @@ impl Sharing {
         .await
     }
 
-    fn look(self: &Rc<Sharing>, is_certain: bool, may_add: impl Fn() -> bool) -> Option<Shared> {
+    fn look(self: &Rc<Sharing>, is_certain: bool, may_add: impl Fn() -> bool) -> Option<Route> {
         if self.is_http1.get() && !is_certain {
-            return Some(Shared::Http1);
+            return Some(Route::Http1);
         }
         let entries = self.entries.borrow();
-        if let Some(entry) = entries.iter().find(|entry| entry.http2.has_room()) {
-            return Some(Shared::Room(entry.http2.clone()));
+        if let Some(entry) = entries.iter().find(|entry| entry.http2.has_free_stream()) {
+            return Some(Route::Stream(entry.http2.clone()));
         }
         let is_first = !entries.iter().any(|entry| entry.http2.is_open());
         drop(entries);
@@ -142,10 +170,10 @@ impl Sharing {
             return None;
         }
         self.connecting.set(self.connecting.get() + 1);
-        Some(Shared::Connect(Connecting(self.clone())))
+        Some(Route::Connect(Connecting(self.clone())))
     }
 
-    /// Shares a connection from now on.
+    /// Adds a connection to share.
     pub fn add(&self, http2: &Http2, slot: Slot, now: Instant) {
         self.is_http1.set(false);
         let entry = Entry {
@@ -156,47 +184,18 @@ impl Sharing {
         self.entries.borrow_mut().push(entry);
     }
 
-    /// Those over which nothing is under way.
-    pub fn idle(&self) -> usize {
-        let entries = self.entries.borrow();
-        let idle = entries.iter().filter(|entry| entry.http2.streams() == 0);
-        idle.count()
-    }
-
-    /// Requests in line.
-    pub fn waiting(&self) -> usize {
-        self.line.borrow().len()
-    }
-
-    /// Lets ended connections go, and those that have rested since before `limit`
-    /// ago; when the next one will have.
-    pub fn evict(&self, now: Instant, limit: Nanos) -> Option<Instant> {
-        self.prune(|entry| {
-            let rests_since = entry.http2.rests_since();
-            rests_since.is_some_and(|since| since + limit <= now)
-        });
-        let entries = self.entries.borrow();
-        let resting = entries.iter().filter_map(|entry| entry.http2.rests_since());
-        resting.min().map(|since| since + limit)
-    }
-
-    /// Lets all go; requests under way go on.
-    pub fn clear(&self) {
-        self.prune(|_| true);
-    }
-
-    /// How many requests at once the server allowed last.
+    /// The limit on streams that the server last set.
     pub(super) fn streams_max(&self) -> Option<usize> {
         self.streams_max.get()
     }
 
-    /// The server allows so many requests at once on a connection.
+    /// Notes the server's limit on streams.
     pub(super) fn heard(&self, streams_max: usize) {
         self.streams_max.set(Some(streams_max));
         self.call_all();
     }
 
-    /// A stream has ended, or a connection has: whoever is first in line may look.
+    /// Notes that a stream or a connection has ended: the first request in line looks again.
     pub(super) fn changed(&self) {
         self.prune(|_| false);
         self.call_first();
@@ -208,11 +207,11 @@ impl Sharing {
             .collect();
         drop(entries);
         for pool in slots {
-            pool.rested();
+            pool.became_idle();
         }
     }
 
-    /// Lets go what has ended and what `is_over`.
+    /// Drops connections that have ended and those that are `is_over`.
     fn prune(&self, is_over: impl Fn(&Entry) -> bool) {
         let mut entries = self.entries.borrow_mut();
         let (over, left): (Vec<_>, Vec<_>) = std::mem::take(&mut *entries)
@@ -220,7 +219,7 @@ impl Sharing {
             .partition(|entry| !entry.http2.is_open() || is_over(entry));
         *entries = left;
         drop(entries);
-        // Nothing is borrowed while their slots go to others.
+        // Nothing may be borrowed while their slots are granted to others.
         drop(over);
     }
 
@@ -228,7 +227,7 @@ impl Sharing {
         let line = self.line.borrow();
         let first = line.iter().find(|waiter| !waiter.is_called.get());
         let first = first.cloned();
-        // Waking may run any code, which may leave the line.
+        // Waking may run code that changes the line.
         drop(line);
         if let Some(waiter) = first {
             waiter.call();
@@ -252,17 +251,17 @@ impl Waiter {
     }
 }
 
-/// Stands in line until dropped.
-struct Standing {
+/// A place in line, given up when dropped.
+struct StreamGuard {
     sharing: Rc<Sharing>,
     waiter: Rc<Waiter>,
 }
 
-impl Standing {
-    fn new(sharing: &Rc<Sharing>) -> Standing {
+impl StreamGuard {
+    fn new(sharing: &Rc<Sharing>) -> StreamGuard {
         let waiter = Rc::<Waiter>::default();
         sharing.line.borrow_mut().push_back(waiter.clone());
-        Standing {
+        StreamGuard {
             sharing: sharing.clone(),
             waiter,
         }
@@ -274,12 +273,12 @@ impl Standing {
     }
 }
 
-impl Drop for Standing {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         self.sharing.line.borrow_mut().leave(&self.waiter);
-        // It may lie in line for a while yet, with nothing in it.
+        // The waiter may stay in the line for a while, but holds nothing.
         drop(self.waiter.waker.take());
-        // Room that it was called for and did not take, or more than it took.
+        // A free stream that it was called for and did not take, or more than one.
         if self.waiter.is_called.get() {
             self.sharing.call_first();
         }

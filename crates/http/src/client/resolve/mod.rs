@@ -126,10 +126,10 @@ impl Default for ResolveSettings {
 /// Resolves names for one client. Cheap to clone; clones share cache and threads.
 #[derive(Clone)]
 pub struct Resolver {
-    shared: Rc<Shared>,
+    shared: Rc<ResolverState>,
 }
 
-struct Shared {
+struct ResolverState {
     handle: Handle,
     settings: ResolveSettings,
     /// None: the system's.
@@ -167,7 +167,7 @@ impl Resolver {
             .unwrap_or_else(|| Arc::new(threads::ask_system));
         let threads = Threads::new(lookup, settings.threads_max, settings.waiting_names_max);
         Resolver {
-            shared: Rc::new(Shared {
+            shared: Rc::new(ResolverState {
                 handle: handle.clone(),
                 settings,
                 own_lookup,

@@ -35,12 +35,12 @@ pub(super) fn ask_system(name: &str) -> io::Result<Vec<IpAddr>> {
 /// A few threads and the names that wait for them. Dropping it ends the threads, each
 /// after the call that it is in.
 pub(super) struct Threads {
-    crew: Arc<Crew>,
+    pool: Arc<ThreadPool>,
     waiting_names_max: usize,
     threads_max: usize,
 }
 
-struct Crew {
+struct ThreadPool {
     lookup: Lookup,
     state: Mutex<State>,
     work: Condvar,
@@ -77,7 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Threads {
     pub(super) fn new(lookup: Lookup, threads_max: usize, waiting_names_max: usize) -> Threads {
         Threads {
-            crew: Arc::new(Crew {
+            pool: Arc::new(ThreadPool {
                 lookup,
                 state: Mutex::default(),
                 work: Condvar::new(),
@@ -89,7 +89,7 @@ impl Threads {
 
     /// Asks; the answer is to be awaited.
     pub(super) fn ask(&self, name: &str) -> Result<Asked, ResolveError> {
-        let mut state = lock(&self.crew.state);
+        let mut state = lock(&self.pool.state);
         if let Some(question) = state.asked.get(name).and_then(Weak::upgrade) {
             return Ok(Asked::new(question));
         }
@@ -103,7 +103,7 @@ impl Threads {
             });
         }
         if state.idle <= state.queue.len() && state.threads < self.threads_max {
-            match self.crew.start() {
+            match self.pool.start() {
                 Ok(()) => state.threads += 1,
                 // Those that there are will come to it.
                 Err(_) if state.threads > 0 => {}
@@ -122,28 +122,28 @@ impl Threads {
         state.asked.insert(name.to_owned(), weak);
         state.queue.push_back(question.clone());
         drop(state);
-        self.crew.work.notify_one();
+        self.pool.work.notify_one();
         Ok(Asked::new(question))
     }
 }
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        let mut state = lock(&self.crew.state);
+        let mut state = lock(&self.pool.state);
         state.is_over = true;
         state.queue.clear();
         drop(state);
-        self.crew.work.notify_all();
+        self.pool.work.notify_all();
     }
 }
 
-impl Crew {
-    fn start(self: &Arc<Crew>) -> io::Result<()> {
-        let crew = self.clone();
+impl ThreadPool {
+    fn start(self: &Arc<ThreadPool>) -> io::Result<()> {
+        let pool = self.clone();
         thread::Builder::new()
             .name("prony-resolve".to_owned())
             .spawn(move || {
-                let leaving = Leaving(&crew);
+                let leaving = Leaving(&pool);
                 while let Some(question) = leaving.0.next() {
                     let answering = Answering(&question);
                     let answer = (leaving.0.lookup)(&question.name);
@@ -179,7 +179,7 @@ impl Crew {
 }
 
 /// Counts a thread out, however it ends.
-struct Leaving<'a>(&'a Crew);
+struct Leaving<'a>(&'a ThreadPool);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {

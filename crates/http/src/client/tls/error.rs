@@ -6,8 +6,19 @@ use std::sync::Arc;
 
 use rustls::{AlertDescription, CertificateError, Error};
 
-use super::verify::SelfSigned;
 use super::words;
+
+/// The certificate's issuer is its subject.
+#[derive(Debug)]
+pub(super) struct SelfSigned;
+
+impl fmt::Display for SelfSigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the certificate is signed by itself")
+    }
+}
+
+impl std::error::Error for SelfSigned {}
 
 /// Why there is no TLS connection, or why it ended.
 #[derive(Clone, Debug)]

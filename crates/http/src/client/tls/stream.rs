@@ -13,48 +13,49 @@ use prony_base::Instant;
 use prony_engine::{Bracket, Handle, SendBuf};
 use rustls::{ClientConnection, HandshakeKind, ProtocolVersion};
 
-use super::{Offer, TlsConfig, TlsError};
+use super::error::TlsError;
+use super::settings::{Offer, TlsConfig};
 use crate::client::transport::{Chunk, Transport};
 
-/// Encrypted bytes that the transport holds unsent at most; more wait in the session.
+/// Most encrypted bytes that the transport holds unsent; more wait in the session.
 /// A loop's [`post_bytes_max`](prony_engine::Config) must not be less.
 const POSTED_BYTES_MAX: usize = 256 << 10;
 
-/// Plain bytes that are handed on at once, about: what the processor's cache holds, so that
+/// Plain bytes that are returned at once, about: what fits into the processor's cache, so that
 /// they are still there when they are read.
 const PLAIN_BYTES_MAX: usize = 64 << 10;
 
-/// The first bytes of a peer that does not speak TLS, as far as they are kept to be told.
+/// Bytes of a peer that does not speak TLS that an error quotes.
 const FIRST_BYTES_MAX: usize = 24;
 
-/// A connection under TLS. Dropping it says goodbye (`close_notify`) and closes it,
-/// after what was posted is out.
+/// A connection under TLS. Dropping it sends `close_notify` and closes it, after what was
+/// posted is sent.
 pub struct TlsStream {
-    // Declared first: what the session says last goes out before the transport closes.
+    // Declared first: the session's last records are sent before the transport closes.
     session: Session,
     transport: Transport,
-    /// Received, and taken in up to here.
+    /// Received bytes, and how many of them the session has read.
     rest: Option<(Chunk, usize)>,
-    /// When what was received last came.
+    /// When the last bytes were received.
     arrived: Option<Instant>,
     handle: Handle,
 }
 
 struct Session {
     tls: ClientConnection,
-    /// Plain bytes in the order of their coming: one buffer that is lent out and comes back.
+    /// Decrypted bytes in order: one buffer that is lent out and comes back.
     plain: Rc<Vec<u8>>,
-    /// They were handed on.
+    /// It is lent out.
     is_lent: bool,
-    /// Bytes that were posted and that the transport has no room for yet, about.
+    /// Posted bytes that the transport has no room for yet, about.
     waiting_bytes: usize,
-    /// What ended the connection; told again by every later call.
+    /// What ended the connection; every later call returns it again.
     fault: Option<TlsError>,
     /// The peer's `close_notify` has come.
     ended: bool,
-    /// This side's end is wanted, once all is out.
+    /// Close this side once everything is sent.
     end_wanted: bool,
-    heard: bool,
+    has_received: bool,
     shows_certificate: bool,
 }
 
@@ -78,10 +79,10 @@ impl TlsStream {
         offer: Offer,
     ) -> Result<TlsStream, TlsError> {
         let name = config.name_for(host)?;
-        let shows_certificate = config.0.shows_certificate;
+        let shows_certificate = config.shows_certificate();
         let mut tls = ClientConnection::new(config.of(offer), name)
             .map_err(|error| TlsError::of(error, shows_certificate))?;
-        // Room is bounded by `post`, which refuses while encrypted bytes wait.
+        // `post` bounds the buffer: it refuses while encrypted bytes wait.
         tls.set_buffer_limit(None);
         let session = Session {
             tls,
@@ -91,7 +92,7 @@ impl TlsStream {
             fault: None,
             ended: false,
             end_wanted: false,
-            heard: false,
+            has_received: false,
             shows_certificate,
         };
         let mut stream = TlsStream {
@@ -113,7 +114,7 @@ impl TlsStream {
             }
             let received = match ready!(self.transport.poll_recv(cx)) {
                 Ok(received) => received,
-                // A server that does not like our hello often resets after its alert.
+                // A server that rejects the ClientHello often resets after its alert.
                 Err(error) => return Poll::Ready(Err(error.into())),
             };
             if received.is_empty() {
@@ -123,7 +124,7 @@ impl TlsStream {
             if let Ok(used) = taken {
                 self.keep_rest(received, used);
             }
-            // An alert of ours, where there is one, goes out before the connection closes.
+            // The client's alert, where there is one, is sent before the connection closes.
             self.push_out()?;
             taken?;
         }
@@ -168,7 +169,7 @@ impl TlsStream {
         }
     }
 
-    /// When the encrypted bytes came that the last plain ones were in.
+    /// When the encrypted bytes of the last plain ones were received.
     pub fn arrived(&self) -> Option<Instant> {
         self.arrived
     }
@@ -223,7 +224,7 @@ impl TlsStream {
     /// Ends this side, with TLS's own end, once what was posted is out.
     pub fn shutdown_write(&mut self) {
         self.session.end();
-        // A broken transport is told by the next call that can tell.
+        // The next call that can fail reports a broken transport.
         let _ = self.push_out();
     }
 
@@ -332,7 +333,7 @@ impl Drop for TlsStream {
         if self.session.fault.is_none() && !self.session.tls.is_handshaking() {
             self.session.end();
         }
-        // Nobody is left to be told.
+        // There is no caller left to report an error to.
         let _ = self.push_out();
     }
 }
@@ -354,7 +355,7 @@ impl Session {
     /// Takes in what came until there are plain bytes enough, and puts them behind those that
     /// are there; how many bytes were taken.
     fn take_in(&mut self, received: &[u8]) -> Result<usize, TlsError> {
-        if !std::mem::replace(&mut self.heard, true) && !begins_as_tls(received) {
+        if !std::mem::replace(&mut self.has_received, true) && !begins_as_tls(received) {
             let first = &received[..received.len().min(FIRST_BYTES_MAX)];
             return Err(TlsError::NotTls(first.to_vec()));
         }
@@ -373,7 +374,7 @@ impl Session {
                 return Ok(received.len() - rest.len());
             }
         }
-        // What follows the peer's end is nobody's.
+        // What follows the peer's close_notify is ignored.
         Ok(received.len())
     }
 
@@ -405,11 +406,11 @@ fn ready_buffer<'a>(plain: &'a mut Rc<Vec<u8>>, is_lent: &mut bool) -> &'a mut V
             None => *plain = Rc::default(),
         }
     }
-    // Nobody shares it now, so that nothing is copied.
+    // It is not shared now, so that nothing is copied.
     Rc::make_mut(plain)
 }
 
-/// A vector with a limit.
+/// A vector with a limit on its length.
 struct Bounded {
     bytes: Vec<u8>,
     room: usize,

@@ -1,7 +1,6 @@
-//! Who is to be trusted: the usual rules with one more name for what breaks them and
-//! one more way to keep them, and no rules at all, for those who ask for it by name.
+//! Certificate verification: webpki's rules, with self-signed certificates told apart and a
+//! server's own certificate accepted where it was added as a root; and none at all, by name.
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -13,19 +12,7 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
 
-use super::TlsError;
-
-/// The certificate's issuer is its subject.
-#[derive(Debug)]
-pub(super) struct SelfSigned;
-
-impl fmt::Display for SelfSigned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the certificate is signed by itself")
-    }
-}
-
-impl std::error::Error for SelfSigned {}
+use super::error::{SelfSigned, TlsError};
 
 /// Verifies as `webpki` does, but takes a server's own certificate where just that one was
 /// given as an authority's, and tells self-signed certificates from those of unknown

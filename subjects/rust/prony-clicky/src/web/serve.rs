@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use prony_base::{Nanos, clock};
 use prony_engine::{Accepted, Config, Handle, ListenOptions, Listener, Receiver, Sender, mailbox};
-use prony_http::{Counters, Source, Taker, share_out};
+use prony_http::{AcceptTarget, Counters, Source, distribute};
 use prony_runtime::services::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -152,13 +152,13 @@ impl Crew {
         signals: &UnixStream,
         announce: impl FnOnce(std::net::SocketAddr) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut takers = Vec::new();
+        let mut targets = Vec::new();
         let mut hired = Vec::new();
         for _ in 1..self.settings.threads {
             let (sender, connections) = mailbox(HANDED_OVER_MAX);
             let (worker, counters) = self.hire(connections)?;
             hired.push(worker);
-            takers.push((sender, counters));
+            targets.push((sender, counters));
         }
         let served = prony_engine::run(&self.config(), |handle| async move {
             if let Some(why) = handle.fallback() {
@@ -168,9 +168,9 @@ impl Crew {
             let address = listener.local_addr();
             let stop = stopped(&handle, signals);
             let ready = || announce(address);
-            match takers.is_empty() {
+            match targets.is_empty() {
                 true => self.alone(&handle, listener, stop, ready).await,
-                false => self.lead(&handle, listener, takers, stop, ready).await,
+                false => self.lead(&handle, listener, targets, stop, ready).await,
             }
         });
         served.map_err(explain)??;
@@ -200,7 +200,7 @@ impl Crew {
         &self,
         handle: &Handle,
         listener: Listener,
-        mut takers: Vec<(Sender<Accepted>, Arc<Counters>)>,
+        mut targets: Vec<(Sender<Accepted>, Arc<Counters>)>,
         stop: impl Future<Output = ()>,
         ready: impl FnOnce() -> io::Result<()>,
     ) -> anyhow::Result<()> {
@@ -216,11 +216,11 @@ impl Crew {
         let Some(counters) = told.recv().await else {
             return serving.await;
         };
-        takers.push((sender, counters));
-        let takers = takers.into_iter();
-        let takers = takers.map(|(sender, counters)| Taker::new(sender, counters));
+        targets.push((sender, counters));
+        let targets = targets.into_iter();
+        let targets = targets.map(|(sender, counters)| AcceptTarget::new(sender, counters));
         ready()?;
-        share_out(handle, listener, takers.collect(), stop).await;
+        distribute(handle, listener, targets.collect(), stop).await;
         serving.await
     }
 

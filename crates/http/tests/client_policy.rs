@@ -1,7 +1,7 @@
 //! What surrounds a request, all the way: redirects and what goes along, loops, codings,
 //! cookies, forms, retries. Each in simulated worlds and on both real drivers.
 
-mod around;
+mod policy;
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use prony_http::client::redirect::RedirectPolicy;
 use prony_http::client::retry::RetryPolicy;
 use prony_http::client::{Client, Error, Phase, Settings};
 
-use around::{UNIX_SECONDS, everywhere, get, long_text};
+use policy::{UNIX_SECONDS, everywhere, get, long_text};
 
 fn adds_up(client: &Client) {
     let counts = client.counts();

@@ -1,29 +1,14 @@
-//! Proxies: which one is for which host, and a way through it.
-//!
-//! For: the rules ([`Proxies`]), where they come from ([`Proxies::from_environment`]),
-//! and the tunnel that https goes through ([`tunnel`]). A request in http goes to the
-//! proxy as it is, but asks for the [`absolute_form`] and carries the proxy's
-//! credentials ([`Proxy::authorization`]).
-//! Not for: SOCKS, and programs that find proxies (PAC).
+//! Which proxy to use for which host, and where these rules come from.
 
 use std::fmt;
-use std::future::poll_fn;
-use std::io;
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
+use crate::client::auth;
+use crate::client::error::{Error, Kind, Phase};
+use crate::client::origin::{self, Origin};
 use percent_encoding::percent_decode_str;
-use prony_engine::Handle;
-use prony_wire::encode;
-use prony_wire::{EndOfInput, Framing, Limits, Method, ResponseEvent, ResponseReader, Version};
-use url::Url;
-
-use super::auth;
-use super::error::{Error, Kind, Phase};
-use super::target::Origin;
-use super::transport::{Chunk, Transport};
 
 /// One proxy. Equal proxies share connections.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -33,7 +18,7 @@ pub struct Proxy {
 }
 
 impl fmt::Debug for Proxy {
-    /// Without credentials, which have no place in logs.
+    /// Without credentials, which must not be logged.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.origin.secure { "https" } else { "http" };
         write!(f, "Proxy({scheme}://{})", self.origin.authority())
@@ -41,8 +26,8 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// The proxy at `http://[user:password@]host[:port]`, or `https://` where the way to
-    /// the proxy itself is to be secured. A bare `host:port` is http. The port is 80
+    /// The proxy at `http://[user:password@]host[:port]`, or `https://` for TLS to the proxy
+    /// itself. A bare `host:port` is http. The port is 80
     /// or 443 where none is named.
     ///
     /// # Errors
@@ -56,7 +41,7 @@ impl Proxy {
             true => url.to_owned(),
             false => format!("http://{url}"),
         };
-        let parsed = Url::parse(&text).map_err(|error| bad(error.to_string()))?;
+        let parsed = origin::parse(&text).map_err(|error| bad(error.kind().to_string()))?;
         let origin = Origin::of(&parsed).map_err(|error| bad(error.kind().to_string()))?;
         let mut proxy = Proxy {
             origin,
@@ -78,7 +63,7 @@ impl Proxy {
         self
     }
 
-    /// Where it is, and whether TLS is wanted on the way to it.
+    /// Its endpoint, and whether it is reached by TLS.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
@@ -89,7 +74,7 @@ impl Proxy {
     }
 }
 
-/// Which proxy is for which host. By default none is for any.
+/// Which proxy to use for which host. By default: none.
 #[derive(Clone, Debug, Default)]
 pub struct Proxies {
     http: Option<Arc<Proxy>>,
@@ -117,10 +102,10 @@ impl Proxies {
         }
     }
 
-    /// Those that the environment names: `http_proxy`, `https_proxy`, `all_proxy`, and
-    /// in `no_proxy` the hosts to which the way is direct. Capital letters are heeded
-    /// where there are no small ones, but for `HTTP_PROXY`, which a request's `Proxy`
-    /// header sets in programs that run under CGI.
+    /// The proxies of the environment: `http_proxy`, `https_proxy`, `all_proxy`, and in
+    /// `no_proxy` the hosts that are reached directly. Names in capitals are used where there
+    /// are none in small letters, except for `HTTP_PROXY`: under CGI, a request's `Proxy`
+    /// header sets it.
     ///
     /// # Errors
     /// [`Kind::BadUrl`] for a proxy's address.
@@ -147,9 +132,9 @@ impl Proxies {
         Ok(Proxies::by_scheme(http, https).except(&direct))
     }
 
-    /// The same, but directly to these hosts, separated by commas: `example.com` (and all
-    /// below it), `10.0.0.1`, `10.0.0.0/8`, each with `:port` where only this one is
-    /// meant, or `*` for all.
+    /// The same, but directly to these hosts, separated by commas: `example.com` (and its
+    /// subdomains), `10.0.0.1`, `10.0.0.0/8`, each with `:port` for this port alone, or `*` for
+    /// all.
     #[must_use]
     pub fn except(mut self, hosts: &str) -> Proxies {
         let words = hosts.split([',', ' ']).map(str::trim);
@@ -157,7 +142,13 @@ impl Proxies {
         self
     }
 
-    /// The proxy for an origin; None where the way is direct.
+    /// The proxy that a request in http to this origin is sent to in absolute form; None where
+    /// there is none, and for https, which goes through a tunnel.
+    pub(crate) fn forward(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
+        self.of(origin).filter(|_| !origin.secure)
+    }
+
+    /// The proxy for an origin; None where requests go directly.
     pub fn of(&self, origin: &Origin) -> Option<&Arc<Proxy>> {
         let proxy = match origin.secure {
             true => self.https.as_ref(),
@@ -251,112 +242,10 @@ fn shares(net: IpAddr, address: IpAddr, bits: u32) -> bool {
     }
 }
 
-/// The target by which a proxy is asked for something in http: the whole address,
-/// without credentials and fragment (RFC 9112, section 3.2.2).
+/// The request target of a request that is sent to a proxy: the absolute form, without
+/// credentials and fragment (RFC 9112, section 3.2.2).
 pub fn absolute_form(authority: &str, path: &str) -> String {
     format!("http://{authority}{path}")
-}
-
-/// Asks the proxy at the other end of `transport` for a way to `origin` (CONNECT), and
-/// gives the transport back as that way. The caller sets the time limit.
-///
-/// # Errors
-/// In [`Phase::Proxy`]: [`Kind::ProxyCredentials`] for 407, [`Kind::ProxyRefused`] for
-/// any other status than 2xx, [`Kind::Closed`], [`Kind::Truncated`], [`Kind::Wire`],
-/// and what broke the connection.
-pub async fn tunnel(
-    handle: &Handle,
-    mut transport: Transport,
-    proxy: &Proxy,
-    origin: &Origin,
-    (user_agent, limits): (&str, Limits),
-) -> Result<Transport, Error> {
-    let peer = transport.peer_addr().ok();
-    let asked = async {
-        let mut request = handle.take_buffer();
-        write_connect(&mut request, proxy, origin, user_agent)?;
-        transport.post(request).map_err(Kind::of_io)?;
-        let mut reader = ResponseReader::new(limits);
-        reader.expect(&Method::Connect).map_err(Kind::of_wire)?;
-        poll_fn(|cx| poll_answer(&mut transport, &mut reader, cx)).await
-    };
-    match asked.await {
-        Ok(()) => Ok(transport),
-        Err(kind) => {
-            let error = Error::new(Phase::Proxy, kind);
-            Err(match peer {
-                Some(peer) => error.address(peer),
-                None => error,
-            })
-        }
-    }
-}
-
-fn write_connect(
-    out: &mut Vec<u8>,
-    proxy: &Proxy,
-    origin: &Origin,
-    user_agent: &str,
-) -> Result<(), Kind> {
-    let host = match origin.host.contains(':') {
-        true => format!("[{}]:{}", origin.host, origin.port),
-        false => format!("{}:{}", origin.host, origin.port),
-    };
-    let mut head = encode::request(out, &Method::Connect, &host, Version::Http11);
-    head = head.header("host", &host);
-    if !user_agent.is_empty() {
-        head = head.header("user-agent", user_agent);
-    }
-    if let Some(authorization) = proxy.authorization() {
-        head = head.header("proxy-authorization", authorization);
-    }
-    head.finish(Framing::None).map_err(Kind::BadRequest)
-}
-
-fn poll_answer(
-    transport: &mut Transport,
-    reader: &mut ResponseReader,
-    cx: &mut Context<'_>,
-) -> Poll<Result<(), Kind>> {
-    loop {
-        let chunk = ready!(transport.poll_recv(cx)).map_err(Kind::of_io)?;
-        if chunk.is_empty() {
-            return Poll::Ready(Err(match reader.end_of_input() {
-                Ok(EndOfInput::Idle { .. } | EndOfInput::Complete { .. }) => Kind::Closed,
-                Err(error) => Kind::of_wire(error),
-            }));
-        }
-        if let Some(status) = read_status(reader, &chunk)? {
-            return Poll::Ready(match status {
-                200..=299 => Ok(()),
-                407 => Err(Kind::ProxyCredentials),
-                other => Err(Kind::ProxyRefused(other)),
-            });
-        }
-    }
-}
-
-/// The answer's status, once its head is whole.
-fn read_status(reader: &mut ResponseReader, chunk: &Chunk) -> Result<Option<u16>, Kind> {
-    let mut used = 0;
-    loop {
-        let (more, event) = reader.next(&chunk[used..]).map_err(Kind::of_wire)?;
-        used += more;
-        let status = match event {
-            Some(ResponseEvent::Head(head)) => head.status,
-            Some(_) => continue,
-            None => return Ok(None),
-        };
-        // Who asks for TLS speaks first; bytes behind the head are nobody's.
-        let is_open = (200..300).contains(&status);
-        return match is_open && used < chunk.len() {
-            true => Err(Kind::Io(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the proxy sent bytes behind its answer, before anything was asked",
-            ))),
-            false => Ok(Some(status)),
-        };
-    }
 }
 
 #[cfg(test)]
@@ -364,7 +253,7 @@ mod tests {
     use super::*;
 
     fn origin(url: &str) -> Origin {
-        Origin::of(&Url::parse(url).expect("a URL")).expect("an origin")
+        Origin::of(&origin::parse(url).expect("a URL")).expect("an origin")
     }
 
     fn of_variables(variables: &[(&str, &str)]) -> Proxies {
@@ -444,15 +333,5 @@ mod tests {
             let text = error.to_string();
             assert!(text.contains("the proxy's address"), "{text}");
         }
-    }
-
-    #[test]
-    fn connect_names_host_port_and_credentials() {
-        let proxy = Proxy::new("http://u:p@p:1").expect("fine");
-        let mut out = Vec::new();
-        write_connect(&mut out, &proxy, &origin("https://[::1]/"), "prony").expect("fine");
-        let wanted = "CONNECT [::1]:443 HTTP/1.1\r\nhost: [::1]:443\r\nuser-agent: prony\r\n\
-                      proxy-authorization: Basic dTpw\r\n\r\n";
-        assert_eq!(String::from_utf8_lossy(&out), wanted);
     }
 }

@@ -1,0 +1,128 @@
+//! The sending side of one connection, with its back-pressure.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use prony_base::Instant;
+use prony_engine::{SendBuf, Stream};
+
+use super::state::ServerState;
+use crate::wait::Alarm;
+
+/// Most bytes of one send. A larger response is sent in parts of this, so that progress shows
+/// with a client that reads it slowly.
+pub(crate) const SEND_BYTES_MAX: usize = 64 << 10;
+
+/// The stream of one connection, and the responses that are to be sent on it.
+pub(crate) struct Output {
+    pub(crate) shared: Rc<ServerState>,
+    pub(crate) stream: Stream,
+    /// Responses that are encoded and not yet posted.
+    pub(crate) out: Vec<u8>,
+    pub(crate) alarm: Alarm,
+    /// The client's address, once it was read.
+    pub(crate) peer: Option<SocketAddr>,
+}
+
+impl Output {
+    /// The buffer for responses, with the memory of one that was sent before.
+    #[inline]
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
+        if self.out.capacity() == 0 {
+            self.out = self.shared.handle.take_buffer();
+        }
+        &mut self.out
+    }
+
+    /// Posts the responses encoded so far; waits while too much is unsent.
+    ///
+    /// # Errors
+    /// What broke the connection; [`io::ErrorKind::TimedOut`] if the client
+    /// reads nothing.
+    #[inline]
+    pub(crate) async fn send(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let out = std::mem::take(&mut self.out);
+        if out.len() <= SEND_BYTES_MAX {
+            return self.send_buffer(SendBuf::Owned(out)).await;
+        }
+        for part in out.chunks(SEND_BYTES_MAX) {
+            let mut bytes = self.shared.handle.take_buffer();
+            bytes.extend_from_slice(part);
+            self.send_buffer(SendBuf::Owned(bytes)).await?;
+        }
+        Ok(())
+    }
+
+    /// Posts one buffer of at most [`SEND_BYTES_MAX`]; first waits if too much is unsent.
+    #[inline]
+    pub(crate) async fn send_buffer(&mut self, bytes: SendBuf) -> io::Result<()> {
+        let posted = self.stream.posted_bytes();
+        let length = bytes.as_slice().len();
+        if posted > 0 && posted + length > self.shared.options.response_buffer_bytes_max {
+            self.sent().await?;
+        }
+        self.shared.counters.bytes_out.add(length as u64);
+        self.stream.post(bytes)
+    }
+
+    /// Posts a part of a file, and waits if too much is unsent.
+    pub(crate) async fn send_file(
+        &mut self,
+        file: Rc<OwnedFd>,
+        offset: u64,
+        length: u64,
+    ) -> io::Result<()> {
+        self.stream.send_file(file, offset, length)?;
+        self.shared.counters.bytes_out.add(length);
+        if self.stream.posted_bytes() > self.shared.options.response_buffer_bytes_max {
+            self.sent().await?;
+        }
+        Ok(())
+    }
+
+    /// The client's address; None where the connection is gone already.
+    #[inline]
+    pub(crate) fn peer(&mut self) -> Option<SocketAddr> {
+        if self.peer.is_none() {
+            self.peer = self.stream.peer_addr().ok();
+        }
+        self.peer
+    }
+
+    /// Waits until the kernel has taken everything posted.
+    pub(crate) async fn sent(&mut self) -> io::Result<()> {
+        let mut left = self.stream.posted_bytes();
+        let mut due = self.shared.handle.now() + self.shared.options.write_timeout;
+        poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(sent) = self.stream.poll_flush(cx) {
+                    return Poll::Ready(sent);
+                }
+                if self.poll_alarm(due, cx).is_pending() {
+                    return Poll::Pending;
+                }
+                let now = self.shared.handle.now();
+                let still_left = self.stream.posted_bytes();
+                if still_left == left || self.shared.before_stop(Instant::NEVER) <= now {
+                    return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+                }
+                left = still_left;
+                due = now + self.shared.options.write_timeout;
+            }
+        })
+        .await
+    }
+
+    /// Ready once `due`, or the end of a stop, has passed.
+    pub(crate) fn poll_alarm(&mut self, due: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let due = self.shared.before_stop(due);
+        self.alarm.poll(&self.shared.handle, due, cx)
+    }
+}

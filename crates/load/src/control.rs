@@ -1,0 +1,433 @@
+//! What drives one thread through its windows: connections, scheduler, and a control loop that expires requests,
+//! sets coalescing, reports progress and ends the run.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, mpsc};
+use std::task::Poll;
+
+use prony_base::{Instant, Nanos, clock};
+use prony_engine::{Arrival, Receiver, Stream, Task};
+use prony_record::Turned;
+
+use crate::arrivals::ArrivalCounts;
+use crate::coalescing;
+use crate::connection;
+use crate::recorder::{Recorder, SLICE};
+use crate::thread_spec::RunState;
+use crate::trace::RequestTimes;
+use crate::window::Window;
+use crate::worker::{Lane, Worker};
+
+/// How long requests may still be answered after the user has ended the run.
+const CUT_AFTER: Nanos = Nanos::from_secs(1);
+
+/// The turns of one thread, of a load that is driven in turns.
+pub struct Turns {
+    /// Receives each window as its turn begins.
+    pub next: Receiver<Arc<Window>>,
+    /// Takes the counts of each turn, once nothing is outstanding.
+    pub counts: mpsc::Sender<Turned>,
+    /// The totals before this turn.
+    pub before: Turned,
+}
+
+impl Turns {
+    /// Reports the turn that is over; `all` are the totals so far.
+    fn report(&mut self, all: Turned) {
+        let before = std::mem::replace(&mut self.before, all);
+        // The caller may be gone, which ends the run elsewhere.
+        let _ = self.counts.send(Turned {
+            completed: all.completed - before.completed,
+            failed: all.failed - before.failed,
+            answered: all.answered - before.answered,
+            lost: all.lost - before.lost,
+            closed_by_server: all.closed_by_server - before.closed_by_server,
+            opened: all.opened - before.opened,
+        });
+    }
+}
+
+/// The readings of the CPU clock at both ends of a window.
+type CpuMarks = Rc<Cell<(Option<Nanos>, Option<Nanos>)>>;
+
+/// The control loop of one window.
+struct ControlLoop {
+    task: Task<()>,
+    cpu: CpuMarks,
+}
+
+impl ControlLoop {
+    /// Ends the loop; returns the CPU time of the window.
+    fn end(self) -> Nanos {
+        let (start, end) = self.cpu.get();
+        let now = clock::thread_cpu();
+        drop(self.task);
+        end.unwrap_or(now) - start.unwrap_or(now)
+    }
+}
+
+/// The results of one thread.
+pub struct Counted {
+    /// Its counts.
+    pub recorder: Recorder,
+    /// The counts of its schedule, if it had one.
+    pub arrivals: Option<ArrivalCounts>,
+    /// Its CPU time in the window.
+    pub cpu: Nanos,
+    /// The longest wait for more completions that was in force.
+    pub coalescing: Nanos,
+    /// When it had nothing left to do.
+    pub finished: Instant,
+    /// Some requests were still outstanding when the run was cut.
+    pub drain_cut: bool,
+    /// The server was gone, and requests were left that should have been sent.
+    pub unsent: u64,
+    /// Times of its first requests.
+    pub trace: Vec<RequestTimes>,
+}
+
+impl Worker {
+    /// Drives `streams` until the window is over and everything is answered or has failed; of a load in turns, until
+    /// there is no other turn.
+    pub async fn work(
+        self: Rc<Worker>,
+        streams: Vec<Option<Stream>>,
+        shared: Arc<RunState>,
+        mut turns: Option<Turns>,
+    ) -> Counted {
+        let mut control = self.start_control(&shared);
+        let mut connections: Vec<Task<()>> = streams
+            .into_iter()
+            .enumerate()
+            .map(|(index, stream)| {
+                self.handle
+                    .spawn(connection::drive(Rc::clone(&self), index, stream))
+            })
+            .collect();
+        // After the connections, so that the first arrivals find them.
+        let scheduler = self.handle.spawn(Rc::clone(&self).schedule());
+        let mut cpu = Nanos::ZERO;
+        let finished = loop {
+            self.until_over().await;
+            let finished = self.handle.now();
+            cpu += control.end();
+            let Some(turns) = &mut turns else {
+                break finished;
+            };
+            turns.report(self.recorder.borrow().turned());
+            let Some(window) = turns.next.recv().await else {
+                break finished;
+            };
+            self.open_window(window);
+            control = self.start_control(&shared);
+            self.restart_slots(&mut connections);
+        };
+        drop((scheduler, connections));
+        let drain_cut = self.abandon(finished);
+        let arrivals = self.count_arrivals();
+        let window = Arc::clone(&self.window.borrow());
+        let empty = Recorder::new(window.start(), self.recorder.borrow().latency_from());
+        let mut recorder = self.recorder.replace(empty);
+        recorder.close_slices(finished.min(window.end()));
+        let is_short = self.thread_spec.requests_max != u64::MAX && self.given_up.get();
+        Counted {
+            recorder,
+            arrivals,
+            cpu,
+            coalescing: self.coalescing_longest.get(),
+            finished,
+            drain_cut,
+            unsent: if is_short {
+                self.requests_left.get()
+            } else {
+                0
+            },
+            trace: self.trace.take().into_kept(),
+        }
+    }
+
+    async fn until_over(&self) {
+        poll_fn(|cx| {
+            if self.is_over(self.handle.now()) {
+                return Poll::Ready(());
+            }
+            self.over.replace(Some(cx.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Starts the control loop of one window. There is none between turns, where it would wake for nothing.
+    fn start_control(self: &Rc<Worker>, shared: &Arc<RunState>) -> ControlLoop {
+        let cpu = Rc::new(Cell::new((None, None)));
+        let control = Rc::clone(self).control(Arc::clone(shared), Rc::clone(&cpu));
+        let task = self.handle.spawn(control);
+        ControlLoop { task, cpu }
+    }
+
+    /// Makes `window` the current window.
+    fn open_window(&self, window: Arc<Window>) {
+        let end = self.window.borrow().end();
+        self.recorder.borrow_mut().next_window(end, window.start());
+        self.window.replace(window);
+    }
+
+    /// Restarts every idle slot, and opens another connection for each slot that has lost its own.
+    fn restart_slots(self: &Rc<Worker>, connections: &mut [Task<()>]) {
+        let now = self.handle.now();
+        for (index, task) in connections.iter_mut().enumerate() {
+            let (is_idle, is_left) = {
+                let lane = &mut self.lanes.borrow_mut()[index];
+                let is_left = !std::mem::replace(&mut lane.is_driven, true);
+                let is_idle = lane.stream.is_some() && lane.outstanding.is_none();
+                (is_idle, is_left)
+            };
+            if is_left {
+                let drive = connection::drive(Rc::clone(self), index, None);
+                *task = self.handle.spawn(drive);
+            } else if is_idle {
+                self.ready(index, now);
+            }
+        }
+    }
+
+    /// Counts requests that are still outstanding when the run is over. True if there were any.
+    fn abandon(&self, now: Instant) -> bool {
+        let mut is_any = false;
+        let mut recorder = self.recorder.borrow_mut();
+        for lane in self.lanes.borrow_mut().iter_mut() {
+            if let Some(outstanding) = lane.outstanding.take() {
+                let submitted = lane.stream.as_ref().and_then(|stream| stream.submitted());
+                let times = outstanding.times(submitted, Arrival::default(), now);
+                let origin = times.origin(recorder.latency_from());
+                recorder.abandoned(self.phase(origin), now.since(origin));
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    /// Runs one window: reads the CPU clock at both ends, expires overdue requests, sets coalescing, stops when
+    /// asked, and reports progress.
+    async fn control(self: Rc<Worker>, shared: Arc<RunState>, cpu: CpuMarks) {
+        let tick = Nanos((self.thread_spec.timeout.0 / 8).clamp(1_000_000, SLICE.0));
+        let mut reported = (0, 0);
+        loop {
+            let now = self.handle.now();
+            if shared.stop.load(Relaxed) && !self.given_up.replace(true) {
+                self.window.borrow().cut(now);
+                self.cut_at.set(now + CUT_AFTER);
+            }
+            let (mut start, mut end) = cpu.get();
+            if now >= self.window.borrow().start() {
+                start.get_or_insert_with(clock::thread_cpu);
+            }
+            if now >= self.window.borrow().end() && end.is_none() {
+                end = Some(clock::thread_cpu());
+                self.had_idle.set(self.has_idle());
+            }
+            cpu.set((start, end));
+            self.change_rate(shared.rate.load(Relaxed), now);
+            self.expire(now).await;
+            self.give_up_if_unreachable(now);
+            self.coalesce();
+            reported = self.report_progress(&shared, reported);
+            self.check_over();
+            let moments = [
+                now + tick,
+                self.window.borrow().start(),
+                self.window.borrow().end(),
+                self.cut_at.get(),
+            ];
+            let next = moments.into_iter().filter(|&moment| moment > now).min();
+            self.handle.sleep_until(next.unwrap_or(now + tick)).await;
+        }
+    }
+
+    /// Gives up where the server is gone: a run of a fixed number of requests would otherwise never end.
+    fn give_up_if_unreachable(&self, now: Instant) {
+        if self.connections_open.get() > 0 {
+            self.connected_last.set(now);
+        }
+        let is_endless = self.window.borrow().end() == Instant::NEVER;
+        if is_endless && now.since(self.connected_last.get()) >= self.thread_spec.timeout {
+            self.given_up.set(true);
+        }
+    }
+
+    /// Sets how long a turn may wait for more answers, by the latency so far.
+    fn coalesce(&self) {
+        if self.exact {
+            return;
+        }
+        let median = self.recorder.borrow().median_latency();
+        let (answers, wait) = coalescing::rule(self.thread_spec.connections, median);
+        self.handle.set_coalescing(answers, wait);
+        let in_force = self.handle.stats().coalescing;
+        self.coalescing_longest
+            .set(in_force.max(self.coalescing_longest.get()));
+    }
+
+    fn report_progress(&self, shared: &RunState, reported: (u64, u64)) -> (u64, u64) {
+        let (completed, failed) = self.recorder.borrow().so_far();
+        shared.completed.fetch_add(completed - reported.0, Relaxed);
+        shared.failed.fetch_add(failed - reported.1, Relaxed);
+        (completed, failed)
+    }
+
+    /// Resets each connection whose answer is overdue. The connection's task then finds the lane expired.
+    async fn expire(&self, now: Instant) {
+        let timeout = self.thread_spec.timeout;
+        let is_overdue = |lane: &Lane| {
+            let posted = lane.outstanding.map(|outstanding| outstanding.posted);
+            !lane.expired && posted.is_some_and(|posted| now.since(posted) >= timeout)
+        };
+        if !self.lanes.borrow().iter().any(is_overdue) {
+            return;
+        }
+        // An answer that has arrived but has not been read by this thread is not late: one turn of the loop lets the
+        // connections' tasks read it.
+        self.handle.yield_now().await;
+        for lane in self.lanes.borrow_mut().iter_mut() {
+            if is_overdue(lane)
+                && let Some(stream) = &lane.stream
+            {
+                lane.expired = true;
+                stream.reset();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use prony_engine::Config;
+    use prony_record::{LatencyOrigin, LoadSpec, LoadTarget, PreparedRequest, Timestamps};
+
+    use super::*;
+    use crate::origin::Times;
+    use crate::recorder::{Answer, Phases};
+    use crate::source::Cycle;
+    use crate::thread_spec::ThreadSpec;
+    use crate::window::LoadPhase;
+
+    /// A worker of `connections` on a loop of epoll, which can wait for more on every kernel.
+    fn with_worker(connections: usize, exact: bool, test: fn(&Worker)) {
+        let address = SocketAddr::from(([127, 0, 0, 1], 9));
+        let spec = LoadSpec {
+            target: LoadTarget {
+                url: String::new(),
+                address: address.to_string(),
+            },
+            further: Vec::new(),
+            threads: 1,
+            connections: connections as u32,
+            warmup_ns: 0,
+            duration_ns: 0,
+            requests_max: None,
+            timeout_ns: 0,
+            requests: vec![PreparedRequest {
+                method: "GET".to_owned(),
+                bytes: Vec::new(),
+                expect: None,
+            }],
+            expected_status: Vec::new(),
+            driver: "epoll".to_owned(),
+            exact,
+            ..LoadSpec::default()
+        };
+        let thread_spec = ThreadSpec {
+            thread: 0,
+            threads: 1,
+            connections,
+            requests_max: 0,
+            first: 0,
+            addresses: vec![address],
+            timeout: Nanos::ZERO,
+            first_timeout: Nanos::ZERO,
+            connecting_max: 1,
+            expected_status: Vec::new(),
+            queue_max: 0,
+            timestamps: Timestamps::User,
+            trace_max: 0,
+        };
+        let config = Config {
+            driver: spec.driver.parse().unwrap(),
+            ..Config::default()
+        };
+        let done = prony_engine::run(&config, move |handle| async move {
+            let window = Arc::new(Window::new(handle.now(), Nanos::ZERO, Nanos::ZERO));
+            let recorder = Recorder::new(window.start(), LatencyOrigin::Submitted);
+            let source = Box::new(Cycle::new(&spec.requests, connections));
+            test(&Worker::new(
+                handle,
+                &spec,
+                thread_spec,
+                source,
+                window,
+                recorder,
+            ));
+        });
+        done.unwrap();
+    }
+
+    /// So many answers took so long.
+    fn answered(worker: &Worker, times: u32, latency: Nanos) {
+        let done = Instant::ZERO + latency;
+        for _ in 0..times {
+            let answer = Answer {
+                times: Times {
+                    last_byte: Arrival {
+                        reaped: done,
+                        ..Arrival::default()
+                    },
+                    ..Times::default()
+                },
+                status: 200,
+                expected: true,
+            };
+            let phases = Phases {
+                origin: LoadPhase::Measured,
+                end: LoadPhase::Measured,
+            };
+            worker.recorder.borrow_mut().completed(phases, &answer);
+        }
+    }
+
+    fn in_force(worker: &Worker) -> Nanos {
+        worker.coalesce();
+        worker.handle.stats().coalescing
+    }
+
+    #[test]
+    fn a_loop_waits_for_more_answers_as_the_latency_so_far_allows_and_the_longest_wait_is_told() {
+        with_worker(200, false, |worker| {
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            answered(worker, 1, Nanos::from_millis(1));
+            let wait = in_force(worker);
+            let median = worker.recorder.borrow().median_latency();
+            assert_eq!(wait, coalescing::rule(200, median).1);
+            assert!(wait > Nanos::from_micros(30), "{wait}");
+            answered(worker, 9, Nanos::from_micros(400));
+            let shorter = in_force(worker);
+            assert!(shorter > Nanos::ZERO && shorter < wait, "{shorter}");
+            answered(worker, 90, Nanos::from_secs(1));
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            assert_eq!(worker.coalescing_longest.get(), wait);
+        });
+    }
+
+    #[test]
+    fn a_loop_that_is_to_be_exact_never_waits_for_more() {
+        with_worker(200, true, |worker| {
+            answered(worker, 1, Nanos::from_millis(1));
+            assert_eq!(in_force(worker), Nanos::ZERO);
+            assert_eq!(worker.coalescing_longest.get(), Nanos::ZERO);
+        });
+    }
+}
