@@ -4,18 +4,20 @@
 //! ([`measured`] takes these trials away before anything is computed). Not for: taking profiles.
 
 mod flame;
+mod seen;
 mod shares;
 mod threads;
 mod words;
 
 use std::borrow::Cow;
 
-use prony_record::{Outcome, PROFILE, ProfileReport, Trial, is_profile, layout};
+use prony_record::{Outcome, Trial, is_profile, layout};
 use serde::Serialize;
 
 use crate::lists::push_new;
 use crate::part::Captioned;
 use crate::{Run, numbers};
+use seen::{Seen, seen};
 
 /// Flame graphs that the document itself shows; of more it has links.
 const SHOWN_MAX: usize = 4;
@@ -67,16 +69,6 @@ impl Why {
         };
         self.profiles.iter().map(address).collect()
     }
-}
-
-/// All trials of a cell that profile it: what one did not see, another did.
-pub(crate) struct Seen<'a> {
-    /// The cell.
-    pub(crate) cell: &'a str,
-    /// The trial with samples and clocks.
-    pub(crate) main: Option<(&'a Trial, &'a ProfileReport)>,
-    /// The trial by strace.
-    pub(crate) strace: Option<(&'a Trial, &'a ProfileReport)>,
 }
 
 /// `run` without the trials that profile.
@@ -131,29 +123,6 @@ pub fn why(run: &Run) -> Option<Why> {
         threads: threads::table(&seen),
         after: after(&trials),
     })
-}
-
-fn seen<'a>(cell: &'a str, trials: &[&'a Trial]) -> Option<Seen<'a>> {
-    let own = |is_main: bool| {
-        // Of one that was done again after an interruption the last record counts.
-        let mut own = trials.iter().rev().filter(|trial| {
-            trial.cell == cell
-                && trial.outcome == Outcome::Measured
-                && (trial.generator == PROFILE) == is_main
-        });
-        own.find_map(|trial| Some((*trial, trial.profile.as_ref()?)))
-    };
-    let (main, strace) = (own(true), own(false));
-    (main.is_some() || strace.is_some()).then_some(Seen { cell, main, strace })
-}
-
-impl Seen<'_> {
-    /// The folded stacks, where there are any.
-    fn folded<'r>(&self, run: &'r Run) -> Option<&'r str> {
-        let name = self.main?.1.folded.as_ref()?;
-        let text = run.profiles.get(name)?;
-        (shares::total(text) > 0).then_some(text)
-    }
 }
 
 fn before(run: &Run) -> Vec<String> {

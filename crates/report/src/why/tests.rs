@@ -1,5 +1,7 @@
 use prony_record::{Counts, LoadReport, PROFILE_STRACE, ProfiledThread};
 
+use prony_record::{PROFILE, ProfileReport};
+
 use super::*;
 
 /// What a trial saw of a server with one busy thread and one that waits.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prony_record::ProfiledThread;
 
-use super::Seen;
+use super::seen::Seen;
 use super::words::{Work, is_busy, per_request};
 use crate::numbers::{self, NOTHING};
 use crate::part::{Captioned, column, detail};

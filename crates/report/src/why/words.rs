@@ -2,7 +2,8 @@
 
 use prony_record::{ProfileReport, ProfiledThread, REQUESTS, Trial};
 
-use super::{Seen, shares};
+use super::seen::Seen;
+use super::shares;
 use crate::numbers;
 
 /// Functions that are named at the most.

@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use super::OpenError;
+use super::contract::OpenError;
 
 /// A file that grows at its end, or is replaced as a whole.
 pub trait Disk: Send {

@@ -17,9 +17,9 @@ use std::path::Path;
 
 use super::super::name::Name;
 use super::super::setting::{TOTAL_MAX, Tell};
+use super::contract::{Batch, CommitError, Committed, OpenError, Store, Totals};
 use super::disk::{Disk, Folder, ReplaceError};
 use super::log::{self, COUNTERS_MAX, Contents};
-use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 /// Bytes of a log that can be read: more than one that could not be written anew for long
 /// will ever have.

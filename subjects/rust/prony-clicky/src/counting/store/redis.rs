@@ -31,7 +31,7 @@ use prony_base::Nanos;
 use redis::{Client, Connection, ErrorKind, RedisError};
 
 use super::super::name::Name;
-use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
+use super::contract::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 const SCRIPT: &str = include_str!("redis.lua");
 

@@ -13,7 +13,7 @@ use rusqlite::{Connection, Error, ErrorCode, OptionalExtension as _, Transaction
 use rusqlite::{TransactionBehavior, params};
 
 use super::super::name::Name;
-use super::{Batch, CommitError, Committed, OpenError, Store, Totals};
+use super::contract::{Batch, CommitError, Committed, OpenError, Store, Totals};
 
 /// How long to wait for another process's transaction.
 const BUSY_MAX: Duration = Duration::from_secs(1);
