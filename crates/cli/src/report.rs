@@ -24,6 +24,9 @@ use crate::terminal::colour;
 use crate::{Ending, Streams};
 use words::{ExportWord, Picture, ReportWords};
 
+/// Bytes of `analysis.md` that are read at the most.
+const ANALYSIS_BYTES_MAX: u64 = 256 << 10;
+
 /// What was rendered.
 pub struct Rendering {
     /// The figures for programs.
@@ -93,7 +96,7 @@ fn beside(packed: &Path, words: &ReportWords, streams: &mut Streams<'_>) -> anyh
             words.dir.display()
         );
     }
-    let (run, verdict) = read(&unpacked.dir)?;
+    let (run, verdict) = read_beside(&unpacked.dir, &words.dir)?;
     let rendered = prony_report::render(&run);
     let files = files(&rendered);
     let folder = words.dir.join(layout::PICTURES);
@@ -228,7 +231,36 @@ pub fn read(dir: &Path) -> anyhow::Result<(Run, Verdict)> {
         trials: stored.trials,
         histograms,
         profiles,
+        analysis: analysis(dir)?.unwrap_or_default(),
     };
+    Ok((run, verdict))
+}
+
+/// What a person wrote of the run in `dir`, or of the one whose documents lie there; `None`: nothing.
+pub fn analysis(dir: &Path) -> anyhow::Result<Option<String>> {
+    let path = dir.join(layout::ANALYSIS);
+    let length = match fs::metadata(&path) {
+        Ok(seen) => seen.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    };
+    if length > ANALYSIS_BYTES_MAX {
+        bail!(
+            "{}: {length} bytes, and an analysis has at most {ANALYSIS_BYTES_MAX}",
+            path.display()
+        );
+    }
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    Ok(Some(text))
+}
+
+/// The run of the bundle beside the documents in `folder`, unpacked in `dir`. An analysis that lies in `folder` takes the place of
+/// the bundle's own.
+pub fn read_beside(dir: &Path, folder: &Path) -> anyhow::Result<(Run, Verdict)> {
+    let (mut run, verdict) = read(dir)?;
+    if let Some(own) = analysis(folder)? {
+        run.analysis = own;
+    }
     Ok((run, verdict))
 }
 

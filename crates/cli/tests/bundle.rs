@@ -189,6 +189,71 @@ fn a_quick_run_is_no_document_of_the_repository() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
+#[test]
+fn what_a_person_wrote_of_a_run_is_part_of_its_document_and_its_bundle() {
+    let folder = with_run("analysis");
+    let bound = "At least <!-- {{rate subject=other}} -->7<!-- {{/}} --> a second.";
+    fs::write(
+        folder.join("run/analysis.md"),
+        format!("### Why\n\n{bound}\n"),
+    )
+    .expect("written");
+    let (code, out, err) = done(&folder, &["verify", "run"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("run/analysis.md:3: "), "{out}");
+    let (code, out, err) = done(&folder, &["verify", "--fix", "run/analysis.md", "run"]);
+    assert_eq!(
+        code,
+        Some(2),
+        "a text before the run that it is of: {out}{err}"
+    );
+    let (_, out, err) = done(&folder, &["verify", "--fix", "run"]);
+    assert!(
+        out.contains("document.md:"),
+        "to be rendered again: {out}{err}"
+    );
+
+    let (code, _, err) = done(&folder, &["report", "run"]);
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    let (code, out, err) = done(&folder, &["verify", "run"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let text = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+    let document = text("run/document.md");
+    let (_, analysis) = document.split_once("## Analysis\n\n").expect("a section");
+    assert!(
+        analysis.starts_with(text("run/analysis.md").trim()),
+        "{analysis}"
+    );
+    assert!(!analysis.contains("-->7<!--"), "{analysis}");
+    assert!(text("run/index.html").contains("<h3>Why</h3>"));
+
+    assert_eq!(done(&folder, &["bundle", "run"]).0, Some(0));
+    let (code, _, err) = done(&folder, &["report", "run.prony", "--out", "rendered"]);
+    assert!(matches!(code, Some(0 | 3)), "{err}");
+    assert_eq!(text("rendered/document.md"), document);
+
+    // Beside documents the text that lies there takes the place of the packed one.
+    let beside = folder.join("beside");
+    fs::create_dir(&beside).expect("a folder");
+    fs::copy(folder.join("run.prony"), beside.join("run.prony")).expect("copied");
+    fs::write(beside.join("document.md"), "").expect("written");
+    fs::write(beside.join("analysis.md"), bound).expect("written");
+    assert!(matches!(
+        done(&folder, &["report", "beside"]).0,
+        Some(0 | 3)
+    ));
+    assert!(text("beside/document.md").contains(bound));
+    let (code, out, _) = done(&folder, &["verify", "beside"]);
+    assert_eq!(code, Some(1), "its figure is not that of the run: {out}");
+    assert!(out.contains("beside/analysis.md:1: "), "{out}");
+
+    fs::write(folder.join("run/analysis.md"), "x".repeat(300_000)).expect("written");
+    let (code, _, err) = done(&folder, &["report", "run"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("analysis.md: 300000 bytes"), "{err}");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
 /// Where it fails because documents are rendered otherwise now, they are to be rendered again:
 /// `for d in docs/documents/*/run.prony; do ./prony report "${d%/*}"; done`
 #[test]

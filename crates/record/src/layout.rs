@@ -8,6 +8,8 @@ pub const ENVIRONMENT: &str = "environment.json";
 pub const TRIALS: &str = "trials.jsonl";
 /// Claims of published documents that `prony report` was given after the run, in place of the plan's; rarely there.
 pub const PUBLISHED: &str = "published.json";
+/// What a person wrote of the run, in Markdown; its document contains it. Rarely there.
+pub const ANALYSIS: &str = "analysis.md";
 /// Folder of latency histograms, one JSON file a measured trial.
 pub const HISTOGRAMS: &str = "histograms";
 /// Folder of folded stacks, a text file for each profile trial.

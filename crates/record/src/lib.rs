@@ -7,6 +7,7 @@
 //! histograms/        one [`Histogram`] a measured trial, named in its trial
 //! profiles/          folded stacks of a profile trial, named in its trial
 //! logs/              what each process of a trial printed
+//! analysis.md        what a person wrote of the run, a part of its document; rarely there
 //! published.json     [`PublishedClaims`] that took the place of the plan's after the run; rarely there
 //! document.md, index.html   rendered from the files above, never read back
 //! ```

@@ -14,6 +14,7 @@
 //! text that a user or a subject wrote is escaped by the templates' formatter (`escape`).
 //! Tables with rows of their own, and what stands around a server, are in `rows`.
 //! Searches for a highest rate are in `search`.
+//! What a person wrote of the run is in `analysis`.
 //! What profiles say of where time went is in `why`; nothing else knows of their trials.
 //! Subjects that are programs have figures, tables and sentences of their own (`programs`).
 //! Claims of published documents, and what came of them, are in `published`.
@@ -35,6 +36,7 @@
 #![forbid(unsafe_code)]
 
 mod against;
+mod analysis;
 mod answer;
 mod cells;
 mod claims;
@@ -100,6 +102,8 @@ pub struct Run {
     pub histograms: BTreeMap<String, Histogram>,
     /// Folded stacks of profiles by the names that the trials give them ([`prony_record::ProfileReport::folded`]).
     pub profiles: BTreeMap<String, String>,
+    /// `analysis.md`: what a person wrote of the run, in Markdown; empty: nothing.
+    pub analysis: String,
 }
 
 /// What a run renders to.

@@ -16,7 +16,7 @@ use crate::programs::{self, across::Across};
 use crate::table::Table;
 use crate::view::{self, Reckoned, View};
 use crate::why::{Profile, Why};
-use crate::{Rendered, Run, clients, csv, escape, markdown, rows, search};
+use crate::{Rendered, Run, analysis, clients, csv, escape, markdown, rows, search};
 
 /// Places that a note in Markdown lists; the page has them all.
 const SEEN_MAX: usize = 6;
@@ -28,10 +28,10 @@ pub fn render(run: &Run) -> Rendered {
     let reckoned = view::reckon(run);
     Rendered {
         answer_txt: answer_text(&reckoned.view),
-        document_md: document(&reckoned.view),
+        document_md: document(&reckoned.view, &run.analysis),
         appendix_md: appendix(&reckoned.view),
         pictures: pictures(&reckoned.view),
-        index_html: page(&reckoned.view),
+        index_html: page(&reckoned.view, &run.analysis),
         summary_json: summary(run, &reckoned),
         summary_csv: csv::csv(&reckoned.cells),
     }
@@ -131,7 +131,7 @@ fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String 
     )
 }
 
-fn page(view: &View) -> String {
+fn page(view: &View, analysis: &str) -> String {
     let mut view = view.clone();
     let answer = &mut view.answer;
     let points = answer.points.iter_mut().map(|point| &mut point.text);
@@ -161,14 +161,18 @@ fn page(view: &View) -> String {
     fill(
         &environment,
         "page.html",
-        context! { v => Value::from(Serde(&view)), drawn, flames, style },
+        context! {
+            v => Value::from(Serde(&view)),
+            analysis => safe(analysis::page(analysis)),
+            drawn, flames, style,
+        },
     )
 }
 
 /// Pictures of one heading that the document shows; the others are in the appendix.
 const SHOWN_MAX: usize = 2;
 
-fn document(view: &View) -> String {
+fn document(view: &View, analysis: &str) -> String {
     let part = |part: &Part| {
         let tables = part.tables.iter();
         let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
@@ -187,6 +191,7 @@ fn document(view: &View) -> String {
     };
     let values = context! {
         v => Value::from(Serde(view)),
+        analysis => safe(analysis::markdown(analysis)),
         parts => view.parts.iter().map(part).collect::<Vec<_>>(),
         flames => view.why.as_ref().map_or_else(Vec::new, flame_links),
         threads => threads_of(view).map(|t| captioned(t, &t.table.brief())),

@@ -124,6 +124,7 @@ fn records(dir: &Path) -> anyhow::Result<Vec<File>> {
         .into();
     for name in [
         layout::PUBLISHED,
+        layout::ANALYSIS,
         layout::RECORDS_SUMS,
         layout::DOCUMENTS_SUMS,
     ] {

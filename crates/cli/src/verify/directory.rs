@@ -107,7 +107,7 @@ fn records(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
 
 /// Whether the documents in `folder` are what the records in `dir` render to.
 fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
-    let (run, _) = report::read(dir)?;
+    let (run, _) = report::read_beside(dir, folder)?;
     let rendered = prony_report::render(&run);
     let mut same = 0;
     for (name, text) in report::files(&rendered) {

@@ -13,6 +13,7 @@ use prony_report::prose::{self, Mark, Wrong};
 use serde_json::Value;
 
 use super::seen::Seen;
+use crate::bundle;
 use crate::log::file;
 use crate::report;
 
@@ -43,6 +44,11 @@ fn read_summary(folder: &Path) -> anyhow::Result<Value> {
         let (run, _) = report::read(folder)?;
         let text = prony_report::render(&run).summary_json;
         return Ok(serde_json::from_str(&text)?);
+    }
+    let beside = folder.join(bundle::BESIDE);
+    if beside.exists() && !folder.join(layout::SUMMARY).exists() {
+        let unpacked = bundle::for_a_while(&beside)?;
+        return read_summary(&unpacked.dir);
     }
     let path = folder.join(layout::SUMMARY);
     let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;

@@ -35,6 +35,17 @@ pub(super) struct Held {
     pub(super) lock: File,
 }
 
+/// A lock that ends with this. Closing the file would not end it while a process that was just started, and has not become
+/// its program yet, has the file, too.
+pub(super) struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // A lock that cannot be given back ends with the file.
+        let _ = self.0.unlock();
+    }
+}
+
 impl<'a> Shelf<'a> {
     /// The folder `name` in the cache, made if it is not there.
     pub(super) fn open(
@@ -140,10 +151,10 @@ impl<'a> Shelf<'a> {
     }
 
     /// Locks a folder that is not locked; `None`: it is, or there is no such folder.
-    pub(super) fn free(&self, stem: &str) -> Option<File> {
+    pub(super) fn free(&self, stem: &str) -> Option<Locked> {
         let path = self.root.join(format!("{stem}.lock"));
         let lock = File::options().write(true).open(path).ok()?;
-        lock.try_lock().is_ok().then_some(lock)
+        lock.try_lock().is_ok().then_some(Locked(lock))
     }
 
     /// The folders that are there, each with when it was made; one that was cut off was made at the epoch.

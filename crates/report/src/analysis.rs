@@ -1,0 +1,120 @@
+//! The analysis that a person wrote beside a run, as part of its document.
+//!
+//! In Markdown it stands as it was written, with its bound figures. In the page it is HTML made of the same text, of which
+//! only what Markdown itself means is left: a page renders runs of strangers, too.
+//! Not for: checking its figures (`prony verify`, by [`crate::prose`]).
+
+use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+
+/// Beginnings of links that the page follows; all others are shown as text.
+const SCHEMES: [&str; 3] = ["https://", "http://", "#"];
+
+/// The text as Markdown; empty where there is none.
+pub fn markdown(text: &str) -> String {
+    text.trim().to_owned()
+}
+
+/// The text as HTML that holds no markup but that of Markdown: no tags or comments of its own, no pictures, no links
+/// but those of [`SCHEMES`].
+pub fn page(text: &str) -> String {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let text = without_marks(text.trim());
+    let mut written = String::with_capacity(text.len() * 2);
+    html::push_html(
+        &mut written,
+        Parser::new_ext(&text, options).filter_map(kept),
+    );
+    written
+}
+
+/// Without the comments around bound figures: a line that begins with one would be a block of HTML.
+fn without_marks(text: &str) -> String {
+    let mut rest = text;
+    let mut plain = String::with_capacity(text.len());
+    while let Some((before, mark)) = rest.split_once("<!-- {{") {
+        plain.push_str(before);
+        let Some((_, after)) = mark.split_once("-->") else {
+            rest = "";
+            break;
+        };
+        rest = after;
+    }
+    plain + rest
+}
+
+/// What the page has of an event. A link that is not followed keeps its text: its tags become those of emphasis.
+fn kept(event: Event<'_>) -> Option<Event<'_>> {
+    match event {
+        Event::Html(_) | Event::InlineHtml(_) => None,
+        Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => None,
+        // What the alternative text says remains.
+        Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
+        Event::Start(Tag::Link { dest_url, .. }) => Some(Event::Start(Tag::Link {
+            link_type: pulldown_cmark::LinkType::Inline,
+            dest_url: followed(dest_url),
+            title: CowStr::Borrowed(""),
+            id: CowStr::Borrowed(""),
+        })),
+        Event::Start(Tag::Heading { level, .. }) => Some(Event::Start(Tag::Heading {
+            level: below(level),
+            id: None,
+            classes: Vec::new(),
+            attrs: Vec::new(),
+        })),
+        Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(below(level)))),
+        event => Some(event),
+    }
+}
+
+/// A link that leads to where it says, or to the top of the page.
+fn followed(link: CowStr<'_>) -> CowStr<'_> {
+    let is_followed = SCHEMES.iter().any(|scheme| link.starts_with(scheme));
+    if is_followed {
+        return link;
+    }
+    CowStr::Borrowed("#")
+}
+
+/// Its section has a heading of the second level.
+fn below(level: HeadingLevel) -> HeadingLevel {
+    match level {
+        HeadingLevel::H1 | HeadingLevel::H2 => HeadingLevel::H3,
+        level => level,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_what_markdown_means_and_nothing_else() {
+        let text = "# Why\n\n<script>alert(1)</script>\n\n<!-- {{rate}} -->31 k<!-- {{/}} --> a *second*, <b>bold</b>, \
+                    [code](src/lib.rs), [evil](javascript:alert(1)), [site](https://example.org/a?b=1&c=2), ![a picture](x.svg)\n\n\
+                    | a | b |\n| - | -: |\n| 1 < 2 | `x` |\n";
+        insta::assert_snapshot!(page(text), @r##"
+        <h3>Why</h3>
+        <p>31 k a <em>second</em>, bold, <a href="#">code</a>, <a href="#">evil</a>, <a href="https://example.org/a?b=1&amp;c=2">site</a>, a picture</p>
+        <table><thead><tr><th>a</th><th style="text-align: right">b</th></tr></thead><tbody>
+        <tr><td>1 &lt; 2</td><td style="text-align: right"><code>x</code></td></tr>
+        </tbody></table>
+        "##);
+    }
+
+    #[test]
+    fn what_is_written_stays_but_for_space_around_it() {
+        assert_eq!(markdown("\n  \n"), "");
+        assert_eq!(markdown("\n### Why\n\na  \nb\n\n"), "### Why\n\na  \nb");
+        assert_eq!(page(""), "");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_brings_markup_of_its_own(text in "(<|>|script|!--|javascript:|\\[|\\]|\\(|\\)|`|\n|\\*|a|\"|&| ){0,40}") {
+            let page = page(&text);
+            proptest::prop_assert!(!page.contains("<script"));
+            proptest::prop_assert!(!page.contains("<!--"));
+            proptest::prop_assert!(!page.contains("href=\"javascript"));
+        }
+    }
+}
