@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use prony_lab::build::source;
 use prony_lab::experiment::{Experiment, Origin, sha256};
 use prony_lab::subject::{self, Subject};
 use prony_record::{Environment, Plan, Source};
@@ -82,8 +83,13 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
         )
     })?;
     let mut files: BTreeMap<String, File> = BTreeMap::new();
+    let originals = originals(&subjects);
     for subject in &subjects {
         for path in files_of(subject)? {
+            // What others wrote and the user built is told by its digest, and is not the user's to hand on.
+            if originals.iter().any(|folder| path.starts_with(folder)) {
+                continue;
+            }
             let Some(place) = places.of(&path) else {
                 bail!(
                     "{}: {} lies neither below {} nor beside the experiment, so that it cannot be packed; --records leaves sources out",
@@ -104,6 +110,18 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
     found.files.extend(files.into_values());
     found.state = state(environment, &path);
     Ok(found)
+}
+
+/// The folders of what the user has built of others' systems, each as the subjects name it.
+fn originals(subjects: &[Subject]) -> BTreeSet<PathBuf> {
+    let Some(root) = source::originals() else {
+        return BTreeSet::new();
+    };
+    let needed = subjects.iter().flat_map(|s| s.needs.of_originals());
+    let names = needed.filter_map(|path| path.split('/').next());
+    names
+        .filter_map(|name| fs::canonicalize(root.join(name)).ok())
+        .collect()
 }
 
 fn read(path: &Path, place: String) -> anyhow::Result<File> {
