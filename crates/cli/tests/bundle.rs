@@ -164,9 +164,10 @@ fn what_its_user_has_built_of_others_is_not_packed() {
     let experiment = "title = 't'\n[run]\nblocks = 1\nduration = '100ms'\nwarmup = '20ms'\n[[subject]]\nref = './it'\n\
                       [[workload]]\nname = 'hello'\nrequest = { path = '/hello' }\nconnections = [1]\n";
     fs::write(folder.join("e.toml"), experiment).expect("an experiment");
-    let run = |words: &[&str]| {
+    let originals = folder.join("it/built").display().to_string();
+    let run = |originals: &str, words: &[&str]| {
         let output = common::command(&folder, words)
-            .env("PRONY_ORIGINALS", folder.join("it/built"))
+            .env("PRONY_ORIGINALS", originals)
             .output()
             .expect("prony runs");
         assert!(
@@ -175,16 +176,12 @@ fn what_its_user_has_built_of_others_is_not_packed() {
             common::text(&output.stderr)
         );
     };
-    run(&["run", "e.toml", "--out", "run"]);
-    run(&["bundle", "run"]);
-    // It is an archive whose names are text, compressed as a whole: what is unpacked tells.
-    run(&[
-        "reproduce",
-        "run.prony",
-        "--out",
-        "twice",
-        "--run-foreign-commands",
-    ]);
+    run(&originals, &["run", "e.toml", "--out", "run"]);
+    // The run itself says where they were.
+    run("", &["bundle", "run"]);
+    let allowed = ["--out", "twice", "--run-foreign-commands"];
+    let reproduce = ["reproduce", "run.prony"];
+    run(&originals, &[&reproduce[..], &allowed].concat());
     let source = folder.join("twice/source/experiment/it");
     assert!(source.join("own.py").is_file() && source.join("subject.toml").is_file());
     assert!(!source.join("built").exists(), "it was packed");

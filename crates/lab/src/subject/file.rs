@@ -204,13 +204,10 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let homepage = top.text("homepage", p);
     // A misspelt role is not to be blamed for parts that the right one does not need.
     let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
-    let needs = top
-        .table("needs", "[needs]", p)
-        .map(|table| read_needs(table, p));
-    let repositories = top
-        .table("source", "[source]", p)
-        .map(|table| repository::read(table, p))
-        .unwrap_or_default();
+    let needs = top.table("needs", "[needs]", p);
+    let needs = needs.map(|table| read_needs(table, p));
+    let repositories = top.table("source", "[source]", p);
+    let repositories = repositories.map(|table| repository::read(table, p));
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
@@ -246,7 +243,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
-        repositories,
+        repositories: repositories.unwrap_or_default(),
         revision: None,
         endpoints: served.endpoints,
         needs,
