@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use prony_base::{Nanos, clock, counted};
 use prony_findings::{Records, Verdict, findings, verdict};
+use prony_lab::build;
 use prony_lab::contract::{self, ContractCheck};
 use prony_lab::diagnosis::nearest;
 use prony_lab::experiment::{Experiment, Origin};
@@ -48,7 +49,7 @@ const LOG_LINES: usize = 5;
      (subjects/CONTRACT.md) names, and stopped: this takes seconds each, once they are built. A program does each \
      of its works once, a client sends requests to Prony's server for a second, and both counts must agree; \
      databases and proxies are checked with Prony's server. Without SUBJECT all but those in subjects/original are \
-     checked, whose first build takes long.\n\nExit codes: 0 all hold; 1 a subject does not, or one that was named \
+     checked, which run what their user has built.\n\nExit codes: 0 all hold; 1 a subject does not, or one that was named \
      cannot run here; 2 wrong usage or a bad file; 130 interrupted."
 )]
 pub struct CheckWords {
@@ -230,7 +231,13 @@ impl Bench<'_> {
         let subjects = subject::load_all(&experiment, &self.home.subjects)
             .map_err(|wrong| anyhow::anyhow!("{}", wrong[0]))?;
         let path = env::var("PATH").unwrap_or_default();
-        let facts = Facts::gather(&subjects, &path, self.offer.isolation.network_namespace);
+        let originals = build::source::originals();
+        let facts = Facts::gather(
+            &subjects,
+            &path,
+            originals.as_deref(),
+            self.offer.isolation.network_namespace,
+        );
         let plan = match plan::plan(&experiment, &subjects, &facts, &plan::Options::default()) {
             Ok(plan) => plan,
             Err(PlanError::NothingRuns { not_run }) => {

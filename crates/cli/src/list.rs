@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use prony_base::counted;
+use prony_lab::build;
 use prony_lab::experiment::Experiment;
 use prony_lab::plan::Facts;
 use prony_lab::subject::{self, Subject};
@@ -273,7 +274,8 @@ fn subjects(home: &Home) -> Vec<ListedSubject> {
         .filter_map(|(_, subject)| subject.as_ref().ok().cloned())
         .collect();
     let path = env::var("PATH").unwrap_or_default();
-    let facts = Facts::gather(&known, &path, false);
+    let originals = build::source::originals();
+    let facts = Facts::gather(&known, &path, originals.as_deref(), false);
     let listed = |(id, subject): (String, Result<Subject, String>)| match subject {
         Ok(subject) => ListedSubject::of(&subject, &facts),
         Err(why) => ListedSubject::broken(id, why),

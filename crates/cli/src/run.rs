@@ -277,11 +277,17 @@ fn plan(
     offer: &Offer,
 ) -> anyhow::Result<Result<Plan, PlanError>> {
     let path = env::var("PATH").unwrap_or_default();
-    let facts = Facts::gather(subjects, &path, offer.isolation.network_namespace)
-        .with_kernel(experiment)
-        .with_networks(experiment, |n| {
-            network::refusal(n, &home.prony, offer.wanted)
-        });
+    let originals = build::source::originals();
+    let facts = Facts::gather(
+        subjects,
+        &path,
+        originals.as_deref(),
+        offer.isolation.network_namespace,
+    )
+    .with_kernel(experiment)
+    .with_networks(experiment, |n| {
+        network::refusal(n, &home.prony, offer.wanted)
+    });
     let options = plan::Options {
         quick: words.quick,
         only: words.only.clone(),

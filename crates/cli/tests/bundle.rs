@@ -127,6 +127,67 @@ fn a_run_is_packed_verified_rendered_and_run_again() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
+const OF_OTHERS: &str = r#"
+name = "theirs"
+language = "python"
+role = "server"
+summary = "Somebody else's, as its user has built it"
+endpoints = ["/hello"]
+[needs]
+original = { git = "https://example.org/theirs", revision = "v1" }
+files = ["{originals}/theirs/server"]
+[start]
+cmd = ["{originals}/theirs/server", "{port}"]
+[ready]
+port = true
+[version]
+cmd = "head -n 1 {originals}/theirs/VERSION"
+"#;
+
+#[test]
+fn what_its_user_has_built_of_others_is_not_packed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = common::folder("bundle-originals");
+    // The worst place for it: in the folder of the subject, all of which is packed.
+    let built = folder.join("it/built/theirs");
+    fs::create_dir_all(&built).expect("a folder");
+    let server = built.join("server");
+    fs::write(
+        &server,
+        format!("#!/bin/sh\nexec {PRONY} serve --port $1\n"),
+    )
+    .expect("a server");
+    fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).expect("executable");
+    fs::write(built.join("VERSION"), "theirs v1\n").expect("a version");
+    fs::write(folder.join("it/subject.toml"), OF_OTHERS).expect("a subject");
+    fs::write(folder.join("it/own.py"), "own = True\n").expect("a file of its own");
+    let experiment = "title = 't'\n[run]\nblocks = 1\nduration = '100ms'\nwarmup = '20ms'\n[[subject]]\nref = './it'\n\
+                      [[workload]]\nname = 'hello'\nrequest = { path = '/hello' }\nconnections = [1]\n";
+    fs::write(folder.join("e.toml"), experiment).expect("an experiment");
+    let originals = folder.join("it/built").display().to_string();
+    let run = |originals: &str, words: &[&str]| {
+        let output = common::command(&folder, words)
+            .env("PRONY_ORIGINALS", originals)
+            .output()
+            .expect("prony runs");
+        assert!(
+            matches!(output.status.code(), Some(0 | 3)),
+            "{}",
+            common::text(&output.stderr)
+        );
+    };
+    run(&originals, &["run", "e.toml", "--out", "run"]);
+    // The run itself says where they were.
+    run("", &["bundle", "run"]);
+    let allowed = ["--out", "twice", "--run-foreign-commands"];
+    let reproduce = ["reproduce", "run.prony"];
+    run(&originals, &[&reproduce[..], &allowed].concat());
+    let source = folder.join("twice/source/experiment/it");
+    assert!(source.join("own.py").is_file() && source.join("subject.toml").is_file());
+    assert!(!source.join("built").exists(), "it was packed");
+    fs::remove_dir_all(&folder).expect("removed");
+}
+
 #[test]
 fn what_does_not_hold_is_refused() {
     let folder = with_run("bundle-bad");

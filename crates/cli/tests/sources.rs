@@ -1,4 +1,4 @@
-//! Subjects that are built from somebody's repository, by `prony run`: where it cannot be had the run goes on and says what
+//! Subjects that are built from somebody's repository, and those that its user has built, by `prony run`: where it cannot be had the run goes on and says what
 //! would bring it; where it can, the document says which revision was measured.
 
 mod common;
@@ -42,6 +42,16 @@ class Answer(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 "#;
 
+/// Theirs beside ours.
+fn experiment() -> String {
+    format!(
+        "title = 'e'\n[run]\nblocks = 1\nduration = '100ms'\nwarmup = '20ms'\n\
+         [[subject]]\nref = './theirs'\n[[subject]]\nname = 'ours'\ncmd = '{PRONY} serve --port {{port}}'\n\
+         [[workload]]\nname = 'root'\nrequest = {{ path = '/' }}\nconnections = [1]\nsubjects = ['python/theirs']\n\
+         [[workload]]\nname = 'hello'\nrequest = {{ path = '/hello' }}\nconnections = [1]\nsubjects = ['ours']\n"
+    )
+}
+
 fn run(folder: &Path, out: &str, originals: Option<&Path>) -> Output {
     let mut command = Command::new(PRONY);
     command
@@ -54,6 +64,69 @@ fn run(folder: &Path, out: &str, originals: Option<&Path>) -> Output {
         command.env("PRONY_ORIGINALS", originals);
     }
     command.output().expect("prony runs")
+}
+
+#[test]
+fn the_run_goes_on_without_what_its_user_has_not_built() {
+    let Some(_) = prony_testkit::need("python3") else {
+        return;
+    };
+    let folder = common::folder("originals");
+    let subject = folder.join("theirs");
+    fs::create_dir_all(&subject).expect("a folder");
+    let git = "https://example.org/a/theirs";
+    let described = SUBJECT
+        .replace(
+            "[source]\ngit = \"file://REPOSITORY\"\nrevision = \"v1\"\n",
+            "",
+        )
+        .replace("{build}/source/server.py", "{originals}/theirs/server.py")
+        .replace("echo 1", "head -n 1 {originals}/theirs/VERSION")
+        .replace(
+            "commands = [\"python3\"]",
+            &format!(
+                "commands = [\"python3\"]\noriginal = {{ git = \"{git}\", revision = \"v1\" }}\n\
+                 files = [\"{{originals}}/theirs/server.py\"]"
+            ),
+        );
+    fs::write(subject.join("subject.toml"), described).expect("a subject");
+    fs::write(folder.join("e.toml"), experiment()).expect("an experiment");
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect("a file");
+
+    let built = folder.join("built");
+    fs::create_dir_all(built.join("theirs")).expect("a folder");
+    let nothing = "PRONY_ORIGINALS names no folder";
+    let not_there = "`theirs/server.py` is not in PRONY_ORIGINALS";
+    for (out, originals, reason) in [
+        ("unset", None, nothing),
+        ("empty", Some(built.as_path()), not_there),
+    ] {
+        let said = run(&folder, out, originals);
+        assert!(matches!(said.status.code(), Some(0 | 3)), "{said:?}");
+        let said = text(&said.stderr);
+        let line = format!("not run: python/theirs: {reason}; to change it: build {git} at v1 ");
+        assert!(said.contains(&line), "{said}");
+        let document = read(&format!("{out}/document.md")) + &read(&format!("{out}/appendix.md"));
+        // Markdown has a backslash before what it would take for its own.
+        assert!(document.replace('\\', "").contains(reason), "{document}");
+        assert!(
+            document.contains("as its own documentation says"),
+            "{document}"
+        );
+    }
+
+    fs::write(built.join("theirs/server.py"), SERVER).expect("a server");
+    fs::write(built.join("theirs/VERSION"), "theirs v1 of mine\n").expect("a version");
+    let with = run(&folder, "with", Some(&built));
+    assert!(matches!(with.status.code(), Some(0 | 3)), "{with:?}");
+    let plan: serde_json::Value = serde_json::from_str(&read("with/plan.json")).expect("JSON");
+    let subjects = plan["subjects"].as_array().expect("subjects");
+    let theirs = subjects.iter().find(|one| one["id"] == "python/theirs");
+    let theirs = theirs.expect("it is run");
+    assert_eq!(theirs["originals_dir"], built.display().to_string());
+    assert_eq!(theirs["version"], "theirs v1 of mine");
+    assert_eq!(theirs["files_sha256"].as_str().map(str::len), Some(64));
+    assert!(read("with/trials.jsonl").contains("python/theirs"));
 }
 
 #[test]
@@ -76,13 +149,7 @@ fn the_run_goes_on_without_a_repository_and_names_the_revision_with_it() {
     let nowhere = folder.join("nowhere/theirs").display().to_string();
     let described = SUBJECT.replace("REPOSITORY", &nowhere);
     fs::write(subject.join("subject.toml"), described).expect("a subject");
-    let experiment = format!(
-        "title = 'e'\n[run]\nblocks = 1\nduration = '100ms'\nwarmup = '20ms'\n\
-         [[subject]]\nref = './theirs'\n[[subject]]\nname = 'ours'\ncmd = '{PRONY} serve --port {{port}}'\n\
-         [[workload]]\nname = 'root'\nrequest = {{ path = '/' }}\nconnections = [1]\nsubjects = ['python/theirs']\n\
-         [[workload]]\nname = 'hello'\nrequest = {{ path = '/hello' }}\nconnections = [1]\nsubjects = ['ours']\n"
-    );
-    fs::write(folder.join("e.toml"), experiment).expect("an experiment");
+    fs::write(folder.join("e.toml"), experiment()).expect("an experiment");
 
     let without = run(&folder, "without", None);
     let said = text(&without.stderr);

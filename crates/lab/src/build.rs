@@ -66,9 +66,11 @@ pub struct Ready {
     pub dir: String,
     /// Key in the cache; empty where nothing is built.
     pub key: String,
-    /// SHA-256 over the files in its folder where nothing is built; empty where it has none of its own, or they
-    /// cannot be read.
+    /// SHA-256 over the files in its folder where nothing is built, and over what it needs of what its user has built; empty
+    /// where there are none, or those of its own folder cannot be read.
     pub files: String,
+    /// Absolute folder of what its user has built; empty where it needs nothing of it.
+    pub originals: String,
     /// The repositories that it was built from, at which commits.
     pub repositories: Vec<Recorded>,
     /// The line that its version command printed; empty where it printed none.
@@ -105,12 +107,15 @@ fn build_or_fail(
         dir: PathBuf::new(),
         shelf,
     };
+    let (originals, of_originals) = job.of_originals()?;
     let Some(plan) = &subject.build else {
         let version = job.version()?;
+        let own = job.files().unwrap_or_default();
         return Ok(Ready {
             dir: String::new(),
             key: String::new(),
-            files: job.files().unwrap_or_default(),
+            files: both(own, of_originals),
+            originals,
             repositories: subject.revision.iter().cloned().collect(),
             version,
             cached: false,
@@ -127,7 +132,8 @@ fn build_or_fail(
     Ok(Ready {
         dir: job.dir.display().to_string(),
         key,
-        files: String::new(),
+        files: of_originals,
+        originals,
         repositories: subject
             .revision
             .iter()
@@ -170,6 +176,10 @@ impl Job<'_> {
             ("{dir}", path(&self.folder())),
             ("{build}", path(&self.dir)),
             ("{prony}", path(self.context.prony)),
+            (
+                "{originals}",
+                path(self.context.originals.unwrap_or(Path::new(""))),
+            ),
         ];
         fill(command, &values)
     }
@@ -243,21 +253,22 @@ impl Job<'_> {
     fn hash(&self, inputs: &[String]) -> Result<Sha256, Failed> {
         let mut hash = Sha256::new();
         part(&mut hash, "subject.toml", self.subject.text.as_bytes());
-        let mut files = Vec::new();
-        let mut budget = Budget::default();
-        for input in inputs {
-            let wrong = |error: io::Error| Failed::new(format!("input `{input}`: {error}"));
-            collect(&self.folder(), Path::new(input), &mut files, &mut budget).map_err(wrong)?;
-        }
-        files.sort();
-        files.dedup();
-        for (name, mode) in files {
-            let wrong =
-                |error: io::Error| Failed::new(format!("input `{}`: {error}", name.display()));
-            let content = fs::read(self.folder().join(&name)).map_err(wrong)?;
-            part(&mut hash, &format!("{mode:o} {}", name.display()), &content);
-        }
+        let inputs = inputs.iter().map(String::as_str);
+        hash_all(&mut hash, &self.folder(), inputs, "input")?;
         Ok(hash)
+    }
+
+    /// The folder of what its user has built, and the digest of what it needs there, with all that is in those that are
+    /// folders; both empty where it needs nothing.
+    fn of_originals(&self) -> Result<(String, String), Failed> {
+        let mut needed = self.subject.needs.of_originals().peekable();
+        let (Some(_), Some(folder)) = (needed.peek(), self.context.originals) else {
+            return Ok((String::new(), String::new()));
+        };
+        let mut hash = Sha256::new();
+        hash_all(&mut hash, folder, needed, "original")?;
+        let digest = format!("{:x}", HexOf(&hash.finalize()));
+        Ok((folder.display().to_string(), digest))
     }
 
     /// The version that a tool prints; tools differ in the flag for it.
@@ -340,6 +351,39 @@ fn folder_name(subject: &Subject) -> String {
         || subject.name.clone(),
         |name| name.to_string_lossy().into_owned(),
     )
+}
+
+/// One digest of two; of one, that.
+fn both(own: String, of_originals: String) -> String {
+    if own.is_empty() || of_originals.is_empty() {
+        return own + &of_originals;
+    }
+    let both = Sha256::digest(format!("{own} {of_originals}"));
+    format!("{:x}", HexOf(&both))
+}
+
+/// Names, modes and content of `names` in `folder`, with all that is in those that are folders. `what` they are is for errors.
+fn hash_all<'a>(
+    hash: &mut Sha256,
+    folder: &Path,
+    names: impl Iterator<Item = &'a str>,
+    what: &str,
+) -> Result<(), Failed> {
+    let wrong = |name: &Path, error: io::Error| {
+        Failed::new(format!("{what} `{}`: {error}", name.display()))
+    };
+    let mut files = Vec::new();
+    let mut budget = Budget::default();
+    for name in names.map(Path::new) {
+        collect(folder, name, &mut files, &mut budget).map_err(|error| wrong(name, error))?;
+    }
+    files.sort();
+    files.dedup();
+    for (name, mode) in files {
+        let content = fs::read(folder.join(&name)).map_err(|error| wrong(&name, error))?;
+        part(hash, &format!("{mode:o} {}", name.display()), &content);
+    }
+    Ok(())
 }
 
 #[derive(Default)]

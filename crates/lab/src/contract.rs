@@ -193,7 +193,7 @@ mod tests {
                 let experiment = experiment.unwrap_or_else(|wrong| panic!("{id}: {wrong}"));
                 let subjects = load_all(&experiment, &root);
                 let subjects = subjects.unwrap_or_else(|wrong| panic!("{id}: {}", wrong[0]));
-                let mut facts = Facts::gather(&[], "", false);
+                let mut facts = Facts::gather(&[], "", None, false);
                 for needs in subjects.iter().map(|subject| &subject.needs) {
                     facts.commands.extend(needs.commands.iter().cloned());
                     facts.files.extend(needs.files.iter().cloned());

@@ -31,6 +31,7 @@
 pub(crate) mod client;
 mod file;
 mod load;
+pub(crate) mod originals;
 pub(crate) mod program;
 pub(crate) mod repository;
 pub(crate) mod server;

@@ -410,6 +410,13 @@ pub fn subjects(plan: &Plan) -> Vec<SubjectRow> {
                 let states = s.repositories.iter().map(|state| in_words(state, dir));
                 states.collect::<Vec<_>>().join("; ")
             }
+            Source::Folder { dir } if !s.originals_dir.is_empty() => {
+                let digest: String = s.files_sha256.chars().take(HASH_DIGITS).collect();
+                format!(
+                    "{}, with what its user has built: {digest}",
+                    last_parts(dir)
+                )
+            }
             Source::Folder { dir } => last_parts(dir),
             Source::Command { .. } if s.start.is_empty() && s.program.is_empty() => {
                 beginning(&s.client.join(" "))

@@ -7,7 +7,9 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
+use prony_lab::build::source;
 use prony_lab::experiment::{Experiment, Origin, sha256};
+use prony_lab::plan;
 use prony_lab::subject::{self, Subject};
 use prony_record::{Environment, Plan, Source};
 
@@ -81,15 +83,32 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
             wrong.join("\n")
         )
     })?;
+    let mut files = of_subjects(&subjects, &originals(&subjects, plan), &places)?;
+    files.remove(&found.experiment);
+    found.files.extend(files.into_values());
+    found.state = state(environment, &path);
+    Ok(found)
+}
+
+/// The files of the subjects by their places, but for those below `originals`.
+fn of_subjects(
+    subjects: &[Subject],
+    originals: &BTreeSet<PathBuf>,
+    places: &Places<'_>,
+) -> anyhow::Result<BTreeMap<String, File>> {
     let mut files: BTreeMap<String, File> = BTreeMap::new();
-    for subject in &subjects {
+    for subject in subjects {
         for path in files_of(subject)? {
+            // What others wrote and the user built is told by its digest, and is not the user's to hand on.
+            if originals.iter().any(|folder| path.starts_with(folder)) {
+                continue;
+            }
             let Some(place) = places.of(&path) else {
                 bail!(
                     "{}: {} lies neither below {} nor beside the experiment, so that it cannot be packed; --records leaves sources out",
                     subject.id,
                     path.display(),
-                    root.display()
+                    places.root.display()
                 );
             };
             if files.len() >= FILES_MAX {
@@ -100,10 +119,22 @@ pub fn of(words: &BundleWords, plan: &Plan, environment: &Environment) -> anyhow
             files.entry(place.clone()).or_insert(read(&path, place)?);
         }
     }
-    files.remove(&found.experiment);
-    found.files.extend(files.into_values());
-    found.state = state(environment, &path);
-    Ok(found)
+    Ok(files)
+}
+
+/// The folders of what the user has built of others' systems, each as the subjects name it: now, and when it was run.
+fn originals(subjects: &[Subject], plan: &Plan) -> BTreeSet<PathBuf> {
+    let then = plan::processes(plan).map(|s| PathBuf::from(&s.originals_dir));
+    let then = then.filter(|folder| !folder.as_os_str().is_empty());
+    let roots: BTreeSet<PathBuf> = then.chain(source::originals()).collect();
+    let needed = subjects.iter().flat_map(|s| s.needs.of_originals());
+    let names: BTreeSet<&str> = needed.filter_map(|path| path.split('/').next()).collect();
+    let folders = roots
+        .iter()
+        .flat_map(|root| names.iter().map(|name| root.join(name)));
+    folders
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect()
 }
 
 fn read(path: &Path, place: String) -> anyhow::Result<File> {

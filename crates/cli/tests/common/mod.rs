@@ -39,13 +39,18 @@ pub fn folder(name: &str) -> PathBuf {
 
 /// The program, run in `folder`, with what it keeps there.
 pub fn prony(folder: &Path, words: &[&str]) -> Output {
+    command(folder, words).output().expect("prony runs")
+}
+
+/// The same before it is started.
+pub fn command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(PRONY);
     command
         .current_dir(folder)
         .env("PRONY_HOME", prony_testkit::root())
         .env("PRONY_CACHE", folder.join("cache"))
         .args(words);
-    command.output().expect("prony runs")
+    command
 }
 
 /// What git prints in `folder`; whoever the user is, its commits are somebody's.

@@ -72,7 +72,8 @@ pub trait Launcher {
 pub struct BuildContext<'a> {
     /// Folder of the cache; `build/` is made in it.
     pub cache: &'a Path,
-    /// Folder of repositories that are used in place of the network ([`super::source::originals`]).
+    /// Folder of repositories that are used in place of the network, and of what the user has built of them
+    /// ([`super::source::originals`]).
     pub originals: Option<&'a Path>,
     /// The prony binary, for `{prony}`.
     pub prony: &'a Path,

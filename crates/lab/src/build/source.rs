@@ -29,7 +29,8 @@ use crate::sums::HexOf;
 
 /// Folder of the work tree in that of the build.
 pub const TREE: &str = "source";
-/// Environment variable that names a folder of repositories, which are used in place of the network.
+/// Environment variable that names a folder of the user's: repositories, which are used in place of the network, and what is
+/// built of them, for `{originals}`.
 pub const ORIGINALS: &str = "PRONY_ORIGINALS";
 /// The branch by which a fetched commit is found again.
 const BRANCH: &str = "refs/heads/prony";

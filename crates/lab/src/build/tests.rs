@@ -160,6 +160,47 @@ fn what_is_not_built_is_known_by_the_files_in_its_folder() {
 }
 
 #[test]
+fn what_its_user_has_built_is_known_by_its_content() {
+    let mut fixture = Fixture::new();
+    let built = fixture.folder.path().join("user's own");
+    fs::create_dir_all(built.join("thing/lib/deep")).unwrap();
+    for name in ["server", "lib/deep/module", "README"] {
+        fs::write(built.join("thing").join(name), "one").unwrap();
+    }
+    fixture.originals = Some(built.clone());
+    let text = "name = 'mine'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
+                [needs]\noriginal = { git = 'https://example.org/thing', revision = 'v1' }\n\
+                files = ['{originals}/thing/server', '{originals}/thing/lib']\n\
+                [start]\ncmd = ['{originals}/thing/server', '{port}']\n[ready]\nport = true\n\
+                [version]\ncmd = 'head -n 1 {originals}/thing/VERSION'\n";
+    let subject = Subject::parse(text, &Origin::new("subject.toml", fixture.dir())).unwrap();
+    let mut with_build = subject.clone();
+    with_build.build = fixture.subject(COPY).build;
+    let both = || [&subject, &with_build].map(|subject| fixture.ready(subject));
+    let first = both();
+    for ready in &first {
+        assert_eq!(ready.originals, built.display().to_string());
+        assert_eq!((ready.files.len(), ready.version.as_str()), (64, ""));
+    }
+    assert_ne!(first[0].files, first[1].files, "one is with its own folder");
+    let same = |others: &[Ready; 2]| [0, 1].map(|at| first[at].files == others[at].files);
+    fs::write(built.join("thing/README"), "two").unwrap();
+    assert_eq!(same(&both()), [true, true], "it is not among what it needs");
+    for name in ["server", "lib/deep/module"] {
+        let file = built.join("thing").join(name);
+        fs::write(&file, "two").unwrap();
+        assert_eq!(same(&both()), [false, false], "{name}");
+        fs::write(&file, "one").unwrap();
+        assert_eq!(same(&both()), [true, true], "{name}, and back");
+    }
+    fs::write(built.join("thing/VERSION"), "thing v1, gcc 14\nmore\n").unwrap();
+    assert_eq!(both().map(|ready| ready.version), ["thing v1, gcc 14"; 2]);
+    fs::remove_file(built.join("thing/server")).unwrap();
+    let gone = fixture.failed(&subject).reason;
+    assert!(gone.starts_with("original `thing/server`: "), "{gone}");
+}
+
+#[test]
 fn a_command_is_known_by_the_files_that_it_names() {
     let fixture = Fixture::new();
     let (program, script) = (fixture.dir().join("server"), fixture.dir().join("app.lua"));

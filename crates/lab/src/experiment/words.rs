@@ -51,8 +51,12 @@ pub const CLIENT_PLACEHOLDERS: [&str; 13] = [
     "build",
     "prony",
 ];
-/// Placeholders of the commands that build a subject and print its version.
+/// Placeholders of the command that builds a subject.
 pub const BUILD_PLACEHOLDERS: [&str; 3] = ["dir", "build", "prony"];
+/// Those of the command that prints its version.
+pub const VERSION_PLACEHOLDERS: [&str; 4] = ["dir", "build", "prony", ORIGINALS];
+/// The placeholder, in `subject.toml` alone, of the folder of what its user has built.
+pub const ORIGINALS: &str = "originals";
 /// Bytes of a name at the most.
 pub const NAME_BYTES_MAX: usize = 80;
 

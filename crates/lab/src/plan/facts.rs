@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prony_record::PlannedNetwork;
 
@@ -11,7 +11,7 @@ use crate::cap::Limits;
 use crate::experiment::Experiment;
 use crate::launch::on_path;
 use crate::network::Refusal;
-use crate::subject::{Needs, Subject};
+use crate::subject::{Needs, Subject, originals};
 use crate::sysctl;
 
 /// Facts about a machine.
@@ -27,8 +27,10 @@ pub struct Facts {
     /// Those that are not on PATH and yet in a folder for programs of the system, which
     /// an ordinary user's PATH often lacks: where.
     pub elsewhere: BTreeMap<String, String>,
-    /// Of the files that the subjects need, those that are there.
+    /// Of the files that the subjects need, those that are there, as they name them.
     pub files: BTreeSet<String>,
+    /// Folder of what the user has built; `None`: none is named, or it is not there.
+    pub originals: Option<PathBuf>,
     /// Limits on connections.
     pub limits: Limits,
     /// Of the kernel settings that the experiment varies, those that are there.
@@ -47,13 +49,23 @@ pub struct KernelSetting {
 }
 
 impl Facts {
-    /// Looks at this machine. `path` is the variable PATH; `own_network`: trials
-    /// run in networks of their own.
-    pub fn gather(subjects: &[Subject], path: &str, own_network: bool) -> Facts {
+    /// Looks at this machine. `path` is the variable PATH, `originals` the folder that PRONY_ORIGINALS names
+    /// ([`crate::build::source::originals`]); `own_network`: trials run in networks of their own.
+    pub fn gather(
+        subjects: &[Subject],
+        path: &str,
+        originals: Option<&Path>,
+        own_network: bool,
+    ) -> Facts {
+        let originals = originals.filter(|folder| folder.is_dir());
         let needed = subjects.iter().flat_map(|subject| &subject.needs.commands);
         let (there, away): (Vec<&String>, Vec<&String>) =
             needed.partition(|command| on_path(command, path));
         let files = subjects.iter().flat_map(|subject| &subject.needs.files);
+        let is_there = |file: &&String| match originals::below(file) {
+            Some(path) => originals.is_some_and(|folder| folder.join(path).exists()),
+            None => Path::new(file).exists(),
+        };
         Facts {
             cores: cores(),
             distribution: distribution(),
@@ -62,10 +74,8 @@ impl Facts {
                 .into_iter()
                 .filter_map(|command| Some((command.clone(), in_system(command)?)))
                 .collect(),
-            files: files
-                .filter(|file| Path::new(file).exists())
-                .cloned()
-                .collect(),
+            files: files.filter(is_there).cloned().collect(),
+            originals: originals.map(Path::to_path_buf),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
             kernel: BTreeMap::new(),
             networks: BTreeMap::new(),
@@ -110,12 +120,32 @@ impl Facts {
             .commands
             .iter()
             .filter(|name| !self.commands.contains(*name));
-        let files = needs
-            .files
-            .iter()
-            .filter(|name| !self.files.contains(*name));
-        let missing_files = files.map(|name| format!("`{name}` is not there"));
-        commands.map(command).chain(missing_files).collect()
+        let files = self.absent_files(needs);
+        let elsewhere = files
+            .clone()
+            .filter(|name| originals::below(name).is_none());
+        let missing_files = elsewhere.map(|name| format!("`{name}` is not there"));
+        let lacks = commands.map(command).chain(missing_files);
+        lacks
+            .chain(self.missing_originals(files.filter_map(|name| originals::below(name))))
+            .collect()
+    }
+
+    fn absent_files<'a>(&'a self, needs: &'a Needs) -> impl Iterator<Item = &'a String> + Clone {
+        let files = needs.files.iter();
+        files.filter(|name| !self.files.contains(*name))
+    }
+
+    /// What is said of what the user has not built.
+    fn missing_originals<'a>(&self, mut absent: impl Iterator<Item = &'a str>) -> Option<String> {
+        let first = absent.next()?;
+        if self.originals.is_none() {
+            return Some("PRONY_ORIGINALS names no folder".to_owned());
+        }
+        Some(match absent.count() {
+            0 => format!("`{first}` is not in PRONY_ORIGINALS"),
+            more => format!("`{first}` and {more} more are not in PRONY_ORIGINALS"),
+        })
     }
 
     /// Why what has these `needs` cannot run, in a sentence; `None`: all is there.
@@ -143,10 +173,22 @@ impl Facts {
         {
             return format!("export PATH=$PATH:{folder}");
         }
+        let mut files = self.absent_files(needs);
+        let is_built_by_user = |name: &String| originals::below(name).is_some();
+        let is_original_absent = files.clone().any(is_built_by_user);
+        let original = needs.original.iter().filter(|_| is_original_absent);
+        let original = original.map(|its| originals::remedy(its, self.originals.is_some()));
+        // Packages do not bring what its user builds.
+        let is_rest_there = places.is_empty() && files.all(is_built_by_user);
+        let is_package_wanted = !is_original_absent || !is_rest_there;
         let own = needs.packages.get(&self.distribution);
-        own.or_else(|| needs.packages.get("any"))
-            .cloned()
-            .unwrap_or_default()
+        let packages = own.or_else(|| needs.packages.get("any"));
+        let packages = packages.filter(|_| is_package_wanted).cloned();
+        packages
+            .into_iter()
+            .chain(original)
+            .collect::<Vec<String>>()
+            .join("; ")
     }
 }
 
@@ -226,8 +268,55 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_core() {
-        let facts = Facts::gather(&[], "", false);
+        let facts = Facts::gather(&[], "", None, false);
         assert!(facts.cores.iter().all(|core| !core.is_empty()) && !facts.cores.is_empty());
+    }
+
+    #[test]
+    fn what_its_user_has_not_built_is_named_with_whose_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let toml = "name = 'x'\nlanguage = 'c'\nrole = 'server'\nsummary = 's'\nendpoints = ['/']\n\
+                    [needs]\noriginal = { git = 'https://example.org/thing', revision = 'v1' }\n\
+                    files = ['{originals}/thing/a', '{originals}/thing/b', '{originals}/thing/c']\n\
+                    packages = { any = 'install it' }\n\
+                    [start]\ncmd = ['{originals}/thing/a', '{port}']\n[ready]\nport = true\n[version]\ncmd = 'echo 1'\n";
+        let origin = crate::experiment::Origin::new("subject.toml", "/srv/x");
+        let subjects = [Subject::parse(toml, &origin).unwrap()];
+        let needs = &subjects[0].needs;
+        let said = |originals: Option<&Path>| {
+            let facts = Facts::gather(&subjects, "", originals, false);
+            (facts.why_missing(needs), facts.remedy(needs))
+        };
+        let remedy = |set: &str| {
+            format!(
+                "build https://example.org/thing at v1 as its own documentation says, and lay its programs in \
+                 $PRONY_ORIGINALS/thing{set} (subjects/CONTRACT.md, Originals)"
+            )
+        };
+        let unset = (
+            Some("PRONY_ORIGINALS names no folder".to_owned()),
+            remedy(", with PRONY_ORIGINALS exported"),
+        );
+        assert_eq!(said(None), unset);
+        assert_eq!(said(Some(&folder.path().join("nowhere"))), unset);
+        let because = |reason: &str| (Some(reason.to_owned()), remedy(""));
+        let several = "`thing/a` and 2 more are not in PRONY_ORIGINALS";
+        assert_eq!(said(Some(folder.path())), because(several));
+        fs::create_dir(folder.path().join("thing")).unwrap();
+        for name in ["a", "b"] {
+            fs::write(folder.path().join("thing").join(name), "").unwrap();
+        }
+        let one = "`thing/c` is not in PRONY_ORIGINALS";
+        assert_eq!(said(Some(folder.path())), because(one));
+        fs::write(folder.path().join("thing/c"), "").unwrap();
+        assert_eq!(said(Some(folder.path())).0, None);
+        // What packages bring is named beside it where that lacks, too.
+        let more = Needs {
+            commands: vec!["no-such-command".to_owned()],
+            ..needs.clone()
+        };
+        let facts = Facts::gather(&subjects, "", None, false);
+        assert!(facts.remedy(&more).starts_with("install it; build "));
     }
 
     #[test]

@@ -330,6 +330,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         build_dir: String::new(),
         build_key: String::new(),
         files_sha256: String::new(),
+        originals_dir: String::new(),
         repositories: subject
             .revision
             .iter()

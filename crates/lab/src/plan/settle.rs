@@ -20,6 +20,7 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
                     subject.files_sha256 = ready.files.clone();
+                    subject.originals_dir = ready.originals.clone();
                     subject.repositories = ready.repositories.clone();
                     subject.version = ready.version.clone();
                 }

@@ -12,16 +12,19 @@ use toml::Spanned;
 use crate::diagnosis::{Diagnoses, Diagnosis, nearest};
 use crate::experiment::fields::{Fields, Origin, Problems, document, read_file};
 use crate::experiment::keys::suggest_placeholder;
-use crate::experiment::words::{self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, short};
+use crate::experiment::words::{
+    self, BUILD_PLACEHOLDERS, START_PLACEHOLDERS, VERSION_PLACEHOLDERS, short,
+};
 
 use super::client::{self, Client};
+use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
 use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
 
 /// The file that makes a folder a subject.
 pub const FILE: &str = "subject.toml";
-/// The folder of subjects that are built from somebody's repository as it is, whatever their language.
+/// The folder of subjects that run what their user has built of somebody else's system, whatever their language.
 pub const ORIGINALS: &str = "original";
 /// What brings git, where nothing else is said.
 const GIT_PACKAGE: &str = "apt-get install -y git";
@@ -82,14 +85,23 @@ pub struct Subject {
 pub struct Needs {
     /// Commands that must be on PATH, or absolute paths of programs.
     pub commands: Vec<String>,
-    /// Files that must be there (absolute paths).
+    /// Files that must be there: absolute paths, or below `{originals}`, the folder of what the user has built.
     pub files: Vec<String>,
+    /// The repository of what is below `{originals}`, and at which revision; `None`: nothing is needed there.
+    pub original: Option<Repository>,
     /// Commands that would change it, by distribution: `debian`, `any`.
     pub packages: BTreeMap<String, String>,
     /// Where or for which version they work; free text, may be empty.
     pub when: String,
     /// Capabilities of the kernel that it is not to lose where Prony has them, in small letters: `sys_nice`.
     pub capabilities: Vec<String>,
+}
+
+impl Needs {
+    /// What it needs of what its user has built: paths below the folder `{originals}`, in the order of its file.
+    pub fn of_originals(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter_map(|file| originals::below(file))
+    }
 }
 
 /// `[build]`.
@@ -192,13 +204,10 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let homepage = top.text("homepage", p);
     // A misspelt role is not to be blamed for parts that the right one does not need.
     let kind = program::read_role(&mut top, p).unwrap_or_else(|| Role::likely(&top));
-    let needs = top
-        .table("needs", "[needs]", p)
-        .map(|table| read_needs(table, p));
-    let repositories = top
-        .table("source", "[source]", p)
-        .map(|table| repository::read(table, p))
-        .unwrap_or_default();
+    let needs = top.table("needs", "[needs]", p);
+    let needs = needs.map(|table| read_needs(table, p));
+    let repositories = top.table("source", "[source]", p);
+    let repositories = repositories.map(|table| repository::read(table, p));
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
@@ -213,9 +222,15 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let example = "cmd = \"make version\"";
     let version = needed(&mut top, "version", "[version]", example, p)
         .and_then(|table| read_version(table, p));
-    let texts = served.iter().flat_map(Served::texts);
-    let texts = texts.chain(program.iter().flat_map(Program::texts));
-    check_build_dir(&top, texts.chain(client.iter().flat_map(Client::texts)), p);
+    let texts = || {
+        let texts = served.iter().flat_map(Served::texts);
+        let texts = texts.chain(program.iter().flat_map(Program::texts));
+        texts.chain(client.iter().flat_map(Client::texts))
+    };
+    check_build_dir(&top, texts(), p);
+    let span = top.span_of("needs");
+    let texts = texts().chain(&version);
+    originals::check(&needs.files, needs.original.as_ref(), texts, &span, p);
     top.finish(&[], p);
     let (name, language, served) = (name?, language?, served?);
     Some(Subject {
@@ -228,7 +243,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         source: Source::Folder {
             dir: origin.folder.display().to_string(),
         },
-        repositories,
+        repositories: repositories.unwrap_or_default(),
         revision: None,
         endpoints: served.endpoints,
         needs,
@@ -367,11 +382,20 @@ fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
     let commands = table.texts("commands", p).unwrap_or_default();
     let files = table.texts("files", p).unwrap_or_default();
     for file in &files {
-        if !file.get_ref().starts_with('/') {
-            let message = "a file that must be there is given by its absolute path";
-            p.note(Diagnosis::new(file.span(), message));
-        }
+        let message = match originals::below(file.get_ref()) {
+            Some(path) if originals::leads_down(path) => continue,
+            Some(_) => "a path below `{originals}` leads down from there",
+            None if file.get_ref().starts_with('/') => continue,
+            None => "a file that must be there is given by its absolute path",
+        };
+        p.note(Diagnosis::new(file.span(), message));
     }
+    let original = table.table("original", "original = {…}", p);
+    let original = original.and_then(|mut table| {
+        let read = repository::repository(&mut table, p);
+        table.finish(&[], p);
+        read
+    });
     let capabilities = capabilities(&mut table, p);
     let mut when = table.text("when", p);
     let mut packages = BTreeMap::new();
@@ -387,6 +411,7 @@ fn read_needs(mut table: Fields<'_, '_>, p: &mut Problems) -> Needs {
     Needs {
         commands: commands.into_iter().map(Spanned::into_inner).collect(),
         files: files.into_iter().map(Spanned::into_inner).collect(),
+        original,
         packages,
         when: when.map(Spanned::into_inner).unwrap_or_default(),
         capabilities,
@@ -406,7 +431,7 @@ fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
         }
     }
     let timeout = seconds(&mut table, 900, p);
-    let cmd = shell_command(cmd, p);
+    let cmd = shell_command(cmd, &BUILD_PLACEHOLDERS, p);
     table.finish(&[], p);
     Some(Build {
         cmd: cmd?,
@@ -418,20 +443,21 @@ fn read_build(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<Build> {
 fn read_version(mut table: Fields<'_, '_>, p: &mut Problems) -> Option<String> {
     let cmd = table.text_needed("cmd", "cmd = \"make version\"", p);
     table.finish(&[], p);
-    shell_command(cmd, p)
+    shell_command(cmd, &VERSION_PLACEHOLDERS, p)
 }
 
-/// A shell command whose placeholders are those of building.
-fn shell_command(cmd: Option<Spanned<String>>, p: &mut Problems) -> Option<String> {
+/// A shell command whose placeholders are `right`.
+fn shell_command(cmd: Option<Spanned<String>>, right: &[&str], p: &mut Problems) -> Option<String> {
     let cmd = cmd?;
     for name in words::placeholders(cmd.get_ref()) {
         // A shell's own `${name}` and awk's `{print}` are left alone unless a
         // placeholder must have been meant.
-        let is_start =
-            START_PLACEHOLDERS.contains(&name) || nearest(name, BUILD_PLACEHOLDERS).is_some();
-        if !BUILD_PLACEHOLDERS.contains(&name) && is_start {
+        let mut others = START_PLACEHOLDERS.iter().chain(&VERSION_PLACEHOLDERS);
+        let is_meant =
+            others.any(|other| *other == name) || nearest(name, right.iter().copied()).is_some();
+        if !right.contains(&name) && is_meant {
             let message = format!("`{{{}}}` cannot stand in this command", short(name));
-            let help = suggest_placeholder(name, &BUILD_PLACEHOLDERS);
+            let help = suggest_placeholder(name, right);
             p.note(Diagnosis::new(cmd.span(), message).help(help));
         }
     }

@@ -14,7 +14,8 @@ use crate::diagnosis::{Diagnosis, suggest};
 use crate::experiment::fields::{self, Fields, Problems};
 use crate::experiment::keys::{self, check_placeholders};
 use crate::experiment::words::{
-    self, CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, PROGRAM_PLACEHOLDERS, START_PLACEHOLDERS, short,
+    self, CLIENT_PLACEHOLDERS, FRONT_PLACEHOLDERS, ORIGINALS, PROGRAM_PLACEHOLDERS,
+    START_PLACEHOLDERS, short,
 };
 use crate::printed::Pattern;
 
@@ -76,7 +77,7 @@ pub(super) fn variants(table: &Fields<'_, '_>, p: &mut Problems) -> Variants {
             .chain(&FRONT_PLACEHOLDERS)
             .chain(&PROGRAM_PLACEHOLDERS)
             .chain(&CLIENT_PLACEHOLDERS);
-        if taken.chain(&["value"]).any(|own| *own == typed) {
+        if taken.chain(&["value", ORIGINALS]).any(|own| *own == typed) {
             let message =
                 format!("a variant cannot be called `{typed}`: `{{{typed}}}` means something else");
             p.note(Diagnosis::new(name.span(), message));
@@ -171,9 +172,10 @@ pub(super) fn command(
     keys::command(value, p)
 }
 
-/// Placeholders, with the names of the variants among them.
+/// Placeholders, with the names of the variants among them, and what a file alone may use.
 pub(super) fn with_variants<'a>(right: &[&'a str], variants: &'a Variants) -> Vec<&'a str> {
     let mut all = right.to_vec();
+    all.push(ORIGINALS);
     all.extend(variants.keys().map(String::as_str));
     all
 }

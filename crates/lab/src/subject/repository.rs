@@ -108,7 +108,8 @@ pub(super) fn read(mut table: Fields<'_, '_>, p: &mut Problems) -> Vec<Repositor
     read
 }
 
-fn repository(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Repository> {
+/// `git` and `revision`.
+pub(super) fn repository(table: &mut Fields<'_, '_>, p: &mut Problems) -> Option<Repository> {
     let git = table.text_needed("git", "git = \"https://example.org/NAME.git\"", p);
     let revision = table.text_needed("revision", "revision = \"v1.2.0\"", p);
     if let Some(git) = &git

@@ -29,6 +29,31 @@ fn every_shipped_subject_is_right() {
 }
 
 #[test]
+fn the_originals_are_built_by_their_user() {
+    let all = folders(&root());
+    let of_others: Vec<&String> = all
+        .iter()
+        .filter(|id| id.starts_with("original/"))
+        .collect();
+    assert!(of_others.len() >= 7, "{of_others:?}");
+    for id in of_others {
+        let subject = Subject::load(&root().join(id)).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert!(subject.repositories.is_empty(), "{id} is fetched");
+        assert!(
+            subject.needs.of_originals().count() > 0,
+            "{id} is built here"
+        );
+        // What is built is ours, and lies here.
+        for input in subject.build.iter().flat_map(|build| &build.inputs) {
+            let path = root().join(id).join(input).canonicalize();
+            let path = path.unwrap_or_else(|error| panic!("{id}: {input}: {error}"));
+            let ours = path.starts_with(prony_testkit::root().canonicalize().expect("a folder"));
+            assert!(ours, "{id}: {input}");
+        }
+    }
+}
+
+#[test]
 fn endpoints_match_whole_paths_and_folders_by_their_star() {
     let mut subject = blank("x", "");
     assert!(subject.answers("/anything"));

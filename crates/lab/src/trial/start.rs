@@ -13,7 +13,7 @@ use prony_base::Nanos;
 use prony_record::{Cell, PlannedClient, PlannedProgram, PlannedSubject, Source, Trial};
 
 use crate::experiment::THREADS;
-use crate::experiment::words::fill;
+use crate::experiment::words::{ORIGINALS, fill};
 use crate::launch::{SERVER_PORT, SERVER_PORTS};
 use crate::network::Network;
 use crate::plan::client;
@@ -311,6 +311,7 @@ fn folders_of(order: &TrialOrder, subject: &PlannedSubject, cell: &Cell) -> Valu
     let mut values = vec![
         ("{dir}".to_owned(), dir(subject)),
         ("{build}".to_owned(), subject.build_dir.clone()),
+        (format!("{{{ORIGINALS}}}"), subject.originals_dir.clone()),
         ("{prony}".to_owned(), order.prony.display().to_string()),
     ];
     for (name, offered) in &subject.variants {
@@ -557,14 +558,16 @@ mod tests {
         let peer = PlannedSubject {
             start: texts(&[
                 "{build}/{hardening}",
+                "{originals}/thing",
                 "{threads}",
                 "{payload_bytes}",
                 "{port}",
             ]),
+            originals_dir: "/o".to_owned(),
             ..order.subject.clone()
         };
         let peer = resolve_peer(&order, &peer, &asked, &place);
-        assert_eq!(peer.command, ["/b/on", "5", "9", "81"]);
+        assert_eq!(peer.command, ["/b/on", "/o/thing", "5", "9", "81"]);
         assert!(peer.env.is_empty());
     }
 

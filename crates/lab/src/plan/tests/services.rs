@@ -299,6 +299,7 @@ fn a_service_that_cannot_be_built_takes_its_rows_with_it() {
         dir: String::new(),
         key: String::new(),
         files: String::new(),
+        originals: String::new(),
         version: "redis 8".to_owned(),
         cached: false,
         hold: None,

@@ -1,0 +1,30 @@
+"""Turns what overhead_threaded or overhead_async prints (standard input) into the line of a client:
+translate.py CONNECTIONS PAYLOAD_BYTES"""
+
+import json
+import re
+import sys
+
+connections, payload = map(int, sys.argv[1:3])
+text = sys.stdin.read()
+done = re.search(r"^All done in ([\d.e+-]+) seconds$", text, re.MULTILINE)
+if done is None:
+    sys.exit("it printed no time for the whole")
+received = [int(number) for number in re.findall(r"finished: (\d+) bytes received in", text)]
+# It reads to the end of the connection and looks at nothing: head and body are one number, and what is less than a body
+# was cut off.
+whole = sum(number > payload for number in received)
+kinds = {"short": len(received) - whole, "error": connections - len(received)}
+print(json.dumps({
+    "measure": "downloads",
+    "threads": 1,
+    "count": whole,
+    "elapsed_ns": max(1, round(float(done[1]) * 1e9)),
+    "bytes": whole * payload,
+    "client": {
+        "connections": connections,
+        "failed": sum(kinds.values()),
+        "failed_by_kind": {kind: count for kind, count in kinds.items() if count},
+    },
+    "tallies": {"bytes_with_heads": sum(received)},
+}))
