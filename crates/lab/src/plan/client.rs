@@ -129,12 +129,11 @@ pub fn missing_peers(
     facts: &Facts,
 ) -> Vec<NotRun> {
     let missing = |peer: &Subject| {
-        let lacks = facts.missing(&peer.needs);
-        let reason = format!("the clients' peer: {}", lacks.join(", "));
-        (!lacks.is_empty()).then(|| NotRun {
+        let (lacks, remedy) = facts.lacks(peer)?;
+        Some(NotRun {
             what: peer.id.clone(),
-            reason,
-            remedy: facts.remedy(&peer.needs),
+            reason: format!("the clients' peer: {lacks}"),
+            remedy,
         })
     };
     peers(experiment, all, cells)

@@ -19,6 +19,7 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
                 for subject in all.filter(is) {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
+                    subject.root_dir = ready.root_dir.clone();
                     subject.files_sha256 = ready.files.clone();
                     subject.repositories = ready.repositories.clone();
                     subject.version = ready.version.clone();

@@ -143,11 +143,11 @@ pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item =
 pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
-        let reason = facts.why_missing(&service.needs)?;
+        let (reason, remedy) = facts.lacks(service)?;
         Some(NotRun {
             what: service.id.clone(),
             reason: with_cells(&reason, &service.id, cells),
-            remedy: facts.remedy(&service.needs),
+            remedy,
         })
     };
     all.filter_map(missing).collect()

@@ -159,6 +159,8 @@ pub struct Resolved {
     /// Capabilities that it keeps.
     pub capabilities: Vec<String>,
 }
+    /// The root file system that it runs in; empty: the machine's own.
+    pub root: String,
 
 /// The command of an instance of the subject (the first is 0), with its placeholders and
 /// the cell's settings put in. `place`: where that instance is to be.
@@ -342,6 +344,7 @@ fn filled(
         capabilities: subject.capabilities.clone(),
     }
 }
+        root: subject.root_dir.clone(),
 
 /// Adds what the cell's settings add.
 fn with_settings(order: &TrialOrder, values: &Values, mut resolved: Resolved) -> Resolved {
