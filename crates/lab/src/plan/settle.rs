@@ -84,7 +84,9 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         let mut clients = workloads
             .iter()
             .filter_map(|workload| workload.client.as_ref());
+        let mut servers = plan.cells.iter().map(|cell| &cell.around.network);
         clients.any(|client| client.network == network.name)
+            || servers.any(|name| *name == network.name)
     });
     if plan.not_run.iter().all(|other| other.what != gone.what) {
         plan.not_run.push(gone);

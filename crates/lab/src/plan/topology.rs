@@ -53,7 +53,11 @@ pub fn topology(
     };
     let front = |(topology, value): (&SettingTopology, &str)| topology.fronts.get(value).cloned();
     let output = |(topology, value): (&SettingTopology, &str)| topology.outputs.get(value).copied();
+    let network =
+        |(topology, value): (&SettingTopology, &str)| topology.networks.get(value).cloned();
+    let network = own().find_map(network).map(toml::Spanned::into_inner);
     Around {
+        network: network.unwrap_or_default(),
         backings: backings.map(|backing| backing.id.clone()).collect(),
         front: own().find_map(front).map(toml::Spanned::into_inner),
         instances: of(INSTANCES).unwrap_or(1),
