@@ -53,13 +53,15 @@ impl Facts {
     /// Looks at this machine. `path` is the variable PATH; `own_network`: trials
     /// run in networks of their own.
     pub fn gather(subjects: &[Subject], path: &str, own_network: bool) -> Facts {
-        let for_roots = subjects.iter().filter_map(|subject| subject.root.as_ref());
-        let for_roots =
-            for_roots.flat_map(|root| root.commands().iter().map(|&name| -> &str { name }));
         let needed = subjects.iter().flat_map(|subject| &subject.needs.commands);
-        let needed = needed.map(String::as_str).chain(for_roots);
-        let (there, away): (Vec<&str>, Vec<&str>) =
-            needed.partition(|command| on_path(command, path));
+        let mut needed: Vec<&str> = needed.map(String::as_str).collect();
+        let roots = subjects.iter().filter_map(|subject| subject.root.as_ref());
+        for command in roots.flat_map(Root::commands) {
+            needed.push(command);
+        }
+        let (there, away): (Vec<&str>, Vec<&str>) = needed
+            .into_iter()
+            .partition(|command| on_path(command, path));
         let files = subjects.iter().flat_map(|subject| &subject.needs.files);
         Facts {
             cores: cores(),
