@@ -199,11 +199,7 @@ struct ListedSubject {
 
 impl ListedSubject {
     fn of(subject: &Subject, facts: &Facts) -> ListedSubject {
-        let missing = facts.why_missing(&subject.needs).unwrap_or_default();
-        let remedy = match missing.is_empty() {
-            true => String::new(),
-            false => facts.remedy(&subject.needs),
-        };
+        let (missing, remedy) = facts.lacks(subject).unwrap_or_default();
         ListedSubject {
             id: subject.id.clone(),
             role: subject.role.name(),

@@ -12,7 +12,8 @@
 //!
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
 //! sorted), the commits of its repositories, what the tools in `needs.commands` say of their version, and what of the
-//! user's environment reaches builds and can change them ([`crate::passed`]). A build that
+//! user's environment reaches builds and can change them ([`crate::passed`]). A subject with a `[root]` is built
+//! in that root file system, which is made before and cached likewise ([`mod@root`]). A build that
 //! was cut off has no marker and is begun anew. Older builds of a subject are
 //! removed but for the newest two and those in use.
 //!
@@ -22,6 +23,7 @@
 pub mod clean;
 mod command;
 mod job;
+mod root;
 mod shelf;
 pub mod source;
 
@@ -35,6 +37,8 @@ use prony_record::{Repository as Recorded, Source};
 use sha2::{Digest as _, Sha256};
 
 use crate::experiment::words::fill;
+use crate::launch::on_path;
+use crate::root::{INSIDE, Rooted};
 use crate::subject::{Build, Subject};
 use crate::sums::HexOf;
 pub use job::{BuildContext, CommandSpec, Failed, Finished, LaunchError, Launcher};
@@ -64,6 +68,8 @@ pub enum BuildOutcome {
 pub struct Ready {
     /// Absolute folder of what was built; empty where nothing is built.
     pub dir: String,
+    /// Absolute folder of its root file system; empty: the machine's own.
+    pub root_dir: String,
     /// Key in the cache; empty where nothing is built.
     pub key: String,
     /// SHA-256 over the files in its folder where nothing is built, and over what it needs of what its user has built; empty
@@ -77,8 +83,8 @@ pub struct Ready {
     pub version: String,
     /// Whether an earlier build was used.
     pub cached: bool,
-    /// Keeps the build from being removed as long as this lives.
-    pub hold: Option<File>,
+    /// Keeps the build and the root file system from being removed as long as this lives.
+    pub hold: Vec<File>,
 }
 
 /// Builds `subject` unless the cache has it, and reads its version. Blocking;
@@ -106,20 +112,31 @@ fn build_or_fail(
         launcher,
         dir: PathBuf::new(),
         shelf,
+        rooted: None,
     };
     let (originals, of_originals) = job.of_originals()?;
+    let root = subject.root_if(lacks(subject));
+    let root = root.map(|root| root::made(root, context, launcher));
+    let root = root.transpose()?;
+    job.rooted = root.as_ref().map(|root| job.rooted(root));
+    let root_dir = job
+        .rooted
+        .iter()
+        .map(|rooted| rooted.dir.display().to_string());
+    let root_dir: String = root_dir.collect();
     let Some(plan) = &subject.build else {
         let version = job.version()?;
         let own = job.files().unwrap_or_default();
         return Ok(Ready {
             dir: String::new(),
+            root_dir,
             key: String::new(),
             files: both(own, of_originals),
             originals,
             repositories: subject.revision.iter().cloned().collect(),
             version,
             cached: false,
-            hold: None,
+            hold: root.into_iter().map(|root| root.lock).collect(),
         });
     };
     let sources = job.sources()?;
@@ -131,6 +148,7 @@ fn build_or_fail(
     job.shelf.remove_old(&job.prefix(), &stem);
     Ok(Ready {
         dir: job.dir.display().to_string(),
+        root_dir,
         key,
         files: of_originals,
         originals,
@@ -142,7 +160,11 @@ fn build_or_fail(
             .collect(),
         version,
         cached: held.cached,
-        hold: Some(held.lock),
+        hold: root
+            .into_iter()
+            .chain([held])
+            .map(|held| held.lock)
+            .collect(),
     })
 }
 
@@ -155,6 +177,16 @@ struct Job<'a> {
     dir: PathBuf,
     /// Where all builds are.
     shelf: Shelf<'a>,
+    /// The root file system that its commands are run in; `None`: the machine's own.
+    rooted: Option<Rooted>,
+}
+
+/// Whether this machine lacks something that `subject` needs.
+fn lacks(subject: &Subject) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut commands = subject.needs.commands.iter();
+    let mut files = subject.needs.files.iter();
+    commands.any(|command| !on_path(command, &path)) || files.any(|file| !Path::new(file).exists())
 }
 
 impl Job<'_> {
@@ -196,13 +228,24 @@ impl Job<'_> {
     }
 
     fn run(&self, command: &CommandSpec) -> Result<Finished, Failed> {
-        let finished = self.launcher.run(command, self.context.cancel);
+        let finished = match &self.rooted {
+            Some(rooted) => self.launcher.run_in(rooted, command, self.context.cancel),
+            None => self.launcher.run(command, self.context.cancel),
+        };
         let finished =
             finished.map_err(|error| Failed::new(format!("it cannot be started: {error}")))?;
         if finished == Finished::Interrupted {
             return Err(interrupted());
         }
         Ok(finished)
+    }
+
+    /// Its root file system, with the folders that its commands work in.
+    fn rooted(&self, root: &Held) -> Rooted {
+        Rooted {
+            dir: root.dir.join(INSIDE),
+            folders: vec![self.folder(), self.shelf.root.clone()],
+        }
     }
 
     /// The repositories that it is built from, in the cache.
@@ -219,6 +262,9 @@ impl Job<'_> {
         for source in sources {
             let name = format!("source {}", source.recorded.path);
             part(&mut hash, &name, source.recorded.commit.as_bytes());
+        }
+        if let Some(rooted) = &self.rooted {
+            part(&mut hash, "root", rooted.dir.as_os_str().as_encoded_bytes());
         }
         for tool in &self.subject.needs.commands {
             part(&mut hash, tool, self.tool_version(tool)?.as_bytes());
@@ -320,6 +366,16 @@ impl Job<'_> {
         })
     }
 
+    /// The version in `line`, with the root file system that it is of.
+    fn with_root(&self, line: &str) -> String {
+        let line: String = line.chars().take(200).collect();
+        let root = self.subject.root.as_ref().filter(|_| self.rooted.is_some());
+        match root {
+            Some(root) => format!("{line}, in a root file system of {}", root.title()),
+            None => line,
+        }
+    }
+
     /// The line that its version command prints.
     fn version(&self) -> Result<String, Failed> {
         if self.subject.version.is_empty() {
@@ -331,7 +387,7 @@ impl Job<'_> {
         let _ = fs::remove_file(&log);
         let line = text.lines().map(str::trim).find(|line| !line.is_empty());
         Ok(match finished? {
-            Finished::Code(0) => line.unwrap_or_default().chars().take(200).collect(),
+            Finished::Code(0) => self.with_root(line.unwrap_or_default()),
             _ => String::new(),
         })
     }

@@ -17,6 +17,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::HashSet;
+use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
@@ -342,6 +343,38 @@ pub fn without_capabilities(command: &mut Command, kept: CapabilitySet) {
     // SAFETY: the closure makes system calls only, through rustix, which calls them directly, allocates nothing
     // and takes no lock: sound between fork and exec.
     unsafe { command.pre_exec(move || Ok(keep_only(kept)?)) };
+}
+
+/// Lets `command` be started in the folder `dir` (empty: the caller's), and in the root file system `root`, if any, by `fork`.
+/// To be called before [`without_capabilities`], as entering takes one. Errors: a path that holds a zero byte.
+pub fn place(command: &mut Command, root: Option<&Path>, dir: &Path) -> io::Result<()> {
+    let Some(root) = root else {
+        if !dir.as_os_str().is_empty() {
+            command.current_dir(dir);
+        }
+        return Ok(());
+    };
+    let text = |path: &Path| CString::new(path.as_os_str().as_encoded_bytes());
+    let root = text(root)?;
+    let dir = text(if dir.as_os_str().is_empty() {
+        Path::new("/")
+    } else {
+        dir
+    })?;
+    command.env("HOME", crate::root::HOME);
+    let enter = move || {
+        rustix::process::chroot(root.as_c_str())?;
+        Ok(rustix::process::chdir(dir.as_c_str())?)
+    };
+    // SAFETY: the closure makes two system calls, through rustix, of strings that end with a zero already: it allocates
+    // nothing and takes no lock, which is sound between fork and exec.
+    unsafe { command.pre_exec(enter) };
+    Ok(())
+}
+
+/// The root file system that a record names; `None`: the machine's own.
+pub fn root_of(recorded: &Path) -> Option<&Path> {
+    Some(recorded).filter(|path| !path.as_os_str().is_empty())
 }
 
 fn keep_only(kept: CapabilitySet) -> rustix::io::Result<()> {

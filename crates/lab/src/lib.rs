@@ -48,6 +48,7 @@ pub mod network;
 pub mod passed;
 pub mod profile;
 pub mod request;
+pub mod root;
 pub mod run;
 pub mod sample;
 pub mod store;

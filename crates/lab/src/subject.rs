@@ -34,6 +34,7 @@ mod load;
 pub(crate) mod originals;
 pub(crate) mod program;
 pub(crate) mod repository;
+mod root;
 pub(crate) mod server;
 
 pub use client::Client;
@@ -42,6 +43,7 @@ pub(crate) use load::stand_ins;
 pub use load::{AtRevision, folders, load_all, load_all_at};
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
+pub use root::Root;
 pub use server::SIGNALS;
 
 #[cfg(test)]

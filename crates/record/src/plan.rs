@@ -154,6 +154,9 @@ pub struct PlannedSubject {
     pub threads: u32,
     /// Absolute build directory; empty where nothing is built.
     pub build_dir: String,
+    /// Absolute folder of the root file system that it is started in; empty: the machine's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub root_dir: String,
     /// Key of the build in the cache; empty where nothing is built.
     pub build_key: String,
     /// SHA-256 over the files in its folder where nothing is built, or over those that its commands name where the experiment

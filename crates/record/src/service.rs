@@ -24,6 +24,9 @@ pub struct Around {
     pub generators: u32,
     /// Where the subject's standard output goes.
     pub output: Output,
+    /// Name of the network between the generator and all servers ([`crate::Plan::networks`]); empty: loopback.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub network: String,
 }
 
 impl Default for Around {
@@ -34,6 +37,7 @@ impl Default for Around {
             instances: 1,
             generators: 0,
             output: Output::File,
+            network: String::new(),
         }
     }
 }

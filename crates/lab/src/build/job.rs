@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use crate::passed::{Passed, To};
+use crate::root::Rooted;
 
 /// Lines of a failed build's log that its reason quotes.
 const TAIL_LINES: usize = 8;
@@ -60,6 +61,19 @@ pub trait Launcher {
     /// Runs `command` to its end. Once `cancel` is true it is killed, with all that
     /// it started.
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError>;
+
+    /// The same in the root file system `rooted`, which is entered before the command is executed.
+    fn run_in(
+        &self,
+        rooted: &Rooted,
+        _: &CommandSpec,
+        _: &AtomicBool,
+    ) -> Result<Finished, LaunchError> {
+        let root = rooted.dir.display();
+        Err(LaunchError(format!(
+            "no root file system is entered here: {root}"
+        )))
+    }
 
     /// What of the environment of this process the commands get.
     fn passed(&self) -> Passed {

@@ -261,6 +261,10 @@ pub fn check_within(experiment: &Experiment, p: &mut Problems) {
         .iter()
         .map(|name| name.get_ref().as_str())
         .collect();
+    let settings = experiment.settings.iter();
+    for name in settings.flat_map(|setting| setting.topology.networks.values()) {
+        keys::known("network", name, &right, p);
+    }
     let mut timed = false;
     for workload in &experiment.workloads {
         let Some(client) = &workload.client else {

@@ -75,7 +75,7 @@ pub fn names(entries: &[SubjectEntry]) -> Vec<String> {
     names.map(|name| name.get_ref().clone()).collect()
 }
 
-/// `backing_of`, `front_of` and `output_of` of a setting with these values.
+/// `backing_of`, `front_of`, `output_of` and `network_of` of a setting with these values.
 pub fn read_topology(
     table: &mut Fields<'_, '_>,
     values: &[String],
@@ -89,6 +89,7 @@ pub fn read_topology(
         }),
         fronts: by_value(table, "front_of", values, p, fields::text),
         outputs: by_value(table, "output_of", values, p, output),
+        networks: by_value(table, "network_of", values, p, fields::text),
     }
 }
 

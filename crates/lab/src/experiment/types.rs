@@ -450,12 +450,15 @@ pub struct SettingTopology {
     pub fronts: BTreeMap<String, Spanned<String>>,
     /// Where standard output goes.
     pub outputs: BTreeMap<String, Output>,
+    /// The network between the generator and the servers; without `loopback`, which is none.
+    pub networks: BTreeMap<String, Spanned<String>>,
 }
 
 impl SettingTopology {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.backings.is_empty() && self.fronts.is_empty() && self.outputs.is_empty()
+        let services = self.backings.is_empty() && self.fronts.is_empty();
+        services && self.outputs.is_empty() && self.networks.is_empty()
     }
 }
 

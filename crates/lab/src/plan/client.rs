@@ -79,8 +79,16 @@ fn client_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a ClientWo
 }
 
 fn network_of<'a>(experiment: &'a Experiment, cell: &Cell) -> Option<&'a str> {
-    let network = client_of(experiment, cell)?.network.as_ref()?;
-    Some(network.get_ref())
+    let of_servers = Some(cell.around.network.as_str()).filter(|name| !name.is_empty());
+    let name = match client_of(experiment, cell) {
+        Some(client) => client.network.as_ref().map(|name| name.get_ref().as_str()),
+        None => None,
+    };
+    // The cell's name lives as long as the experiment's: they are the same.
+    let named = name.or(of_servers)?;
+    let mut all = experiment.networks.iter();
+    let found = all.find(|network| network.planned.name == named)?;
+    Some(&found.planned.name)
 }
 
 /// Threads that a client is told in a cell.
@@ -100,12 +108,12 @@ pub fn impossible(
 ) -> Vec<NotRun> {
     let mut gone = Vec::new();
     for cell in cells {
-        let Some(client) = client_of(experiment, cell) else {
-            continue;
-        };
-        let subject = subjects.iter().find(|subject| subject.id == cell.subject);
-        let own = subject.and_then(|subject| subject.client.as_ref());
-        let found = too_many_threads(client, own, cell).or_else(|| {
+        let crowded = client_of(experiment, cell).and_then(|client| {
+            let subject = subjects.iter().find(|subject| subject.id == cell.subject);
+            let own = subject.and_then(|subject| subject.client.as_ref());
+            too_many_threads(client, own, cell)
+        });
+        let found = crowded.or_else(|| {
             let refused = facts.networks.get(network_of(experiment, cell)?)?;
             Some((refused.reason.clone(), refused.remedy.clone()))
         });
@@ -129,12 +137,11 @@ pub fn missing_peers(
     facts: &Facts,
 ) -> Vec<NotRun> {
     let missing = |peer: &Subject| {
-        let lacks = facts.missing(&peer.needs);
-        let reason = format!("the clients' peer: {}", lacks.join(", "));
-        (!lacks.is_empty()).then(|| NotRun {
+        let (lacks, remedy) = facts.lacks(peer)?;
+        Some(NotRun {
             what: peer.id.clone(),
-            reason,
-            remedy: facts.remedy(&peer.needs),
+            reason: format!("the clients' peer: {lacks}"),
+            remedy,
         })
     };
     peers(experiment, all, cells)

@@ -11,7 +11,8 @@ use crate::cap::Limits;
 use crate::experiment::Experiment;
 use crate::launch::on_path;
 use crate::network::Refusal;
-use crate::subject::{Needs, Subject, originals};
+use crate::root;
+use crate::subject::{Needs, Root, Subject, originals};
 use crate::sysctl;
 
 /// Facts about a machine.
@@ -31,6 +32,8 @@ pub struct Facts {
     pub files: BTreeSet<String>,
     /// Folder of what the user has built; `None`: none is named, or it is not there.
     pub originals: Option<PathBuf>,
+    /// Whether Prony may mount and enter root file systems.
+    pub may_root: bool,
     /// Limits on connections.
     pub limits: Limits,
     /// Of the kernel settings that the experiment varies, those that are there.
@@ -59,8 +62,14 @@ impl Facts {
     ) -> Facts {
         let originals = originals.filter(|folder| folder.is_dir());
         let needed = subjects.iter().flat_map(|subject| &subject.needs.commands);
-        let (there, away): (Vec<&String>, Vec<&String>) =
-            needed.partition(|command| on_path(command, path));
+        let mut needed: Vec<&str> = needed.map(String::as_str).collect();
+        let roots = subjects.iter().filter_map(|subject| subject.root.as_ref());
+        for command in roots.flat_map(Root::commands) {
+            needed.push(command);
+        }
+        let (there, away): (Vec<&str>, Vec<&str>) = needed
+            .into_iter()
+            .partition(|command| on_path(command, path));
         let files = subjects.iter().flat_map(|subject| &subject.needs.files);
         let is_there = |file: &&String| match originals::below(file) {
             Some(path) => originals.is_some_and(|folder| folder.join(path).exists()),
@@ -69,13 +78,14 @@ impl Facts {
         Facts {
             cores: cores(),
             distribution: distribution(),
-            commands: there.into_iter().cloned().collect(),
+            commands: there.into_iter().map(str::to_owned).collect(),
             elsewhere: away
                 .into_iter()
-                .filter_map(|command| Some((command.clone(), in_system(command)?)))
+                .filter_map(|command| Some((command.to_owned(), in_system(command)?)))
                 .collect(),
             files: files.filter(is_there).cloned().collect(),
             originals: originals.map(Path::to_path_buf),
+            may_root: root::allowed(),
             limits: Limits::read(own_network && subjects.iter().all(Subject::is_started)),
             kernel: BTreeMap::new(),
             networks: BTreeMap::new(),
@@ -146,6 +156,36 @@ impl Facts {
             0 => format!("`{first}` is not in PRONY_ORIGINALS"),
             more => format!("`{first}` and {more} more are not in PRONY_ORIGINALS"),
         })
+    }
+
+    /// Why `subject` cannot run here, and the command that would change it (empty where none is known); `None`: it can.
+    pub fn lacks(&self, subject: &Subject) -> Option<(String, String)> {
+        let reason = self.why_missing(&subject.needs);
+        let Some(root) = subject.root_if(reason.is_some()) else {
+            return Some((reason?, self.remedy(&subject.needs)));
+        };
+        let (why, remedy) = self.without_root(root)?;
+        let why = format!("its root file system of {}: {why}", root.title());
+        Some(match reason {
+            Some(reason) => (format!("{reason}; {why}"), remedy),
+            None => (why, remedy),
+        })
+    }
+
+    /// Why there can be no root file system `root`, and what changes it.
+    fn without_root(&self, root: &Root) -> Option<(String, String)> {
+        if !self.may_root {
+            let why = "only root may mount and enter it".to_owned();
+            return Some((why, "sudo ./prony run …".to_owned()));
+        }
+        let mut tools = root.commands().iter();
+        let tool = tools.find(|name| !self.commands.contains(**name))?;
+        let why = format!("`{tool}` is not on PATH");
+        let remedy = match self.distribution.as_str() {
+            "debian" => format!("apt-get install -y {tool}"),
+            _ => String::new(),
+        };
+        Some((why, remedy))
     }
 
     /// Why what has these `needs` cannot run, in a sentence; `None`: all is there.
@@ -317,6 +357,46 @@ mod tests {
         };
         let facts = Facts::gather(&subjects, "", None, false);
         assert!(facts.remedy(&more).starts_with("install it; build "));
+    }
+
+    #[test]
+    fn a_subject_with_a_root_runs_where_its_root_can_be_made_or_is_not_needed() {
+        let mut subject =
+            Subject::load(&prony_testkit::root().join("subjects/cpp/drogon")).unwrap();
+        let mut facts = Facts {
+            distribution: "debian".to_owned(),
+            ..Facts::default()
+        };
+        let (why, remedy) = facts.lacks(&subject).unwrap();
+        assert!(
+            why.ends_with(
+                "; its root file system of Debian trixie: only root may mount and enter it"
+            ),
+            "{why}"
+        );
+        assert_eq!(remedy, "sudo ./prony run …");
+        facts.may_root = true;
+        let (why, remedy) = facts.lacks(&subject).unwrap();
+        assert!(
+            why.ends_with("Debian trixie: `mmdebstrap` is not on PATH"),
+            "{why}"
+        );
+        assert_eq!(remedy, "apt-get install -y mmdebstrap");
+        facts.commands = ["mmdebstrap", "apt-get"].map(str::to_owned).into();
+        assert_eq!(facts.lacks(&subject), None);
+        // One that has all that it needs on the machine takes no root file system.
+        facts = Facts {
+            commands: subject.needs.commands.iter().cloned().collect(),
+            files: subject.needs.files.iter().cloned().collect(),
+            ..Facts::default()
+        };
+        assert_eq!(facts.lacks(&subject), None);
+        assert_eq!(
+            (subject.root_if(false), subject.root_if(true).is_some()),
+            (None, true)
+        );
+        subject.needs = Needs::default();
+        assert!(facts.lacks(&subject).is_some() && subject.root_if(false).is_some());
     }
 
     #[test]

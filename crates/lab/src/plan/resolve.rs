@@ -197,13 +197,13 @@ fn missing(subjects: &[Subject], selected: &[Cell], facts: &Facts) -> Vec<NotRun
     let wanted: Vec<&str> = subjects_of(selected).collect();
     let mut gone = Vec::new();
     for subject in subjects.iter().filter(|s| wanted.contains(&s.id.as_str())) {
-        let Some(reason) = facts.why_missing(&subject.needs) else {
+        let Some((reason, remedy)) = facts.lacks(subject) else {
             continue;
         };
         gone.push(NotRun {
             what: subject.id.clone(),
             reason,
-            remedy: facts.remedy(&subject.needs),
+            remedy,
         });
     }
     gone
@@ -328,6 +328,7 @@ fn planned_subject(experiment: &Experiment, subject: &Subject, cores: &Cores) ->
         program_output: program.output,
         variants: subject.variants.clone(),
         build_dir: String::new(),
+        root_dir: String::new(),
         build_key: String::new(),
         files_sha256: String::new(),
         originals_dir: String::new(),

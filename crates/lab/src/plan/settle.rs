@@ -19,6 +19,7 @@ pub fn settle(mut plan: Plan, outcomes: &[(String, BuildOutcome)]) -> Plan {
                 for subject in all.filter(is) {
                     subject.build_dir = ready.dir.clone();
                     subject.build_key = ready.key.clone();
+                    subject.root_dir = ready.root_dir.clone();
                     subject.files_sha256 = ready.files.clone();
                     subject.originals_dir = ready.originals.clone();
                     subject.repositories = ready.repositories.clone();
@@ -84,7 +85,9 @@ fn remove(plan: &mut Plan, mut gone: NotRun) {
         let mut clients = workloads
             .iter()
             .filter_map(|workload| workload.client.as_ref());
+        let mut servers = plan.cells.iter().map(|cell| &cell.around.network);
         clients.any(|client| client.network == network.name)
+            || servers.any(|name| *name == network.name)
     });
     if plan.not_run.iter().all(|other| other.what != gone.what) {
         plan.not_run.push(gone);

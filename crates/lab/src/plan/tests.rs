@@ -27,6 +27,7 @@ fn machine(subjects: &[Subject]) -> Facts {
     Facts {
         cores: vec![vec![0], vec![1]],
         distribution: "debian".to_owned(),
+        may_root: true,
         commands: needs().flat_map(|n| n.commands.clone()).collect(),
         files: needs().flat_map(|n| n.files.clone()).collect(),
         originals: None,
@@ -390,7 +391,8 @@ fn a_copy_is_built_and_fails_with_what_it_is_a_copy_of() {
         originals: String::new(),
         version: String::new(),
         cached: false,
-        hold: None,
+        root_dir: String::new(),
+        hold: Vec::new(),
     });
     let settled = settle(plan.clone(), &[("a".to_owned(), ready)]);
     assert_eq!(settled.subjects.last().unwrap().build_key, "k");
@@ -423,7 +425,8 @@ fn a_failed_build_leaves_the_plan_with_its_cells() {
         originals: String::new(),
         version: "axum 1".to_owned(),
         cached: true,
-        hold: None,
+        root_dir: String::new(),
+        hold: Vec::new(),
     });
     let outcomes = [
         ("rust/actix-web".to_owned(), failed),

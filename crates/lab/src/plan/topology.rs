@@ -53,7 +53,11 @@ pub fn topology(
     };
     let front = |(topology, value): (&SettingTopology, &str)| topology.fronts.get(value).cloned();
     let output = |(topology, value): (&SettingTopology, &str)| topology.outputs.get(value).copied();
+    let network =
+        |(topology, value): (&SettingTopology, &str)| topology.networks.get(value).cloned();
+    let network = own().find_map(network).map(toml::Spanned::into_inner);
     Around {
+        network: network.unwrap_or_default(),
         backings: backings.map(|backing| backing.id.clone()).collect(),
         front: own().find_map(front).map(toml::Spanned::into_inner),
         instances: of(INSTANCES).unwrap_or(1),
@@ -143,11 +147,11 @@ pub fn used<'a>(services: &'a [Subject], cells: &[Cell]) -> impl Iterator<Item =
 pub fn missing(services: &Parts<'_, Subject>, cells: &[Cell], facts: &Facts) -> Vec<NotRun> {
     let all = used(services.backings, cells).chain(used(services.fronts, cells));
     let missing = |service: &Subject| {
-        let reason = facts.why_missing(&service.needs)?;
+        let (reason, remedy) = facts.lacks(service)?;
         Some(NotRun {
             what: service.id.clone(),
             reason: with_cells(&reason, &service.id, cells),
-            remedy: facts.remedy(&service.needs),
+            remedy,
         })
     };
     all.filter_map(missing).collect()

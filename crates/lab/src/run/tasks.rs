@@ -158,13 +158,16 @@ pub(super) fn peer_of<'a>(
     })
 }
 
-/// The network of a workload of clients; `None`: loopback.
+/// The network of a cell, between a client or the generator and the servers; `None`: loopback.
 pub(super) fn network_of<'a>(
     plan: &'a Plan,
     cell: &Cell,
     workload: &PlannedWorkload,
 ) -> Result<Option<&'a PlannedNetwork>, RunError> {
-    let name = workload.client.as_ref().map(|client| &client.network);
+    let name = match &workload.client {
+        Some(client) => Some(&client.network),
+        None => Some(&cell.around.network),
+    };
     let Some(name) = name.filter(|name| !name.is_empty()) else {
         return Ok(None);
     };

@@ -20,6 +20,7 @@ use super::client::{self, Client};
 use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
+use super::root::{self, Root};
 use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
 
 /// The file that makes a folder a subject.
@@ -53,6 +54,8 @@ pub struct Subject {
     pub endpoints: Vec<String>,
     /// What the machine must have.
     pub needs: Needs,
+    /// The root file system that it is built and started in where the machine lacks what it needs; `None`: the machine's.
+    pub root: Option<Root>,
     /// How it is built; `None`: not at all.
     pub build: Option<Build>,
     /// Argument vector that starts it as a server, with placeholders; empty for a `url`
@@ -153,6 +156,13 @@ impl Subject {
         }
     }
 
+    /// The root file system that it is in on a machine that `lacks` something of what it needs. One that needs nothing
+    /// of the machine always has it.
+    pub fn root_if(&self, lacks: bool) -> Option<&Root> {
+        let needs_nothing = self.needs.commands.is_empty() && self.needs.files.is_empty();
+        self.root.as_ref().filter(|_| lacks || needs_nothing)
+    }
+
     /// Whether it is a server that can be measured, of its own or one that already runs.
     pub fn is_server(&self) -> bool {
         !self.role.is_service() && (!self.start.is_empty() || !self.is_started())
@@ -177,6 +187,7 @@ pub(super) fn blank(name: &str, summary: &str) -> Subject {
         revision: None,
         endpoints: Vec::new(),
         needs: Needs::default(),
+        root: None,
         build: None,
         start: Vec::new(),
         env: BTreeMap::new(),
@@ -208,6 +219,9 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let needs = needs.map(|table| read_needs(table, p));
     let repositories = top.table("source", "[source]", p);
     let repositories = repositories.map(|table| repository::read(table, p));
+    let own_root = top
+        .table("root", "[root]", p)
+        .and_then(|table| root::read(table, &origin.folder, p));
     let build = top
         .table("build", "[build]", p)
         .and_then(|table| read_build(table, p));
@@ -247,6 +261,7 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
         revision: None,
         endpoints: served.endpoints,
         needs,
+        root: own_root,
         build,
         start: served.command,
         env: served.env,

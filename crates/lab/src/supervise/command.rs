@@ -16,6 +16,7 @@ use super::order::{CommandOrder, Order, Report};
 use super::turns::Interrupt;
 use crate::build::{CommandSpec, Finished, LaunchError, Launcher};
 use crate::launch::{self, Ended, Wanted};
+use crate::root::{self, Rooted};
 
 /// Interval at which a cancellation is polled.
 const POLL: Duration = Duration::from_millis(50);
@@ -45,11 +46,32 @@ impl SupervisedLauncher {
 
 impl Launcher for SupervisedLauncher {
     fn run(&self, command: &CommandSpec, cancel: &AtomicBool) -> Result<Finished, LaunchError> {
+        self.carry_out(None, command, cancel)
+    }
+
+    fn run_in(
+        &self,
+        rooted: &Rooted,
+        command: &CommandSpec,
+        cancel: &AtomicBool,
+    ) -> Result<Finished, LaunchError> {
+        self.carry_out(Some(rooted), command, cancel)
+    }
+}
+
+impl SupervisedLauncher {
+    fn carry_out(
+        &self,
+        rooted: Option<&Rooted>,
+        command: &CommandSpec,
+        cancel: &AtomicBool,
+    ) -> Result<Finished, LaunchError> {
         let failed = |error: SupervisorError| LaunchError(error.to_string());
         let order = Order::Command(CommandOrder {
             command: command.argv.clone(),
             env: command.env.iter().cloned().collect(),
             dir: command.cwd.clone(),
+            rooted: rooted.cloned(),
             capabilities: command.capabilities.clone(),
             log: command.log.clone(),
             timeout_ns: command.timeout.0,
@@ -89,8 +111,8 @@ fn finished(
 }
 
 /// Runs the command. The caller kills processes that it leaves.
-pub fn run(order: &CommandOrder, interrupt: &Interrupt) -> Report {
-    let pid = match start(order) {
+pub fn run(order: &CommandOrder, alone: bool, interrupt: &Interrupt) -> Report {
+    let pid = match start(order, alone) {
         Ok(pid) => pid,
         Err(error) => {
             return Report::Exited {
@@ -118,7 +140,7 @@ pub fn run(order: &CommandOrder, interrupt: &Interrupt) -> Report {
     }
 }
 
-fn start(order: &CommandOrder) -> io::Result<u32> {
+fn start(order: &CommandOrder, alone: bool) -> io::Result<u32> {
     let (program, arguments) = order
         .command
         .split_first()
@@ -128,10 +150,14 @@ fn start(order: &CommandOrder) -> io::Result<u32> {
     command
         .args(arguments)
         .envs(&order.env)
-        .current_dir(&order.dir)
         .stdin(Stdio::null())
         .stdout(log.try_clone()?)
         .stderr(log);
+    if let Some(rooted) = &order.rooted {
+        root::furnish(rooted, alone)?;
+    }
+    let root = order.rooted.as_ref().map(|rooted| rooted.dir.as_path());
+    launch::place(&mut command, root, &order.dir)?;
     launch::without_capabilities(
         &mut command,
         launch::capabilities_named(&order.capabilities),

@@ -32,17 +32,20 @@ mod order;
 mod parent;
 mod turns;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 
-use prony_record::{Fact, Isolation, Outcome, Phase};
+use prony_record::{Fact, Isolation, Outcome, Phase, Source};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::launch::{self, Entered, LaunchError};
 use crate::network::{Network, Refusal};
+use crate::root::{self, Rooted};
 use crate::sample::machine;
 use crate::sysctl;
 pub use client::{Offer, Supervisor, SupervisorError, offer};
@@ -297,6 +300,34 @@ struct Begun<'a> {
     turns: Turns,
 }
 
+/// Mounts in the root file systems of all that take part what each is to see there.
+fn furnish_roots(order: &TrialOrder, alone: bool) -> io::Result<()> {
+    let all = std::iter::once(&order.subject).chain(&order.peer);
+    let all = all.chain(&order.backings).chain(&order.front);
+    let mut by_root: BTreeMap<&str, Vec<PathBuf>> = BTreeMap::new();
+    for subject in all.filter(|subject| !subject.root_dir.is_empty()) {
+        let folders = by_root.entry(&subject.root_dir).or_default();
+        let own = match &subject.source {
+            Source::Folder { dir } | Source::Command { dir } => dir.as_str(),
+            Source::Url { .. } | Source::Unknown => "",
+        };
+        let named = [own, &subject.build_dir].map(PathBuf::from);
+        folders.extend(named.into_iter().filter(|path| path.is_absolute()));
+    }
+    if !by_root.is_empty() {
+        // It is seen in them, and the trial makes it otherwise.
+        std::fs::create_dir_all(&order.work_dir)?;
+    }
+    for (dir, mut folders) in by_root {
+        folders.push(order.work_dir.clone());
+        folders.sort();
+        folders.dedup();
+        let dir = PathBuf::from(dir);
+        root::furnish(&Rooted { dir, folders }, alone)?;
+    }
+    Ok(())
+}
+
 fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report {
     let Begun {
         network,
@@ -317,6 +348,10 @@ fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report 
                 // A reader that is gone ends this process through its input.
                 let _ = report.print(output);
             };
+            if let Err(error) = furnish_roots(&order, isolation.process_namespace) {
+                let reason = format!("a root file system cannot be furnished: {error}");
+                return unprepared(&order, reason);
+            }
             let network = match prepared(&order, network) {
                 Ok(network) => network,
                 Err(reason) => return unprepared(&order, reason),
@@ -326,7 +361,7 @@ fn carry_out(order: Order, begun: Begun<'_>, output: &mut impl Write) -> Report 
             sysctl::put_back();
             Report::Trial { trial, histogram }
         }
-        Order::Command(order) => command::run(&order, interrupt),
+        Order::Command(order) => command::run(&order, isolation.process_namespace, interrupt),
         Order::Program(_) => Report::Refused {
             reason: "a program is started outside of a supervisor".to_owned(),
         },

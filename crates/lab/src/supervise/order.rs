@@ -15,6 +15,7 @@ use crate::launch::{Entered, Wanted};
 use crate::network::Refusal;
 use crate::passed::To;
 use crate::profile::Pass;
+use crate::root::Rooted;
 
 /// The hidden command of `prony` that runs [`super::main`].
 pub const WORD: &str = "__supervise";
@@ -212,6 +213,9 @@ pub struct CommandOrder {
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: PathBuf,
+    /// The root file system that it runs in; `None`: the machine's own.
+    #[serde(default)]
+    pub rooted: Option<Rooted>,
     /// Capabilities that it keeps ([`crate::launch::capability_named`]).
     #[serde(default)]
     pub capabilities: Vec<String>,
@@ -230,6 +234,9 @@ pub struct ProgramOrder {
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: PathBuf,
+    /// The root file system that it runs in, which the supervisor has furnished; empty: the machine's own.
+    #[serde(default)]
+    pub root: PathBuf,
     /// Capabilities that it keeps ([`crate::launch::capability_named`]).
     #[serde(default)]
     pub capabilities: Vec<String>,

@@ -70,9 +70,7 @@ fn command(order: &ProgramOrder) -> io::Result<Command> {
         .stdin(Stdio::null())
         .stdout(append(&order.output)?)
         .stderr(append(&order.log)?);
-    if !order.dir.as_os_str().is_empty() {
-        command.current_dir(&order.dir);
-    }
+    launch::place(&mut command, launch::root_of(&order.root), &order.dir)?;
     Ok(command)
 }
 

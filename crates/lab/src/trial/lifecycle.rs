@@ -21,6 +21,7 @@ use super::log;
 use super::process::{Participant, Process, Ready, Step};
 use super::sampling::{Sampling, Watched};
 use super::start::Place;
+use crate::network::{Network, PEER};
 use crate::sample::machine;
 use crate::supervise::{Report, TrialOrder};
 use crate::{canary, launch};
@@ -78,6 +79,8 @@ pub struct Lifecycle<'a> {
     began: &'a mut dyn FnMut(Report),
     canary_before: Option<Canary>,
     counters_before: Option<BTreeMap<String, u64>>,
+    /// On whose far side the servers are.
+    network: Rc<Network>,
     /// Number of services added in start order.
     steps: Cell<i64>,
     /// The service that the next one requires.
@@ -103,9 +106,28 @@ impl<'a> Lifecycle<'a> {
             began,
             canary_before: None,
             counters_before: None,
+            network: Rc::new(Network::loopback()),
             steps: Cell::new(0),
             last: Cell::new(None),
         }
+    }
+
+    /// The same for servers on the far side of `network`.
+    #[must_use]
+    pub fn with_servers_on(mut self, network: Rc<Network>) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// The network counters of both sides, added up: over loopback, where both are on one, the kernel does that.
+    fn counters(&self) -> BTreeMap<String, u64> {
+        let mut counters = machine::network_counters();
+        for (name, value) in self.network.peer_counters() {
+            if let Some(name) = name.strip_prefix(PEER) {
+                *counters.entry(name.to_owned()).or_default() += value;
+            }
+        }
+        counters
     }
 
     /// Runs the first phase: makes the folder, pins to the generator's cores, runs the canary, reads the network counters.
@@ -123,7 +145,7 @@ impl<'a> Lifecycle<'a> {
         }
         context.trial.borrow_mut().isolation.pinned = !order.cores.subject.is_empty();
         self.canary_before = Some(canary::run(&order.cores.subject));
-        self.counters_before = Some(machine::network_counters());
+        self.counters_before = Some(self.counters());
         Ok(())
     }
 
@@ -252,9 +274,10 @@ impl<'a> Lifecycle<'a> {
         let Some(before) = self.counters_before.take() else {
             return;
         };
+        let after = self.counters();
         let mut trial = self.context.trial.borrow_mut();
         let own = trial.isolation.network_namespace;
-        trial.kernel = machine::kernel_counters(own, before, machine::network_counters());
+        trial.kernel = machine::kernel_counters(own, before, after);
     }
 
     /// Runs the canary again, where a window was measured: nothing else depends on the machine's speed.

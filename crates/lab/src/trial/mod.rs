@@ -33,7 +33,7 @@ use prony_record::{Histogram, Isolation, Trial};
 use crate::network::Network;
 use crate::supervise::{Interrupt, Report, TrialOrder, Turns};
 
-/// Runs a trial to its end. `network` is the one between a client and its peer; `turns` receives the turns of a trial
+/// Runs a trial to its end. `network` is the one between a client and its peer, or the generator and the servers; `turns` receives the turns of a trial
 /// that is measured in turns; `began` is called at each phase and turn.
 ///
 /// For a supervisor that does nothing else: it reaps the children of the calling process, counts all its descendants
@@ -55,6 +55,6 @@ pub fn run(
             program::run(order, asked, isolation, interrupt, began),
             None,
         ),
-        (None, None) => server::run(order, isolation, (interrupt, turns), began),
+        (None, None) => server::run(order, network, isolation, (interrupt, turns), began),
     }
 }

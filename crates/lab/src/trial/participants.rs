@@ -33,6 +33,8 @@ struct Instance {
 /// The servers of a trial.
 pub struct Participants {
     context: Rc<TrialContext>,
+    /// On whose far side they all are.
+    network: Rc<Network>,
     /// Those that must stay alive, in start order.
     living: Vec<Rc<Participant>>,
     instances: Vec<Instance>,
@@ -44,14 +46,20 @@ pub struct Participants {
 
 impl Participants {
     /// No servers yet.
-    pub fn new(context: Rc<TrialContext>) -> Participants {
+    pub fn new(context: Rc<TrialContext>, network: Rc<Network>) -> Participants {
         Participants {
             context,
+            network,
             living: Vec::new(),
             instances: Vec::new(),
             all: Vec::new(),
             before_instances: None,
         }
+    }
+
+    /// The network between the generator and them.
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// Starts the backing services, each once the one before is ready, then the instances.
@@ -166,7 +174,7 @@ impl Participants {
             log_name,
             output: Output::File,
             reader: RefCell::default(),
-            network: Rc::new(Network::loopback()),
+            network: self.network.clone(),
             log: Rc::default(),
             child: RefCell::default(),
         })

@@ -14,6 +14,7 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::task::Poll;
@@ -159,9 +160,12 @@ impl Participant {
             .args(arguments)
             .envs(&self.resolved.env)
             .stdin(Stdio::null());
-        if !self.resolved.dir.is_empty() {
-            command.current_dir(&self.resolved.dir);
-        }
+        let (root, dir) = (
+            Path::new(&self.resolved.root),
+            Path::new(&self.resolved.dir),
+        );
+        let placed = launch::place(&mut command, launch::root_of(root), dir);
+        placed.map_err(Halt::io("its folder cannot be entered"))?;
         let errors = log.writer().map_err(Halt::io("a log cannot be shared"))?;
         command.stdout(output).stderr(errors);
         if self.output == Output::Terminal && !self.resolved.env.contains_key("TERM") {

@@ -304,6 +304,7 @@ impl<'a> Running<'a> {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
             dir: self.resolved.dir.clone().into(),
+            root: self.resolved.root.clone().into(),
             capabilities: self.resolved.capabilities.clone(),
             output: self.output.clone(),
             log,

@@ -148,6 +148,7 @@ impl Runner {
             command: self.resolved.command.clone(),
             env: self.resolved.env.clone(),
             dir: self.resolved.dir.clone().into(),
+            root: self.resolved.root.clone().into(),
             capabilities: self.resolved.capabilities.clone(),
             output: self.output.clone(),
             log: self.errors.clone(),
@@ -296,9 +297,9 @@ pub async fn translate(
         .stdin(input)
         .stdout(output)
         .stderr(errors);
-    if !resolved.dir.is_empty() {
-        command.current_dir(&resolved.dir);
-    }
+    let (root, dir) = (Path::new(&resolved.root), Path::new(&resolved.dir));
+    let placed = launch::place(&mut command, launch::root_of(root), dir);
+    placed.map_err(Halt::io("its folder cannot be entered"))?;
     let kept = launch::capabilities_named(&resolved.capabilities);
     launch::without_capabilities(&mut command, kept);
     let started = launch::start(&mut command);

@@ -36,6 +36,7 @@ use super::participants::Participants;
 use super::sampling::Sampling;
 use super::start::{Place, Places};
 use super::{asking, profiling};
+use crate::network::Network;
 use crate::sample::machine;
 use crate::sample::parse::CoreTimes;
 use crate::supervise::{Generator, Interrupt, Report, TrialOrder, Turns};
@@ -53,13 +54,14 @@ const COUNTER_PAUSE: Nanos = Nanos::from_millis(25);
 /// Runs a trial to its end. `began` is called at each phase.
 pub fn run(
     order: &TrialOrder,
+    network: Network,
     isolation: Isolation,
     (interrupt, turns): (&Interrupt, Turns),
     began: &mut dyn FnMut(Report),
 ) -> (Trial, Option<Histogram>) {
     let ran = prony_engine::run(&lifecycle::config(), |handle| async move {
         let context = TrialContext::new(order.clone(), isolation, interrupt, handle.clone());
-        let mut running = Running::new(context, &handle, turns, began);
+        let mut running = Running::new(context, network, &handle, turns, began);
         let end = running.until_drained().await;
         let failed_in = running.lifecycle.context.phase();
         running.lifecycle.stop().await;
@@ -82,16 +84,18 @@ pub(super) struct Running<'a> {
 impl<'a> Running<'a> {
     fn new(
         context: Rc<TrialContext>,
+        network: Network,
         handle: &Handle,
         turns: Turns,
         began: &'a mut dyn FnMut(Report),
     ) -> Running<'a> {
         // wrk does not tell what was acknowledged before and after its window.
         let knows = context.order.generator == Generator::Prony;
+        let network = Rc::new(network);
         Running {
             counter: context.order.workload.counter.clone().filter(|_| knows),
-            participants: Participants::new(context.clone()),
-            lifecycle: Lifecycle::new(context.clone(), handle, began),
+            participants: Participants::new(context.clone(), network.clone()),
+            lifecycle: Lifecycle::new(context.clone(), handle, began).with_servers_on(network),
             turns,
             context,
             histogram: None,
@@ -101,8 +105,12 @@ impl<'a> Running<'a> {
     /// Runs all phases but the last.
     async fn until_drained(&mut self) -> Result<(), Halt> {
         self.lifecycle.prepare()?;
-        let places = Places::find(&self.context.order, &self.context.trial.borrow())
-            .map_err(Halt::io("there is no place to listen"))?;
+        let places = Places::find(
+            &self.context.order,
+            self.participants.network(),
+            &self.context.trial.borrow(),
+        )
+        .map_err(Halt::io("there is no place to listen"))?;
         self.lifecycle.enter(Phase::Start);
         self.lifecycle.watch_over().await?;
         self.participants.start(&self.lifecycle, &places).await?;

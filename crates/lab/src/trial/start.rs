@@ -67,8 +67,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where those of `order` are or are to be.
-    pub fn find(order: &TrialOrder, trial: &Trial) -> io::Result<Places> {
+    /// Where those of `order` are or are to be, on the far side of `network`.
+    pub fn find(order: &TrialOrder, network: &Network, trial: &Trial) -> io::Result<Places> {
         let url = match &order.subject.source {
             Source::Url { url } => Some(Place::of_url(url)?),
             _ => None,
@@ -77,7 +77,8 @@ impl Places {
         let backings = order.backings.len();
         let count = instances + backings + usize::from(order.front.is_some());
         let ports = ports(trial.isolation.network_namespace, 0, count)?;
-        let mut places = ports.into_iter().map(Place::of_port);
+        let address = network.peer_address();
+        let mut places = ports.into_iter().map(|port| Place::at(address, port));
         Ok(Places {
             instances: match url {
                 Some(place) => vec![place],
@@ -91,6 +92,11 @@ impl Places {
     /// The same with other places for the instances, which are started anew: the ports that
     /// they had may still be held by connections that have ended.
     pub fn anew(&self, trial: &Trial) -> io::Result<Places> {
+        // Only those that are started anew come here, and all are where the first is.
+        let address = self
+            .instances
+            .first()
+            .map_or(Ipv4Addr::LOCALHOST.into(), |place| place.address.ip());
         let used = self.instances.len() + self.backings.len() + usize::from(self.front.is_some());
         let ports = ports(
             trial.isolation.network_namespace,
@@ -98,7 +104,10 @@ impl Places {
             self.instances.len(),
         )?;
         Ok(Places {
-            instances: ports.into_iter().map(Place::of_port).collect(),
+            instances: ports
+                .into_iter()
+                .map(|port| Place::at(address, port))
+                .collect(),
             ..self.clone()
         })
     }
@@ -115,12 +124,6 @@ impl Places {
     pub fn upstreams(&self) -> String {
         let each = self.instances.iter().map(|place| place.authority.as_str());
         each.collect::<Vec<_>>().join(",")
-    }
-}
-
-impl Place {
-    fn of_port(port: u16) -> Place {
-        Place::at(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
     }
 }
 
@@ -156,6 +159,8 @@ pub struct Resolved {
     pub env: BTreeMap<String, String>,
     /// Folder that it runs in.
     pub dir: String,
+    /// The root file system that it runs in; empty: the machine's own.
+    pub root: String,
     /// Capabilities that it keeps.
     pub capabilities: Vec<String>,
 }
@@ -340,6 +345,7 @@ fn filled(
         command: command.iter().map(|word| fill(word, values)).collect(),
         env: fill_all(env, values),
         dir: dir(subject),
+        root: subject.root_dir.clone(),
         capabilities: subject.capabilities.clone(),
     }
 }

@@ -9,12 +9,16 @@ use prony_record::{Outcome, Phase, Plan, PlannedNetwork, Role, Trial};
 use rustix::process::Signal;
 
 use crate::clients::{asked, client, peer, plan};
-use crate::fixture::{Fixture, Isolation, wait_line};
+use crate::fixture::{self, Fixture, Isolation, wait_line};
 use crate::killed::ends_in_time;
 use crate::programs::{Named, failure};
 
 /// The tests of this module.
-pub const TESTS: [Named; 3] = [
+pub const TESTS: [Named; 4] = [
+    (
+        "a_server_beyond_a_network_is_measured_and_counted_on_both_sides",
+        a_server_beyond_a_network_is_measured_and_counted_on_both_sides,
+    ),
     (
         "a_network_limits_what_passes_and_is_told",
         a_network_limits_what_passes_and_is_told,
@@ -80,6 +84,36 @@ fn a_network_limits_what_passes_and_is_told(isolation: Isolation) {
         panic!("one trial: {:#?}", run.trials);
     };
     holds(trial);
+}
+
+fn a_server_beyond_a_network_is_measured_and_counted_on_both_sides(isolation: Isolation) {
+    let mut plan = fixture::plan(vec![fixture::good()], 1, 500);
+    plan.networks = vec![slow()];
+    plan.cells[0].around.network = "slow".to_owned();
+    let run = Fixture::new(isolation).run(&plan, &[]);
+    let [trial] = &run.trials[..] else {
+        panic!("one trial: {:#?}", run.trials);
+    };
+    assert_eq!(trial.outcome, Outcome::Measured, "{trial:#?}");
+    let load = trial.load.as_ref().expect("a report");
+    assert!(load.completed > 0 && load.errors.is_empty(), "{load:#?}");
+    // The connections that the server accepted are counted on its side, and stand where those of loopback do.
+    let rise = |name: &str| trial.kernel.rise(name);
+    assert!(
+        rise("TcpPassiveOpens") >= 4 && rise("TcpActiveOpens") >= 4,
+        "{:?}",
+        trial.kernel
+    );
+    let server = trial
+        .processes
+        .iter()
+        .find(|process| process.role == Role::Subject);
+    let command = &server.expect("a server").command;
+    assert!(
+        command.iter().any(|word| word == "10.199.0.2"),
+        "{command:?}"
+    );
+    none_in_sight();
 }
 
 pub fn a_network_without_namespaces_is_refused(isolation: Isolation) {

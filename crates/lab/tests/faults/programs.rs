@@ -363,6 +363,7 @@ fn started_by_a_parent(fixture: &Fixture, command: &[&str]) -> ProgramReport {
         command: words(command),
         env: BTreeMap::new(),
         dir: "/".into(),
+        root: "".into(),
         capabilities: Vec::new(),
         output: output.clone(),
         log: fixture.folder.join("log"),

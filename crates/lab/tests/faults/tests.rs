@@ -16,7 +16,7 @@ use prony_record::{CheckResult, Exit, Outcome, Phase, ProcessRecord, Role, Trial
 use crate::fixture::{
     FALLBACK, Fixture, Isolation, NAMESPACES, good, of, plan, subject, wait_line,
 };
-use crate::{clients, killed, networks, profiles, programs, services, visits};
+use crate::{clients, killed, networks, profiles, programs, roots, services, visits};
 
 /// Runs the tests that this machine can run.
 pub fn all() -> ExitCode {
@@ -81,6 +81,9 @@ pub fn all() -> ExitCode {
         }
     }
     add_networks(&mut tests);
+    for (name, isolation, test) in roots::TESTS {
+        tests.push(unless(missing(isolation), name, test));
+    }
     add_profiles(&mut tests);
     let wrk = (!works(&["sh", "-c", "command -v wrk"])).then(|| "wrk is not on PATH".to_owned());
     tests.push(unless(

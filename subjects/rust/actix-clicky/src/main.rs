@@ -6,6 +6,7 @@ mod keeper;
 mod settings;
 mod store;
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use actix_cors::Cors;
@@ -23,6 +24,9 @@ use crate::settings::Settings;
 #[global_allocator]
 static ALLOCATOR: snmalloc_rs::SnMalloc = snmalloc_rs::SnMalloc;
 
+/// The counter, for requests that are handed none.
+static GLOBAL: LazyLock<Arc<Count>> = LazyLock::new(Arc::default);
+
 const CLICKS_MAX: u16 = 500;
 /// A body above this is refused unread, with 413.
 const BODY_BYTES_MAX: usize = 1024;
@@ -38,7 +42,15 @@ async fn current(count: Data<Count>) -> HttpResponse {
 }
 
 async fn add(body: Bytes, count: Data<Count>) -> HttpResponse {
-    let Some(clicks) = clicks(&body) else {
+    added(&body, &count)
+}
+
+async fn add_globally(body: Bytes) -> HttpResponse {
+    added(&body, &GLOBAL)
+}
+
+fn added(body: &[u8], count: &Count) -> HttpResponse {
+    let Some(clicks) = clicks(body) else {
         return HttpResponse::BadRequest().finish();
     };
     match count.add(clicks) {
@@ -76,13 +88,17 @@ fn start_log() {
 async fn main() -> anyhow::Result<()> {
     let settings = Settings::from_env()?;
     start_log();
-    let count = Data::new(Count::default());
+    let count = Data::from(GLOBAL.clone());
     let keeper = Keeper::start(&settings, count.clone().into_inner())?;
     // The logger puts its line together before it asks whether anybody wants it.
     let access_log = log::log_enabled!(target: "actix_web::middleware::logger", log::Level::Info);
 
     let served = count.clone();
     HttpServer::new(move || {
+        let post = match settings.is_global {
+            true => web::post().to(add_globally),
+            false => web::post().to(add),
+        };
         App::new()
             .app_data(served.clone())
             .app_data(web::PayloadConfig::new(BODY_BYTES_MAX))
@@ -92,7 +108,7 @@ async fn main() -> anyhow::Result<()> {
                 web::resource("/")
                     .route(web::get().to(current))
                     .route(web::head().to(current))
-                    .route(web::post().to(add)),
+                    .route(post),
             )
     })
     .workers(settings.workers)

@@ -10,6 +10,8 @@ pub struct Settings {
     pub address: String,
     pub workers: usize,
     pub keep_alive: KeepAlive,
+    /// Whether clicks are added to a static, not to what a request is handed.
+    pub is_global: bool,
     pub backend: Backend,
     pub sync_every: Duration,
 }
@@ -26,6 +28,7 @@ impl Settings {
             address: var("SERVER_ADDRESS", "127.0.0.1:8080")?,
             workers: workers()?,
             keep_alive: keep_alive()?,
+            is_global: is_global()?,
             backend: backend()?,
             sync_every: duration("CLICKY_SYNC_FREQUENCY", "1s")?,
         })
@@ -62,6 +65,14 @@ fn keep_alive() -> anyhow::Result<KeepAlive> {
         "os" => KeepAlive::Os,
         "off" => KeepAlive::Disabled,
         _ => KeepAlive::Timeout(duration("CLICKY_KEEP_ALIVE", "os")?),
+    })
+}
+
+fn is_global() -> anyhow::Result<bool> {
+    Ok(match var("CLICKY_COUNTER", "data")?.as_str() {
+        "data" => false,
+        "global" => true,
+        other => bail!("CLICKY_COUNTER is data or global, not {other}"),
     })
 }
 

@@ -6,6 +6,7 @@ mod keeper;
 mod settings;
 mod store;
 
+use std::io::Write as _;
 use std::sync::Arc;
 
 use env_logger::{Env, Target};
@@ -20,7 +21,7 @@ use ntex_cors::{Cors, CorsFactory};
 
 use crate::count::Count;
 use crate::keeper::Keeper;
-use crate::settings::Settings;
+use crate::settings::{Messages, Settings};
 
 #[cfg(feature = "snmalloc")]
 #[global_allocator]
@@ -36,15 +37,32 @@ fn number(count: u64) -> HttpResponse {
         .body(count.to_string())
 }
 
+/// The same without asking for memory: a value of up to 30 bytes is kept in itself.
+fn number_inline(count: u64) -> HttpResponse {
+    let mut digits = [0; 20];
+    let mut rest = &mut digits[..];
+    // Twenty digits are enough for any.
+    let _ = write!(rest, "{count}");
+    let left = rest.len();
+    HttpResponse::Ok()
+        .content_type("text/plain; charset=utf-8")
+        .body(Bytes::copy_from_slice(&digits[..digits.len() - left]))
+}
+
 async fn current(count: State<Arc<Count>>) -> HttpResponse {
     number(count.get())
 }
 
-async fn add(body: Bytes, count: State<Arc<Count>>) -> HttpResponse {
-    let Some(clicks) = clicks(&body) else {
+async fn add(body: Bytes, count: State<Arc<Count>>, messages: State<Messages>) -> HttpResponse {
+    let clicks = match messages.is_binary {
+        true => binary_clicks(&body),
+        false => clicks(&body),
+    };
+    let Some(clicks) = clicks else {
         return HttpResponse::BadRequest().finish();
     };
     match count.add(clicks) {
+        Some(total) if messages.is_inline => number_inline(total),
         Some(total) => number(total),
         None => HttpResponse::ServiceUnavailable().finish(),
     }
@@ -56,6 +74,12 @@ fn clicks(body: &[u8]) -> Option<u16> {
         return None;
     }
     let clicks = std::str::from_utf8(body).ok()?.parse().ok()?;
+    (clicks <= CLICKS_MAX).then_some(clicks)
+}
+
+/// Two bytes, the higher one first.
+fn binary_clicks(body: &[u8]) -> Option<u16> {
+    let clicks = u16::from_be_bytes(body.try_into().ok()?);
     (clicks <= CLICKS_MAX).then_some(clicks)
 }
 
@@ -101,6 +125,7 @@ async fn main() -> anyhow::Result<()> {
     HttpServer::new(async move || {
         App::new()
             .state(served.clone())
+            .state(settings.messages)
             .state(PayloadConfig::new(BODY_BYTES_MAX))
             .middleware(logger(access_log))
             .middleware(cors())

@@ -11,6 +11,7 @@ pub struct Settings {
     pub address: String,
     pub workers: usize,
     pub keep_alive: KeepAlive,
+    pub messages: Messages,
     pub backend: Backend,
     pub sync_every: Duration,
 }
@@ -21,12 +22,22 @@ pub enum Backend {
     Redis(String),
 }
 
+/// How a click is read and its answer made.
+#[derive(Clone, Copy)]
+pub struct Messages {
+    /// Whether a click is two bytes, the higher one first, not digits.
+    pub is_binary: bool,
+    /// Whether the answer is written into its value, not into memory that is asked for.
+    pub is_inline: bool,
+}
+
 impl Settings {
     pub fn from_env() -> anyhow::Result<Settings> {
         Ok(Settings {
             address: var("SERVER_ADDRESS", "127.0.0.1:8080")?,
             workers: workers()?,
             keep_alive: keep_alive()?,
+            messages: messages()?,
             backend: backend()?,
             sync_every: duration("CLICKY_SYNC_FREQUENCY", "1s")?,
         })
@@ -66,6 +77,24 @@ fn keep_alive() -> anyhow::Result<KeepAlive> {
             let whole = duration("CLICKY_KEEP_ALIVE", "os")?.as_secs();
             KeepAlive::Timeout(Seconds(u16::try_from(whole)?.max(1)))
         }
+    })
+}
+
+fn messages() -> anyhow::Result<Messages> {
+    Ok(match var("CLICKY_MESSAGES", "text")?.as_str() {
+        "text" => Messages {
+            is_binary: false,
+            is_inline: false,
+        },
+        "inline" => Messages {
+            is_binary: false,
+            is_inline: true,
+        },
+        "binary" => Messages {
+            is_binary: true,
+            is_inline: true,
+        },
+        other => bail!("CLICKY_MESSAGES is text, inline or binary, not {other}"),
     })
 }
 

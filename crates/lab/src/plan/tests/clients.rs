@@ -228,7 +228,7 @@ fn clients_stand_beside_servers_and_programs() {
 fn the_shipped_experiments_of_clients_are_planned() {
     let (lift, all) = shipped("lift.toml");
     let planned = plan(&lift, &all, &machine(&all), &Options::default()).unwrap();
-    assert_eq!(planned.workloads.len(), 8);
+    assert_eq!(planned.workloads.len(), 9);
     let rows: Vec<(u32, u32, u32)> = planned
         .workloads
         .iter()
@@ -247,7 +247,8 @@ fn the_shipped_experiments_of_clients_are_planned() {
             (100, 1, 1),
             (100, 2, 2),
             (100, 2, 4),
-            (100, 4, 4)
+            (100, 4, 4),
+            (10, 1, 1)
         ]
     );
     assert_eq!((planned.subjects.len(), planned.peers.len()), (13, 1));
@@ -259,7 +260,8 @@ fn the_shipped_experiments_of_clients_are_planned() {
         .count();
     assert_eq!(
         (planned.cells.len() + named, planned.not_run.len()),
-        (14 * 8, named)
+        // Three clients keep a steady rate, each two of them.
+        (14 * 8 + 6, named)
     );
     let (haiku, all) = shipped("haiku-net-bench.toml");
     let whole = plan(&haiku, &all, &machine(&all), &Options::default()).unwrap();

@@ -302,7 +302,8 @@ fn a_service_that_cannot_be_built_takes_its_rows_with_it() {
         originals: String::new(),
         version: "redis 8".to_owned(),
         cached: false,
-        hold: None,
+        root_dir: String::new(),
+        hold: Vec::new(),
     });
     let outcomes = [
         ("front/nginx".to_owned(), failed),

@@ -1,0 +1,107 @@
+//! `[root]`: the root file system that a subject is built and started in, where the machine itself lacks what it needs.
+//!
+//! Not for: making one ([`crate::build`]) or entering it ([`crate::root`]).
+
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use crate::diagnosis::Diagnosis;
+use crate::experiment::fields::{Fields, Problems};
+use crate::experiment::words::short;
+
+/// Packages that one root file system may name.
+const PACKAGES_MAX: usize = 200;
+
+/// What a root file system is made of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Root {
+    /// Debian, by mmdebstrap, from the mirror that this machine's own apt uses.
+    Debian {
+        /// Its release: `trixie`.
+        suite: String,
+        /// Packages beside the essential ones.
+        packages: Vec<String>,
+    },
+    /// A copy of a folder.
+    Folder {
+        /// That folder, absolute.
+        dir: PathBuf,
+    },
+}
+
+impl Root {
+    /// What it is, as a version names it: `Debian trixie`.
+    pub fn title(&self) -> String {
+        match self {
+            Root::Debian { suite, .. } => format!("Debian {suite}"),
+            Root::Folder { dir } => format!("the folder {}", dir.display()),
+        }
+    }
+
+    /// The commands that make it.
+    pub fn commands(&self) -> &'static [&'static str] {
+        match self {
+            Root::Debian { .. } => &["mmdebstrap", "apt-get"],
+            Root::Folder { .. } => &["cp"],
+        }
+    }
+}
+
+/// Reads the table; `folder`: that of the subject.
+pub(super) fn read(mut table: Fields<'_, '_>, folder: &Path, p: &mut Problems) -> Option<Root> {
+    let debian = table.text("debian", p);
+    let dir = table.text("dir", p);
+    let packages = table.texts("packages", p);
+    let root = match (debian, dir) {
+        (Some(suite), None) => of_debian(suite, packages.unwrap_or_default(), p),
+        (None, Some(dir)) => {
+            if let Some(package) = packages.iter().flatten().next() {
+                let message = "packages are installed by `debian`; a folder is taken as it is";
+                p.note(Diagnosis::new(package.span(), message));
+            }
+            let dir = folder.join(dir.get_ref());
+            Some(Root::Folder { dir })
+        }
+        _ => {
+            let message = "a root file system is made by either `debian` or `dir`";
+            let help = "debian = \"trixie\", or dir = \"rootfs\"";
+            p.note(Diagnosis::new(table.span.clone(), message).help(help));
+            None
+        }
+    };
+    table.finish(&[], p);
+    root
+}
+
+fn of_debian(
+    suite: Spanned<String>,
+    packages: Vec<Spanned<String>>,
+    p: &mut Problems,
+) -> Option<Root> {
+    let suites = std::iter::once((&suite, "a release of Debian"));
+    let names = suites.chain(packages.iter().map(|package| (package, "a package")));
+    let mut good = true;
+    for (name, what) in names {
+        if !is_plain(name.get_ref()) {
+            let message = format!("`{}` is not the name of {what}", short(name.get_ref()));
+            p.note(Diagnosis::new(name.span(), message));
+            good = false;
+        }
+    }
+    if let Some(beyond) = packages.get(PACKAGES_MAX) {
+        let message = format!("more than {PACKAGES_MAX} packages");
+        p.note(Diagnosis::new(beyond.span(), message));
+        good = false;
+    }
+    good.then(|| Root::Debian {
+        suite: suite.into_inner(),
+        packages: packages.into_iter().map(Spanned::into_inner).collect(),
+    })
+}
+
+/// A word that mmdebstrap takes for a name, not for a flag, a path or a pattern of apt.
+fn is_plain(name: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"+-.".contains(&b);
+    name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.bytes().all(plain)
+}

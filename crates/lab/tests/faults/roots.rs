@@ -1,0 +1,238 @@
+//! Subjects in root file systems of their own, made here of this binary, a shell and the libraries that they load.
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::AtomicBool;
+
+use prony_lab::build::{BuildContext, BuildOutcome, Failed, Ready, build};
+use prony_lab::launch::Wanted;
+use prony_lab::subject::Subject;
+use prony_lab::supervise::SupervisedLauncher;
+use prony_record::{Outcome, PlannedSubject};
+
+use crate::fixture::{FALLBACK, Fixture, Isolation, NAMESPACES, good, of, plan};
+
+const SUBJECT: &str = r#"
+name = "rooted"
+language = "test"
+role = "server"
+summary = "A server that only its root file system has"
+endpoints = ["/ping", "/hello"]
+[root]
+dir = "rootfs"
+[build]
+cmd = "cat /marker >{build}/seen && echo $HOME >>{build}/seen && test ! -e /etc && echo a >/tmp/a && ! echo b 2>&1 >/marker"
+inputs = []
+[start]
+cmd = ["/bin/server", "__serve", "{port}"]
+[ready]
+http = "/hello"
+[version]
+cmd = "cat /marker"
+"#;
+
+/// Name, what holds trials apart, and what is done.
+pub const TESTS: [(&str, Isolation, fn()); 2] = [
+    (
+        "namespaces::a_subject_is_built_and_measured_in_its_root",
+        NAMESPACES,
+        a_subject_is_built_and_measured_in_its_root,
+    ),
+    (
+        "fallback::without_a_namespace_no_root_is_entered",
+        FALLBACK,
+        without_a_namespace_no_root_is_entered,
+    ),
+];
+
+/// Whether one may be entered here; where not, the test is recorded as skipped.
+fn may() -> bool {
+    let may = prony_lab::root::allowed();
+    if !may {
+        prony_testkit::skip_without("lab/root", "only root may enter a root file system");
+    }
+    may
+}
+
+/// Copies a program to `to` below `root`, and the libraries that it loads to where they are.
+fn copy(program: &Path, root: &Path, to: &str) {
+    let place = |from: &Path, to: &str| {
+        let to = root.join(to.trim_start_matches('/'));
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        std::fs::copy(from, to).expect("a copy");
+    };
+    place(program, to);
+    let listed = Command::new("ldd").arg(program).output().expect("ldd");
+    let listed = String::from_utf8(listed.stdout).expect("paths");
+    for library in listed
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+    {
+        place(Path::new(library), library);
+    }
+}
+
+fn fixture(isolation: Isolation) -> (Fixture, Subject) {
+    let fixture = Fixture::new(isolation);
+    let folder = fixture.folder.join("rooted");
+    let root = folder.join("rootfs");
+    std::fs::create_dir_all(&root).expect("a folder");
+    let own = std::env::current_exe().expect("this binary");
+    copy(&own, &root, "/bin/server");
+    copy(
+        &Path::new("/bin/sh").canonicalize().expect("a shell"),
+        &root,
+        "/bin/sh",
+    );
+    copy(
+        &Path::new("/bin/cat").canonicalize().expect("cat"),
+        &root,
+        "/bin/cat",
+    );
+    std::fs::write(root.join("marker"), "inside\n").expect("a file");
+    std::fs::write(folder.join("subject.toml"), SUBJECT).expect("a file");
+    let subject = Subject::load(&folder).expect("a subject");
+    (fixture, subject)
+}
+
+fn built(fixture: &Fixture, subject: &Subject, isolation: Isolation) -> Result<Ready, Failed> {
+    let own = std::env::current_exe().expect("this binary");
+    let wanted = Wanted {
+        processes: isolation.contains(&"processes"),
+        network: false,
+    };
+    let launcher = SupervisedLauncher::new(own.clone(), wanted);
+    let context = BuildContext {
+        cache: &fixture.folder.join("cache"),
+        originals: None,
+        prony: &own,
+        cancel: &AtomicBool::new(false),
+    };
+    match build(subject, &context, &launcher) {
+        BuildOutcome::Ready(ready) => Ok(ready),
+        BuildOutcome::Failed(failed) => Err(failed),
+    }
+}
+
+/// It is built in its root file system, which nothing of the build or of the trial changes, and measured in it.
+fn a_subject_is_built_and_measured_in_its_root() {
+    if !may() {
+        return;
+    }
+    let isolation = NAMESPACES;
+    let (fixture, subject) = fixture(isolation);
+    let ready = built(&fixture, &subject, isolation).expect("a build");
+    assert_eq!(
+        ready.version,
+        format!(
+            "inside, in a root file system of the folder {}/rooted/rootfs",
+            fixture.folder.display()
+        )
+    );
+    let seen = std::fs::read_to_string(Path::new(&ready.dir).join("seen")).expect("what it saw");
+    assert_eq!(seen, "inside\n/tmp\n");
+    assert_eq!(
+        std::fs::read_to_string(Path::new(&ready.root_dir).join("marker"))
+            .ok()
+            .as_deref(),
+        Some("inside\n")
+    );
+    assert!(!Path::new(&ready.root_dir).join("tmp/a").exists());
+    // Making places for mounts in the cached copy leaves the folder that it was copied from as it was.
+    let origin = fixture.folder.join("rooted/rootfs");
+    assert!(!origin.join("proc").exists() && Path::new(&ready.root_dir).join("proc").exists());
+    let planned = PlannedSubject {
+        id: "test/rooted".to_owned(),
+        name: "rooted".to_owned(),
+        source: subject.source.clone(),
+        start: subject.start.clone(),
+        root_dir: ready.root_dir.clone(),
+        build_dir: ready.dir.clone(),
+        env: std::collections::BTreeMap::new(),
+        ..good()
+    };
+    let run = fixture.run(&plan(vec![planned], 1, 300), &[]);
+    let trials = of(&run, "rooted");
+    assert!(
+        matches!(trials.as_slice(), [trial] if trial.outcome == Outcome::Measured),
+        "{trials:#?}"
+    );
+    let load = trials[0].load.as_ref().expect("a report");
+    assert!(load.completed > 0 && load.errors.is_empty(), "{load:#?}");
+    let again = built(&fixture, &subject, isolation).expect("a build");
+    assert!(again.cached && again.root_dir == ready.root_dir);
+    std::fs::write(origin.join("more"), "").expect("a file");
+    let other = built(&fixture, &subject, isolation).expect("a build");
+    assert!(!other.cached && other.root_dir != ready.root_dir);
+}
+
+/// Without a mount namespace nothing is mounted, and the reason is named.
+fn without_a_namespace_no_root_is_entered() {
+    if !may() {
+        return;
+    }
+    let (fixture, subject) = fixture(FALLBACK);
+    let failed = built(&fixture, &subject, FALLBACK).expect_err("no build");
+    assert!(
+        failed.reason.contains("a process namespace of its own"),
+        "{failed:?}"
+    );
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    assert!(
+        !mounts.contains(&fixture.folder.display().to_string()),
+        "{mounts}"
+    );
+}
+
+/// `__serve PORT`: answers each connection in a thread of its own.
+pub fn serve(words: &[String]) -> ExitCode {
+    let port: u16 = words[0].parse().expect("a port");
+    let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port");
+    for stream in listener.incoming() {
+        let stream = stream.expect("a connection");
+        // A connection that breaks off is the other side's to count.
+        std::thread::spawn(move || answer(stream));
+    }
+    ExitCode::SUCCESS
+}
+
+fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if reader.read_line(&mut head)? == 0 {
+                return Ok(());
+            }
+        }
+        let lower = head.to_ascii_lowercase();
+        let length = lower
+            .split("content-length:")
+            .nth(1)
+            .and_then(|rest| rest.lines().next()?.trim().parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        reader.read_exact(&mut body)?;
+        let kind = if body.is_empty() {
+            "text/plain"
+        } else {
+            "application/json"
+        };
+        if body.is_empty() {
+            body = b"Hello, World!".to_vec();
+        }
+        let fields = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut whole = fields.into_bytes();
+        if !head.starts_with("HEAD ") {
+            whole.extend(body);
+        }
+        stream.write_all(&whole)?;
+        if lower.contains("connection: close") {
+            return Ok(());
+        }
+    }
+}
