@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use prony_base::Random;
-use prony_stats::{Comparison, Conclusion, POWER, compare_at, detectable, simultaneous};
+use prony_stats::{
+    Comparison, Conclusion, POWER, Rate, SpreadKind, compare_at, detectable, median, simultaneous,
+    summarise,
+};
 use prony_testkit::root;
 
 const SERVERS: [&str; 3] = ["rust", "go", "node"];
@@ -22,23 +25,41 @@ const METHODS: [(&str, usize); 2] = [("fresh", 60), ("visits", 34)];
 /// Of each metric and each slow-down, the logarithms of its ratios to the server that has none, block by block.
 type Pool = BTreeMap<&'static str, BTreeMap<String, Vec<f64>>>;
 
-fn pool(name: &str) -> Pool {
+/// One recorded trial.
+struct Row {
+    block: u32,
+    slower: String,
+    /// In the order of [`METRICS`].
+    values: [f64; 3],
+}
+
+fn rows(name: &str) -> Vec<Row> {
     let path = root().join(format!("crates/stats/tests/pools/{name}.csv"));
     let text = fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
-    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    let columns = METRICS.map(|metric| {
+        let column = lines[0].iter().position(|name| *name == metric);
+        column.expect("its column")
+    });
+    let row = |line: &Vec<&str>| Row {
+        block: line[0].parse().expect("a block"),
+        slower: line[1].to_owned(),
+        values: columns.map(|column| line[column].parse().expect("a number")),
+    };
+    lines[1..].iter().map(row).collect()
+}
+
+fn pool(name: &str) -> Pool {
+    let rows = rows(name);
+    let bases = rows.iter().filter(|row| row.slower == "0");
+    let bases: BTreeMap<u32, [f64; 3]> = bases.map(|row| (row.block, row.values)).collect();
     let mut all = Pool::new();
-    for metric in METRICS {
-        let column = rows[0].iter().position(|name| *name == metric);
-        let value = |row: &Vec<&str>| -> f64 {
-            row[column.expect("its column")].parse().expect("a number")
-        };
-        let bases = rows[1..].iter().filter(|row| row[1] == "0");
-        let bases: BTreeMap<&str, f64> = bases.map(|row| (row[0], value(row))).collect();
+    for (at, metric) in METRICS.into_iter().enumerate() {
         let of_metric = all.entry(metric).or_default();
-        for row in rows[1..].iter().filter(|row| row[1] != "0") {
-            if let Some(base) = bases.get(row[0]) {
-                let logs = of_metric.entry(row[1].to_owned()).or_default();
-                logs.push(libm::log(value(row) / base));
+        for row in rows.iter().filter(|row| row.slower != "0") {
+            if let Some(base) = bases.get(&row.block) {
+                let logs = of_metric.entry(row.slower.clone()).or_default();
+                logs.push(libm::log(row.values[at] / base[at]));
             }
         }
     }
@@ -51,13 +72,14 @@ fn mean(logs: &[f64]) -> f64 {
 
 /// By how much the ratios of each slow-down miss their mean, of all of them together.
 fn residuals(pool: &BTreeMap<String, Vec<f64>>) -> Vec<f64> {
-    let of = |logs: &Vec<f64>| -> Vec<f64> {
-        // What so many values miss their own mean by is smaller than what they miss the true one by.
-        let n = logs.len() as f64;
-        let wider = (n / (n - 1.0)).sqrt();
-        logs.iter().map(|log| (log - mean(logs)) * wider).collect()
-    };
-    pool.values().flat_map(of).collect()
+    pool.values().flat_map(|logs| centred(logs)).collect()
+}
+
+fn centred(logs: &[f64]) -> Vec<f64> {
+    // What so many values miss their own mean by is smaller than what they miss the true one by.
+    let n = logs.len() as f64;
+    let wider = (n / (n - 1.0)).sqrt();
+    logs.iter().map(|log| (log - mean(logs)) * wider).collect()
 }
 
 fn deviation(residuals: &[f64]) -> f64 {
@@ -189,5 +211,338 @@ fn visits_give_narrower_intervals_than_fresh_processes_in_the_same_time() {
             let most = if server == "rust" { 0.75 } else { 0.5 };
             assert!(width <= most, "{server} {metric}: {width}");
         }
+    }
+}
+
+/// Whether a difference is claimed, of logarithms of paired ratios, one a block.
+fn is_claimed(logs: &[f64], confidence: f64) -> bool {
+    let pairs: Vec<(f64, f64)> = logs.iter().map(|&log| (libm::exp(log), 1.0)).collect();
+    let seen = compare_at(&pairs, confidence).expect("pairs").conclusion;
+    matches!(seen, Conclusion::Higher | Conclusion::Lower)
+}
+
+/// In how many of so many runs something was claimed.
+#[derive(Default)]
+struct Claims {
+    runs: u64,
+    by_metric: [u64; 3],
+    /// Of any metric.
+    any: u64,
+}
+
+impl Claims {
+    fn add(&mut self, claimed: [bool; 3]) {
+        self.runs += 1;
+        for (count, is_claimed) in self.by_metric.iter_mut().zip(claimed) {
+            *count += u64::from(is_claimed);
+        }
+        self.any += u64::from(claimed.contains(&true));
+    }
+
+    fn share(&self, count: u64) -> f64 {
+        count as f64 / self.runs as f64
+    }
+
+    fn by_metric(&self) -> [f64; 3] {
+        self.by_metric.map(|count| self.share(count))
+    }
+}
+
+/// Every pool, with the blocks that five minutes have by its method.
+fn pools() -> impl Iterator<Item = (String, usize, Pool)> {
+    let of = |(method, blocks)| {
+        SERVERS.into_iter().map(move |server| {
+            let name = format!("{method}-{server}");
+            let pool = pool(&name);
+            (name, blocks, pool)
+        })
+    };
+    METHODS.into_iter().flat_map(of)
+}
+
+/// Sides of a block are exchangeable where both are the same program, so that flipping the sign of whole blocks, of all metrics and
+/// all comparisons alike, makes runs as good as the recorded ones. What follows within a run upon each other stays together.
+#[test]
+fn of_recorded_blocks_whose_sides_are_flipped_at_random_few_claim_a_difference() {
+    let tries = prony_testkit::seeds(100, 10_000);
+    let mut shares = Vec::new();
+    for (name, _, pool) in pools() {
+        let levels: Vec<&String> = pool[METRICS[0]].keys().collect();
+        // One copy as it was recorded; and all servers of the run, each less its own slow-down.
+        for family in [vec![levels[0]], levels] {
+            let of = |metric: &str| -> Vec<Vec<f64>> {
+                let logs = family.iter().map(|level| &pool[metric][*level]);
+                let is_copy = family.len() == 1;
+                let as_equal = logs.map(|logs| if is_copy { logs.clone() } else { centred(logs) });
+                as_equal.collect()
+            };
+            let recorded = METRICS.map(of);
+            let all = recorded[0][0].len();
+            for blocks in [6, 12, all] {
+                let mut random = Random::of(blocks as u64, &name);
+                let mut claims = Claims::default();
+                for _ in 0..tries {
+                    let first = random.below((all - blocks + 1) as u64) as usize;
+                    let signs: Vec<f64> = (0..blocks)
+                        .map(|_| if random.chance(1, 2) { 1.0 } else { -1.0 })
+                        .collect();
+                    let confidence = simultaneous(family.len());
+                    let flipped = |logs: &Vec<f64>| {
+                        let logs = logs[first..].iter().zip(&signs);
+                        let logs: Vec<f64> = logs.map(|(log, sign)| log * sign).collect();
+                        is_claimed(&logs, confidence)
+                    };
+                    claims.add(recorded.each_ref().map(|all| all.iter().any(flipped)));
+                }
+                let [rate, p50, cpu] = claims.by_metric();
+                println!(
+                    "{name}, {} compared, {blocks} blocks: rate {rate:.3}, p50 {p50:.3}, CPU {cpu:.3}; any of the three {:.3}",
+                    family.len(),
+                    claims.share(claims.any)
+                );
+                shares.extend(claims.by_metric());
+                for share in claims.by_metric() {
+                    // Six of sixteen recorded blocks are few: their own tails are seen as often as they stand there.
+                    let limit = 0.07 + slack(0.05, tries);
+                    assert!(share <= limit, "{name}, {blocks} blocks: {share}");
+                }
+            }
+        }
+    }
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    let over = shares.iter().filter(|share| **share > 0.055).count();
+    println!(
+        "by metric {:.3} on average, {most:.3} at the most; over 0.055 in {over} of {}",
+        mean(&shares),
+        shares.len()
+    );
+    assert!(mean(&shares) <= 0.055, "{shares:?}");
+}
+
+/// By how much the three metrics of each recorded block miss their means together.
+fn joint_residuals(pool: &Pool) -> Vec<[f64; 3]> {
+    let columns = METRICS.map(|metric| residuals(&pool[metric]));
+    let blocks = 0..columns[0].len();
+    blocks
+        .map(|at| columns.each_ref().map(|of| of[at]))
+        .collect()
+}
+
+/// What metrics are claimed of one copy, in a run whose blocks are drawn whole.
+fn claimed_of_copy(
+    joint: &[[f64; 3]],
+    blocks: usize,
+    confidence: f64,
+    random: &mut Random,
+) -> [bool; 3] {
+    let mut logs: [Vec<f64>; 3] = Default::default();
+    for _ in 0..blocks {
+        let block = joint[random.below(joint.len() as u64) as usize];
+        let sign = if random.chance(1, 2) { 1.0 } else { -1.0 };
+        for (of_metric, residual) in logs.iter_mut().zip(block) {
+            of_metric.push(sign * residual);
+        }
+    }
+    logs.map(|logs| is_claimed(&logs, confidence))
+}
+
+/// Each metric is a family by itself, so that a run of a copy claims something of *any* of them more often than of each; by how
+/// much, and what it would cost to take them together, is what docs/decisions/claims.md rests on.
+#[test]
+fn of_a_copy_any_metric_at_all_is_claimed_in_few_runs_more_than_each_by_itself() {
+    let tries = prony_testkit::seeds(200, 10_000);
+    let (mut by_metric, mut apart, mut together) = (0.0_f64, Vec::new(), Vec::new());
+    for (name, five_minutes, pool) in pools() {
+        let joint = joint_residuals(&pool);
+        for blocks in [6, 12, five_minutes] {
+            let [own, all] = [1, METRICS.len()].map(|count| {
+                let mut random = Random::of(blocks as u64, &name);
+                let mut claims = Claims::default();
+                for _ in 0..tries {
+                    let confidence = simultaneous(count);
+                    claims.add(claimed_of_copy(&joint, blocks, confidence, &mut random));
+                }
+                claims
+            });
+            let (any, any_together) = (own.share(own.any), all.share(all.any));
+            let [rate, p50, cpu] = own.by_metric();
+            println!(
+                "{name}, {blocks} blocks: rate {rate:.3}, p50 {p50:.3}, CPU {cpu:.3}; any of the three {any:.3}, taken together {any_together:.3}"
+            );
+            by_metric = own.by_metric().into_iter().fold(by_metric, f64::max);
+            apart.push(any);
+            together.push(any_together);
+            for share in own.by_metric() {
+                assert!(share <= 0.055 + slack(0.05, tries), "{name}: {share}");
+            }
+            assert!(
+                any_together <= 0.055 + slack(0.05, tries),
+                "{name}: {any_together}"
+            );
+            // No more than three times that of one, whatever they have in common.
+            assert!(any <= 3.0 * 0.055 + slack(0.15, tries), "{name}: {any}");
+        }
+    }
+    let [apart, together] = [apart, together].map(|shares| {
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        format!("{:.3} on average, {most:.3} at the most", mean(&shares))
+    });
+    println!("each {by_metric:.3} at the most; any {apart}; taken together {together}");
+    for blocks in [6, 12, 34, 60] {
+        let least = |count| detectable(0.03, blocks, count).expect("blocks enough").0;
+        println!(
+            "{blocks} blocks, deviation 3 %: from {:.2} % on are told in 4 of 5; three metrics together {:.2} %, four {:.2} %",
+            100.0 * least(1),
+            100.0 * least(3),
+            100.0 * least(4)
+        );
+    }
+}
+
+/// By how much values of one cell miss its median, as logarithms, of all cells of a pool together.
+fn around_medians(name: &str, metric: usize) -> Vec<f64> {
+    let mut cells: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in rows(name) {
+        let logs = cells.entry(row.slower).or_default();
+        logs.push(libm::log(row.values[metric]));
+    }
+    let of = |logs: &Vec<f64>| {
+        let middle = median(logs).expect("values");
+        logs.iter().map(move |log| log - middle).collect::<Vec<_>>()
+    };
+    cells.values().flat_map(of).collect()
+}
+
+/// What was seen of intervals: whether they were intervals at all, and held the truth.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    intervals: u64,
+    held: u64,
+}
+
+impl Held {
+    fn add(&mut self, holds: Option<bool>) {
+        self.intervals += u64::from(holds.is_some());
+        self.held += u64::from(holds == Some(true));
+    }
+
+    fn share(self) -> f64 {
+        self.held as f64 / self.intervals as f64
+    }
+}
+
+#[test]
+fn intervals_of_medians_hold_those_of_recorded_trials() {
+    let tries = prony_testkit::seeds(200, 20_000);
+    let mut shares = Vec::new();
+    for (name, _, _) in pools() {
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            let logs = around_medians(&name, at);
+            let truth = libm::exp(median(&logs).expect("values"));
+            for blocks in [6, 12] {
+                let mut random = Random::of(blocks as u64, &name);
+                let mut seen = Held::default();
+                for _ in 0..tries {
+                    let drawn = |_| logs[random.below(logs.len() as u64) as usize];
+                    let values: Vec<f64> = (0..blocks).map(drawn).map(libm::exp).collect();
+                    let spread = summarise::<Rate>(&values).expect("values").spread;
+                    let holds = (spread.low.0..=spread.high.0).contains(&truth);
+                    seen.add((spread.kind == SpreadKind::Interval).then_some(holds));
+                }
+                let share = seen.share();
+                println!(
+                    "{name}, {metric}, {blocks} blocks: median held in {share:.3} of {}",
+                    seen.intervals
+                );
+                assert!(
+                    share >= 0.94 - slack(0.95, seen.intervals),
+                    "{name} {metric}: {share}"
+                );
+                shares.push(share);
+            }
+        }
+    }
+    let least = shares.iter().copied().fold(1.0, f64::min);
+    let most = shares.iter().copied().fold(0.0, f64::max);
+    println!("held in {least:.3} to {most:.3}");
+}
+
+/// Whether Student's interval of `some` holds the mean of `others`, which misses the truth itself; as it is, and widened by that.
+fn holds_other(some: &[f64], others: &[f64]) -> Option<[bool; 2]> {
+    let pairs: Vec<(f64, f64)> = some.iter().map(|&log| (libm::exp(log), 1.0)).collect();
+    let seen = compare_at(&pairs, simultaneous(1)).expect("pairs");
+    if seen.spread.kind != SpreadKind::Interval {
+        return None;
+    }
+    let half = libm::log(seen.spread.high.0 / seen.ratio.0);
+    let wider = (1.0 + some.len() as f64 / others.len() as f64).sqrt();
+    let apart = (libm::log(seen.ratio.0) - mean(others)).abs();
+    Some([half, half * wider].map(|half| apart <= half))
+}
+
+/// The truth is what blocks say that are not in the interval. It has an error of its own: an interval from n blocks, held against the
+/// mean of m others, is to be wider by √(1 + n/m).
+#[test]
+fn intervals_hold_what_blocks_say_that_are_not_in_them() {
+    let tries = prony_testkit::seeds(30, 2_000);
+    let mut by_parity = [[Held::default(); 2]; 3];
+    let mut shares = Vec::new();
+    for (name, _, pool) in pools() {
+        for (at, metric) in METRICS.into_iter().enumerate() {
+            for logs in pool[metric].values() {
+                let part = |odd: usize| -> Vec<f64> {
+                    logs.iter().skip(odd).step_by(2).copied().collect()
+                };
+                for odd in [0, 1] {
+                    let holds = holds_other(&part(odd), &part(1 - odd));
+                    for (form, seen) in by_parity[at].iter_mut().enumerate() {
+                        seen.add(holds.map(|holds| holds[form]));
+                    }
+                }
+            }
+            let blocks = 6;
+            let mut random = Random::of(1, &name);
+            let mut seen = [Held::default(); 2];
+            for _ in 0..tries {
+                for logs in pool[metric].values() {
+                    let mut logs = logs.clone();
+                    random.shuffle(&mut logs);
+                    let half = logs.len() / 2;
+                    let holds = holds_other(&logs[..blocks], &logs[half..]);
+                    for (form, seen) in seen.iter_mut().enumerate() {
+                        seen.add(holds.map(|holds| holds[form]));
+                    }
+                }
+            }
+            let [as_is, widened] = seen.map(Held::share);
+            println!(
+                "{name}, {metric}, 6 blocks against the other half: held in {as_is:.3} as it is, {widened:.3} widened"
+            );
+            shares.push(widened);
+            // Of a pool of 16 or 20 blocks a far value is on one side or on the other, and a percentile has few different
+            // values: the 94 % that are asked for are not reached by each (docs/method.md, What was shown).
+            assert!(
+                widened >= 0.89 - slack(0.95, tries),
+                "{name} {metric}: {widened}"
+            );
+        }
+    }
+    let least = shares.iter().copied().fold(1.0, f64::min);
+    let under = shares.iter().filter(|share| **share < 0.94).count();
+    println!(
+        "widened {:.3} on average, {least:.3} at the least; under 0.94 in {under} of {}",
+        mean(&shares),
+        shares.len()
+    );
+    assert!(mean(&shares) >= 0.93, "{shares:?}");
+    for (metric, [as_is, widened]) in METRICS.into_iter().zip(by_parity) {
+        println!(
+            "{metric}, even blocks against odd ones and back: {} of {} as it is, {} widened",
+            as_is.held, as_is.intervals, widened.held
+        );
+        assert!(
+            widened.share() >= 0.94 - slack(0.95, widened.intervals),
+            "{metric}"
+        );
     }
 }

@@ -9,12 +9,12 @@ use prony_record::{
     Role, Spread, Trial,
 };
 
-const MS: u64 = 1_000_000;
+pub const MS: u64 = 1_000_000;
 const COUNT: u64 = 50_000;
 /// Connections of every cell; the latency of a good run keeps them all in flight.
 const CONNECTIONS: u32 = 10;
 
-fn plan() -> Plan {
+pub fn plan() -> Plan {
     let workload = |name: &str, work: &str| PlannedWorkload {
         name: name.to_owned(),
         client: Some(PlannedClient {
@@ -126,7 +126,7 @@ fn good(cell: &str, block: u32) -> Trial {
     }
 }
 
-fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     let of_block = |block| plan.cells.iter().map(move |c| good(&c.id, block));
     let mut trials: Vec<Trial> = (0..3).flat_map(of_block).collect();
     trials
@@ -136,23 +136,23 @@ fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding>
     findings(&Records::new(plan, &trials))
 }
 
-fn found(change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn found(change: impl Fn(&mut Trial)) -> Vec<Finding> {
     in_plan(&plan(), "a page", change)
 }
 
-fn line(change: impl Fn(&mut ProgramLine)) -> impl Fn(&mut Trial) {
+pub fn line(change: impl Fn(&mut ProgramLine)) -> impl Fn(&mut Trial) {
     move |trial| change(&mut trial.program.as_mut().expect("a program").lines[0])
 }
 
-fn figures(change: impl Fn(&mut ClientFigures)) -> impl Fn(&mut Trial) {
+pub fn figures(change: impl Fn(&mut ClientFigures)) -> impl Fn(&mut Trial) {
     line(move |line| change(line.client.as_mut().expect("a client")))
 }
 
-fn latency(change: impl Fn(&mut LatencyNs)) -> impl Fn(&mut Trial) {
+pub fn latency(change: impl Fn(&mut LatencyNs)) -> impl Fn(&mut Trial) {
     figures(move |figures| change(figures.latency.as_mut().expect("a latency")))
 }
 
-fn peer(change: impl Fn(&mut PeerCounts)) -> impl Fn(&mut Trial) {
+pub fn peer(change: impl Fn(&mut PeerCounts)) -> impl Fn(&mut Trial) {
     move |trial| change(&mut trial.client.as_mut().expect("a client").peer)
 }
 
@@ -393,14 +393,16 @@ fn p019_what_rounding_explains_and_what_is_not_given_contradicts_nothing() {
     none(&found(latency(|l| (l.min, l.p99_9) = (0, 0))));
 }
 
+/// Findings where the cores of both sides were busy for so many of 1,040 ms.
+pub fn busy(client: u64, peer: u64) -> Vec<Finding> {
+    found(move |trial| {
+        trial.cores[0].busy_ns = client * MS;
+        trial.cores[1].busy_ns = peer * MS;
+    })
+}
+
 #[test]
 fn p020_the_peer_was_the_limit() {
-    let busy = |client: u64, peer: u64| {
-        found(move |trial| {
-            trial.cores[0].busy_ns = client * MS;
-            trial.cores[1].busy_ns = peer * MS;
-        })
-    };
     // The peer is asked for 1000 ms of the 1040 ms.
     only(Code::P020, Severity::Bound, &busy(900, 951));
     none(&busy(900, 949));

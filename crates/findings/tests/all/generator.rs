@@ -72,7 +72,7 @@ fn p001_a_fifth_of_the_connections_time_is_the_generators() {
 }
 
 /// 1,000 a second for ten seconds over 100 connections, each answered within a millisecond.
-fn open(load: &mut LoadReport) {
+pub fn open(load: &mut LoadReport) {
     load.pace = Pace::Constant {
         rate_per_s: 1_000.0,
     };
@@ -136,17 +136,33 @@ fn p001_a_busy_generator_that_keeps_a_schedule_is_not_the_limit() {
     }));
 }
 
+/// A schedule whose requests waited for slots, and of which so many were completed.
+pub fn waited(load: &mut LoadReport, completed: u64) {
+    open(load);
+    load.completed = completed;
+    let slot_wait_ns = mean_of(10_000, 4e8);
+    load.delay.as_mut().expect("some").slot_wait_ns = slot_wait_ns;
+    load.latency_ns.mean = 4e8 + 1e6;
+    let arrivals = load.arrivals.as_mut().expect("a schedule");
+    arrivals.waiting_max = 1_000;
+}
+
+/// As [`waited`], and overloaded.
+pub fn overloaded(load: &mut LoadReport) {
+    waited(load, 9_000);
+    let arrivals = load.arrivals.as_mut().expect("a schedule");
+    (arrivals.overloaded, arrivals.dropped) = (true, 7);
+}
+
+/// As many as once waited were answered after all.
+#[test]
+fn p029_not_where_a_queue_was_worked_off() {
+    none(&found(reported(|load| waited(load, 9_950))));
+}
+
 #[test]
 fn p029_a_server_that_does_not_keep_up_is_a_fact() {
-    let found = found(reported(|load| {
-        open(load);
-        load.completed = 9_000;
-        let slot_wait_ns = mean_of(10_000, 4e8);
-        load.delay.as_mut().expect("some").slot_wait_ns = slot_wait_ns;
-        load.latency_ns.mean = 4e8 + 1e6;
-        let arrivals = load.arrivals.as_mut().expect("a schedule");
-        (arrivals.overloaded, arrivals.waiting_max, arrivals.dropped) = (true, 1_000, 7);
-    }));
+    let found = found(reported(overloaded));
     let finding = only(Code::P029, Severity::Note, &found);
     assert_eq!(verdict(&found), Verdict::Valid);
     assert_eq!(evidence(&finding, "drawn"), 1_000.0);
@@ -203,7 +219,7 @@ fn p005_think_time_is_time_of_a_connection_and_a_schedule_may_leave_it_idle() {
 }
 
 /// Slices from `from` to `to` are empty, and some request has waited for as long.
-fn frozen(load: &mut LoadReport, from: usize, to: usize) {
+pub fn frozen(load: &mut LoadReport, from: usize, to: usize) {
     load.slices.completed[from..to].fill(0);
     load.latency_ns.p50 = 1_000_000;
     load.latency_ns.min = 900_000;

@@ -7,3 +7,4 @@ mod programs;
 mod rules;
 mod searches;
 mod services;
+mod twins;

@@ -7,11 +7,11 @@ use prony_record::{
     ProgramReport, Role, Trial,
 };
 
-const MS: u64 = 1_000_000;
+pub const MS: u64 = 1_000_000;
 const COUNT: u64 = 100_000;
 
 /// Three subjects, each with two kinds of work.
-fn plan() -> Plan {
+pub fn plan() -> Plan {
     let subject = |id: &str| PlannedSubject {
         id: id.to_owned(),
         threads: 1,
@@ -83,11 +83,11 @@ fn good(cell: &str, block: u32) -> Trial {
 }
 
 /// Findings where `change` was done to the trials of `cell`, in three blocks.
-fn found(cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn found(cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     in_plan(&plan(), cell, change)
 }
 
-fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     let of_block = |block| plan.cells.iter().map(move |c| good(&c.id, block));
     let mut trials: Vec<Trial> = (0..3).flat_map(of_block).collect();
     trials
@@ -97,11 +97,11 @@ fn in_plan(plan: &Plan, cell: &str, change: impl Fn(&mut Trial)) -> Vec<Finding>
     findings(&Records::new(plan, &trials))
 }
 
-fn report(change: impl Fn(&mut ProgramReport)) -> impl Fn(&mut Trial) {
+pub fn report(change: impl Fn(&mut ProgramReport)) -> impl Fn(&mut Trial) {
     move |trial| change(trial.program.as_mut().expect("a program"))
 }
 
-fn line(change: impl Fn(&mut ProgramLine)) -> impl Fn(&mut Trial) {
+pub fn line(change: impl Fn(&mut ProgramLine)) -> impl Fn(&mut Trial) {
     report(move |program| change(&mut program.lines[0]))
 }
 
@@ -320,20 +320,22 @@ fn p015_another_number_of_threads_is_other_work() {
     assert!(seen.iter().all(|f| f.code != Code::P015), "{seen:#?}");
 }
 
+/// Findings where each work of `a` has this peak from a block on.
+pub fn marked(bytes: u64, from: u32) -> Vec<Finding> {
+    let plan = plan();
+    let mut trials: Vec<Trial> = (0..3)
+        .flat_map(|block| plan.cells.iter().map(move |c| good(&c.id, block)))
+        .collect();
+    for trial in trials.iter_mut().filter(|t| t.cell.starts_with("a ")) {
+        if trial.block >= from {
+            trial.program.as_mut().expect("a program").peak_bytes = bytes;
+        }
+    }
+    findings(&Records::new(&plan, &trials))
+}
+
 #[test]
 fn p016_one_peak_for_different_work() {
-    let marked = |bytes: u64, from: u32| {
-        let plan = plan();
-        let mut trials: Vec<Trial> = (0..3)
-            .flat_map(|block| plan.cells.iter().map(move |c| good(&c.id, block)))
-            .collect();
-        for trial in trials.iter_mut().filter(|t| t.cell.starts_with("a ")) {
-            if trial.block >= from {
-                trial.program.as_mut().expect("a program").peak_bytes = bytes;
-            }
-        }
-        findings(&Records::new(&plan, &trials))
-    };
     let seen = marked(272_166_912, 0);
     let cells: Vec<(Code, Severity, &str)> = seen
         .iter()
@@ -351,27 +353,29 @@ fn p016_one_peak_for_different_work() {
     none(&marked(272_166_912, 1));
 }
 
+/// Findings where so many of 20,000 runs missed their deadline.
+pub fn missed(count: u64) -> Vec<Finding> {
+    found(
+        "a event",
+        line(move |l| {
+            let list = (0..count).map(|run| Missed {
+                run: 1000 + run,
+                ns: 3 * MS,
+            });
+            l.durations = Some(Durations {
+                count: 20_000,
+                max_ns: 3 * MS,
+                deadline_ns: 2 * MS,
+                missed: list.collect(),
+                missed_count: count,
+                ..Durations::default()
+            });
+        }),
+    )
+}
+
 #[test]
 fn p017_every_missed_deadline_is_for_information() {
-    let missed = |count: u64| {
-        found(
-            "a event",
-            line(move |l| {
-                let list = (0..count).map(|run| Missed {
-                    run: 1000 + run,
-                    ns: 3 * MS,
-                });
-                l.durations = Some(Durations {
-                    count: 20_000,
-                    max_ns: 3 * MS,
-                    deadline_ns: 2 * MS,
-                    missed: list.collect(),
-                    missed_count: count,
-                    ..Durations::default()
-                });
-            }),
-        )
-    };
     none(&missed(0));
     let finding = only(Code::P017, Severity::Note, &missed(9));
     // Four figures, and five runs by name.

@@ -215,7 +215,7 @@ fn p001_in_one_of_ten_blocks_bounds_nothing_and_in_two_it_does() {
 }
 
 /// The generator's core is full, and its own threads used this many thousandths of the window.
-fn with_own_share(thousandths: u64) -> impl Fn(&mut Trial) {
+pub fn with_own_share(thousandths: u64) -> impl Fn(&mut Trial) {
     move |trial| {
         trial.cores[1].busy_ns = WINDOW * 95 / 100;
         trial.load.as_mut().expect("a load").cpu_ns = WINDOW * thousandths / 1_000;
@@ -257,6 +257,20 @@ fn p002_one_refused_or_reset_connection() {
     only(Code::P002, Severity::Invalid, &many);
 }
 
+/// Connections that end otherwise are told by other codes, or are as they should be.
+#[test]
+fn p002_not_where_connections_were_let_in_and_closed_in_order() {
+    none(&found(reported(|load| {
+        load.counts.in_flight = 100;
+        load.connections_closed_by_server = 100;
+    })));
+    let others = found(reported(|load| {
+        load.counts.connect_failed.timeout = 1;
+        load.counts.failed.closed = 1;
+    }));
+    only(Code::P006, Severity::Note, &others);
+}
+
 #[test]
 fn p003_closings_by_their_share_of_the_answers() {
     // 1,000,100 answers in the whole run.
@@ -282,9 +296,15 @@ fn p003_the_check_of_keep_alive_failed() {
     );
     let what: Vec<&str> = finding.evidence.iter().map(|e| &*e.what).collect();
     assert_eq!(what[2], "check of keep-alive");
+    none(&found(|trial| {
+        trial.verification = vec![CheckResult {
+            passed: true,
+            ..lacks("keep-alive")
+        }];
+    }));
 }
 
-fn lacks(name: &str) -> CheckResult {
+pub fn lacks(name: &str) -> CheckResult {
     CheckResult {
         name: name.to_owned(),
         level: CheckLevel::Capability,
@@ -507,7 +527,7 @@ fn p008_blocks_in_two_groups() {
 }
 
 /// Findings where all trials of the run are changed.
-fn of_run(change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn of_run(change: impl Fn(&mut Trial)) -> Vec<Finding> {
     let plan = plan();
     let mut trials: Vec<Trial> = (0..2)
         .flat_map(|n| [good("a ping", n), good("b ping", n)])
@@ -593,7 +613,7 @@ fn p010_a_trial_failed() {
 }
 
 /// Findings on cell `a` in six blocks, the first `count` of which failed in `phase`.
-fn six_blocks(count: u32, phase: Phase) -> Vec<Finding> {
+pub fn six_blocks(count: u32, phase: Phase) -> Vec<Finding> {
     let mut trials: Vec<Trial> = (0..6)
         .flat_map(|n| [good("a ping", n), good("b ping", n)])
         .collect();
@@ -692,19 +712,21 @@ fn trials_by_another_generator_have_no_part_in_it() {
     none(&findings(&Records::new(&plan, &[trial])));
 }
 
+/// Findings where wrk got so many times the rate of Prony's blocks.
+pub fn beside_wrk(factor: f64) -> Vec<Finding> {
+    let own = [good("a ping", 0), good("a ping", 1)];
+    let mut by_wrk = good("a ping", 0);
+    by_wrk.generator = "wrk".to_owned();
+    let load = by_wrk.load.as_mut().expect("a report");
+    load.rate_per_s *= factor;
+    load.completed = (load.completed as f64 * factor) as u64;
+    let trials = [own[0].clone(), own[1].clone(), by_wrk];
+    findings(&Records::new(&plan(), &trials))
+}
+
 #[test]
 fn p030_wrk_got_another_rate() {
-    let plan = plan();
-    let of = |factor: f64| {
-        let own = [good("a ping", 0), good("a ping", 1)];
-        let mut by_wrk = good("a ping", 0);
-        by_wrk.generator = "wrk".to_owned();
-        let load = by_wrk.load.as_mut().expect("a report");
-        load.rate_per_s *= factor;
-        load.completed = (load.completed as f64 * factor) as u64;
-        let trials = [own[0].clone(), own[1].clone(), by_wrk];
-        findings(&Records::new(&plan, &trials))
-    };
+    let of = beside_wrk;
     none(&of(1.0));
     none(&of(1.09));
     none(&of(0.91));

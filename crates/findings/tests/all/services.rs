@@ -19,7 +19,7 @@ fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// Two rows of one subject: `Plain`, and `Behind` beside it.
-fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
+pub fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
     let row = |title: &str, pairs: &[(&str, &str)], baseline: Option<&str>| PlannedRow {
         title: title.to_owned(),
         subject: "a".to_owned(),
@@ -63,7 +63,7 @@ fn plan(ended_by: Option<Ended>, of_behind: &[(&str, &str)]) -> Plan {
     }
 }
 
-const PROXY: &[(&str, &str)] = &[("proxy", "nginx")];
+pub const PROXY: &[(&str, &str)] = &[("proxy", "nginx")];
 
 fn good(cell: &str, block: u32) -> Trial {
     let mut load = LoadReport {
@@ -100,7 +100,7 @@ fn good(cell: &str, block: u32) -> Trial {
     }
 }
 
-fn process(role: Role, cpu_ns: u64) -> ProcessRecord {
+pub fn process(role: Role, cpu_ns: u64) -> ProcessRecord {
     ProcessRecord {
         role,
         cpu_ns,
@@ -109,7 +109,7 @@ fn process(role: Role, cpu_ns: u64) -> ProcessRecord {
 }
 
 /// Findings on two blocks of which the trials of `behind` were changed.
-fn found(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
+pub fn found(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     let mut trials: Vec<Trial> = (0..2)
         .flat_map(|n| [good("plain", n), good("behind", n)])
         .collect();
@@ -118,7 +118,7 @@ fn found(plan: &Plan, change: impl Fn(&mut Trial)) -> Vec<Finding> {
     findings(&Records::new(plan, &trials))
 }
 
-fn counted(change: impl Fn(&mut CounterReport)) -> impl Fn(&mut Trial) {
+pub fn counted(change: impl Fn(&mut CounterReport)) -> impl Fn(&mut Trial) {
     move |trial| change(trial.counter.as_mut().expect("a number"))
 }
 
@@ -174,6 +174,22 @@ fn p024_a_loss_is_invalid_after_a_stop_and_the_price_after_a_kill() {
     );
 }
 
+/// What was acknowledged is there again, and of what was not answered any part may be.
+#[test]
+fn p024_not_where_all_that_was_acknowledged_is_there_again() {
+    for ended in [Ended::Stopped, Ended::Killed] {
+        for pairs in [PROXY, &[("ack", "synced")], &[("backend", "none")]] {
+            for kept in [1_007, 1_008, 1_507] {
+                let after = counted(|t| (t.after, t.kept) = (Some(kept), Some(kept)));
+                assert_eq!(codes(&found(&plan(Some(ended), pairs), after)), []);
+            }
+        }
+    }
+    // Not started anew: nothing was asked.
+    let not_asked = counted(|t| t.kept = None);
+    assert_eq!(codes(&found(&plan(None, PROXY), not_asked)), []);
+}
+
 #[test]
 fn p025_one_more_than_all_that_was_sent() {
     let plan = plan(Some(Ended::Stopped), PROXY);
@@ -203,17 +219,30 @@ fn p026_a_front_or_a_backing_service_on_the_subjects_cores() {
     }
 }
 
+/// What runs on other cores, or is the subject itself, takes nothing from it.
+#[test]
+fn p026_not_for_the_generator_and_the_subjects_own_processes() {
+    let found = found(&plan(None, PROXY), |trial| {
+        trial.processes.push(process(Role::Subject, 3 * SECOND));
+        trial.processes.push(process(Role::Generator, 9 * SECOND));
+    });
+    assert_eq!(codes(&found), []);
+}
+
+/// Findings where `behind` has so many instances on these cores.
+pub fn with_instances(instances: u32, cores: &[u32]) -> Vec<Finding> {
+    let mut plan = plan(None, PROXY);
+    plan.cells[1].around = Around {
+        instances,
+        ..Around::default()
+    };
+    plan.cores.subject = cores.to_vec();
+    found(&plan, |_| {})
+}
+
 #[test]
 fn p027_more_instances_than_cores() {
-    let mut plan = plan(None, PROXY);
-    let mut with = |instances, cores: &[u32]| {
-        plan.cells[1].around = Around {
-            instances,
-            ..Around::default()
-        };
-        plan.cores.subject = cores.to_vec();
-        codes(&found(&plan, |_| {}))
-    };
+    let with = |instances, cores: &[u32]| codes(&with_instances(instances, cores));
     assert_eq!(with(2, &[0]), [(Code::P027, Severity::Note)]);
     assert_eq!(with(2, &[0, 1]), []);
     assert_eq!(with(2, &[]), []);
