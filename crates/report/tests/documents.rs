@@ -499,6 +499,52 @@ fn documents_answer_first_and_stay_narrow() {
     }
 }
 
+/// Of all kinds of work, long and quick, with many sizes and with few.
+#[test]
+fn a_short_answer_is_eight_lines_before_the_first_picture_and_none_is_a_wall() {
+    const LINES_MAX: usize = 8;
+    const LINE_MAX: usize = 600;
+    let others = vec![
+        ("quick", fixture::quick()),
+        ("empty", Run::default()),
+        ("open", fixture::open::rates()),
+        ("searches", fixture::searches::searches(2)),
+        ("many programs", fixture::programs::runtime(7)),
+        ("spread", fixture::programs::spread(7)),
+        ("clients", fixture::clients::requests(7)),
+        ("rows", fixture::services::rows(1, None, &[64, 256])),
+    ];
+    for (name, run) in all_kinds().into_iter().chain(others) {
+        let seen = render(&run);
+        let (_, answer) = seen
+            .document_md
+            .split_once("## Short answer\n")
+            .expect("an answer");
+        let ends = |line: &&str| !line.starts_with("## ") && !line.starts_with("![");
+        let lines = answer.lines().take_while(ends);
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        assert!((1..=LINES_MAX).contains(&lines.len()), "{name}: {lines:#?}");
+        for line in &lines {
+            let shown = line.replace('\\', "").chars().count();
+            assert!(
+                shown <= LINE_MAX + "- ****".len(),
+                "{name}: {shown}: {line}"
+            );
+        }
+        let in_full = answer.contains("#the-answer-in-full");
+        assert_eq!(
+            in_full,
+            seen.appendix_md.contains("\n## The answer in full\n\n- **"),
+            "{name}"
+        );
+        assert_eq!(
+            in_full,
+            seen.index_html.contains("<summary>The answer in full"),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn one_failed_block_of_twelve_took_the_figures_of_the_others_along() {
     let sound = render(&fixture::full());
