@@ -23,7 +23,7 @@ use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::search;
 use crate::table;
-use crate::words::{Point, claim, listed, medians};
+use crate::words::{Point, claim, listed, medians, what_follows};
 
 /// The short answer in the order in which it is read.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -68,7 +68,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
         let can_tell = blocks >= Some(BLOCKS_INTERVAL_MIN);
         let (first, mut sure) = match can_tell {
             true => (None, claims),
-            false => (Some(claims.join(" ")), Vec::new()),
+            false => (Some(together(run, &claims)), Vec::new()),
         };
         before.splice(0..0, first.filter(|line| !line.is_empty()));
         sure.extend(resolution(run, cells));
@@ -82,6 +82,16 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
         points,
         after,
         more,
+    }
+}
+
+/// Claims of several kinds of work as one, with what follows from them once where it is the same.
+fn together(run: &Run, claims: &[String]) -> String {
+    let follows = format!(": {}", what_follows(run, 0));
+    let done = claims.iter().map(|claim| claim.strip_suffix(&follows));
+    match done.collect::<Option<Vec<&str>>>() {
+        Some(done) if !done.is_empty() => format!("{}{follows}", done.join("; ")),
+        _ => claims.join(" "),
     }
 }
 
