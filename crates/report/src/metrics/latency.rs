@@ -4,7 +4,7 @@ use prony_findings::Case;
 use prony_record::{Histogram, LoadReport, NEVER, Trial};
 use prony_stats::quantile;
 
-use super::metric::Metric;
+use super::metric::{LOWER, Metric};
 use crate::Run;
 use crate::numbers;
 
@@ -15,7 +15,10 @@ pub const P50: Metric = Metric {
     column: "p50_ns",
     unit: "ns",
     bench: "p50-ns",
-    better: "lower",
+    better: LOWER,
+    compared: "p50",
+    more_less: ["longer at the median", "shorter at the median"],
+    alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
     measured: false,
@@ -39,6 +42,8 @@ pub const P90: Metric = Metric {
     values: |run, case| values(run, case, "p90", 0.9),
     value: |cell| Some(cell.latency_ns.get("p90")?.median),
     title: "p90",
+    compared: "p90",
+    more_less: ["longer at p90", "shorter at p90"],
     details: true,
     ..P50
 };
@@ -52,6 +57,8 @@ pub const P99: Metric = Metric {
     values: |run, case| values(run, case, "p99", 0.99),
     value: |cell| Some(cell.latency_ns.get("p99")?.median),
     title: "p99",
+    compared: "p99",
+    more_less: ["longer at p99", "shorter at p99"],
     ..P50
 };
 
@@ -65,6 +72,8 @@ pub const P99_9: Metric = Metric {
     values: |run, case| values(run, case, "p99_9", 0.999),
     value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
     title: "p99.9",
+    compared: "p99.9",
+    more_less: ["longer at p99.9", "shorter at p99.9"],
     details: true,
     rests_on_episodes: true,
     ..P50
@@ -80,6 +89,8 @@ pub const MAX: Metric = Metric {
     values: |_, _| Vec::new(),
     value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
     title: "max",
+    compared: "max",
+    more_less: ["longer at the slowest", "shorter at the slowest"],
     details: true,
     ..P50
 };

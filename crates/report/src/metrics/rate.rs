@@ -1,6 +1,6 @@
 //! How much is done a second.
 
-use super::metric::{Metric, RATE as RATE_KEY};
+use super::metric::{HIGHER, Metric, RATE as RATE_KEY};
 use crate::numbers;
 use crate::table::ON_RATE;
 
@@ -11,7 +11,10 @@ pub const RATE: Metric = Metric {
     column: "",
     unit: "requests/s",
     bench: "req/s",
-    better: "higher",
+    better: HIGHER,
+    compared: "requests/s",
+    more_less: ["faster", "slower"],
+    alone: numbers::rate,
     claimed: true,
     bound_below: Some(true),
     measured: false,
