@@ -187,9 +187,14 @@ fn document(view: &View) -> String {
         let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
         let tables = tables.map(|t| captioned(t, &t.table.brief()));
         let has_more = !part.is_group && part.tables.iter().any(|t| t.table.has_more());
-        let wider = match has_more {
-            true => format!("More columns: [{0}]({0}).", layout::APPENDIX),
-            false => String::new(),
+        let has_tables = part.tables.iter().any(|t| t.table.is_details());
+        let wider = match (has_more, has_tables) {
+            (true, true) => format!(
+                "Another table, and all columns: [{0}]({0}).",
+                layout::APPENDIX
+            ),
+            (true, false) => format!("More columns: [{0}]({0}).", layout::APPENDIX),
+            (false, _) => String::new(),
         };
         context! {
             request => safe(escape::markdown_code(&part.request)),
