@@ -75,6 +75,7 @@ mod servers;
 mod settings;
 mod short;
 mod table;
+mod threads;
 mod view;
 mod why;
 mod words;

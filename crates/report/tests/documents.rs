@@ -735,6 +735,48 @@ fn one_of_a_thing_was_said_in_the_plural() {
     }
 }
 
+/// Threads of one name are added, and shares are of the time over which the samplers looked.
+#[test]
+fn the_appendix_has_what_wrk_and_top_show() {
+    let mut run = fixture::full();
+    let cell = run.plan.cells[0].id.clone();
+    for trial in run.trials.iter_mut().filter(|t| t.cell == cell) {
+        let load = trial.load.as_mut().expect("a load");
+        (load.latency_ns.mean, load.latency_ns.stdev) = (1_234_000.0, 567_000.0);
+        let mut own = trial.processes.iter_mut();
+        let own = own.find(|p| p.role == prony_record::Role::Subject);
+        let own = &mut own.expect("a subject").threads;
+        let mut one = own[0].clone();
+        one.name = "worker".to_owned();
+        (one.cpu_ns, one.delay_ns) = (trial.window_ns / 2, trial.window_ns / 100);
+        let mut other = one.clone();
+        other.cpu_ns = trial.window_ns / 4;
+        let asleep = prony_record::ThreadRecord {
+            name: "asleep".to_owned(),
+            cpu_ns: trial.window_ns / 1000,
+            ..one.clone()
+        };
+        *own = vec![one, other, asleep];
+        trial.sampled_ns = trial.window_ns;
+    }
+    let seen = render(&run);
+    let summary: serde_json::Value = serde_json::from_str(&seen.summary_json).expect("JSON");
+    let of = &summary["cells"][0];
+    assert_eq!(of["latency_mean_ns"]["median"], 1_234_000.0);
+    assert_eq!(of["latency_stdev_ns"]["median"], 567_000.0);
+    assert!(of["latency_p75_ns"]["median"].as_f64() > Some(0.0));
+    assert!(of["received_bytes_per_s"]["median"].as_f64() > Some(0.0));
+    let label = of["label"].as_str().expect("a label");
+    let lines = seen.appendix_md.lines();
+    let rows = lines.map(|line| line.split('|').map(str::trim).collect::<Vec<&str>>());
+    let mut of_thread =
+        rows.filter(|row| row.len() > 6 && row[1..4] == [label, "the subject's", "worker ×2"]);
+    let row = of_thread.next().expect("a row");
+    assert_eq!(row[4..7], ["75.0 %", "50.0 %", "2.0 %"]);
+    assert!(!seen.appendix_md.contains("asleep"));
+    assert!(!seen.document_md.contains("worker"), "the appendix has it");
+}
+
 /// Nanoseconds that this thread had a core for: what else runs on the machine adds nothing to them.
 fn cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");

@@ -1,7 +1,7 @@
 //! Latency: percentiles over the blocks, and the largest of all.
 
 use prony_findings::Case;
-use prony_record::{Histogram, LoadReport, NEVER, Trial};
+use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, Trial};
 use prony_stats::quantile;
 
 use super::metric::{LOWER, Metric};
@@ -30,6 +30,58 @@ pub const P50: Metric = Metric {
     show: numbers::time,
     rests_on_episodes: false,
     marks: &[],
+};
+
+/// The latency that one request in four exceeds.
+pub const P75: Metric = Metric {
+    key: "p75",
+    path: "latency_p75_ns.median",
+    column: "p75_ns",
+    bench: "p75-ns",
+    claimed: false,
+    measured: true,
+    values: |run, case| values(run, case, "p75", 0.75),
+    value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
+    title: "p75",
+    compared: "p75",
+    more_less: ["longer at p75", "shorter at p75"],
+    details: true,
+    ..P50
+};
+
+/// Mean latency of all requests; none of a block in which some was never answered.
+pub const MEAN: Metric = Metric {
+    key: "mean",
+    path: "latency_mean_ns.median",
+    column: "mean_ns",
+    bench: "mean-ns",
+    claimed: false,
+    measured: true,
+    values: |_, case| of_all(case, |latency| latency.mean),
+    value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
+    title: "mean",
+    compared: "mean",
+    more_less: ["longer on average", "shorter on average"],
+    details: true,
+    ..P50
+};
+
+/// Standard deviation of the latencies of a block, as wrk prints it.
+pub const DEVIATION: Metric = Metric {
+    key: "stdev",
+    path: "latency_stdev_ns.median",
+    column: "stdev_ns",
+    bench: "stdev-ns",
+    claimed: false,
+    measured: true,
+    values: |_, case| of_all(case, |latency| latency.stdev),
+    value: |cell| Some(cell.measured.get("latency_stdev_ns")?.median),
+    title: "standard deviation",
+    below: "of requests",
+    compared: "standard deviation",
+    more_less: ["more spread", "less spread"],
+    details: true,
+    ..P50
 };
 
 /// The latency that one request in ten exceeds.
@@ -108,6 +160,19 @@ fn values(run: &Run, case: &Case<'_>, name: &str, q: f64) -> Vec<(u32, f64)> {
     each.collect()
 }
 
+/// What each measured block says of the latencies of all its requests; nothing where some was never answered.
+fn of_all(case: &Case<'_>, of: fn(&LatencyNs) -> f64) -> Vec<(u32, f64)> {
+    if case.is_search() {
+        return Vec::new();
+    }
+    let each = case.measured().filter_map(|trial| {
+        let latency = &trial.load.as_ref()?.latency_ns;
+        let whole = latency.count > 0 && latency.infinite == 0;
+        whole.then(|| (trial.block, of(latency)))
+    });
+    each.collect()
+}
+
 /// The histogram of a trial, where the run directory has it.
 pub fn stored<'a>(run: &'a Run, trial: &Trial) -> Option<&'a Histogram> {
     run.histograms.get(trial.histogram.as_ref()?)
@@ -127,6 +192,7 @@ fn reported(load: &LoadReport, quantile: &str) -> u64 {
     let latency = &load.latency_ns;
     match quantile {
         "p50" => latency.p50,
+        "p75" => latency.p75,
         "p90" => latency.p90,
         "p99" => latency.p99,
         "p99_9" => latency.p99_9,

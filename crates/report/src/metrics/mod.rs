@@ -21,6 +21,14 @@ pub use metric::Metric;
 impl Metric {
     /// Requests, or what a program counts, a second.
     pub const RATE: Metric = rate::RATE;
+    /// Mean latency.
+    pub const MEAN: Metric = latency::MEAN;
+    /// Standard deviation of latency.
+    pub const DEVIATION: Metric = latency::DEVIATION;
+    /// The latency that one request in four exceeds.
+    pub const P75: Metric = latency::P75;
+    /// Bytes received a second.
+    pub const RECEIVED: Metric = rate::RECEIVED;
     /// Median latency.
     pub const P50: Metric = latency::P50;
     /// The latency that one request in ten exceeds.
@@ -37,9 +45,12 @@ impl Metric {
     pub const MEMORY: Metric = memory::PEAK;
 
     /// All of them, in the order of tables and columns.
-    pub const ALL: [Metric; 9] = [
+    pub const ALL: [Metric; 13] = [
         rate::RATE,
+        latency::MEAN,
+        latency::DEVIATION,
         latency::P50,
+        latency::P75,
         latency::P90,
         latency::P99,
         latency::P99_9,
@@ -47,6 +58,7 @@ impl Metric {
         cpu::SUBJECT,
         cpu::GENERATOR,
         memory::PEAK,
+        rate::RECEIVED,
     ];
 
     /// The one with this key.
