@@ -17,6 +17,7 @@ use prony_base::counted;
 use prony_record::{Plan, layout};
 use prony_report::log::{self, Entry, History};
 
+use crate::cause::CannotWrite;
 use crate::report;
 use crate::{Ending, Streams};
 use history::Kept;
@@ -188,9 +189,20 @@ fn write_document(
         Some(text) => text.clone(),
         None => heading(experiment, history),
     };
-    let written = log::written(&document, &log::regions(history))
+    // Beside the document, in a folder of its name.
+    let folder = path.with_extension("");
+    let address = folder.file_name().unwrap_or_default().to_string_lossy();
+    let written = log::written(&document, &log::regions(history, &address))
         .map_err(|damaged| anyhow::anyhow!("{}:{}: {}", path.display(), damaged.line, damaged.what))
         .context("the document is left as it is")?;
+    let pictures = log::pictures(history);
+    if !pictures.is_empty() {
+        fs::create_dir_all(&folder).with_context(CannotWrite::at(&folder))?;
+    }
+    for (name, svg) in &pictures {
+        let path = folder.join(name);
+        fs::write(&path, svg).with_context(CannotWrite::at(&path))?;
+    }
     if before.as_deref() != Some(&written.text) {
         file::replace(path, before.as_deref(), &written.text)?;
     }

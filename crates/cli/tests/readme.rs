@@ -405,7 +405,7 @@ fn what_prose_quotes_of_documents_is_what_they_say() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
     for right in [
-        "README.md: 16 lines of excerpts are right",
+        "README.md: 15 lines of excerpts are right",
         "nibiru.md: 8 bound figures are right",
     ] {
         assert!(said.contains(right), "{right}: {said}");

@@ -1,9 +1,13 @@
 //! The short answer: a few sentences that the data allow, and those that they forbid.
+//!
+//! Who leads and by how much comes first, where the run can tell it; how sure that is comes after. A run that can rank
+//! nobody says so first. How long all of it may be is for `short`.
 
 use std::collections::BTreeMap;
 
 use prony_base::counted;
 use prony_findings::Code;
+use prony_stats::BLOCKS_INTERVAL_MIN;
 use serde::Serialize;
 
 use crate::Run;
@@ -19,7 +23,7 @@ use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::search;
 use crate::table;
-use crate::words::{Point, claim, listed, medians};
+use crate::words::{Point, claim, listed, medians, what_follows};
 
 /// The short answer in the order in which it is read.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -28,43 +32,81 @@ pub struct Answer {
     pub before: Vec<String>,
     /// What is said of programs, of tables with rows and of clients.
     pub points: Vec<Point>,
-    /// What speaks against some of it.
+    /// How sure it is, and what speaks against some of it.
     pub after: Vec<String>,
+    /// What is told in full elsewhere, and left out of these or cut.
+    pub more: Vec<Point>,
 }
 
 /// The answer that the data allow.
 pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: &[Step]) -> Answer {
-    let mut before = of_servers(run, cells);
-    before.extend(search::words::answer(run, cells));
+    let mut said = of_servers(run, cells);
+    said.before.extend(search::words::answer(run, cells));
     let programs: Vec<&CellFigures> = cells.iter().filter(|c| c.program.is_some()).collect();
-    let mut points = Vec::new();
-    let said = across.and_then(|across| programs::answer::points(run, &programs, across));
-    if let Some((claim, of_programs)) = said {
-        before.push(claim);
-        points = of_programs;
+    let of_programs = across.and_then(|across| programs::answer::points(run, &programs, across));
+    if let Some(of_programs) = of_programs {
+        said.claims.push(of_programs.claim);
+        said.points.extend(of_programs.points);
+        said.more.extend(of_programs.more);
     }
-    points.extend(rows::words::points(run, cells));
+    said.points.extend(rows::words::points(run, cells));
     if let Some((claim, of_clients)) = clients::answer::points(run, cells, steps) {
-        before.push(claim);
-        points.extend(of_clients);
+        said.claims.push(claim);
+        said.points.extend(of_clients);
     }
+    let Said {
+        claims,
+        mut before,
+        points,
+        more,
+    } = said;
     let mut after = Vec::new();
-    if before.is_empty() {
+    if claims.is_empty() && before.is_empty() {
         before.push(nothing(run, cells));
     } else {
-        after.extend(resolution(run, cells));
-        after.extend(reservations(cells));
-        after.extend(crate::machine::sentence(&run.environment));
+        let blocks = cells.iter().map(|cell| cell.trials.measured.len()).max();
+        let can_tell = blocks >= Some(BLOCKS_INTERVAL_MIN);
+        let (first, mut sure) = match can_tell {
+            true => (None, claims),
+            false => (Some(together(run, &claims)), Vec::new()),
+        };
+        before.splice(0..0, first.filter(|line| !line.is_empty()));
+        sure.extend(resolution(run, cells));
+        let mut against = reservations(cells);
+        against.extend(crate::machine::sentence(&run.environment));
+        let lines = [sure, against].map(|of| of.join(" "));
+        after.extend(lines.into_iter().filter(|line| !line.is_empty()));
     }
     Answer {
         before,
         points,
         after,
+        more,
     }
 }
 
+/// Claims of several kinds of work as one, with what follows from them once where it is the same.
+fn together(run: &Run, claims: &[String]) -> String {
+    let follows = format!(": {}", what_follows(run, 0));
+    let done = claims.iter().map(|claim| claim.strip_suffix(&follows));
+    match done.collect::<Option<Vec<&str>>>() {
+        Some(done) if !done.is_empty() => format!("{}{follows}", done.join("; ")),
+        _ => claims.join(" "),
+    }
+}
+
+/// What is gathered before it is put into its order.
+#[derive(Default)]
+struct Said {
+    /// What was done, and what follows from it, of each kind of work.
+    claims: Vec<String>,
+    before: Vec<String>,
+    points: Vec<Point>,
+    more: Vec<Point>,
+}
+
 /// The sentences on servers; none where no cell of one was measured.
-fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
+fn of_servers(run: &Run, cells: &[CellFigures]) -> Said {
     let servers: Vec<&CellFigures> = cells
         .iter()
         .filter(|c| c.is_server() && c.search.is_none())
@@ -72,7 +114,7 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
     let measured = servers.iter().copied().filter(|c| c.rate_per_s.is_some());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
-        return Vec::new();
+        return Said::default();
     }
     let how = |blocks: usize| {
         let each = numbers::duration(run.plan.duration_ns);
@@ -81,12 +123,52 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         });
         format!("in {} of {each} each{turns}", counted(blocks, "block"))
     };
-    let mut said = vec![claim(run, servers.len(), &measured, how)];
-    for group in groups(cells) {
+    let groups = groups(cells);
+    let first = match cells.iter().all(CellFigures::is_server) {
+        true => foremost(&groups, GROUPS_MAX),
+        // The other kinds of work want room, too.
+        false => foremost(&groups, GROUPS_MAX / 2),
+    };
+    let mut said = Said {
+        claims: vec![claim(run, servers.len(), &measured, how)],
+        ..Said::default()
+    };
+    for (at, group) in groups.iter().enumerate() {
         let own = measured.iter().copied().filter(|c| group.has(c));
-        said.extend(of_group(&group, &own.collect::<Vec<_>>()));
+        let own: Vec<&CellFigures> = own.collect();
+        let Some(sentence) = of_group(group, &own) else {
+            continue;
+        };
+        match first.contains(&at) {
+            true => said.before.push(sentence),
+            false => said.more.push(Point {
+                head: group.place(),
+                text: sentence,
+            }),
+        }
     }
     said
+}
+
+/// Groups that have a sentence before the first picture.
+const GROUPS_MAX: usize = 4;
+
+/// The places of the groups that have one: of too many, those of each workload with its most connections, then those with
+/// its fewest, then the others.
+fn foremost(groups: &[Group], most: usize) -> Vec<usize> {
+    let rank = |at: usize| {
+        let of = &groups[at].workload;
+        let own = || groups.iter().enumerate().filter(|(_, g)| g.workload == *of);
+        match (own().next_back(), own().next()) {
+            (Some((last, _)), _) if last == at => 0,
+            (_, Some((first, _))) if first == at => 1,
+            _ => 2,
+        }
+    };
+    let mut places: Vec<usize> = (0..groups.len()).collect();
+    places.sort_by_key(|at| (rank(*at), *at));
+    places.truncate(most);
+    places
 }
 
 fn nothing(run: &Run, cells: &[CellFigures]) -> String {
@@ -149,8 +231,7 @@ fn resolution(run: &Run, cells: &[CellFigures]) -> Vec<String> {
         .collect();
     said.extend(told.first().map(|(_, _, comparisons)| {
         format!(
-            "What this run can tell: differences of a rate from {} on. Of such runs, 80 % would claim one of that size, \
-             with {} taken together.",
+            "This run can tell differences of a rate from {} on (such a one in 80 % of such runs, {} taken together).",
             least(&told),
             counted(*comparisons, "comparison"),
         )
@@ -193,8 +274,13 @@ fn of_copies(
         .iter()
         .any(|(_, r)| matches!(r.conclusion, "higher" | "lower"));
     let came = format!(
-        "A copy of the reference, run as a subject of its own, came out at {} of its rate at the farthest ({})",
+        "A copy of the reference came out at {} of its rate{} ({})",
         numbers::change_of(ratio),
+        if all.len() > 1 {
+            " at the farthest"
+        } else {
+            ""
+        },
         cell.cell
     );
     match (ratio.is_interval(), differ) {

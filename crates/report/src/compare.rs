@@ -30,7 +30,7 @@ const CLAIMS_MAX: usize = 3;
 pub struct Compared {
     /// Where: `hello with 20 connections`.
     pub place: String,
-    /// `rate`, `p50`, `p99` or `cpu_subject`.
+    /// The key of a metric that is compared, as in `summary.json`: `rate`, `p50`, `p99`, `cpu_subject`.
     pub metric: &'static str,
     /// Requests a second, or nanoseconds: the baseline's.
     pub baseline: Option<f64>,
@@ -84,7 +84,7 @@ pub fn interleaved(run: &Run, baseline: &str, other: &str) -> Comparison {
     let mut figures = Vec::new();
     let mut left_out = Vec::new();
     let own: Vec<&CellFigures> = cells.iter().filter(|c| c.subject == other).collect();
-    for metric in [Metric::RATE, Metric::CPU, Metric::P50, Metric::P99] {
+    for metric in Metric::claimed() {
         figures.extend(own.iter().filter_map(|cell| {
             let ratio = metric.ratio(cell)?;
             let base = cells.iter().find(|c| c.cell == ratio.reference_cell);
@@ -209,7 +209,7 @@ pub fn apart(baseline: &Entry, other: &Entry, history: &[Entry]) -> Comparison {
             };
             let compared = Sides::of(from, own, &like).compared(pairs.len());
             let Some(compared) = compared else { continue };
-            if metric.key == Metric::RATE.key {
+            if metric.is_rate() {
                 degrees = degrees.max(compared.degrees);
                 let least = compared.resolution.filter(|_| same_machine);
                 resolution = resolution.into_iter().chain(least).reduce(f64::max);
@@ -308,14 +308,15 @@ pub fn baseline_in<'a>(log: &'a [Entry], other: &Entry) -> Option<&'a Entry> {
 }
 
 impl Compared {
-    /// By how much it is worse, as a part: 0.05 is 5 % worse, a negative one is better. Both ends, the nearer to better first.
+    /// What it is a figure of.
+    fn of(&self) -> Metric {
+        Metric::with_key(self.metric).expect("a metric of the registry")
+    }
+
+    /// By how much it is worse, as [`Metric::worse`] says.
     fn worse(&self) -> Option<(f64, f64)> {
         let (low, high) = self.interval?;
-        Some(match self.metric {
-            // A rate that is lower is worse.
-            "rate" => (1.0 - high, 1.0 - low),
-            _ => (low - 1.0, high - 1.0),
-        })
+        Some(self.of().worse(low, high))
     }
 
     fn is_claimed(&self) -> bool {
@@ -331,16 +332,8 @@ impl Compared {
     /// `7.9 % slower on hello with 100 connections (95 %: 6.1 to 9.6)`.
     fn words(&self) -> String {
         let is_higher = self.ratio >= 1.0;
-        let how = match (self.metric, is_higher) {
-            ("rate", true) => "faster",
-            ("rate", false) => "slower",
-            ("cpu_subject", true) => "more CPU a request",
-            ("cpu_subject", false) => "less CPU a request",
-            ("p50", true) => "longer at the median",
-            ("p50", false) => "shorter at the median",
-            (_, true) => "longer at p99",
-            (_, false) => "shorter at p99",
-        };
+        let [more, less] = self.of().more_less;
+        let how = if is_higher { more } else { less };
         let percent = |ratio: f64| {
             let part = (ratio - 1.0).abs() * 100.0;
             let decimals = usize::from(part < 9.95);
@@ -387,7 +380,7 @@ impl Comparison {
         // What counts most first: rates, then by size.
         let size = |of: &Compared| libm::log(of.ratio).abs();
         claimed.sort_by(|a, b| {
-            let rate = (a.metric != "rate").cmp(&(b.metric != "rate"));
+            let rate = (!a.of().is_rate()).cmp(&!b.of().is_rate());
             rate.then(size(b).total_cmp(&size(a)))
         });
         let rest = self.figures.iter().filter(|f| !f.is_claimed());
@@ -449,23 +442,16 @@ impl Comparison {
     /// The figures as a table in Markdown, which is read on a terminal as well.
     pub fn table(&self) -> String {
         let row = |figure: &Compared| {
-            let show: fn(f64) -> String = match figure.metric {
-                "rate" => numbers::rate,
-                _ => numbers::time,
-            };
-            let value = |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), show);
+            let metric = figure.of();
+            let value =
+                |of: Option<f64>| of.map_or_else(|| numbers::NOTHING.to_owned(), metric.alone);
             let ends = figure.interval.map_or_else(
                 || numbers::NOTHING.to_owned(),
                 |(low, high)| format!("{} to {}", numbers::change(low), numbers::change(high)),
             );
-            let name = match figure.metric {
-                "rate" => "requests/s",
-                "cpu_subject" => "CPU a request",
-                other => other,
-            };
             vec![
                 crate::escape::markdown(&figure.place),
-                name.to_owned(),
+                metric.compared.to_owned(),
                 value(figure.baseline),
                 value(figure.other),
                 format!("{} %", numbers::change(figure.ratio)),

@@ -28,7 +28,8 @@ impl Plot {
     /// All of them, in the order of the page.
     pub const ALL: [Plot; 3] = [Plot::Rate, Plot::Latency, Plot::Cpu];
 
-    fn name(self) -> &'static str {
+    /// What its file is called.
+    pub fn name(self) -> &'static str {
         match self {
             Plot::Rate => "rate",
             Plot::Latency => "latency",

@@ -46,11 +46,14 @@ fn answer_text(view: &View) -> String {
     for line in answer_lines(view) {
         text.push_str(&format!("  {line}\n"));
     }
+    if !view.answer.more.is_empty() {
+        text.push_str(&format!("  In full: {}\n", layout::APPENDIX));
+    }
     text
 }
 
 /// The lines of the answer.
-fn answer_lines(view: &View) -> Vec<String> {
+pub fn answer_lines(view: &View) -> Vec<String> {
     let answer = &view.answer;
     let points = answer
         .points
@@ -65,20 +68,29 @@ fn answer_lines(view: &View) -> Vec<String> {
 /// equals. Empty where the plan has no cell; of programs alone, and of tables with rows, there is only
 /// [`Plot::Rate`], and of clients none of latencies.
 pub fn plot_svg(run: &Run, plot: Plot) -> String {
+    alone(run, plot).map_or_else(String::new, |(_, svg)| svg)
+}
+
+/// The same with its title; `None` where there is none.
+pub fn alone(run: &Run, plot: Plot) -> Option<(String, String)> {
     let cells = view::reckon(run).cells;
     let groups = groups(&cells).into_iter();
     let groups = groups.map(|group| (group.cells(&cells), group));
-    let Some((own, group)) = most(groups, |(own, _)| measured(own)) else {
-        let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
-        let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
-        let rates = rates.or_else(of_rows);
-        let rates = rates.or_else(|| search::alone(run, &cells, plot));
-        let rates = rates.or_else(|| clients::alone(run, &cells, plot));
-        return rates.map_or_else(String::new, |rates| svg(&templates(), &rates, true));
+    let of = match most(groups, |(own, _)| measured(own)) {
+        Some((own, group)) => {
+            let mut picture = picture(plot, "alone", &own);
+            picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
+            Some(picture)
+        }
+        None => {
+            let rates = programs::rates(run, &cells).filter(|_| plot == Plot::Rate);
+            let of_rows = || rows::alone(run, &cells).filter(|_| plot == Plot::Rate);
+            let rates = rates.or_else(of_rows);
+            let rates = rates.or_else(|| search::alone(run, &cells, plot));
+            rates.or_else(|| clients::alone(run, &cells, plot))
+        }
     };
-    let mut picture = picture(plot, "alone", &own);
-    picture.title = format!("{}: {}, {}", picture.title, group.workload, group.size());
-    svg(&templates(), &picture, true)
+    of.map(|picture| (picture.title.clone(), svg(&templates(), &picture, true)))
 }
 
 /// The templates. They are part of the program: that they are sound is for its tests to show.
@@ -134,7 +146,8 @@ fn svg(environment: &Environment<'_>, picture: &Picture, alone: bool) -> String 
 fn page(view: &View, analysis: &str) -> String {
     let mut view = view.clone();
     let answer = &mut view.answer;
-    let points = answer.points.iter_mut().map(|point| &mut point.text);
+    let points = answer.points.iter_mut().chain(&mut answer.more);
+    let points = points.map(|point| &mut point.text);
     let sentences = answer.before.iter_mut().chain(&mut answer.after);
     for sentence in sentences.chain(points) {
         *sentence = escape::tied(sentence);
@@ -178,9 +191,14 @@ fn document(view: &View, analysis: &str) -> String {
         let tables = tables.filter(|t| t.table.fits() && !t.table.is_details());
         let tables = tables.map(|t| captioned(t, &t.table.brief()));
         let has_more = !part.is_group && part.tables.iter().any(|t| t.table.has_more());
-        let wider = match has_more {
-            true => format!("More columns: [{0}]({0}).", layout::APPENDIX),
-            false => String::new(),
+        let has_tables = part.tables.iter().any(|t| t.table.is_details());
+        let wider = match (has_more, has_tables) {
+            (true, true) => format!(
+                "Another table, and all columns: [{0}]({0}).",
+                layout::APPENDIX
+            ),
+            (true, false) => format!("More columns: [{0}]({0}).", layout::APPENDIX),
+            (false, _) => String::new(),
         };
         context! {
             request => safe(escape::markdown_code(&part.request)),
@@ -280,18 +298,24 @@ fn file_of(picture: &Picture) -> String {
 
 /// Every picture of the document as a file of its own: its path in the run directory, and its text.
 fn pictures(view: &View) -> Vec<(String, String)> {
+    let of_parts = drawn(view).map(|(path, _, svg)| (path, svg));
+    let flames = view.why.iter().flat_map(Why::pictures);
+    of_parts.chain(flames).collect()
+}
+
+/// The pictures of figures: path, title and text.
+pub fn drawn(view: &View) -> impl Iterator<Item = (String, String, String)> {
     let environment = templates();
-    let file = |(heading, picture): (&String, &Picture)| {
-        let mut picture = picture.clone();
-        picture.title = format!("{}: {heading}", picture.title);
-        (file_of(&picture), svg(&environment, &picture, true))
-    };
-    let of_parts = view
+    let all = view
         .parts
         .iter()
         .flat_map(|g| g.pictures.iter().map(|p| (&g.title, p)));
-    let flames = view.why.iter().flat_map(Why::pictures);
-    of_parts.map(file).chain(flames).collect()
+    all.map(move |(heading, picture)| {
+        let mut picture = picture.clone();
+        picture.title = format!("{}: {heading}", picture.title);
+        let text = svg(&environment, &picture, true);
+        (file_of(&picture), picture.title, text)
+    })
 }
 
 fn subjects(view: &View) -> String {

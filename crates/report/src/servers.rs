@@ -1,6 +1,6 @@
 //! The section of servers on each workload and size: pictures, and a table with a row for each cell.
 
-use prony_findings::Verdict;
+use prony_findings::{Records, Verdict};
 
 use crate::Run;
 use crate::figures::CellFigures;
@@ -16,9 +16,11 @@ use crate::programs;
 use crate::ratio::RatioFigure;
 use crate::rows;
 use crate::table::{self, Column, Entry, ON_ERRORS, ON_TITLE, Table};
+use crate::threads;
 
 /// The parts of the document: one for each group, the leader of its cells first.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
+    let records = Records::new(&run.plan, &run.trials);
     let part = |(at, group): (usize, Group)| {
         let mut own = group.cells(cells);
         own.sort_by(|a, b| b.standing().total_cmp(&a.standing()));
@@ -30,7 +32,10 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
             is_group: true,
             request: request(run, &group.workload),
             pictures: pictures.into(),
-            tables: vec![plain(of_cells(&own, run.plan.reference.as_deref(), notes))],
+            tables: [plain(of_cells(&own, run.plan.reference.as_deref(), notes))]
+                .into_iter()
+                .chain(threads::table(&records, &own))
+                .collect(),
             id,
             ..Part::default()
         }

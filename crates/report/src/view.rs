@@ -25,6 +25,7 @@ use crate::rows;
 use crate::search;
 use crate::sections::{self, Fact, NotRunRow, Repeat, SubjectRow};
 use crate::servers;
+use crate::short;
 use crate::table::{Entry, Table};
 use crate::why::{self, Why};
 
@@ -99,6 +100,7 @@ pub fn reckon(run: &Run) -> Reckoned {
     let notes = Notes::new(&findings, |cell| records.trials(cell).len());
     let mut answer = answer::answer(run, &cells, across.as_ref(), told);
     answer.before = method::marked(answer.before, &run.plan);
+    let answer = short::fit(answer);
     let view = View {
         title: or(&run.plan.title, "Untitled experiment"),
         question: run.plan.question.clone(),

@@ -4,7 +4,7 @@ mod fixture;
 
 use prony_record::{CodeState, Environment, Failures, Source};
 use prony_report::Run;
-use prony_report::log::{Entry, brief, history, regions, written};
+use prony_report::log::{Entry, brief, history, pictures, regions, written};
 
 const DAY_MS: u64 = 86_400_000;
 
@@ -63,11 +63,43 @@ fn two_days_of_a_log() {
     };
     let entries = [first, Entry::of(&second, "host-001")];
     let history = history(&entries);
-    let document = written("# The host's log\n\n", &regions(&history)).expect("a document");
+    let document = written("# The host's log\n\n", &regions(&history, "log")).expect("a document");
     insta::assert_snapshot!("log.md", document.text);
     insta::assert_snapshot!("log.txt", brief(&history));
-    let again = written(&document.text, &regions(&history)).expect("a document");
+    let shown = pictures(&history);
+    assert!(shown.len() >= 2);
+    for (path, svg) in &shown {
+        assert!(document.text.contains(&format!("](log/{path})")), "{path}");
+        assert!(svg.starts_with("<svg "), "{path}");
+    }
+    for line in document.text.lines().filter(|line| line.starts_with('|')) {
+        let bars = line.replace("\\|", "").matches('|').count();
+        assert!(bars <= 8, "more than seven columns: {line}");
+    }
+    let again = written(&document.text, &regions(&history, "log")).expect("a document");
     assert_eq!((again.text, again.replaced.len()), (document.text, 0));
+}
+
+/// Clients, programs and rows, where something goes wrong.
+#[test]
+fn no_table_of_a_log_has_more_than_seven_columns() {
+    for run in [
+        fixture::failures(),
+        fixture::clients::faults(),
+        fixture::programs::runtime(3),
+        fixture::services::faults(),
+    ] {
+        let entry = Entry::of(&run, "x-001");
+        assert!(!entry.answer.is_empty());
+        assert!(entry.pictures.len() >= 2, "{}", entry.title);
+        for region in regions(&history(&[entry]), "log") {
+            for line in region.text.lines().filter(|line| line.starts_with('|')) {
+                let bars = line.replace("\\|", "").matches('|').count();
+                assert!(bars <= 8, "{line}");
+                assert!(!line.contains("verdict"), "{line}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -82,7 +114,7 @@ fn a_change_after_seven_days_of_one_state_is_claimed() {
         .collect();
     entries.push(entry(7, "b", 30_000.0));
     let history = history(&entries);
-    let regions = regions(&history);
+    let regions = regions(&history, "log");
     let last = regions
         .iter()
         .rfind(|r| r.id.ends_with("host-007"))
@@ -111,7 +143,7 @@ fn an_entry_that_was_kept_as_json_says_the_same() {
         let entry = Entry::of(&run, "x-001");
         let text = serde_json::to_string(&entry).expect("JSON");
         let back: Entry = serde_json::from_str(&text).expect("an entry");
-        let of_both = [history(&[entry]), history(&[back])].map(|h| regions(&h));
+        let of_both = [history(&[entry]), history(&[back])].map(|h| regions(&h, "log"));
         assert_eq!(of_both[0], of_both[1]);
     }
 }
@@ -208,7 +240,7 @@ fn no_two_regions_have_the_same_name() {
             ..section.clone()
         })
         .to_vec();
-    let regions = regions(&history(&[entry]));
+    let regions = regions(&history(&[entry]), "log");
     let ids: std::collections::BTreeSet<&str> = regions.iter().map(|r| r.id.as_str()).collect();
     assert_eq!(ids.len(), regions.len(), "{ids:?}");
     assert!(
@@ -232,7 +264,7 @@ fn figures_without_a_history_are_counted_apart() {
     let text = brief(&history(&entries));
     let said = "no change shown in 1 figure, 1 figure not told apart";
     assert!(text.contains(said), "{text}");
-    let head = regions(&history(&entries))
+    let head = regions(&history(&entries), "log")
         .into_iter()
         .rfind(|r| r.id.ends_with("host-007"))
         .expect("a head");

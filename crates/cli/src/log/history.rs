@@ -96,9 +96,10 @@ impl Kept {
         self.path.display().to_string()
     }
 
-    /// Whether the run directory was read as it is now.
+    /// Whether the run directory was read as it is now, and by a Prony that kept its answer.
     pub fn has(&self, experiment: &str, path: &str, stamp: &str) -> anyhow::Result<bool> {
-        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?";
+        let query = "SELECT 1 FROM entries WHERE experiment = ? AND path = ? AND stamp = ?
+                     AND json_extract(entry, '$.answer') IS NOT NULL";
         let found = self
             .database
             .query_row(query, params![experiment, path, stamp], |_| Ok(()))

@@ -11,14 +11,14 @@ use prony_record::DOWNLOADS;
 use super::downloads::mib;
 use super::sections::{RowKey, Section, sections};
 use super::steps::Step;
-use super::words::more;
 use crate::Run;
 use crate::figures::{CellFigures, Figure};
+use crate::lead::{Lead, leader};
 use crate::lists::distinct;
 use crate::numbers;
-use crate::programs::answer::{claim, fastest};
+use crate::programs::answer::claim;
 use crate::ratio::RatioFigure;
-use crate::words::{self, Point, Ranked, by_conclusion, listed, ranked, with_interval};
+use crate::words::{self, Point, Ranked, by_conclusion, listed, ranked};
 
 /// What was done, and the points; `None` where no cell was measured.
 pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(String, Vec<Point>)> {
@@ -46,7 +46,6 @@ pub fn points(run: &Run, cells: &[CellFigures], steps: &[Step]) -> Option<(Strin
         }));
     }
     points.extend(limits(&measured));
-    points.extend(counts(&measured));
     Some((claim(run, &clients, &measured, false), points))
 }
 
@@ -55,7 +54,6 @@ fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
     let mut points = Vec::new();
     let sizes: Vec<_> = section.rows.iter().zip(section.pictured()).collect();
     let shown = outermost(sizes.len());
-    let left = sizes.len() - shown.len();
     let sizes = sizes.into_iter().enumerate();
     for (_, (row, (title, cells))) in sizes.filter(|(at, _)| shown.contains(at)) {
         let sound = sound(&cells);
@@ -67,7 +65,7 @@ fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
         ) else {
             continue;
         };
-        let mut said: Vec<String> = fastest(&sound, &name).into_iter().collect();
+        let mut said: Vec<String> = leader(&sound, &name).iter().map(Lead::words).collect();
         said.push(medians);
         points.push(Point {
             head: title,
@@ -76,12 +74,6 @@ fn of_requests(run: &Run, section: &Section<'_>, steps: &[Step]) -> Vec<Point> {
         if section.rows.last() == Some(row) {
             points.extend(costs(run, section));
         }
-    }
-    if left > 0 {
-        points.push(Point {
-            head: "Other sizes".to_owned(),
-            text: format!("the tables have {left} more."),
-        });
     }
     points.extend(brought(run, section, steps));
     points
@@ -138,6 +130,9 @@ fn costs(run: &Run, section: &Section<'_>) -> Option<Point> {
     })
 }
 
+/// Ratios that show no difference and have their ends in a sentence; of more it has the names.
+const ALIKE_MAX: usize = 2;
+
 /// Who has less and who has more than the reference; where nothing is claimed, the ratios.
 fn beside(
     cells: &[&CellFigures],
@@ -147,24 +142,28 @@ fn beside(
     let own = cells.iter().filter_map(|c| Some((name(c), of(c)?)));
     let own: Vec<(String, &RatioFigure)> = own.collect();
     let with_ends =
-        |(name, ratio): &(String, &RatioFigure)| format!("{name} ({})", with_interval(ratio));
+        |(name, ratio): &(String, &RatioFigure)| format!("{name} {}", numbers::change_of(ratio));
+    let alike = own
+        .iter()
+        .filter(|of| of.1.conclusion == "no-difference-shown");
+    let few = alike.count() <= ALIKE_MAX;
+    let of_alike = |of: &(String, &RatioFigure)| match few {
+        true => with_ends(of),
+        false => of.0.clone(),
+    };
     let mut said = by_conclusion(
         &own,
         |of| of.1,
         &[
-            ("lower", "lower for ", &with_ends),
-            ("higher", "higher for ", &with_ends),
-            (
-                "no-difference-shown",
-                "not shown to differ for ",
-                &with_ends,
-            ),
+            ("lower", "lower: ", &with_ends),
+            ("higher", "higher: ", &with_ends),
+            ("no-difference-shown", "not shown to differ: ", &of_alike),
         ],
     );
     let unclaimed = own.iter().filter(|(_, of)| of.conclusion == "not-claimed");
     let ratios = unclaimed.map(|(name, of)| Ranked {
         figure: of.ratio,
-        shown: format!("{name} {}", numbers::ratio(of.ratio)),
+        shown: format!("{name} {}", numbers::change_words(of.ratio, None, "")),
         is_baseline: false,
     });
     said.extend(ranked(ratios.collect(), "").map(|said| format!("not claimed: {said}")));
@@ -181,7 +180,7 @@ fn brought(run: &Run, section: &Section<'_>, steps: &[Step]) -> Option<Point> {
     let said = steps.iter().filter(own).map(|step| {
         let ratio = match step.ratio.conclusion {
             "no-difference-shown" => "no difference is shown".to_owned(),
-            _ => more(step.ratio.ratio).replacen(", ", " (", 1) + ")",
+            _ => numbers::change_words(step.ratio.ratio, None, step.ratio.bound),
         };
         format!("{} {} → {}: {ratio}", step.what, step.from, step.to)
     });
@@ -223,10 +222,11 @@ fn limits(measured: &[&CellFigures]) -> Option<Point> {
         0 => String::new(),
         _ => " Where it was the peer, the client is at least this fast.".to_owned(),
     };
+    let counts = counts(measured).map_or_else(String::new, |said| format!(" {said}"));
     Some(Point {
         head: "Who was the limit".to_owned(),
         text: format!(
-            "of {}, {}.{rest}",
+            "of {}, {}.{rest}{counts}",
             counted(measured.len(), "cell"),
             listed(&said)
         ),
@@ -234,7 +234,7 @@ fn limits(measured: &[&CellFigures]) -> Option<Point> {
 }
 
 /// Whether both sides' counts agree.
-fn counts(measured: &[&CellFigures]) -> Option<Point> {
+fn counts(measured: &[&CellFigures]) -> Option<String> {
     let counts = || {
         measured
             .iter()
@@ -247,20 +247,17 @@ fn counts(measured: &[&CellFigures]) -> Option<Point> {
     let names = distinct(differing.map(|c| c.cell.clone()));
     let text = match (compared, names.is_empty()) {
         (0, _) => return None,
-        (1, true) => "client and peer counted the same in the one trial.".to_owned(),
-        (_, true) => format!("client and peer counted the same in all {compared} trials."),
+        (1, true) => "Client and peer counted the same in the one trial.".to_owned(),
+        (_, true) => format!("Client and peer counted the same in all {compared} trials."),
         _ => format!(
-            "client and peer counted the same in {agree} of {}. They differ in {}, which {} \
+            "Client and peer counted the same in {agree} of {}. They differ in {}, which {} \
              compared with nothing.",
             counted(compared, "trial"),
             listed(&names),
             if names.len() == 1 { "is" } else { "are" }
         ),
     };
-    Some(Point {
-        head: "Counts".to_owned(),
-        text,
-    })
+    Some(text)
 }
 
 fn of_downloads(run: &Run, section: &Section<'_>) -> Vec<Point> {
@@ -269,15 +266,22 @@ fn of_downloads(run: &Run, section: &Section<'_>) -> Vec<Point> {
     let point = |(row, (_, cells)): (&RowKey<'_>, (String, Vec<&CellFigures>))| {
         let cells = sound(&cells);
         let speed: fn(&CellFigures) -> Option<Figure> = |c| c.client.as_ref()?.bytes_per_s;
-        let mut said = vec![medians(&cells, &name, speed, (mib, " MiB/s"))?];
         let base = cells.iter().find(|c| c.is_reference && c.ratio.is_none());
-        let base = base.map_or_else(|| "the reference".to_owned(), |c| name(c));
-        let rates = beside(&cells, &name, |c| c.ratio.as_ref());
-        let cpu = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
-        for (what, ratios) in [("Rate", rates), ("CPU time", cpu)] {
-            if !ratios.is_empty() {
-                said.push(format!("{what} against {base}: {}", ratios.join("; ")));
+        let against = base.map_or_else(|| "the reference".to_owned(), |c| name(c));
+        let own = base.and_then(|c| Some(speed(c)?.median));
+        let own = own.map_or_else(String::new, |own| format!(" ({} MiB/s)", mib(own)));
+        // Where no ratio is claimed the rates themselves say as much, and where one is, the table has them.
+        let is_claimed = |c: &&CellFigures| c.ratio.as_ref().is_some_and(|r| r.is_interval());
+        let mut said = match cells.iter().any(is_claimed) {
+            true => {
+                let rates = beside(&cells, &name, |c| c.ratio.as_ref());
+                vec![format!("rate against {against}{own}: {}", rates.join("; "))]
             }
+            false => vec![medians(&cells, &name, speed, (mib, " MiB/s"))?],
+        };
+        let cpu = beside(&cells, &name, |c| c.client.as_ref()?.cpu_ratio.as_ref());
+        if !cpu.is_empty() {
+            said.push(format!("CPU time against {against}: {}", cpu.join("; ")));
         }
         Some(Point {
             head: row.words(),

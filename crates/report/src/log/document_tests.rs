@@ -214,23 +214,33 @@ fn an_entry_that_only_the_document_knows_keeps_its_row_in_the_overview() {
         id: format!("2026-03-0{day}-0000-a-b"),
         run: "a|b".to_owned(),
         started_unix_ms: (20_512 + day) * 86_400_000,
-        verdict: format!("verdict {day}"),
+        settings: vec![super::super::entry::Pair {
+            name: "measured window".to_owned(),
+            value: format!("{day} s"),
+        }],
+        answer: vec![format!("it is day {day}")],
         ..Default::default()
     };
     let of = |days: &[u64]| {
         let entries: Vec<_> = days.iter().map(|day| entry(*day)).collect();
-        page::regions(&super::super::history::history(&entries))
+        page::regions(&super::super::history::history(&entries), "log")
     };
     let first = written("", &of(&[1, 2])).unwrap().text;
     let second = written(&first, &of(&[2, 3])).unwrap();
     assert_eq!(second.added, [entry(3).id]);
     let rows = |text: &str| -> Vec<String> {
         let rows = text.lines().filter(|line| line.starts_with("| ["));
-        rows.map(|row| row.split(" | ").nth(3).unwrap().trim().to_owned())
+        rows.map(|row| row.split(" | ").nth(2).unwrap().trim().to_owned())
             .collect()
     };
-    let days = ["verdict 1", "verdict 2", "verdict 3"];
+    let days = [" blocks of 1 s", " blocks of 2 s", " blocks of 3 s"].map(str::trim);
     assert_eq!(rows(&second.text), days, "{}", second.text);
+    let answer = second
+        .text
+        .find("- it is day 3\n")
+        .expect("the newest answer");
+    assert!(answer < second.text.find("3 entries").expect("how many"));
+    assert!(!second.text.contains("it is day 2"), "{}", second.text);
     assert!(second.text.contains("3 entries, newest last."));
     assert!(
         second
@@ -247,6 +257,14 @@ fn an_entry_that_only_the_document_knows_keeps_its_row_in_the_overview() {
     assert_eq!(written(&other, &of(&[2, 3])).unwrap().text, other);
     let none = written(&second.text, &of(&[])).unwrap().text;
     assert_eq!(rows(&none), days, "{none}");
+    // Overviews of before had a column with the verdict.
+    let of_before = second.text.replace(
+        "no git | blocks of 1 s |",
+        "no git | blocks of 1 s | valid |",
+    );
+    assert_ne!(of_before, second.text);
+    let now = written(&of_before, &of(&[2, 3])).unwrap().text;
+    assert_eq!(now, second.text);
     // What the author takes out is out.
     let begin = second.text.find("<!-- prony:begin 2026-03-01").unwrap();
     let end = second.text.find("<!-- prony:begin 2026-03-02").unwrap();

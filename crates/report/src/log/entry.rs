@@ -17,9 +17,11 @@ use crate::figures::CellFigures;
 use crate::notes::Notes;
 use crate::numbers;
 use crate::part::median;
+use crate::plots::Plot;
+use crate::render;
 use crate::sections::cores;
 use crate::table::{absence, verdict_word};
-use crate::view::{self, Reckoned};
+use crate::view::{self, Reckoned, View};
 
 /// Version of what is kept; entries of another are made again from their run directories.
 pub const ENTRY_SCHEMA: u32 = 1;
@@ -47,6 +49,17 @@ pub struct Pair {
     pub value: String,
 }
 
+/// A picture of a run, as a log keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drawn {
+    /// What its file is called, without its ending.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// SVG that needs nothing else.
+    pub svg: String,
+}
+
 /// One run, as a log keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -66,6 +79,12 @@ pub struct Entry {
     pub title: String,
     /// Its question.
     pub question: String,
+    /// The short answer of its document, a line each; empty in entries of before it was kept.
+    #[serde(default)]
+    pub answer: Vec<String>,
+    /// Pictures of its figures; none in entries of before they were kept.
+    #[serde(default)]
+    pub pictures: Vec<Drawn>,
     /// `valid`, `bound` or `invalid` (`suspect` in runs of before).
     pub verdict: String,
     /// Whether its run directory is gone.
@@ -228,6 +247,8 @@ impl Entry {
             started_unix_ms: environment.started_unix_ms,
             title: run.plan.title.clone(),
             question: run.plan.question.clone(),
+            answer: render::answer_lines(&reckoned.view),
+            pictures: drawn(run, &reckoned.view),
             verdict: verdict_word(reckoned.view.verdict).to_owned(),
             gone: false,
             unfinished: done < planned && !reckoned.cells.iter().any(failed),
@@ -253,6 +274,29 @@ impl Entry {
     pub fn cells(&self) -> impl Iterator<Item = &CellEntry> {
         self.sections.iter().flat_map(|section| &section.cells)
     }
+}
+
+/// Pictures of an entry.
+const PICTURES_MAX: usize = 3;
+
+/// The pictures of the group with the most figures; where it has fewer than two, the first ones of the document.
+fn drawn(run: &Run, view: &View) -> Vec<Drawn> {
+    let alone = Plot::ALL.iter().filter_map(|plot| {
+        let (title, svg) = render::alone(run, *plot)?;
+        let name = plot.name().to_owned();
+        Some(Drawn { name, title, svg })
+    });
+    let alone: Vec<Drawn> = alone.collect();
+    if alone.len() >= 2 {
+        return alone;
+    }
+    let all = render::drawn(view).take(PICTURES_MAX).zip(1..);
+    all.map(|((_, title, svg), number): (_, u32)| Drawn {
+        name: format!("picture-{number}"),
+        title,
+        svg,
+    })
+    .collect()
 }
 
 /// `2026-11-22-0301-nibiru-001`, of what a marker may hold.

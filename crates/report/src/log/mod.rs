@@ -9,7 +9,7 @@
 //!
 //! let entry = Entry::of(&prony_report::Run::default(), "ping-001");
 //! let history = history(&[entry]);
-//! let document = written("", &regions(&history)).unwrap();
+//! let document = written("", &regions(&history, "ping")).unwrap();
 //! assert!(document.text.contains("<!-- prony:begin overview -->"));
 //! ```
 //!
@@ -29,6 +29,6 @@ mod workload;
 pub use bars::{Bar, Bars, bars};
 pub use brief::brief;
 pub use document::{Damaged, Region, Written, written};
-pub use entry::{CellEntry, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Section};
+pub use entry::{CellEntry, Drawn, ENTRY_SCHEMA, Entry, Found, Latency, Pair, Section};
 pub use history::{Account, Change, Difference, History, Unlike, history};
-pub use page::regions;
+pub use page::{pictures, regions};

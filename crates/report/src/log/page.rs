@@ -21,12 +21,12 @@ const CELLS_MAX: usize = 6;
 const FINDINGS: &str = "findings";
 
 /// The regions of a document, in order: the overview, then for each entry, newest last, its head, a region for each
-/// workload, and what was found.
-pub fn regions(history: &History) -> Vec<Region> {
+/// workload, and what was found. `folder` is where [`pictures`] are, as an address in the document.
+pub fn regions(history: &History, folder: &str) -> Vec<Region> {
     let mut regions = vec![Region {
         id: OVERVIEW.to_owned(),
         entry: None,
-        text: overview(history),
+        text: overview(history, folder),
     }];
     for account in &history.accounts {
         let entry = &account.entry;
@@ -82,13 +82,9 @@ fn anchor(heading: &str) -> String {
 }
 
 /// Columns of the overview.
-const HEAD: [&str; 5] = [
-    "entry",
-    "code",
-    "measured",
-    "verdict",
-    "since the state before",
-];
+const HEAD: [&str; 4] = ["entry", "code", "measured", "since the state before"];
+/// Place of the verdict in the overviews of before: a column that is no longer there.
+const VERDICT_BEFORE: usize = 3;
 
 fn how_many(count: usize) -> String {
     match count {
@@ -103,15 +99,21 @@ fn how_many(count: usize) -> String {
 pub fn with_rows_kept(text: &str, old: &str, headings: &[&str]) -> String {
     let rows = |text: &str| -> Vec<Vec<String>> {
         let own = text.lines().filter(|line| line.starts_with("| ["));
-        own.map(cells_of)
-            .filter(|row| row.len() == HEAD.len())
-            .collect()
+        let own = own.map(cells_of).map(|mut row| {
+            if row.len() == HEAD.len() + 1 {
+                row.remove(VERDICT_BEFORE);
+            }
+            row
+        });
+        own.filter(|row| row.len() == HEAD.len()).collect()
     };
     let heading = |row: &Vec<String>| {
         let linked = row[0].strip_prefix('[').unwrap_or_default();
         linked.split("](#").next().unwrap_or_default().to_owned()
     };
     let mut all = rows(text);
+    let count = how_many(all.len());
+    let lead = text.find(&count).map_or("", |at| &text[..at]);
     let known: Vec<String> = all.iter().map(heading).collect();
     let mut kept = rows(old);
     kept.retain(|row| {
@@ -133,10 +135,11 @@ pub fn with_rows_kept(text: &str, old: &str, headings: &[&str]) -> String {
     all.extend(kept);
     // They begin with their dates.
     all.sort_by_key(heading);
-    let rest = text.lines().skip_while(|line| !line.starts_with('|'));
+    let table = text[lead.len()..].lines();
+    let rest = table.skip_while(|line| !line.starts_with('|'));
     let rest: Vec<&str> = rest.skip_while(|line| line.starts_with('|')).collect();
     format!(
-        "{}{}\n\n{told}\n{}\n",
+        "{lead}{}{}\n\n{told}\n{}\n",
         how_many(all.len()),
         words(&HEAD, &all),
         rest.join("\n")
@@ -158,8 +161,10 @@ fn cells_of(row: &str) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-fn overview(history: &History) -> String {
-    let mut text = how_many(history.accounts.len());
+fn overview(history: &History, folder: &str) -> String {
+    let newest = history.accounts.last();
+    let mut text = newest.map_or_else(String::new, |account| short_answer(&account.entry, folder));
+    text.push_str(&how_many(history.accounts.len()));
     let row = |account: &Account| {
         let entry = &account.entry;
         let heading = title(entry);
@@ -167,7 +172,6 @@ fn overview(history: &History) -> String {
             format!("[{}](#{})", markdown(&heading), anchor(&heading)),
             markdown(&code_words(entry.code.as_ref())),
             measured_briefly(entry),
-            verdict_words(entry),
             markdown(&since_words(account)),
         ]
     };
@@ -177,6 +181,46 @@ fn overview(history: &History) -> String {
     text
 }
 
+/// What the newest entry answers, as its document does, and its pictures; nothing of an entry that kept neither.
+fn short_answer(entry: &Entry, folder: &str) -> String {
+    if entry.answer.is_empty() {
+        return String::new();
+    }
+    let heading = title(entry);
+    let mut text = format!(
+        "**Short answer of the newest entry, [{}](#{}):**\n\n",
+        markdown(&heading),
+        anchor(&heading)
+    );
+    let lines = entry
+        .answer
+        .iter()
+        .map(|line| format!("- {}\n", markdown(line)));
+    text.extend(lines);
+    text.push('\n');
+    for (of, path) in entry.pictures.iter().zip(addresses(entry)) {
+        text.push_str(&format!("![{}]({folder}/{path})\n\n", markdown(&of.title)));
+    }
+    text
+}
+
+/// The files of an entry's pictures in the folder of its log.
+fn addresses(entry: &Entry) -> impl Iterator<Item = String> {
+    let of = |of: &super::entry::Drawn| format!("{}-{}.svg", entry.id, of.name);
+    entry.pictures.iter().map(of)
+}
+
+/// The pictures that the regions of a log show: a path in its folder, and SVG.
+pub fn pictures(history: &History) -> Vec<(String, String)> {
+    let newest = history.accounts.last().map(|account| &account.entry);
+    let of = |entry: &'_ Entry| -> Vec<(String, String)> {
+        let svgs = entry.pictures.iter().map(|of| of.svg.clone());
+        addresses(entry).zip(svgs).collect()
+    };
+    let newest = newest.filter(|entry| !entry.answer.is_empty());
+    newest.map_or_else(Vec::new, of)
+}
+
 fn measured_briefly(entry: &Entry) -> String {
     let of = |name: &str| {
         let found = entry.settings.iter().find(|pair| pair.name == name);
@@ -184,7 +228,12 @@ fn measured_briefly(entry: &Entry) -> String {
     };
     let blocks = of("blocks");
     let word = plural(blocks.parse().unwrap_or(0_u64), "block");
-    format!("{blocks} {word} of {}", of("measured window"))
+    let mut text = format!("{blocks} {word} of {}", of("measured window"));
+    if entry.settings.iter().any(|pair| pair.name == "--quick") {
+        text.push_str(" (a short look)");
+    }
+    text.push_str(&states(entry));
+    text
 }
 
 /// `3128add0c0ff`, with what was changed and not committed.
@@ -198,7 +247,12 @@ pub fn code_words(code: Option<&CodeState>) -> String {
 
 /// The verdict, and what else must be known before any figure is read.
 pub fn verdict_words(entry: &Entry) -> String {
-    let mut text = entry.verdict.clone();
+    format!("{}{}", entry.verdict, states(entry))
+}
+
+/// `, unfinished`
+fn states(entry: &Entry) -> String {
+    let mut text = String::new();
     if entry.unfinished {
         text.push_str(", unfinished");
     }
@@ -332,15 +386,26 @@ fn head(account: &Account) -> String {
     if !entry.not_run.is_empty() {
         add("Not run", not_run(entry));
     }
-    let reservations = match (entry.verdict.as_str(), entry.unfinished) {
-        ("valid", false) => String::new(),
-        (_, true) => " Trials that were planned are missing.".to_owned(),
-        _ => " Which figures that concerns stands below the tables.".to_owned(),
+    if entry.unfinished {
+        add(
+            "Unfinished",
+            "trials that were planned are missing.".to_owned(),
+        );
+    }
+    if entry.gone {
+        add(
+            "Gone",
+            "its run directory is not there any more.".to_owned(),
+        );
+    }
+    let limits = match entry.verdict.as_str() {
+        "valid" => "",
+        "invalid" => "some figures cannot be used; which, and why, stands below each table.",
+        _ => "some figures are bounds; which, and why, stands below each table.",
     };
-    add(
-        "Verdict",
-        format!("{}.{reservations}", verdict_words(entry)),
-    );
+    if !limits.is_empty() {
+        add("Limits", limits.to_owned());
+    }
     text.push('\n');
     text.push_str(&since(account));
     text

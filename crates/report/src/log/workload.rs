@@ -9,7 +9,7 @@ use crate::lists::distinct;
 use crate::markdown::table;
 use crate::numbers::{self, NOTHING};
 use crate::part::column;
-use crate::table::{Entry as Text, Table};
+use crate::table::{Column, Entry as Text, Table};
 
 /// Kinds of errors by their names in the records, and in words.
 const KINDS: [(&str, &str); 17] = [
@@ -44,21 +44,32 @@ pub fn section(section: &Section) -> String {
         text.push_str(&format!("{}\n\n", markdown(&section.request)));
     }
     let sizes = connections(&section.cells);
+    let mut folded = String::new();
     for size in &sizes {
         let own: Vec<&CellEntry> = section
             .cells
             .iter()
             .filter(|c| c.connections == *size)
             .collect();
-        if *size > 0 && sizes.len() > 1 {
-            text.push_str(&format!("**{}**\n\n", connection_words(*size)));
+        let caption = match *size > 0 && sizes.len() > 1 {
+            true => format!("**{}**\n\n", connection_words(*size)),
+            false => String::new(),
+        };
+        text.push_str(&format!("{caption}{}\n\n", table(&first(&own, section))));
+        text.push_str(&limits(&own));
+        if let Some(others) = others(&own, section) {
+            folded.push_str(&format!("{caption}{}\n\n", table(&others)));
         }
-        text.push_str(&format!("{}\n\n", table(&of_cells(&own, section))));
     }
     if sizes.len() == 1 && sizes[0] > 0 {
         text.push_str(&format!("With {}.\n\n", connection_words(sizes[0])));
     }
     text.push_str(&errors(section));
+    if !folded.is_empty() {
+        text.push_str(&format!(
+            "<details><summary>Other columns</summary>\n\n{folded}</details>\n\n"
+        ));
+    }
     text.push_str(&distributions(section));
     while text.ends_with("\n\n") {
         text.pop();
@@ -123,11 +134,10 @@ fn counted(cell: &CellEntry, count: u64) -> Text {
     })
 }
 
-/// Which columns say something in this section: spread of blocks, listen queue, verdict.
+/// Which columns say something in this section: spread of blocks, listen queue.
 struct Told {
     spread: bool,
     queue: bool,
-    verdict: bool,
 }
 
 impl Told {
@@ -136,39 +146,67 @@ impl Told {
         Told {
             spread: cells.iter().any(|cell| cell.blocks > 1),
             queue: cells.iter().any(risen),
-            verdict: cells
-                .iter()
-                .any(|cell| !["", "valid"].contains(&cell.verdict.as_str())),
         }
     }
 }
 
-fn of_cells(cells: &[&CellEntry], section: &Section) -> Table {
+fn number(title: &str) -> Column {
+    column(title, "", true)
+}
+
+/// A table with the column that names the subject.
+fn of_subjects<'a>(section: &Section) -> Grid<'a, &'a CellEntry> {
+    let subject = match section.kind.as_str() {
+        "client" => "client",
+        _ => "subject",
+    };
+    Grid::new().head(column(subject, "", false), |cell: &CellEntry| {
+        text(&*cell.label)
+    })
+}
+
+/// The columns that a reader wants first, seven at the most.
+fn first(cells: &[&CellEntry], section: &Section) -> Table {
     let told = Told::of(&section.cells);
-    let (is_client, is_program) = (section.kind == "client", section.kind == "program");
-    let number = |title: &str| column(title, "", true);
-    let word = |title: &str| column(title, "", false);
-    let subject = if is_client { "client" } else { "subject" };
+    let is_program = section.kind == "program";
     let rates = if is_program { "rate/s" } else { "requests/s" };
-    let mut grid = Grid::new()
-        .head(word(subject), |cell: &CellEntry| text(&*cell.label))
-        .head(number(rates), rate);
+    let mut grid = of_subjects(section).head(number(rates), rate);
     if told.spread {
         grid = grid.head(number("blocks from–to"), ends);
     }
     if !is_program {
-        for (name, get) in LATENCIES {
-            grid = grid.head(number(name), move |cell| {
-                shown(cell.latency.as_ref().and_then(get), numbers::time)
-            });
+        grid = with_latencies(grid, &["p50", "p99"]);
+    }
+    match section.kind.as_str() {
+        "program" => {}
+        "client" => {
+            let limit = |cell: &CellEntry| match cell.limit.as_str() {
+                "" => text(NOTHING),
+                limit => text(limit),
+            };
+            grid = grid
+                .head(column("limit", "", false), limit)
+                .head(number("errors"), |cell| counted(cell, error_count(cell)));
+        }
+        _ => {
+            grid = grid
+                .head(number("CPU/request"), |cell| {
+                    shown(cell.cpu_ns, numbers::time)
+                })
+                .head(number("errors"), |cell| counted(cell, error_count(cell)));
         }
     }
-    let errors = |cell: &CellEntry| counted(cell, error_count(cell));
-    if is_client {
-        let limit = |cell: &CellEntry| match cell.limit.as_str() {
-            "" => text(NOTHING),
-            limit => text(limit),
-        };
+    grid.rows(cells.iter().copied())
+}
+
+/// The other columns; `None` where there are none.
+fn others(cells: &[&CellEntry], section: &Section) -> Option<Table> {
+    let told = Told::of(&section.cells);
+    if section.kind == "program" {
+        return None;
+    }
+    let mut grid = with_latencies(of_subjects(section), &["mean", "p90", "slowest"]);
+    if section.kind == "client" {
         grid = grid
             .head(number("in flight"), |cell| {
                 shown(cell.in_flight, numbers::three)
@@ -178,17 +216,8 @@ fn of_cells(cells: &[&CellEntry], section: &Section) -> Table {
             })
             .head(number("server busy"), |cell| {
                 shown(cell.busy.map(|(_, peer)| peer), numbers::percent)
-            })
-            .head(word("limit"), limit)
-            .head(number("errors"), errors);
-    } else if !is_program {
-        grid = grid
-            .head(number("CPU/request"), |cell| {
-                shown(cell.cpu_ns, numbers::time)
-            })
-            .head(number("errors"), errors);
-    }
-    if told.queue && !is_client {
+            });
+    } else if told.queue {
         grid = grid
             .head(number("slowest connect"), |cell| {
                 let slowest = (cell.connect_max_ns > 0).then_some(cell.connect_max_ns as f64);
@@ -198,18 +227,43 @@ fn of_cells(cells: &[&CellEntry], section: &Section) -> Table {
                 counted(cell, cell.counters.get(QUEUE[0]).copied().unwrap_or(0))
             });
     }
-    if told.verdict {
-        grid = grid.head(word("verdict"), |cell| text(verdict(cell)));
-    }
-    grid.rows(cells.iter().copied())
+    Some(grid.rows(cells.iter().copied()))
 }
 
-/// The verdict with the codes that it follows from.
-fn verdict(cell: &CellEntry) -> String {
-    match (cell.verdict.as_str(), cell.codes.is_empty()) {
-        ("", _) => NOTHING.to_owned(),
-        ("valid", _) | (_, true) => cell.verdict.clone(),
-        (verdict, false) => format!("{verdict}: {}", cell.codes.join(", ")),
+fn with_latencies<'a>(
+    mut grid: Grid<'a, &'a CellEntry>,
+    names: &[&str],
+) -> Grid<'a, &'a CellEntry> {
+    for (name, get) in LATENCIES
+        .into_iter()
+        .filter(|(name, _)| names.contains(name))
+    {
+        grid = grid.head(number(name), move |cell| {
+            shown(cell.latency.as_ref().and_then(get), numbers::time)
+        });
+    }
+    grid
+}
+
+/// Which figures are bounds or cannot be used, with the codes that say why; nothing where all are sound.
+fn limits(cells: &[&CellEntry]) -> String {
+    let line = |cell: &&CellEntry| {
+        let says = match cell.verdict.as_str() {
+            "" | "valid" => return None,
+            "invalid" => "cannot be used",
+            "bound" => "is a bound",
+            other => other,
+        };
+        let codes = match cell.codes.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", cell.codes.join(", ")),
+        };
+        Some(format!("{} {says}{codes}", markdown(&cell.label)))
+    };
+    let all: Vec<String> = cells.iter().filter_map(line).collect();
+    match all.is_empty() {
+        true => String::new(),
+        false => format!("Not as it stands: {}.\n\n", all.join("; ")),
     }
 }
 

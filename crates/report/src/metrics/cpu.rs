@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::metric::Metric;
+use super::metric::{LOWER, Metric};
 use crate::numbers;
 use crate::table::ON_CPU;
 
@@ -14,7 +14,10 @@ pub const SUBJECT: Metric = Metric {
     column: "cpu_subject_ns_per_request",
     unit: "ns/request",
     bench: "cpu-ns/req",
-    better: "lower",
+    better: LOWER,
+    compared: "CPU a request",
+    more_less: ["more CPU a request", "less CPU a request"],
+    alone: numbers::time,
     claimed: true,
     // It is what was used, whoever was the limit.
     bound_below: None,
@@ -49,6 +52,11 @@ pub const GENERATOR: Metric = Metric {
     },
     value: |cell| Some(cell.cpu_generator_ns()?.median),
     title: "CPU generator",
+    compared: "CPU of the generator a request",
+    more_less: [
+        "more CPU of the generator a request",
+        "less CPU of the generator a request",
+    ],
     details: true,
     marks: &[],
     ..SUBJECT

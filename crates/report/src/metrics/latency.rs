@@ -1,10 +1,10 @@
 //! Latency: percentiles over the blocks, and the largest of all.
 
 use prony_findings::Case;
-use prony_record::{Histogram, LoadReport, NEVER, Trial};
+use prony_record::{Histogram, LatencyNs, LoadReport, NEVER, Trial};
 use prony_stats::quantile;
 
-use super::metric::Metric;
+use super::metric::{LOWER, Metric};
 use crate::Run;
 use crate::numbers;
 
@@ -15,7 +15,10 @@ pub const P50: Metric = Metric {
     column: "p50_ns",
     unit: "ns",
     bench: "p50-ns",
-    better: "lower",
+    better: LOWER,
+    compared: "p50",
+    more_less: ["longer at the median", "shorter at the median"],
+    alone: numbers::time,
     claimed: true,
     bound_below: Some(false),
     measured: false,
@@ -29,6 +32,58 @@ pub const P50: Metric = Metric {
     marks: &[],
 };
 
+/// The latency that one request in four exceeds.
+pub const P75: Metric = Metric {
+    key: "p75",
+    path: "latency_p75_ns.median",
+    column: "p75_ns",
+    bench: "p75-ns",
+    claimed: false,
+    measured: true,
+    values: |run, case| values(run, case, "p75", 0.75),
+    value: |cell| Some(cell.measured.get("latency_p75_ns")?.median),
+    title: "p75",
+    compared: "p75",
+    more_less: ["longer at p75", "shorter at p75"],
+    details: true,
+    ..P50
+};
+
+/// Mean latency of all requests; none of a block in which some was never answered.
+pub const MEAN: Metric = Metric {
+    key: "mean",
+    path: "latency_mean_ns.median",
+    column: "mean_ns",
+    bench: "mean-ns",
+    claimed: false,
+    measured: true,
+    values: |_, case| of_all(case, |latency| latency.mean),
+    value: |cell| Some(cell.measured.get("latency_mean_ns")?.median),
+    title: "mean",
+    compared: "mean",
+    more_less: ["longer on average", "shorter on average"],
+    details: true,
+    ..P50
+};
+
+/// Standard deviation of the latencies of a block, as wrk prints it.
+pub const DEVIATION: Metric = Metric {
+    key: "stdev",
+    path: "latency_stdev_ns.median",
+    column: "stdev_ns",
+    bench: "stdev-ns",
+    claimed: false,
+    measured: true,
+    values: |_, case| of_all(case, |latency| latency.stdev),
+    value: |cell| Some(cell.measured.get("latency_stdev_ns")?.median),
+    title: "standard deviation",
+    below: "of requests",
+    compared: "standard deviation",
+    more_less: ["more spread", "less spread"],
+    details: true,
+    ..P50
+};
+
 /// The latency that one request in ten exceeds.
 pub const P90: Metric = Metric {
     key: "p90",
@@ -39,6 +94,8 @@ pub const P90: Metric = Metric {
     values: |run, case| values(run, case, "p90", 0.9),
     value: |cell| Some(cell.latency_ns.get("p90")?.median),
     title: "p90",
+    compared: "p90",
+    more_less: ["longer at p90", "shorter at p90"],
     details: true,
     ..P50
 };
@@ -52,6 +109,8 @@ pub const P99: Metric = Metric {
     values: |run, case| values(run, case, "p99", 0.99),
     value: |cell| Some(cell.latency_ns.get("p99")?.median),
     title: "p99",
+    compared: "p99",
+    more_less: ["longer at p99", "shorter at p99"],
     ..P50
 };
 
@@ -65,6 +124,8 @@ pub const P99_9: Metric = Metric {
     values: |run, case| values(run, case, "p99_9", 0.999),
     value: |cell| Some(cell.latency_ns.get("p99_9")?.median),
     title: "p99.9",
+    compared: "p99.9",
+    more_less: ["longer at p99.9", "shorter at p99.9"],
     details: true,
     rests_on_episodes: true,
     ..P50
@@ -80,6 +141,8 @@ pub const MAX: Metric = Metric {
     values: |_, _| Vec::new(),
     value: |cell| cell.latency_max_ns.map(|ns| ns as f64),
     title: "max",
+    compared: "max",
+    more_less: ["longer at the slowest", "shorter at the slowest"],
     details: true,
     ..P50
 };
@@ -93,6 +156,19 @@ fn values(run: &Run, case: &Case<'_>, name: &str, q: f64) -> Vec<(u32, f64)> {
     let each = case.measured().filter_map(|trial| {
         let ns = latency_of(run, trial, name, q).filter(|ns| *ns < NEVER)?;
         Some((trial.block, ns as f64))
+    });
+    each.collect()
+}
+
+/// What each measured block says of the latencies of all its requests; nothing where some was never answered.
+fn of_all(case: &Case<'_>, of: fn(&LatencyNs) -> f64) -> Vec<(u32, f64)> {
+    if case.is_search() {
+        return Vec::new();
+    }
+    let each = case.measured().filter_map(|trial| {
+        let latency = &trial.load.as_ref()?.latency_ns;
+        let whole = latency.count > 0 && latency.infinite == 0;
+        whole.then(|| (trial.block, of(latency)))
     });
     each.collect()
 }
@@ -116,6 +192,7 @@ fn reported(load: &LoadReport, quantile: &str) -> u64 {
     let latency = &load.latency_ns;
     match quantile {
         "p50" => latency.p50,
+        "p75" => latency.p75,
         "p90" => latency.p90,
         "p99" => latency.p99,
         "p99_9" => latency.p99_9,

@@ -3,7 +3,7 @@
 use prony_findings::measure;
 use prony_record::Role;
 
-use super::metric::Metric;
+use super::metric::{LOWER, Metric};
 use crate::numbers;
 
 /// Peak resident memory of the subject's largest process, in the window or a program's whole run.
@@ -13,7 +13,10 @@ pub const PEAK: Metric = Metric {
     column: "memory_peak_bytes",
     unit: "B",
     bench: "peak-B",
-    better: "lower",
+    better: LOWER,
+    compared: "memory peak",
+    more_less: ["more memory at its peak", "less memory at its peak"],
+    alone: numbers::bytes,
     claimed: false,
     bound_below: None,
     measured: true,

@@ -11,6 +11,11 @@ use crate::table::{Column, Entry};
 /// The key of the metric whose ratio has a place of its own in a cell.
 pub const RATE: &str = "rate";
 
+/// Better is more of it.
+pub const HIGHER: &str = "higher";
+/// Better is less of it.
+pub const LOWER: &str = "lower";
+
 /// What is measured of a cell.
 #[derive(Clone, Copy)]
 pub struct Metric {
@@ -24,8 +29,14 @@ pub struct Metric {
     pub unit: &'static str,
     /// Its unit with its name in it, as benchstat wants it.
     pub bench: &'static str,
-    /// Which way is better: `higher` or `lower`.
+    /// Which way is better: [`HIGHER`] or [`LOWER`].
     pub better: &'static str,
+    /// What a comparison calls it.
+    pub compared: &'static str,
+    /// What one is that has more of it than its baseline, and one that has less: `faster` and `slower`.
+    pub more_less: [&'static str; 2],
+    /// How it is shown by itself, with its unit where no name says it.
+    pub alone: fn(f64) -> String,
     /// Whether it is compared with a baseline and exported trial by trial.
     pub claimed: bool,
     /// Whether a figure that is a bound (the generator was the limit) is one from below. `None`: it is none at all.
@@ -51,9 +62,23 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// By how much a ratio to the baseline between these ends is worse, as a part: 0.05 is 5 % worse, a negative one is
+    /// better. Both ends, the nearer to better first.
+    pub fn worse(self, low: f64, high: f64) -> (f64, f64) {
+        match self.better == HIGHER {
+            true => (1.0 - high, 1.0 - low),
+            false => (low - 1.0, high - 1.0),
+        }
+    }
+
+    /// Whether it is how much is done a second.
+    pub fn is_rate(self) -> bool {
+        self.key == RATE
+    }
+
     /// Its ratio to the baseline.
     pub fn ratio(self, cell: &CellFigures) -> Option<&RatioFigure> {
-        match self.key == RATE {
+        match self.is_rate() {
             true => cell.ratio.as_ref(),
             false => cell.ratios.get(self.key),
         }

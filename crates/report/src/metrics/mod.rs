@@ -21,6 +21,14 @@ pub use metric::Metric;
 impl Metric {
     /// Requests, or what a program counts, a second.
     pub const RATE: Metric = rate::RATE;
+    /// Mean latency.
+    pub const MEAN: Metric = latency::MEAN;
+    /// Standard deviation of latency.
+    pub const DEVIATION: Metric = latency::DEVIATION;
+    /// The latency that one request in four exceeds.
+    pub const P75: Metric = latency::P75;
+    /// Bytes received a second.
+    pub const RECEIVED: Metric = rate::RECEIVED;
     /// Median latency.
     pub const P50: Metric = latency::P50;
     /// The latency that one request in ten exceeds.
@@ -37,9 +45,12 @@ impl Metric {
     pub const MEMORY: Metric = memory::PEAK;
 
     /// All of them, in the order of tables and columns.
-    pub const ALL: [Metric; 9] = [
+    pub const ALL: [Metric; 13] = [
         rate::RATE,
+        latency::MEAN,
+        latency::DEVIATION,
         latency::P50,
+        latency::P75,
         latency::P90,
         latency::P99,
         latency::P99_9,
@@ -47,7 +58,13 @@ impl Metric {
         cpu::SUBJECT,
         cpu::GENERATOR,
         memory::PEAK,
+        rate::RECEIVED,
     ];
+
+    /// The one with this key.
+    pub fn with_key(key: &str) -> Option<Metric> {
+        Metric::ALL.into_iter().find(|metric| metric.key == key)
+    }
 
     /// Those that are compared with a baseline and exported trial by trial.
     pub fn claimed() -> impl Iterator<Item = Metric> {
@@ -56,7 +73,7 @@ impl Metric {
 
     /// Those of them that a server has beside its rate.
     pub fn beside_rate() -> impl Iterator<Item = Metric> {
-        Metric::claimed().filter(|metric| metric.key != Metric::RATE.key)
+        Metric::claimed().filter(|metric| !metric.is_rate())
     }
 
     /// Those that the cell has in [`Measured`], each with its figure.
@@ -76,6 +93,7 @@ impl Metric {
 mod tests {
     use std::collections::BTreeSet;
 
+    use super::metric::{HIGHER, LOWER};
     use super::*;
 
     #[test]
@@ -83,18 +101,28 @@ mod tests {
         let names = |of: fn(&Metric) -> &'static str| -> BTreeSet<&'static str> {
             Metric::ALL.iter().map(of).collect()
         };
-        for of in [|m: &Metric| m.key, |m| m.path, |m| m.title] as [fn(&Metric) -> &'static str; 3]
-        {
+        let all: [fn(&Metric) -> &'static str; 6] = [
+            |m| m.key,
+            |m| m.path,
+            |m| m.title,
+            |m| m.compared,
+            |m| m.more_less[0],
+            |m| m.more_less[1],
+        ];
+        for of in all {
             assert_eq!(names(of).len(), Metric::ALL.len());
             assert!(!names(of).contains(""));
         }
+        for metric in Metric::ALL {
+            let found = Metric::with_key(metric.key).map(|of| of.path);
+            assert_eq!(found, Some(metric.path));
+        }
+        assert!(Metric::with_key("speed").is_none());
+        assert_eq!(Metric::RATE.worse(0.5, 0.75), (0.25, 0.5));
+        assert_eq!(Metric::P99.worse(0.5, 0.75), (-0.5, -0.25));
         // Only what has a value in each block can be claimed, and only that has a direction.
         for metric in Metric::claimed() {
-            assert!(
-                ["higher", "lower"].contains(&metric.better),
-                "{}",
-                metric.key
-            );
+            assert!([HIGHER, LOWER].contains(&metric.better), "{}", metric.key);
             assert!(
                 !metric.unit.is_empty() && !metric.bench.is_empty(),
                 "{}",

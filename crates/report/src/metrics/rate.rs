@@ -1,6 +1,8 @@
-//! How much is done a second.
+//! How much is done a second: requests, and bytes of their answers.
 
-use super::metric::{Metric, RATE as RATE_KEY};
+use prony_findings::measure;
+
+use super::metric::{HIGHER, Metric, RATE as RATE_KEY};
 use crate::numbers;
 use crate::table::ON_RATE;
 
@@ -11,7 +13,10 @@ pub const RATE: Metric = Metric {
     column: "",
     unit: "requests/s",
     bench: "req/s",
-    better: "higher",
+    better: HIGHER,
+    compared: "requests/s",
+    more_less: ["faster", "slower"],
+    alone: numbers::rate,
     claimed: true,
     bound_below: Some(true),
     measured: false,
@@ -24,3 +29,36 @@ pub const RATE: Metric = Metric {
     rests_on_episodes: false,
     marks: ON_RATE,
 };
+
+/// Bytes of answers received a second, heads included.
+pub const RECEIVED: Metric = Metric {
+    key: "received",
+    path: "received_bytes_per_s.median",
+    column: "received_bytes_per_s",
+    unit: "B/s",
+    bench: "B/s",
+    compared: "received a second",
+    more_less: ["more received a second", "less received a second"],
+    alone: received,
+    claimed: false,
+    measured: true,
+    values: |_, case| {
+        let each = case.measured().filter_map(|trial| {
+            let load = trial.load.as_ref()?;
+            let per_s = measure::rate(load)?.0 * measure::bytes_per_answer(load)?.0;
+            Some((trial.block, per_s))
+        });
+        each.collect()
+    },
+    value: |cell| Some(cell.measured.get("received_bytes_per_s")?.median),
+    title: "received",
+    below: "a second",
+    details: true,
+    show: received,
+    marks: &[],
+    ..RATE
+};
+
+fn received(bytes: f64) -> String {
+    format!("{}/s", numbers::bytes(bytes))
+}

@@ -14,14 +14,28 @@ use super::figures::DurationFigures;
 use super::works::{self, Family, Kind, is_timed};
 use crate::Run;
 use crate::figures::CellFigures;
-use crate::lists::distinct;
+use crate::lead::{Lead, leader};
+use crate::lists::{distinct, push_under};
 use crate::numbers;
 use crate::ratio::RatioFigure;
 use crate::settings::{THREADS, first_value, is_usual, with_settings};
-use crate::words::{self, Point, by_conclusion, listed, with_interval};
+use crate::words::{self, Point, by_conclusion, listed};
+
+/// What is said of programs.
+pub struct Said {
+    /// What was done, and what follows from it.
+    pub claim: String,
+    /// What the answer holds.
+    pub points: Vec<Point>,
+    /// What is told in full elsewhere, and in one of the points in short.
+    pub more: Vec<Point>,
+}
+
+/// Works that have a point each; more of them share one.
+const WORKS_MAX: usize = 3;
 
 /// What was done, and the points; `None` where no cell was measured.
-pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(String, Vec<Point>)> {
+pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<Said> {
     let measured = cells.iter().copied().filter(|c| c.is_measured());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
@@ -32,25 +46,102 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<(Str
     let sound = |c: &&CellFigures| is_timed(c) && !c.is_copy && !c.is_invalid();
     let timed: Vec<&CellFigures> = measured.iter().copied().filter(sound).collect();
     let singles = families.iter().filter(|f| f.kind == Kind::Timed);
-    let mut works: Vec<(usize, Point)> = singles
+    let mut works: Vec<(usize, OfWork<'_>)> = singles
         .filter_map(|f| Some((rivals(f, &timed), of_work(run, f, &timed)?)))
         .collect();
     // What one subject alone does answers no question of a document that compares; it stands in the tables.
     if works.iter().any(|(rivals, _)| *rivals > 1) {
         works.retain(|(rivals, _)| *rivals > 1);
     }
-    let mut points: Vec<Point> = works.into_iter().map(|(_, point)| point).collect();
-    let times = !points.is_empty();
+    let works: Vec<OfWork<'_>> = works.into_iter().map(|(_, work)| work).collect();
+    let short = (works.len() > WORKS_MAX).then(|| of_all(&works)).flatten();
+    let works: Vec<Point> = works.into_iter().map(|work| work.point).collect();
+    let times = !works.is_empty();
+    let (mut points, more) = match short {
+        Some(short) => (vec![short], works),
+        None => (works, Vec::new()),
+    };
     points.extend(other_work(run, &measured));
     points.extend(threads(run, across));
-    points.extend(settings(run, across));
-    points.extend(growth(run, &families, across));
+    points.extend(growth(run, &families, cells, across));
     points.extend(deadlines(run, &measured));
+    points.extend(together("Settings", settings(run, across)));
     let mut claim = claim(run, cells, &measured, !across.scaling.is_empty());
     if times {
         claim.push_str(&conditions(run, &timed));
     }
-    Some((claim, points))
+    Some(Said {
+        claim,
+        points,
+        more,
+    })
+}
+
+/// Who is the fastest in each of many works, in one point; `None` where of none of them anything is claimed.
+fn of_all(works: &[OfWork<'_>]) -> Option<Point> {
+    let led = works
+        .iter()
+        .filter_map(|work| Some((work, work.lead.as_ref()?)));
+    let led: Vec<(&OfWork<'_>, &Lead<'_>)> = led.collect();
+    let mut by_name: Vec<(&str, Vec<(&str, &RatioFigure)>)> = Vec::new();
+    let mut others = Vec::new();
+    let mut overlapping = Vec::new();
+    for (work, lead) in &led {
+        match lead {
+            Lead::Faster {
+                name,
+                ratio,
+                beside,
+                ..
+            } => {
+                push_under(&mut by_name, name.as_str(), (work.title.as_str(), *ratio));
+                if !beside.is_empty() {
+                    overlapping.push(format!("“{}”", work.title));
+                }
+            }
+            other => others.push(format!("on “{}” {}", work.title, other.words())),
+        }
+    }
+    let reference = led.first().map(|(_, lead)| lead.reference())?;
+    by_name.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
+    let mut said: Vec<String> = by_name
+        .iter()
+        .map(|(name, own)| factors(name, own, led.len(), reference))
+        .collect();
+    if !overlapping.is_empty() {
+        said.push(format!(
+            "the interval of another overlaps on {}",
+            listed(&overlapping)
+        ));
+    }
+    said.extend(others);
+    Some(Point {
+        head: format!("Fastest on {} works", led.len()),
+        text: format!("{}.", said.join("; ")),
+    })
+}
+
+/// `rust/prony on 9 of 10, with 1.97 × (“Serialiser”) to 9.27 × (“Coroutines”) the rate of rust/tokio`.
+fn factors(name: &str, own: &[(&str, &RatioFigure)], works: usize, reference: &str) -> String {
+    let mut own = own.to_vec();
+    own.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+    let shown = |(title, of): &(&str, &RatioFigure)| {
+        let bound = if of.bound == "at-least" {
+            "at least "
+        } else {
+            ""
+        };
+        format!("{bound}{} × (“{title}”)", numbers::ratio(of.ratio))
+    };
+    let ends = match &own[..] {
+        [one] => shown(one),
+        [first, .., last] => format!("{} to {}", shown(first), shown(last)),
+        [] => String::new(),
+    };
+    format!(
+        "{name} on {} of {works}, with {ends} the rate of {reference}",
+        own.len()
+    )
 }
 
 /// How much was done, and what may follow from it.
@@ -102,8 +193,15 @@ fn rivals(family: &Family<'_>, timed: &[&CellFigures]) -> usize {
     distinct(own.map(|c| &c.subject)).len()
 }
 
+/// What is said of a work.
+struct OfWork<'a> {
+    title: String,
+    lead: Option<Lead<'a>>,
+    point: Point,
+}
+
 /// The times of a work, with the fewest threads and the usual values of the other settings.
-fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Point> {
+fn of_work<'a>(run: &Run, family: &Family<'_>, timed: &[&'a CellFigures]) -> Option<OfWork<'a>> {
     let plan = &run.plan;
     let workloads = family.workloads();
     let own = timed.iter().copied();
@@ -111,7 +209,7 @@ fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Poi
     let own: Vec<&CellFigures> = own.collect();
     let first = works::all_threads(plan, &own).into_iter().next()?;
     let mut parts = Vec::new();
-    let mut head = None;
+    let (mut head, mut lead) = (None, None);
     let mut told: Vec<(&str, u64)> = Vec::new();
     for (workload, count) in &family.members {
         // Who was measured at this size already is not named again.
@@ -132,16 +230,22 @@ fn of_work(run: &Run, family: &Family<'_>, timed: &[&CellFigures]) -> Option<Poi
             format!("of {}: ", numbers::count(*count))
         };
         if head.is_none() {
-            parts.extend(fastest(&with, &|c| c.subject.clone()));
+            lead = leader(&with, &|c| c.subject.clone());
+            parts.extend(lead.as_ref().map(Lead::words));
         }
         parts.push(format!("{other}{medians}"));
         told.extend(with.iter().map(|c| (c.subject.as_str(), *count)));
         head = Some((shown, size));
     }
     let (workload, count) = head?;
-    Some(Point {
-        head: heading(works::title(plan, workload), Some(count)),
-        text: format!("{}.", parts.join("; ")),
+    let title = works::title(plan, workload);
+    Some(OfWork {
+        title: title.to_owned(),
+        lead,
+        point: Point {
+            head: heading(title, Some(count)),
+            text: format!("{}.", parts.join("; ")),
+        },
     })
 }
 
@@ -157,73 +261,6 @@ fn medians(cells: &[&CellFigures]) -> Option<String> {
     (!shown.is_empty()).then(|| shown.join(", "))
 }
 
-/// Who is the fastest, where intervals say it; `name` is what a cell is called.
-pub fn fastest(cells: &[&CellFigures], name: &dyn Fn(&CellFigures) -> String) -> Option<String> {
-    let reference = cells.iter().find(|c| c.is_reference)?;
-    let with = |c: &&'_ CellFigures| c.ratio.is_some() && !c.is_copy;
-    let others: Vec<(String, &RatioFigure)> = cells
-        .iter()
-        .filter(|c| with(c))
-        .filter_map(|c| Some((name(c), c.ratio.as_ref()?)))
-        .filter(|(_, ratio)| ratio.spread == "interval")
-        .collect();
-    if others.is_empty() {
-        return None;
-    }
-    let higher = others.iter().filter(|(_, r)| r.conclusion == "higher");
-    let Some((first, best)) = higher
-        .clone()
-        .max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio))
-    else {
-        return Some(none_faster(&name(reference), &others));
-    };
-    let beside = higher.filter(|(other, r)| other != first && r.high >= best.low);
-    let beside: Vec<String> = beside.map(|(other, _)| other.clone()).collect();
-    let beside = match beside.is_empty() {
-        true => String::new(),
-        false => format!(" (the interval of {} overlaps)", listed(&beside)),
-    };
-    Some(format!(
-        "fastest is {first} with {}{} times the rate of {}{beside}",
-        match best.bound {
-            "at-least" => "at least ",
-            _ => "",
-        },
-        times(best.ratio, best.low, best.high),
-        name(reference)
-    ))
-}
-
-/// What is said where no ratio to the reference is shown to be over 1.
-fn none_faster(reference: &str, others: &[(String, &RatioFigure)]) -> String {
-    let alike = others.iter().filter(|(_, r)| r.conclusion != "lower");
-    let alike: Vec<String> = alike.map(|(name, _)| name.clone()).collect();
-    if !alike.is_empty() {
-        return format!(
-            "none is shown to be faster than {reference}, and {} not to be slower",
-            listed(&alike)
-        );
-    }
-    let next = others.iter().max_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
-    next.map_or_else(String::new, |(name, r)| {
-        format!(
-            "fastest is {reference}, and the nearest to it, {name}, has {} of its rate",
-            times(r.ratio, r.low, r.high)
-        )
-    })
-}
-
-/// `5.96 (5.90–6.02)`.
-fn times(ratio: f64, low: f64, high: f64) -> String {
-    let decimals = match ratio {
-        _ if ratio < 2.0 => 3,
-        _ if ratio < 10.0 => 2,
-        _ if ratio < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{ratio:.decimals$} ({low:.decimals$}–{high:.decimals$})")
-}
-
 /// How large a difference the interval still leaves room for: `3 %`.
 fn resolution(ratio: &RatioFigure) -> String {
     let room = (ratio.high - 1.0).max(1.0 - ratio.low);
@@ -233,6 +270,21 @@ fn resolution(ratio: &RatioFigure) -> String {
     } else {
         format!("{} %", numbers::three(percents))
     }
+}
+
+/// Points that are more than this are told in one.
+const SETTINGS_MAX: usize = 2;
+
+/// The points as they are, or many of them as one.
+fn together(head: &str, points: Vec<Point>) -> Vec<Point> {
+    if points.len() <= SETTINGS_MAX {
+        return points;
+    }
+    let each = points.iter().map(|of| format!("{}: {}", of.head, of.text));
+    vec![Point {
+        head: head.to_owned(),
+        text: each.collect::<Vec<_>>().join(" "),
+    }]
 }
 
 /// What each value of a setting did, one point a setting.
@@ -276,22 +328,23 @@ fn of_setting(value: &str, effects: &[&Effect]) -> Option<String> {
         true => ", over all works",
         false => "",
     };
-    let with_ends = |e: &&Effect| format!("{} ({})", e.subject, with_interval(&e.ratio));
+    let with_ends = |e: &&Effect| format!("{} {}", e.subject, numbers::change_of(&e.ratio));
     let parts = by_conclusion(
         effects,
         |e| &e.ratio,
         &[
-            ("higher", "faster for ", &with_ends),
-            ("lower", "slower for ", &with_ends),
-            ("no-difference-shown", "no difference is seen for ", &|e| {
+            ("higher", "faster: ", &with_ends),
+            ("lower", "slower: ", &with_ends),
+            ("no-difference-shown", "no difference is seen: ", &|e| {
                 format!(
                     "{} (at a resolution of {})",
                     e.subject,
                     resolution(&e.ratio)
                 )
             }),
-            ("not-claimed", "rate times ", &|e| {
-                format!("{} for {}", numbers::ratio(e.ratio.ratio), e.subject)
+            ("not-claimed", "not claimed: ", &|e| {
+                let change = numbers::change_words(e.ratio.ratio, None, "");
+                format!("{} {change}", e.subject)
             }),
         ],
     );
@@ -303,15 +356,23 @@ fn of_setting(value: &str, effects: &[&Effect]) -> Option<String> {
 
 /// Which exponent each has, of all works with a sweep: with the usual values of the settings, and the
 /// first number of threads.
-fn growth(run: &Run, families: &[Family<'_>], across: &Across) -> Option<Point> {
+fn growth(
+    run: &Run,
+    families: &[Family<'_>],
+    cells: &[&CellFigures],
+    across: &Across,
+) -> Option<Point> {
     let usual = |f: &&ScalingFigure| {
         let threads = f.settings.get(THREADS);
         let first = first_value(&run.plan, THREADS);
         is_usual(&run.plan, &f.settings) && (threads.is_none() || threads == first)
     };
+    let copies = distinct(cells.iter().filter(|c| c.is_copy).map(|c| &c.subject));
+    let is_copy = |f: &&ScalingFigure| copies.contains(&&f.subject);
     let of_family = |family: &Family<'_>| {
         let workloads = family.workloads();
         let own = across.scaling.iter().filter(usual);
+        let own = own.filter(|f| !is_copy(f));
         let own = own.filter(|f| workloads.contains(&f.workload.as_str()));
         let words: Vec<String> = own.map(exponent).collect();
         let title = family.title(&run.plan);
@@ -387,7 +448,7 @@ fn threads(run: &Run, across: &Across) -> Vec<Point> {
 
 /// Which deadlines were missed, a point for each combination of settings.
 fn deadlines(run: &Run, measured: &[&CellFigures]) -> Vec<Point> {
-    let with = |c: &&CellFigures| durations(c).is_some_and(|d| d.deadline_ns > 0);
+    let with = |c: &&CellFigures| !c.is_copy && durations(c).is_some_and(|d| d.deadline_ns > 0);
     let cells: Vec<&CellFigures> = measured.iter().copied().filter(with).collect();
     let several = distinct(cells.iter().map(|c| &c.workload)).len() > 1;
     let group = |c: &CellFigures| {

@@ -86,6 +86,14 @@ pub struct Judged {
     pub because: String,
 }
 
+impl Judged {
+    /// Whether something that was measured here stands beside what is stated.
+    pub fn has_figure(&self) -> bool {
+        let mut both = [&self.original, &self.ours].into_iter().flatten();
+        both.any(|answer| answer.absent.is_none())
+    }
+}
+
 /// The claims of a run's plan, each with what came of it.
 pub fn judged(
     run: &Run,

@@ -1,4 +1,5 @@
-//! Published claims as a section: a sentence that counts them, a table of those that the run could decide, and one of the others.
+//! Published claims as a section: a sentence that counts them, a table of those that the run could decide, one of absolute
+//! figures beside what is measured here, and one of the others.
 
 use prony_record::{CellMetric, Dimension, Stated};
 
@@ -14,6 +15,13 @@ const HOW: &str = "What published documents state, beside what the same comes ou
      says nothing of the document's own. An absolute figure is one of its machine and is not compared. The intervals of the ratios hold \
      together at 95 %; those of single figures are each by itself.";
 
+/// What stands above the table of absolute figures.
+const ABSOLUTE: &str =
+    "Absolute figures, which are those of their machine and are not compared: as stated, and here";
+
+/// Columns before the outcome.
+const FIGURES: usize = 4;
+
 /// The section.
 pub fn part(judged: &[Judged]) -> Option<Part> {
     if judged.is_empty() {
@@ -27,20 +35,31 @@ pub fn part(judged: &[Judged]) -> Option<Part> {
         column("outcome", "", false),
         column("because", "", false),
     ];
-    // What this run could decide in the document, the rest in the appendix; each by outcome, then in the order of the experiment.
+    // What this run could decide, and absolute figures beside what is measured here, in the document; the rest in the appendix.
+    // Each by outcome, then in the order of the experiment.
     let mut order: Vec<(usize, &Judged)> = judged.iter().enumerate().collect();
     order.sort_by_key(|(_, claim)| claim.outcome);
     let (decidable, rest): (Vec<_>, Vec<_>) = order
         .into_iter()
         .partition(|(_, claim)| claim.outcome <= Outcome::Undecided);
+    let (absolute, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(_, claim)| {
+        matches!(claim.stated, Stated::Absolute { .. }) && claim.has_figure()
+    });
     let table = |caption: &str, columns: Vec<Column>, of: Vec<(usize, &Judged)>| {
-        let rows = of.into_iter().map(|(at, claim)| row(at, claim));
-        let rows: Vec<Row> = rows.collect();
+        // Where an outcome is the same for all, nothing is said of it.
+        let row = |(at, claim)| {
+            let mut row = row(at, claim);
+            row.entries.truncate(columns.len());
+            row
+        };
+        let rows: Vec<Row> = of.into_iter().map(row).collect();
         (!rows.is_empty()).then(|| captioned(caption, Table { columns, rows }))
     };
     let details = columns.iter().cloned().map(detail).collect();
+    let figures = columns[..FIGURES].to_vec();
     let tables = [
         table("", columns, decidable),
+        table(ABSOLUTE, figures, absolute),
         table("Claims that this run decides nothing about", details, rest),
     ];
     Some(Part {

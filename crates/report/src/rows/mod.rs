@@ -14,6 +14,8 @@ pub mod sections;
 mod tables;
 pub mod words;
 
+use prony_findings::Records;
+
 use self::sections::{Context, connections, sections};
 use crate::Run;
 use crate::figures::{CellFigures, measured};
@@ -21,6 +23,7 @@ use crate::lists::most;
 use crate::notes::Notes;
 use crate::part::Part;
 use crate::plots::{Picture, Plot, picture};
+use crate::threads;
 pub use tables::more_columns;
 
 /// The rates of the table with the most figures, the first of equals.
@@ -37,6 +40,7 @@ pub fn alone(run: &Run, cells: &[CellFigures]) -> Option<Picture> {
 /// The parts of the document: one for each table.
 pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
     let context = Context::of(run, cells, notes, ());
+    let records = Records::new(&run.plan, &run.trials);
     let mut parts = Vec::new();
     for section in sections(run, cells) {
         for (at, rows) in section.tables.iter().enumerate() {
@@ -45,6 +49,8 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                 0 => words::before(run, &section),
                 _ => Vec::new(),
             };
+            let mut tables = context.tables(&section, rows);
+            tables.extend(threads::table(&records, &rows.cells()));
             let id = format!("r{}", parts.len() + 1);
             parts.push(Part {
                 title: match section.tables.len() {
@@ -52,7 +58,7 @@ pub fn parts(run: &Run, cells: &[CellFigures], notes: &Notes) -> Vec<Part> {
                     _ => rows.title.clone(),
                 },
                 before,
-                tables: context.tables(&section, rows),
+                tables,
                 pictures: vec![
                     context.rates_picture(&format!("{id}-1"), rows),
                     picture(Plot::Latency, &id, &rows.cells()),

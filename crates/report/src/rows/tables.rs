@@ -20,6 +20,16 @@ use crate::part::{
 };
 use crate::table::{self, Column, Entry, ON_CPU, ON_ERRORS, ON_RATE, ON_TITLE, Table};
 
+/// What a row has beside its rate and its ratio.
+const OF_ROWS: [Metric; 7] = [
+    Metric::MEAN,
+    Metric::DEVIATION,
+    Metric::P50,
+    Metric::P75,
+    Metric::P99,
+    Metric::P99_9,
+    Metric::RECEIVED,
+];
 /// Codes of the findings that are footnotes on what was counted.
 const ON_COUNTED: &[Code] = &[Code::P023, Code::P025];
 /// The same on what was lost.
@@ -73,7 +83,7 @@ impl<'a> Context<'a> {
             });
         }
         let crowded = several && verdicts_differ(&cells);
-        for metric in [Metric::P50, Metric::P99, Metric::P99_9] {
+        for metric in OF_ROWS {
             let head = Column {
                 details: metric.details || metric.key == Metric::P50.key && crowded,
                 ..metric.head()

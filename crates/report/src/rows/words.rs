@@ -11,12 +11,11 @@ use prony_record::{Ended, NotRun, Output, Plan, PlannedRow};
 use super::figures::CounterFigures;
 use super::sections::{Rows, Section, quoted, sections, share};
 use crate::Run;
-use crate::clients::words::more;
 use crate::figures::CellFigures;
 use crate::lists::distinct;
 use crate::numbers;
 use crate::ratio::RatioFigure;
-use crate::words::{Point, listed, medians};
+use crate::words::{Point, costs_or_brings, listed, medians};
 
 /// What stands above the first table of a workload.
 const DEVIATION: &str = "Deviation over seconds: of each trial the rates of its whole seconds (ten slices of 100 ms each), \
@@ -59,8 +58,8 @@ pub fn before(run: &Run, section: &Section<'_>) -> Vec<String> {
         body => format!(" with the body “{body}”"),
     };
     let mut said = vec![format!(
-        "Asked of every row: {} {}{body}; right is an answer with status {}. A ratio is to another row of the \
-         table, in the same blocks.",
+        "Every row gets the request “{} {}”{body}; an answer counts as correct if its status is {}. A ratio is to \
+         another row of the table, in the same blocks.",
         request.method, request.path, workload.expect_status
     )];
     said.push(DEVIATION.to_owned());
@@ -305,28 +304,16 @@ fn compared(rows: &Rows<'_>) -> Vec<String> {
 }
 
 fn beside(other: &CellFigures, own: &[(&CellFigures, &RatioFigure)]) -> Option<String> {
-    let ends = |ratio: &RatioFigure| {
-        format!(
-            "{}–{}",
-            numbers::ratio(ratio.low),
-            numbers::ratio(ratio.high)
-        )
-    };
     let is_same = |ratio: &RatioFigure| ratio.conclusion == "no-difference-shown";
-    let differ = own
-        .iter()
-        .filter(|(_, ratio)| !is_same(ratio))
-        .map(|(cell, ratio)| {
-            format!(
-                "{} {} ({})",
-                quoted(&cell.label),
-                more(ratio.ratio),
-                ends(ratio)
-            )
-        });
+    let differ = own.iter().filter(|(_, ratio)| !is_same(ratio));
+    let differ =
+        differ.map(|(cell, ratio)| format!("{} {}", quoted(&cell.label), costs_or_brings(ratio)));
     let differ: Vec<String> = differ.collect();
     let same = own.iter().filter(|(_, ratio)| is_same(ratio));
-    let same = same.map(|(cell, ratio)| format!("{} ({})", quoted(&cell.label), ends(ratio)));
+    let same = same.map(|(cell, ratio)| {
+        let ends = [ratio.low, ratio.high].map(numbers::change);
+        format!("{} ({} to {} %)", quoted(&cell.label), ends[0], ends[1])
+    });
     let same: Vec<String> = same.collect();
     let mut parts = Vec::new();
     if !differ.is_empty() {
