@@ -25,7 +25,7 @@ use std::thread::Builder;
 use prony_base::{Instant, Nanos, clock};
 use prony_engine::{Config, DriverChoice, Handle};
 use prony_http::client::redirect::RedirectPolicy;
-use prony_http::client::{Client, Error, Phase, Settings};
+use prony_http::client::{Client, Error, RequestPhase, Settings};
 use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
@@ -250,7 +250,12 @@ async fn exchange(client: &Client, url: &str) -> Result<Answer, Error> {
 fn was_sent(error: &Error) -> bool {
     !matches!(
         error.phase(),
-        Phase::Request | Phase::Queue | Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
+        RequestPhase::Request
+            | RequestPhase::Queue
+            | RequestPhase::Resolve
+            | RequestPhase::Connect
+            | RequestPhase::Proxy
+            | RequestPhase::Tls
     )
 }
 
