@@ -332,7 +332,7 @@ async fn one_loop(
     let opened = streams.iter().flatten().count();
     let failure = recorder.borrow().first_connect_failure();
     let fallback = handle.fallback().map(str::to_owned);
-    // Dropped as soon as it has spoken: the caller hears until every thread has spoken or ended.
+    // Dropped after its one message: the caller receives until every thread has sent its own or ended.
     let _ = said.send(Tried {
         opened,
         failure,
@@ -354,7 +354,7 @@ async fn one_loop(
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
 
-/// What a thread returned; its panic goes on here.
+/// Returns what a thread returned; resumes its panic.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     let ended = thread.join();
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -28,7 +28,7 @@ pub enum Fault {
     BadName(BadName),
     /// A file exists that was not to be replaced.
     Exists(PathBuf),
-    /// Somebody else writes it.
+    /// Another process writes it.
     InUse(PathBuf),
     /// A file cannot be made, written or named.
     File {

@@ -117,7 +117,7 @@ impl<'s, 'a> Show<'s, 'a> {
             return;
         }
         let err = &mut self.streams.err;
-        // A standard error that nobody reads must not end a run.
+        // A standard error without a reader must not end a run.
         let mut write = || drop(err.write_all(text.as_bytes()));
         match &self.bars {
             Some(bars) => bars.above(write),

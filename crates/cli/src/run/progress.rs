@@ -105,7 +105,7 @@ impl<'a> Bar<'a> {
 
     fn line(&mut self, text: &str) {
         if let Some(lines) = &mut self.lines {
-            // A standard error that nobody reads must not end a run.
+            // A standard error without a reader must not end a run.
             let _ = writeln!(lines, "  {text}");
         }
     }

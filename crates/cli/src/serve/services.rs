@@ -115,7 +115,7 @@ fn start_loop(
     let (config, server) = (setting.config.clone(), setting.server.clone());
     let work = move || {
         let ran = prony_engine::run(&config, |handle| async move {
-            // Whoever asked has gone only when the server ends anyway.
+            // The receiver is gone only when the server is ending.
             one_loop(&handle, server, connections, |counters| {
                 drop(tell.send(counters))
             })

@@ -108,7 +108,7 @@ impl Client {
             let told = tell.clone();
             let ran = run(&config, async move |handle| {
                 let client = super::Client::new(&handle, settings);
-                // Whoever asked for it waits for this.
+                // The calling thread waits for this.
                 let _ = told.send(Ok(()));
                 work_off(job, &client).await;
             });
@@ -167,7 +167,7 @@ impl Client {
     pub fn counts(&self) -> Result<Counts, Error> {
         let (tell, hear) = mpsc::channel();
         self.hand_over(Box::new(move |client| {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = tell.send(client.counts());
         }))?;
         hear.recv().map_err(|_gone| gone())
@@ -181,7 +181,7 @@ impl Client {
     pub fn cookies(&self) -> Result<Option<CookieJar>, Error> {
         let (tell, hear) = mpsc::channel();
         self.hand_over(Box::new(move |client| {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = tell.send(client.cookies());
         }))?;
         hear.recv().map_err(|_gone| gone())
@@ -330,14 +330,14 @@ struct Head {
 }
 
 /// One request on the loop, for a thread that waits elsewhere: the head when it comes,
-/// pieces as they are wanted. Ends when nobody waits any more.
+/// pieces as they are wanted. Ends when the caller is gone.
 async fn serve(request: Async, tell: mpsc::Sender<Said>, mut wanted: Receiver<()>) {
     let answer = {
         let mut sending = pin!(request.send());
         let mut left = pin!(wanted.recv());
         poll_fn(|cx| match sending.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            // Nothing is wanted before the head: whoever waited is gone.
+            // Nothing is wanted before the head: the caller is gone.
             Poll::Pending => left.as_mut().poll(cx).map(|_| None),
         })
         .await

@@ -134,7 +134,7 @@ pub enum Kind {
     LoopGone,
     /// The name was not found, or could not be asked for.
     Resolve(ResolveError),
-    /// Nobody listens there.
+    /// The connection was refused: no socket listens at that address.
     Refused(io::Error),
     /// The other side broke the connection off.
     Reset(io::Error),
@@ -237,7 +237,7 @@ impl Kind {
         }
     }
 
-    /// What whoever asked can do about it, where there is something.
+    /// What the caller can do about it, if anything.
     pub const fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Kind::Refused(_) => "is the server running, and on this port?",

@@ -41,7 +41,7 @@ pub struct Head<'a> {
 }
 
 /// A request in flight. Dropping it before the response's end cancels it; the connection
-/// goes on.
+/// stays open.
 pub struct Exchange {
     connection: Http2,
     answer: Answer,

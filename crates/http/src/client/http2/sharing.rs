@@ -54,7 +54,7 @@ impl Queued for Waiter {
     }
 }
 
-/// How a request to a host that may speak HTTP/2 goes on.
+/// How a request to a host that may support HTTP/2 is sent.
 pub(crate) enum Route {
     /// As a stream of this connection.
     Stream(Http2),
