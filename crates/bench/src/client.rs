@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::thread::Builder;
 
-use prony_base::{Instant, Nanos, clock};
+use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverChoice, Handle};
 use prony_http::client::redirect::RedirectPolicy;
 use prony_http::client::{Client, Error, RequestPhase, Settings};
@@ -315,7 +315,7 @@ fn sum(order: &ClientOrder, counted: Vec<Counted>, used: Usage) -> ClientDone {
         for (kind, count) in one.failed {
             *all.failed.entry(kind).or_default() += count;
         }
-        rates.push(one.answered as f64 / order.length.as_secs_f64());
+        rates.push(PerSecond::of(one.answered, order.length).0);
         failures.extend(one.words);
     }
     let failed: u64 = all.failed.values().sum();

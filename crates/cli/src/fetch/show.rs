@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 
 use indicatif::{BinaryBytes, ProgressDrawTarget};
-use prony_base::Nanos;
+use prony_base::{Nanos, PerSecond};
 use prony_http::client::Timing;
 use serde::Serialize;
 
@@ -128,10 +128,7 @@ impl<'s, 'a> Show<'s, 'a> {
 
 /// Bytes a second that came on the wire, in this run.
 fn rate(told: &Told) -> f64 {
-    match told.took {
-        Nanos::ZERO => 0.0,
-        took => told.received as f64 / took.as_secs_f64(),
-    }
+    PerSecond::of(told.received, told.took).0
 }
 
 fn line(job: &Job, told: &Told) -> String {
