@@ -17,5 +17,5 @@ pub mod units;
 pub mod words;
 
 pub use random::Random;
-pub use units::{Instant, Nanos};
+pub use units::{Instant, Nanos, PerSecond};
 pub use words::{counted, plural};

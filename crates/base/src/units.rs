@@ -7,6 +7,20 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// Events per second: requests, bytes or other things counted over a length of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct PerSecond(pub f64);
+
+impl PerSecond {
+    /// The rate of `count` events in `length`; 0 where that is no time at all, in which nothing was measured.
+    pub fn of(count: u64, length: Nanos) -> PerSecond {
+        match length {
+            Nanos::ZERO => PerSecond(0.0),
+            _ => PerSecond(count as f64 / length.as_secs_f64()),
+        }
+    }
+}
+
 /// A length of time in nanoseconds. Addition saturates: no trial lasts 584 years.
 #[derive(
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize,
@@ -136,6 +150,13 @@ impl Add<Nanos> for Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_is_a_count_over_a_length_and_zero_over_none() {
+        assert_eq!(PerSecond::of(3, Nanos::from_millis(1_500)), PerSecond(2.0));
+        assert_eq!(PerSecond::of(0, Nanos::from_secs(1)), PerSecond(0.0));
+        assert_eq!(PerSecond::of(7, Nanos::ZERO), PerSecond(0.0));
+    }
 
     #[test]
     fn a_length_of_time_reads_with_three_digits_and_its_unit() {

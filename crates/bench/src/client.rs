@@ -22,10 +22,10 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::thread::Builder;
 
-use prony_base::{Instant, Nanos, clock};
+use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverChoice, Handle};
 use prony_http::client::redirect::RedirectPolicy;
-use prony_http::client::{Client, Error, Phase, Settings};
+use prony_http::client::{Client, Error, RequestPhase, Settings};
 use prony_load::Latencies;
 use prony_record::{ClientFigures, ProgramLine};
 use thiserror::Error;
@@ -250,7 +250,12 @@ async fn exchange(client: &Client, url: &str) -> Result<Answer, Error> {
 fn was_sent(error: &Error) -> bool {
     !matches!(
         error.phase(),
-        Phase::Request | Phase::Queue | Phase::Resolve | Phase::Connect | Phase::Proxy | Phase::Tls
+        RequestPhase::Request
+            | RequestPhase::Queue
+            | RequestPhase::Resolve
+            | RequestPhase::Connect
+            | RequestPhase::Proxy
+            | RequestPhase::Tls
     )
 }
 
@@ -310,7 +315,7 @@ fn sum(order: &ClientOrder, counted: Vec<Counted>, used: Usage) -> ClientDone {
         for (kind, count) in one.failed {
             *all.failed.entry(kind).or_default() += count;
         }
-        rates.push(one.answered as f64 / order.length.as_secs_f64());
+        rates.push(PerSecond::of(one.answered, order.length).0);
         failures.extend(one.words);
     }
     let failed: u64 = all.failed.values().sum();

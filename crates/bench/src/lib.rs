@@ -220,14 +220,6 @@ impl Order {
             ..Config::default()
         }
     }
-
-    fn driver_name(&self) -> &'static str {
-        match self.driver {
-            DriverChoice::Auto => "auto",
-            DriverChoice::Ring => "ring",
-            DriverChoice::Epoll => "epoll",
-        }
-    }
 }
 
 impl Default for Order {

@@ -116,7 +116,7 @@ fn ask(order: &Order, address: SocketAddr) -> Result<u64, BenchError> {
         timeout_ns: TIMEOUT.0,
         requests: vec![prepare(&parts, None).map_err(wrong)?],
         expected_status: vec![200],
-        driver: order.driver_name().to_owned(),
+        driver: order.driver.to_string(),
         exact: true,
         ..LoadSpec::default()
     };

@@ -9,6 +9,7 @@ pub mod words;
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, bail};
+use prony_base::{Nanos, PerSecond};
 use prony_bench::{BenchError, Done, Order, Work};
 
 use crate::{Ending, Streams};
@@ -94,12 +95,12 @@ fn refuse_what_is_of_others(work: Work, words: &BenchWords) -> anyhow::Result<()
 
 fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {
     let line = &done.line;
-    let seconds = line.elapsed_ns as f64 / 1e9;
+    let a_second = |count: u64| PerSecond::of(count, Nanos(line.elapsed_ns)).0;
     let threads = match line.threads {
         1 => "one thread".to_owned(),
         more => format!("{more} threads"),
     };
-    let rate = |count: u64| grouped((count as f64 / seconds) as u64);
+    let rate = |count: u64| grouped(a_second(count) as u64);
     let mut text = format!(
         "prony bench {work}, {threads}: {} µs, {} B peak memory, {} {}/s",
         grouped(line.elapsed_ns / 1_000),
@@ -108,7 +109,7 @@ fn for_people(work: Work, done: &Done, peak_bytes: u64) -> String {
         line.measure,
     );
     if line.bytes > 0 {
-        let _ = write!(text, ", {:.0} MB/s", line.bytes as f64 / seconds / 1e6);
+        let _ = write!(text, ", {:.0} MB/s", a_second(line.bytes) / 1e6);
     }
     text.push('\n');
     if let Some(durations) = &line.durations {

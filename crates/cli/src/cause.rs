@@ -2,7 +2,7 @@
 //!
 //! What the user can mend in words or in a file ends with [`Ending::Usage`]. What the machine refused (a full
 //! disk, a directory that cannot be written, no memory, no descriptors, no processes) ends with
-//! [`Ending::Failed`]: the same words may do tomorrow. A server that nobody could connect to is no measurement:
+//! [`Ending::Failed`]: the same words may do tomorrow. A server that refused every connection is no measurement:
 //! [`Ending::Invalid`].
 
 use std::fmt;

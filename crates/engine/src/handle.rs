@@ -49,6 +49,12 @@ impl Handle {
         self.core.kind()
     }
 
+    /// Whether code on this loop may wait for other threads, and use the system's services, such as its names. False
+    /// in a simulation, whose time does not pass meanwhile.
+    pub fn allows_threads(&self) -> bool {
+        self.core.allows_threads()
+    }
+
     /// The reason why io_uring is not in use, where it was preferred; to be reported once.
     pub fn fallback(&self) -> Option<&str> {
         self.core.fallback.as_deref()

@@ -58,7 +58,7 @@
 //! - [`Config`]: the driver and every limit of a loop.
 //!
 //! # Inside
-//! A task is one allocation, shared by the loop and by whoever holds its [`Task`] (`tasks`). [`thread`] pins threads, locks
+//! A task is one allocation, shared by the loop and the holder of its [`Task`] (`tasks`). [`thread`] pins threads, locks
 //! memory and sets real-time priorities. Each call into the kernel lies between two readings of the clock, which travel with the
 //! completion (`stamps`): when posted bytes were handed over and when received ones arrived, the latter by the kernel's own
 //! time stamps where the driver has them.

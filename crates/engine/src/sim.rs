@@ -103,7 +103,7 @@ impl<T> MainValue<T> {
     }
 }
 
-enum Stage {
+enum LoopState {
     Running(Pin<Box<dyn Future<Output = ()>>>),
     /// The main future is done; posted bytes may still go out until then.
     Draining(Instant),
@@ -111,7 +111,7 @@ enum Stage {
 }
 
 struct SimLoop {
-    stage: Stage,
+    state: LoopState,
     running: Running,
     index: usize,
 }
@@ -160,7 +160,7 @@ impl World {
         let value = Rc::new(Cell::new(None));
         let (work, theirs) = (main(Handle::new(core.clone())), value.clone());
         self.loops.push(SimLoop {
-            stage: Stage::Running(Box::pin(async move { theirs.set(Some(work.await)) })),
+            state: LoopState::Running(Box::pin(async move { theirs.set(Some(work.await)) })),
             running: Running(core),
             index,
         });
@@ -241,13 +241,13 @@ impl World {
 
 impl SimLoop {
     fn is_finished(&self) -> bool {
-        matches!(self.stage, Stage::Finished)
+        matches!(self.state, LoopState::Finished)
     }
 
     fn next_timer(&self) -> Option<Instant> {
         let timer = self.running.0.next_timer();
-        match self.stage {
-            Stage::Draining(deadline) => timer.into_iter().chain([deadline]).min(),
+        match self.state {
+            LoopState::Draining(deadline) => timer.into_iter().chain([deadline]).min(),
             _ => timer,
         }
     }
@@ -255,23 +255,23 @@ impl SimLoop {
     /// One turn, which never waits.
     fn step(&mut self) -> Result<(), Error> {
         let core = &self.running.0;
-        match &mut self.stage {
-            Stage::Running(work) => {
+        match &mut self.state {
+            LoopState::Running(work) => {
                 let mut main = Main::new(work.as_mut());
                 core.turn(&mut main, Wait::Not)?;
                 if main.is_finished() {
-                    self.stage = Stage::Draining(core.begin_finish());
+                    self.state = LoopState::Draining(core.begin_finish());
                     return self.step();
                 }
             }
-            Stage::Draining(deadline) => {
+            LoopState::Draining(deadline) => {
                 if core.try_finish(*deadline)? {
                     // As a process's end does: what was accepted and never taken is reset.
                     core.driver.borrow_mut().quiesce();
-                    self.stage = Stage::Finished;
+                    self.state = LoopState::Finished;
                 }
             }
-            Stage::Finished => {}
+            LoopState::Finished => {}
         }
         Ok(())
     }

@@ -265,7 +265,7 @@ impl Stream {
     ///
     /// On io_uring the bracket is that of the call, which hands over bytes of several streams;
     /// of as few connected ones, as opposed to accepted ones, that it takes some 15 µs. A call
-    /// that goes on to wait has no reading of the clock in between: its bracket is 20 µs wide, within
+    /// that then waits has no reading of the clock in between: its bracket is 20 µs wide, within
     /// which at least 99 % of such requests were seen on the wire; every 16th call does not wait.
     pub fn submitted(&self) -> Option<Bracket> {
         let net = self.core.net.borrow();

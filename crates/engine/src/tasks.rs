@@ -265,7 +265,7 @@ impl Tasks {
     }
 
     /// Drops every task, and those that are spawned by dropping them. Where that
-    /// panics, the others are dropped all the same; then the first panic goes on, unless
+    /// panics, the others are dropped all the same; then the first panic is resumed, unless
     /// one is on its way already, because two at a time would end the process.
     pub fn cancel_all(&self) {
         let mut first = None;
@@ -392,7 +392,7 @@ impl<T> Future for Task<T> {
     type Output = T;
 
     /// Polled again after it was ready, or polled after the task was cancelled, it
-    /// stays pending for ever. A panic that is a result goes on here.
+    /// stays pending for ever. A panic that is a result is resumed here.
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         match self.poll_outcome(cx) {
@@ -408,7 +408,7 @@ impl<T> Drop for Task<T> {
     fn drop(&mut self) {
         // SAFETY: this is the only place that takes it, and it is not used after.
         let join = unsafe { ManuallyDrop::take(&mut self.join) };
-        // Should dropping the future panic, the join goes on the way up.
+        // Should dropping the future panic, the join handle is dropped while unwinding.
         if !join.is_finished() {
             self.tasks.cancel(self.id);
         }

@@ -223,6 +223,10 @@ impl Core {
         self.driver.borrow().kind()
     }
 
+    pub fn allows_threads(&self) -> bool {
+        self.driver.borrow().allows_threads()
+    }
+
     pub fn now(&self) -> Instant {
         self.driver.borrow().now()
     }

@@ -328,10 +328,8 @@ impl Pieces<'_> {
     /// Has the next piece made; false at the end.
     pub fn advance(&mut self) -> Result<bool, Failure> {
         let machine = self.machine;
-        let piece = StepCall {
-            anchor: self.anchor,
-            bytes: Cell::new(None),
-        };
+        // SAFETY: the anchor is that of this value, which lets go of it when it is dropped.
+        let piece = unsafe { StepCall::new(self.anchor) };
         self.current = ([].as_ptr(), 0);
         let stack = Stack::new(machine.state);
         mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
@@ -345,10 +343,11 @@ impl Pieces<'_> {
         };
         mem::swap(&mut *machine.desk.borrow_mut(), &mut self.head);
         called?;
-        if let Some(bytes) = piece.bytes.get() {
+        let bytes = piece.bytes();
+        if let Some(bytes) = bytes {
             self.current = bytes;
         }
-        Ok(piece.bytes.get().is_some())
+        Ok(bytes.is_some())
     }
 
     /// The piece that was made last.

@@ -71,7 +71,7 @@ async fn serve_until<H: Handler + 'static>(
     listener: Listener,
     signals: &Signals,
 ) -> Ended {
-    let stopper = server.shutdown_handle();
+    let shutdown = server.shutdown_handle();
     let mut serving = pin!(server.run(Source::Listener(listener), std::future::pending()));
     let mut signalled = 0;
     let mut hearing = pin!(async {
@@ -80,7 +80,7 @@ async fn serve_until<H: Handler + 'static>(
             if signalled > 1 {
                 return;
             }
-            stopper.stop(Stopping {
+            shutdown.stop(Stopping {
                 takes_backlog: true,
                 idle_grace: DRAIN_GRACE,
             });

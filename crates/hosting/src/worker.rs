@@ -182,7 +182,7 @@ impl Place {
         ask_to_leave(&handle, signals, Rc::clone(&channel), spent);
         let orders = Orders {
             channel: Rc::clone(&channel),
-            stopper: server.shutdown_handle(),
+            shutdown: server.shutdown_handle(),
             sender: Some(sender),
             status,
         };
@@ -279,7 +279,7 @@ impl Status {
 /// What the supervisor says, and what follows from it.
 struct Orders {
     channel: Rc<Channel>,
-    stopper: ShutdownHandle,
+    shutdown: ShutdownHandle,
     /// Where passed connections go; dropped when there will be none.
     sender: Option<Sender<Accepted>>,
     status: Rc<Status>,
@@ -332,7 +332,7 @@ impl Orders {
     }
 
     fn leave(&mut self, is_all: bool) {
-        self.stopper.stop(Stopping {
+        self.shutdown.stop(Stopping {
             takes_backlog: is_all,
             idle_grace: if is_all { DRAIN_GRACE } else { RETIRE_GRACE },
         });
@@ -378,7 +378,7 @@ mod tests {
             });
             let orders = Orders {
                 channel: Rc::new(Channel::of(theirs)),
-                stopper: server.shutdown_handle(),
+                shutdown: server.shutdown_handle(),
                 sender: Some(sender),
                 status: Rc::clone(&status),
             };

@@ -10,7 +10,7 @@ use std::process::Command;
 use prony_base::Nanos;
 use prony_engine::{Config, DriverChoice, run};
 use prony_http::client::proxy::{Proxies, Proxy};
-use prony_http::client::{Client, Counts, Error, Phase, Settings};
+use prony_http::client::{Client, Counts, Error, RequestPhase, Settings};
 
 use hostile::Act::{HalfClose, Read, Reset, Send, SendForEver, Stall};
 use hostile::{Act, Hostile};
@@ -54,7 +54,7 @@ fn failures(url: &str, settings: &Settings) -> Vec<Error> {
 }
 
 /// A fault, what the client was at, the error's name, and a part of what it says.
-type Case = (&'static [Act], Phase, &'static str, &'static str);
+type Case = (&'static [Act], RequestPhase, &'static str, &'static str);
 
 fn check(cases: &[Case], settings: &Settings) {
     for &(script, phase, name, part) in cases {
@@ -79,43 +79,43 @@ fn connections_that_end_too_early() {
     let cut = "the connection ended in the middle of the answer";
     let nothing = "the server closed the connection without an answer";
     let cases: [Case; 10] = [
-        (&[Reset], Phase::Wait, "reset", broken),
-        (&[Read], Phase::Wait, "closed", nothing),
-        (&[Read, HalfClose], Phase::Wait, "closed", nothing),
+        (&[Reset], RequestPhase::Wait, "reset", broken),
+        (&[Read], RequestPhase::Wait, "closed", nothing),
+        (&[Read, HalfClose], RequestPhase::Wait, "closed", nothing),
         (
             &[Read, Send(b"HTTP/1.1 200 O")],
-            Phase::Head,
+            RequestPhase::Head,
             "truncated",
             cut,
         ),
         (
             &[Read, Send(b"HTTP/1.1 200 OK\r\na: b\r\n"), HalfClose],
-            Phase::Head,
+            RequestPhase::Head,
             "truncated",
             cut,
         ),
-        (&[Read, HEAD], Phase::Body, "truncated", cut),
+        (&[Read, HEAD], RequestPhase::Body, "truncated", cut),
         (
             &[Read, HEAD, Send(b"123456789"), HalfClose],
-            Phase::Body,
+            RequestPhase::Body,
             "truncated",
             cut,
         ),
         (
             &[Read, CHUNKED, Send(b"4\r\n12")],
-            Phase::Body,
+            RequestPhase::Body,
             "truncated",
             cut,
         ),
         (
             &[Read, CHUNKED, Send(b"4\r\n1234\r\n")],
-            Phase::Body,
+            RequestPhase::Body,
             "truncated",
             cut,
         ),
         (
             &[Read, CHUNKED, Send(b"4\r\n1234\r\n0\r\n")],
-            Phase::Body,
+            RequestPhase::Body,
             "truncated",
             cut,
         ),
@@ -129,7 +129,7 @@ fn answers_without_end() {
     let cases: [Case; 7] = [
         (
             &[Read, Send(b"HTTP/1.1 200 OK\r\n"), SendForEver(b"x: y\r\n")],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "_max allows",
         ),
@@ -139,31 +139,31 @@ fn answers_without_end() {
                 Send(b"HTTP/1.1 200 OK\r\nx: "),
                 SendForEver(b"yyyyyyyyyyyyyyyyyyyyyyyy"),
             ],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "head_bytes_max",
         ),
         (
             &[Read, SendForEver(b"HTTP/1.1 100 Continue\r\n\r\n")],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "interim_responses_max",
         ),
         (
             &[Read, CHUNKED, Send(b"0\r\n"), SendForEver(b"x: y\r\n")],
-            Phase::Body,
+            RequestPhase::Body,
             "wire",
             "_max",
         ),
         (
             &[Read, CHUNKED, Send(b"1;"), SendForEver(b"xxxxxxxxxxxxxxxx")],
-            Phase::Body,
+            RequestPhase::Body,
             "wire",
             "chunk_line_bytes_max",
         ),
         (
             &[Read, CHUNKED, SendForEver(b"4\r\n1234\r\n")],
-            Phase::Body,
+            RequestPhase::Body,
             "body_too_long",
             too_long,
         ),
@@ -173,7 +173,7 @@ fn answers_without_end() {
                 Send(b"HTTP/1.1 200 OK\r\n\r\n"),
                 SendForEver(b"0123456789"),
             ],
-            Phase::Body,
+            RequestPhase::Body,
             "body_too_long",
             too_long,
         ),
@@ -190,19 +190,19 @@ fn answers_that_are_none() {
     let cases: [Case; 7] = [
         (
             &[Read, Send(b"220 mail.test ESMTP\r\n")],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "status line",
         ),
         (
             &[Read, Send(b"<html>hello</html>\r\n")],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "status line",
         ),
         (
             &[Read, Send(b"\0\x01\x02\x03\r\n\r\n")],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "",
         ),
@@ -211,7 +211,7 @@ fn answers_that_are_none() {
                 Read,
                 Send(b"HTTP/1.1 200 OK\r\ncontent-length: ten\r\n\r\n"),
             ],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "ontent-",
         ),
@@ -220,19 +220,19 @@ fn answers_that_are_none() {
                 Read,
                 Send(b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n"),
             ],
-            Phase::Head,
+            RequestPhase::Head,
             "wire",
             "ontent-",
         ),
         (
             &[Read, CHUNKED, Send(b"zz\r\n")],
-            Phase::Body,
+            RequestPhase::Body,
             "wire",
             "chunk",
         ),
         (
             &[Read, CHUNKED, Send(b"1\r\nabc")],
-            Phase::Body,
+            RequestPhase::Body,
             "wire",
             "chunk",
         ),
@@ -245,7 +245,7 @@ fn servers_that_stall() {
     let short = Nanos::from_millis(50);
     let cases: [Case; 1] = [(
         &[Read, Stall],
-        Phase::Wait,
+        RequestPhase::Wait,
         "timed_out",
         "first_byte_timeout",
     )];
@@ -257,13 +257,13 @@ fn servers_that_stall() {
     let cases: [Case; 2] = [
         (
             &[Read, Send(b"HTTP/1.1 200 OK\r\n"), Stall],
-            Phase::Head,
+            RequestPhase::Head,
             "timed_out",
             "stall_timeout",
         ),
         (
             &[Read, HEAD, Send(b"123"), Stall],
-            Phase::Body,
+            RequestPhase::Body,
             "timed_out",
             "stall_timeout",
         ),
@@ -276,7 +276,7 @@ fn servers_that_stall() {
     let cases: [Case; 2] = [
         (
             &[Read, Stall],
-            Phase::Wait,
+            RequestPhase::Wait,
             "timed_out",
             "that timeout allows",
         ),
@@ -287,7 +287,7 @@ fn servers_that_stall() {
                 Send(b"HTTP/1.1 200 OK\r\n\r\n"),
                 SendForEver(b"0123456789"),
             ],
-            Phase::Body,
+            RequestPhase::Body,
             "timed_out",
             "that timeout allows",
         ),
@@ -308,7 +308,7 @@ fn redirects_in_a_loop() {
         let said = error.to_string();
         assert_eq!(
             (error.phase(), error.kind().name()),
-            (Phase::Redirect, "redirect_loop")
+            (RequestPhase::Redirect, "redirect_loop")
         );
         let url = server.url();
         assert!(
@@ -345,7 +345,7 @@ fn nobody_listens() {
     for error in failures(&format!("http://{address}/"), &settings()) {
         assert_eq!(
             (error.phase(), error.kind().name()),
-            (Phase::Connect, "refused")
+            (RequestPhase::Connect, "refused")
         );
         let said = error.to_string();
         let expected = format!("connecting to {address}: the connection was refused: ");
@@ -362,7 +362,7 @@ fn names_that_lead_nowhere() {
     for error in failures("http://no.such.name.invalid/", &settings()) {
         assert_eq!(
             (error.phase(), error.kind().name()),
-            (Phase::Resolve, "name_not_found")
+            (RequestPhase::Resolve, "name_not_found")
         );
         let said = error.to_string();
         assert!(
@@ -381,7 +381,7 @@ fn names_that_lead_nowhere() {
     for error in failures(&format!("http://two.test:{port}/"), &settings) {
         assert_eq!(
             (error.phase(), error.kind().name()),
-            (Phase::Connect, "all_addresses")
+            (RequestPhase::Connect, "all_addresses")
         );
         let said = error.to_string();
         for address in ["127.0.0.1", "127.0.0.2"] {
@@ -424,7 +424,7 @@ fn proxies_that_refuse() {
             let said = error.to_string();
             assert_eq!(
                 (error.phase(), error.kind().name()),
-                (Phase::Proxy, name),
+                (RequestPhase::Proxy, name),
                 "{said}"
             );
             assert!(said.contains(part), "{said}");

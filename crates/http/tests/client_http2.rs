@@ -15,7 +15,7 @@ use prony_http::client::cookies::CookieJar;
 use prony_http::client::decode::DecodeSettings;
 use prony_http::client::multipart::Form;
 use prony_http::client::{
-    Body, Client, Counts, Error, HttpVersion, Kind, Phase, Settings, TimeLimit, Version,
+    Body, Client, Counts, Error, HttpVersion, Kind, RequestPhase, Settings, TimeLimit, Version,
 };
 
 const ROOT: &str = "http://10.0.0.1:80";
@@ -218,7 +218,10 @@ fn a_source_that_fails_ends_its_request_at_once() {
                     Err(error) => error,
                 };
                 let is_named = matches!(error.kind(), Kind::BodySource(_));
-                assert!(is_named && error.phase() == Phase::Send, "{path}: {error}");
+                assert!(
+                    is_named && error.phase() == RequestPhase::Send,
+                    "{path}: {error}"
+                );
             }
             assert!(handle.now().since(begun) < Nanos::from_secs(1));
             // The server was told, and the connection is as good as before.
@@ -290,7 +293,7 @@ fn a_stream_that_is_reset_fails_alone() {
             let error = client.get(&format!("{ROOT}/reset")).send().await;
             let error = error.expect_err("a reset");
             assert!(matches!(error.kind(), Kind::Http2(_)), "{error}");
-            assert_eq!(error.phase(), Phase::Wait);
+            assert_eq!(error.phase(), RequestPhase::Wait);
             let broken = client.get(&format!("{ROOT}/broken")).send().await;
             let error = match broken {
                 Ok(answer) => answer.bytes().await.expect_err("a reset"),
@@ -387,7 +390,7 @@ fn silence_ends_in_a_time_out_by_name() {
         let error = client.get(&format!("{ROOT}/silent")).send().await;
         let error = error.expect_err("silence");
         let limit = matches!(error.kind(), Kind::TimedOut(TimeLimit::FirstByte, _));
-        assert!(limit && error.phase() == Phase::Wait, "{error}");
+        assert!(limit && error.phase() == RequestPhase::Wait, "{error}");
     });
 }
 
@@ -556,7 +559,7 @@ fn codings_are_asked_for_and_taken_off() {
         let error = cut.expect_err("it was cut");
         assert_eq!(
             (error.phase(), error.kind().name()),
-            (Phase::Decode, "coding_cut_off")
+            (RequestPhase::Decode, "coding_cut_off")
         );
         let counts = client.counts();
         assert_eq!((counts.answered, counts.failed), (1, 1));

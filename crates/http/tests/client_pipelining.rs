@@ -10,7 +10,7 @@ use std::rc::Rc;
 use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream, Task};
-use prony_http::client::{Client, Counts, Error, Kind, Phase, Settings};
+use prony_http::client::{Client, Counts, Error, Kind, RequestPhase, Settings};
 
 /// What a server does with a connection, in this order; at the end it closes.
 #[derive(Clone, Debug)]
@@ -286,7 +286,8 @@ fn those_without_an_answer_are_sent_again_alone_wherever_the_connection_breaks()
                 assert_eq!(result.is_err(), is_the_cut_one, "{cut} {path}: {result:?}");
                 if let Err(error) = result {
                     let is_named = matches!(error.kind(), Kind::Truncated | Kind::Reset(_));
-                    let is_placed = matches!(error.phase(), Phase::Head | Phase::Body);
+                    let is_placed =
+                        matches!(error.phase(), RequestPhase::Head | RequestPhase::Body);
                     assert!(is_named && is_placed, "{cut}: {error}");
                 }
             }

@@ -16,7 +16,7 @@ use prony_http::client::decode::DecodeSettings;
 use prony_http::client::multipart::Form;
 use prony_http::client::redirect::RedirectPolicy;
 use prony_http::client::retry::RetryPolicy;
-use prony_http::client::{Client, Error, Phase, Settings};
+use prony_http::client::{Client, Error, RequestPhase, Settings};
 
 use policy::{UNIX_SECONDS, everywhere, get, long_text};
 
@@ -28,7 +28,7 @@ fn adds_up(client: &Client) {
 }
 
 /// Phase, kind and what is said of a failure.
-fn told(error: &Error) -> (Phase, &'static str, String) {
+fn told(error: &Error) -> (RequestPhase, &'static str, String) {
     (error.phase(), error.kind().name(), error.to_string())
 }
 
@@ -63,7 +63,7 @@ fn too_many_loops_and_locations_that_are_none_are_errors_by_name() {
         async |place, client| {
             let error = async |path: &str| {
                 let error = get(&client, &place.url("a.test", path)).await.unwrap_err();
-                assert_eq!(error.phase(), Phase::Redirect, "{error}");
+                assert_eq!(error.phase(), RequestPhase::Redirect, "{error}");
                 assert!(error.remote_addr().is_some());
                 (error.kind().name(), error.to_string())
             };
@@ -175,7 +175,11 @@ fn methods_and_bodies_follow_the_rules() {
             let once = || [Ok(b"once".to_vec())].into_iter();
             let error = client.post(&url).body_stream(once(), None).send().await;
             let (phase, name, said) = told(&error.unwrap_err());
-            assert_eq!((phase, name), (Phase::Redirect, "body_spent"), "{said}");
+            assert_eq!(
+                (phase, name),
+                (RequestPhase::Redirect, "body_spent"),
+                "{said}"
+            );
             let see_other = place.url("a.test", "/to?303,/end");
             let answer = client
                 .post(&see_other)
@@ -267,7 +271,7 @@ fn bodies_that_are_not_in_their_coding_are_errors_by_name() {
                 let url = place.url("a.test", &format!("/spoilt/{path}"));
                 let error = get(&client, &url).await.unwrap_err();
                 let (phase, kind, said) = told(&error);
-                assert_eq!((phase, kind), (Phase::Decode, name), "{said}");
+                assert_eq!((phase, kind), (RequestPhase::Decode, name), "{said}");
                 assert!(said.contains(part) && said.contains(&url), "{said}");
             }
             let counts = client.counts();

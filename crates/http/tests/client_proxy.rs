@@ -11,7 +11,7 @@ use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
 use prony_http::client::proxy::{Proxies, Proxy};
-use prony_http::client::{Client, Error, Kind, Phase, Settings, TimeLimit, Version};
+use prony_http::client::{Client, Error, Kind, RequestPhase, Settings, TimeLimit, Version};
 use secure::{Authority, Demands, ServerTls, Valid};
 
 const PROXY: &str = "http://10.0.0.9:3128";
@@ -251,7 +251,7 @@ fn a_certificate_behind_a_proxy_is_verified_for_the_server() {
             answer.map(|_| ()).expect_err("the proxy's own certificate")
         },
     );
-    assert_eq!(error.phase(), Phase::Tls);
+    assert_eq!(error.phase(), RequestPhase::Tls);
     assert_eq!(error.kind().name(), "tls_wrong_host", "{error}");
 }
 
@@ -262,7 +262,7 @@ fn refusals_have_their_names_wherever_they_are_split() {
     for split in 0..REFUSAL.len() {
         let error = asked(split as u64, "https://host.test/", (REFUSAL, split, false));
         let error = error.expect_err("refused");
-        assert_eq!(error.phase(), Phase::Proxy);
+        assert_eq!(error.phase(), RequestPhase::Proxy);
         assert!(matches!(error.kind(), Kind::ProxyRefused(403)), "{error}");
         assert_eq!(error.remote_addr(), "10.0.0.9:3128".parse().ok());
     }
@@ -274,7 +274,7 @@ fn refusals_have_their_names_wherever_they_are_split() {
     let error = asked(1, "http://host.test/", (WHO, 3, false));
     let error = error.expect_err("no credentials for http either");
     assert!(matches!(error.kind(), Kind::ProxyCredentials), "{error}");
-    assert_eq!(error.phase(), Phase::Proxy);
+    assert_eq!(error.phase(), RequestPhase::Proxy);
     // Any other answer in http may be the server's.
     assert_eq!(
         asked(1, "http://host.test/", (REFUSAL, 3, false)).expect("an answer"),
@@ -293,20 +293,20 @@ fn a_proxy_that_closes_in_the_middle_is_told() {
             _ => matches!(error.kind(), Kind::Truncated),
         };
         assert!(
-            expected && error.phase() == Phase::Proxy,
+            expected && error.phase() == RequestPhase::Proxy,
             "cut at {cut}: {error}"
         );
     }
     // Behind the answer it is the handshake that ends.
     let error = asked(1, "https://host.test/", (OPEN, 5, true)).expect_err("closed");
-    assert_eq!(error.phase(), Phase::Tls);
+    assert_eq!(error.phase(), RequestPhase::Tls);
     assert_eq!(error.kind().name(), "tls_handshake_cut", "{error}");
 }
 
 #[test]
 fn a_proxy_that_says_nothing_or_nonsense_is_told() {
     let error = asked(1, "https://host.test/", (b"", 0, false)).expect_err("silence");
-    assert_eq!(error.phase(), Phase::Proxy);
+    assert_eq!(error.phase(), RequestPhase::Proxy);
     assert!(
         matches!(error.kind(), Kind::TimedOut(TimeLimit::Connect, _)),
         "{error}"
@@ -330,7 +330,7 @@ fn a_proxy_that_is_not_there_is_an_error_of_connecting() {
             answer.map(|_| ()).expect_err("nobody listens")
         },
     );
-    assert_eq!(error.phase(), Phase::Connect);
+    assert_eq!(error.phase(), RequestPhase::Connect);
     assert!(matches!(error.kind(), Kind::Refused(_)), "{error}");
     assert_eq!(error.remote_addr(), "10.0.0.8:1".parse().ok());
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use prony_base::{Instant, Nanos};
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, Handle, ListenOptions, Stream};
-use prony_http::client::{Client, Counts, Error, Kind, Phase, Settings, TimeLimit};
+use prony_http::client::{Client, Counts, Error, Kind, RequestPhase, Settings, TimeLimit};
 use prony_wire::Limits;
 
 const URL: &str = "http://10.0.0.1/";
@@ -218,9 +218,9 @@ fn an_answer_that_breaks_off_at_any_byte_is_an_error_that_says_where() {
             });
             let error = got.expect_err("it broke off");
             let phase = match cut {
-                0 => Phase::Wait,
-                _ if cut < head_end => Phase::Head,
-                _ => Phase::Body,
+                0 => RequestPhase::Wait,
+                _ if cut < head_end => RequestPhase::Head,
+                _ => RequestPhase::Body,
             };
             assert_eq!(error.phase(), phase, "{cut}: {error}");
             let is_named = match (by_reset, cut) {
@@ -486,25 +486,25 @@ fn each_time_out_strikes_at_its_time_and_by_its_name() {
             vec![Read, Stay],
             TimeLimit::FirstByte,
             first_byte,
-            Phase::Wait,
+            RequestPhase::Wait,
         ),
         (
             vec![Read, send("HTTP"), Stay],
             TimeLimit::Stall,
             stall,
-            Phase::Head,
+            RequestPhase::Head,
         ),
         (
             vec![Read, send(head), send("some"), Stay],
             TimeLimit::Stall,
             stall,
-            Phase::Body,
+            RequestPhase::Body,
         ),
         (
             [vec![Read, send(head)], trickle].concat(),
             TimeLimit::Whole,
             whole,
-            Phase::Body,
+            RequestPhase::Body,
         ),
     ];
     for (script, limit, seconds, phase) in cases {

@@ -14,7 +14,7 @@ use prony_base::Nanos;
 use prony_engine::sim::{SimOptions, World};
 use prony_engine::{Config, DriverChoice, Handle, ListenOptions, Stream, run};
 use prony_http::client::tls::{Offer, TlsConfig, TlsError, TlsSettings, TlsStream, TlsVersion};
-use prony_http::client::{Client, Error, Kind, Phase, Settings, Transport};
+use prony_http::client::{Client, Error, Kind, RequestPhase, Settings, Transport};
 use rustls::ServerConfig;
 use secure::{Authority, Demands, Identity, Over, ServerTls, Valid, self_signed, self_signed_when};
 
@@ -704,7 +704,7 @@ fn a_body_without_length_that_ends_without_goodbye_is_cut_off() {
     let error = rude[0].as_ref().expect_err("cut off");
     assert_eq!(
         (error.phase(), error.kind().name()),
-        (Phase::Body, "tls_truncated")
+        (RequestPhase::Body, "tls_truncated")
     );
 }
 

@@ -34,7 +34,10 @@ pub fn checks(subject: &Subject, reference: &str) -> Vec<ContractCheck> {
         })
     };
     if subject.role.is_service() {
-        return Vec::from_iter(part(subject.role, Some(around(subject.role, reference))));
+        return Vec::from_iter(part(
+            subject.role,
+            Some(with_service(subject.role, reference)),
+        ));
     }
     let all = [
         part(Role::Server, server(subject, reference)),
@@ -157,8 +160,8 @@ fn client(subject: &Subject, reference: &str) -> Option<String> {
     Some(text)
 }
 
-/// A backing service or a front, around Prony's own server.
-fn around(role: Role, reference: &str) -> String {
+/// Experiment of a backing service or a front together with Prony's own server.
+fn with_service(role: Role, reference: &str) -> String {
     let (name, reference) = (role.name(), quoted(reference));
     let setting = match role {
         Role::Front => format!("front_of = {{ with = {reference} }}"),

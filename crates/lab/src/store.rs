@@ -1,4 +1,4 @@
-//! A run directory: written as a run goes on, and read back into values.
+//! A run directory: written during a run, and read back into values.
 //!
 //! [`Journal`] is the writing side: one line a trial, synced before the next one
 //! starts, so that a crash at any moment loses at the most the trial under way.
@@ -447,7 +447,7 @@ fn machine_differences(before: &Environment, now: &Environment) -> Vec<String> {
         let passed = facts.filter(|fact| fact.name == TRIALS);
         passed.map(|fact| fact.value.clone()).next()
     };
-    // One that was begun when this was not recorded goes on.
+    // A run begun before this was recorded may be resumed.
     let same = passed(before).is_none_or(|before| passed(now).is_none_or(|now| now == before));
     let parts = [
         (TRIALS, same),

@@ -66,7 +66,7 @@ fn listed(dir: &Path, folder: &str, ending: &str) -> Result<Vec<String>, StoreEr
     Ok(names)
 }
 
-/// Takes the digests of the records away, as a run goes on.
+/// Removes the digests of the records when a run is resumed.
 pub fn unseal(dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(layout::RECORDS_SUMS);
     match fs::remove_file(&path) {

@@ -141,7 +141,7 @@ pub fn check(host: &str, addresses: &[IpAddr], owned: bool) -> Result<(), Target
     }
 }
 
-/// Whether an address is this machine or in a network that is nobody else's:
+/// Whether an address is this machine or in a private network:
 /// loopback, RFC 1918, RFC 4193, link-local; 0.0.0.0 and :: reach this machine.
 pub fn is_private(address: IpAddr) -> bool {
     match address {

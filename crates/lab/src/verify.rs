@@ -306,7 +306,7 @@ fn ask_in_pieces(subject: &Subject<'_>, number: u64, pieces: &[&[u8]]) -> Result
     check_all(subject.workload, number, &answer)
 }
 
-/// HEAD: the head of the GET, no body, and the connection goes on.
+/// HEAD: the head of the GET, no body, and the connection stays open.
 fn head(subject: &Subject<'_>) -> Result<(), String> {
     let mut talk = Talk::open(subject.address, CAPABILITY_TIMEOUT)?;
     let request = request::prepare(subject.workload, subject.host, 0, "HEAD");

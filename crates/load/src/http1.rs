@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::protocol::{Answered, Progress, Protocol, Reuse};
 use crate::source::EncodedRequest;
 
-/// Nobody asked for another protocol: what follows would be read to the end of time.
+/// A change of protocol, which is never requested: what follows it has no end as HTTP.
 const SWITCHING_PROTOCOLS: u16 = 101;
 
 /// One connection.

@@ -82,7 +82,7 @@ pub struct Recorder {
     pub connections_opened: u64,
     /// Connections closed by the server after a whole answer.
     pub connections_closed_by_server: u64,
-    /// Connections given up because bytes came that nobody had asked for.
+    /// Connections closed because bytes arrived that belong to no request.
     pub connections_stray: u64,
 }
 

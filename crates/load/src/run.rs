@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use prony_base::{Instant, Nanos, clock};
+use prony_base::{Instant, Nanos, PerSecond, clock};
 use prony_engine::{Config, DriverKind, Handle, Receiver, Sender, mailbox};
 use prony_record::{
     Arrivals, Counts, Histogram, LatencyNs, LoadReport, LoadSpec, LoadTarget, Pace, QUEUE_MAX,
@@ -332,7 +332,7 @@ async fn one_loop(
     let opened = streams.iter().flatten().count();
     let failure = recorder.borrow().first_connect_failure();
     let fallback = handle.fallback().map(str::to_owned);
-    // Dropped as soon as it has spoken: the caller hears until every thread has spoken or ended.
+    // Dropped after its one message: the caller receives until every thread has sent its own or ended.
     let _ = said.send(Tried {
         opened,
         failure,
@@ -354,7 +354,7 @@ async fn one_loop(
     Some(Rc::new(worker).work(streams, shared, turns).await)
 }
 
-/// What a thread returned; its panic goes on here.
+/// Returns what a thread returned; resumes its panic.
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     let ended = thread.join();
     ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -498,7 +498,7 @@ fn add_up(
         connections: spec.connections,
         window_ns: length.0,
         completed: counts.completed,
-        rate_per_s: rate(counts.completed, length),
+        rate_per_s: PerSecond::of(counts.completed, length).0,
         counts,
         status: all.status().collect(),
         errors: errors
@@ -568,14 +568,6 @@ fn end_of(window: &Window, counted: &[Counted], all: &Recorder) -> Instant {
         finished
     } else {
         all.last_end
-    }
-}
-
-fn rate(completed: u64, length: Nanos) -> f64 {
-    if length == Nanos::ZERO {
-        0.0
-    } else {
-        completed as f64 / length.as_secs_f64()
     }
 }
 

@@ -1,5 +1,5 @@
 //! A thread of the generator against a server of a few lines in a simulated network: what it counted is held
-//! against what the server did, request by request and to the byte, by a clock that nobody else moves.
+//! against what the server did, request by request and to the byte, by a clock that only the simulation moves.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

@@ -92,7 +92,7 @@ impl Slots {
         self.waiting_max = self.waiting_max.max(self.waiting.len());
     }
 
-    /// `slot` goes on at `due`.
+    /// Schedules the next request of `slot` at `due`.
     pub fn think(&mut self, slot: usize, due: Instant) {
         self.thinking.push(Reverse((due, slot)));
     }

@@ -54,7 +54,7 @@ pub fn run(words: &BundleWords, streams: &mut Streams<'_>) -> anyhow::Result<End
     };
     let count = files.len();
     let bytes = pack::write(manifest, files)?;
-    // What is written is read: a bundle that its own program refuses would be found out by whoever gets it.
+    // What is written is read: a bundle that its own program refuses would only be found out by its recipient.
     pack::read(&bytes, &Limits::default()).context("the run is too large for a bundle")?;
     let out = match &words.out {
         Some(out) => out.clone(),

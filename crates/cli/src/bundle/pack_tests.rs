@@ -23,7 +23,7 @@ fn refused(packed: &[u8]) -> Fault {
     read(packed, &Limits::default()).expect_err("refused")
 }
 
-/// A bundle of an archive that somebody made by hand.
+/// A bundle of an archive that was made by hand.
 fn by_hand(make: impl FnOnce(&mut Builder<Vec<u8>>)) -> Vec<u8> {
     let mut archive = Builder::new(Vec::new());
     make(&mut archive);

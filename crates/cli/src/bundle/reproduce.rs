@@ -4,8 +4,8 @@
 //! bundle ──> folder of its own ──> commands listed, allowed? ──> run ──> claims of both
 //! ```
 //!
-//! A bundle may be anybody's, and its commands can do whatever the user can: nothing of it is run before the user says so,
-//! and what it builds goes to a cache of its own, as a build that somebody else's files made must not be taken for one of ours.
+//! A bundle may come from a stranger, and its commands can do whatever the user can: nothing of it is run before the user says so,
+//! and what it builds goes to a cache of its own, as a build made from a stranger's files must not be taken for one of ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};

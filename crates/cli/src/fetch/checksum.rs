@@ -1,6 +1,6 @@
 //! What a file must hash to, and the hash of what has come so far.
 //!
-//! Not for: protection against servers: whoever gives the file often gives the sum, too.
+//! Not for: protection against servers: a server that has the file often has the sum, too.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -21,14 +21,14 @@ use super::name;
 use super::plan::{Job, Options, To};
 use super::range::{Asked, Mark, Meaning, Said, meaning};
 
-/// How long to wait before a try that goes on where a body broke off; it doubles.
+/// How long to wait before a retry that continues where a body broke off; it doubles.
 const BACKOFF_FIRST: Nanos = Nanos::from_millis(200);
 /// The longest such wait.
 const BACKOFF_MAX: Nanos = Nanos::from_secs(10);
 /// Bytes that are read at once of what is there, to hash them.
 const READ_BYTES: usize = 256 << 10;
 
-/// How far it is, for whoever shows it.
+/// How far a download is, for the progress display.
 #[derive(Default)]
 pub struct Live {
     /// What it is called.
@@ -486,7 +486,7 @@ async fn name_elsewhere(naming: Naming) -> Result<(), Fault> {
     let spawned = thread::Builder::new()
         .name("prony-sync".into())
         .spawn(move || {
-            // Whoever waits for it may have been interrupted.
+            // The waiting thread may have been interrupted.
             let _ = tell.send(naming.finish());
         });
     spawned.map_err(|error| Fault::file("name", &path, error))?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use prony_http::client::{self, Kind, Phase};
+use prony_http::client::{self, Kind, RequestPhase};
 
 use super::name::BadName;
 
@@ -28,7 +28,7 @@ pub enum Fault {
     BadName(BadName),
     /// A file exists that was not to be replaced.
     Exists(PathBuf),
-    /// Somebody else writes it.
+    /// Another process writes it.
     InUse(PathBuf),
     /// A file cannot be made, written or named.
     File {
@@ -113,7 +113,7 @@ impl Fault {
                         | Kind::Http2(_)
                         | Kind::TimedOut(client::TimeLimit::Stall, _)
                 );
-                broke && error.phase() == Phase::Body
+                broke && error.phase() == RequestPhase::Body
             }
             _ => false,
         }
@@ -220,9 +220,9 @@ mod tests {
     #[test]
     fn only_bodies_that_broke_are_tried_again_here() {
         let of = |phase, kind| Fault::Client(client::Error::new(phase, kind)).is_passing();
-        assert!(of(Phase::Body, Kind::Truncated));
-        assert!(!of(Phase::Head, Kind::Truncated));
-        assert!(!of(Phase::Body, Kind::LoopGone));
+        assert!(of(RequestPhase::Body, Kind::Truncated));
+        assert!(!of(RequestPhase::Head, Kind::Truncated));
+        assert!(!of(RequestPhase::Body, Kind::LoopGone));
         assert!(!Fault::Status(503).is_passing());
     }
 }

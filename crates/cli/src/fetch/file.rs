@@ -211,8 +211,8 @@ impl Output {
     }
 }
 
-/// Opens the file that nobody else may write meanwhile. A link under its name is not
-/// followed: somebody may have put it there to have another file written.
+/// Opens the file and locks it against other writers. A link under its name is not
+/// followed: it may have been put there to have another file written.
 fn open_locked(path: &Path) -> Result<File, Fault> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -221,7 +221,7 @@ fn open_locked(path: &Path) -> Result<File, Fault> {
     let file = opened.map_err(|error| Fault::file("write", path, error))?;
     match file.try_lock() {
         Ok(()) if is_still_at(&file, path) => Ok(file),
-        // Whoever had it has just named it.
+        // The process that held the lock has just renamed it.
         Ok(()) => Err(Fault::InUse(path.to_owned())),
         Err(TryLockError::WouldBlock) => Err(Fault::InUse(path.to_owned())),
         // A file system without locks: two at once are the user's own doing.

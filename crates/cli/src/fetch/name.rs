@@ -1,5 +1,5 @@
-//! The name that a file gets when nobody gave it one: out of a URL or a header, both of
-//! which somebody else wrote.
+//! The name that a file gets when the user gave none: from a URL or a header, neither of
+//! which is trusted.
 //!
 //! For: names that stay in the folder they were meant for. Not for: paths that the user typed.
 

@@ -71,7 +71,7 @@ pub enum Asked {
 pub enum Meaning {
     /// Its body is the whole file.
     Whole,
-    /// Its body goes on where the file ends.
+    /// Its body continues where the file ends.
     GoesOn {
         /// Bytes that the body must have.
         length: u64,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _};
 
 use indicatif::{BinaryBytes, ProgressDrawTarget};
-use prony_base::Nanos;
+use prony_base::{Nanos, PerSecond};
 use prony_http::client::Timing;
 use serde::Serialize;
 
@@ -117,7 +117,7 @@ impl<'s, 'a> Show<'s, 'a> {
             return;
         }
         let err = &mut self.streams.err;
-        // A standard error that nobody reads must not end a run.
+        // A standard error without a reader must not end a run.
         let mut write = || drop(err.write_all(text.as_bytes()));
         match &self.bars {
             Some(bars) => bars.above(write),
@@ -128,10 +128,7 @@ impl<'s, 'a> Show<'s, 'a> {
 
 /// Bytes a second that came on the wire, in this run.
 fn rate(told: &Told) -> f64 {
-    match told.took {
-        Nanos::ZERO => 0.0,
-        took => told.received as f64 / took.as_secs_f64(),
-    }
+    PerSecond::of(told.received, told.took).0
 }
 
 fn line(job: &Job, told: &Told) -> String {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use prony_base::{Nanos, counted};
+use prony_base::{Nanos, PerSecond, counted};
 use prony_load::{LoadReport, LoadResult, LoadSpec};
 use prony_record::{LatencyNs, LatencyOrigin, NEVER};
 
@@ -224,12 +224,7 @@ fn open_loop(text: &mut String, report: &LoadReport) -> std::fmt::Result {
     let Some(arrivals) = &report.arrivals else {
         return Ok(());
     };
-    let seconds = Nanos(report.window_ns).as_secs_f64();
-    let drawn = if seconds > 0.0 {
-        arrivals.in_window as f64 / seconds
-    } else {
-        0.0
-    };
+    let drawn = PerSecond::of(arrivals.in_window, Nanos(report.window_ns)).0;
     let asked = pace::asked(&report.pace).unwrap_or_default();
     let completed = report.rate_per_s;
     writeln!(
@@ -300,11 +295,7 @@ fn totals(text: &mut String, report: &LoadReport) -> std::fmt::Result {
             counted(report.connections_stray, "connection")
         )?;
     }
-    let transfer = if seconds > 0.0 {
-        report.received_bytes as f64 / seconds
-    } else {
-        0.0
-    };
+    let transfer = PerSecond::of(report.received_bytes, Nanos(report.window_ns)).0;
     writeln!(text, "Requests/sec: {:>12.2}", report.rate_per_s)?;
     writeln!(text, "Transfer/sec: {:>12}", bytes(transfer))
 }

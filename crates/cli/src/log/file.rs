@@ -36,7 +36,7 @@ pub fn read(path: &Path) -> anyhow::Result<Option<String>> {
 }
 
 /// Puts `text` in place of the document, whole or not at all, with the permissions that it had. `before` is
-/// what was read: where the file says something else by now, somebody is editing it, and it is left alone.
+/// what was read: where the file differs by now, it is being edited, and it is left alone.
 pub fn replace(path: &Path, before: Option<&str>, text: &str) -> anyhow::Result<()> {
     // Behind a symbolic link it is the file that is replaced, not the link.
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

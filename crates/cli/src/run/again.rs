@@ -1,4 +1,4 @@
-//! The command that goes on with a run, as a shell takes it.
+//! The command that resumes a run, quoted for a shell.
 
 use std::env;
 use std::path::Path;

@@ -53,7 +53,7 @@ fn git(folder: &Path, words: &[&str]) -> Option<Vec<u8>> {
         .arg("-C")
         .arg(folder)
         .args(words)
-        // Looking must not take the lock that somebody's own git may need.
+        // Looking must not take the lock that the user's own git may need.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -9,7 +9,7 @@ use prony_record::CodeState;
 use super::code;
 use super::words::RunWords;
 
-/// Refuses a run into `docs/documents` that is quick, or of code that nobody else has.
+/// Refuses a run into `docs/documents` that is quick, or of code that is not committed.
 pub fn check(words: &RunWords) -> anyhow::Result<()> {
     let Some(dir) = words.out.as_ref().or(words.resume.as_ref()) else {
         return Ok(());

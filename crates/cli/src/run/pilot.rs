@@ -98,7 +98,7 @@ pub fn run(
     super::whole(&words, &Course::Chosen(note), streams)
 }
 
-/// The pilot itself, whose answer nobody is to take for one.
+/// Runs the pilot itself, whose figures are no result.
 fn first(
     words: &RunWords,
     planned: &Plan,

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use prony_base::Nanos;
+use prony_base::{Nanos, PerSecond};
 use prony_lab::run::Event;
 use prony_record::{Outcome, Phase, Plan, Trial, is_profile};
 
@@ -105,7 +105,7 @@ impl<'a> Bar<'a> {
 
     fn line(&mut self, text: &str) {
         if let Some(lines) = &mut self.lines {
-            // A standard error that nobody reads must not end a run.
+            // A standard error without a reader must not end a run.
             let _ = writeln!(lines, "  {text}");
         }
     }
@@ -137,8 +137,8 @@ fn speed(trial: &Trial) -> String {
     let Some(line) = line.filter(|line| line.elapsed_ns > 0) else {
         return "done".to_owned();
     };
-    let seconds = line.elapsed_ns as f64 / 1e9;
-    let rate = line.count as f64 / seconds;
+    let elapsed = Nanos(line.elapsed_ns);
+    let (rate, seconds) = (PerSecond::of(line.count, elapsed).0, elapsed.as_secs_f64());
     format!("{rate:.3e} {}/s in {seconds:.3} s", line.measure)
 }
 

@@ -50,7 +50,7 @@ impl Payload {
     /// A file as it is now; what is appended later is not seen.
     pub fn of(path: &Path) -> anyhow::Result<Payload> {
         let cannot = || format!("cannot serve `{}` as the payload", path.display());
-        // Opening a pipe would otherwise wait until somebody writes to it.
+        // Opening a pipe would otherwise wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = open(path, flags, Mode::empty()).map_err(io::Error::from);
         let file = File::from(file.with_context(cannot)?);

@@ -26,7 +26,7 @@ pub fn run(
     let mut workers = Vec::new();
     for _ in 1..setting.threads {
         let (sender, connections) = mailbox(HANDED_OVER_MAX);
-        let (worker, counters) = hire(setting, connections)?;
+        let (worker, counters) = start_loop(setting, connections)?;
         workers.push(worker);
         targets.push((sender, counters));
     }
@@ -104,18 +104,18 @@ async fn one_loop(
     served.map_err(failed)
 }
 
-type Hired = JoinHandle<anyhow::Result<()>>;
+type LoopThread = JoinHandle<anyhow::Result<()>>;
 
 /// Starts a thread for a loop, and waits until it serves.
-fn hire(
+fn start_loop(
     setting: &Setting,
     connections: Receiver<Accepted>,
-) -> anyhow::Result<(Hired, Arc<Counters>)> {
+) -> anyhow::Result<(LoopThread, Arc<Counters>)> {
     let (tell, told) = mpsc::channel();
     let (config, server) = (setting.config.clone(), setting.server.clone());
     let work = move || {
         let ran = prony_engine::run(&config, |handle| async move {
-            // Whoever asked has gone only when the server ends anyway.
+            // The receiver is gone only when the server is ending.
             one_loop(&handle, server, connections, |counters| {
                 drop(tell.send(counters))
             })

@@ -68,7 +68,7 @@ pub fn verify_bundle(path: &Path, documents: Option<&Path>, seen: &mut Seen) -> 
             None => digests(dir, &mut own)?,
         }
     }
-    // The folder for a while is gone when somebody reads of it.
+    // The temporary folder is gone when this is read.
     let told = |line: String| line.replace(&dir.display().to_string(), &path.display().to_string());
     if own.wrong.is_empty() {
         own.holds.push(format!(
@@ -112,7 +112,7 @@ fn beside(dir: &Path, folder: &Path, seen: &mut Seen) -> anyhow::Result<()> {
     let mut same = 0;
     for (name, text) in report::files(&rendered) {
         let path = folder.join(name);
-        // A page or a table that nobody reads there need not be kept.
+        // A page or a table that is not read there need not be kept.
         let Ok(there) = fs::read(&path) else { continue };
         if there == text.as_bytes() {
             same += 1;
@@ -347,7 +347,7 @@ pub fn verify_documents(dir: &Path, seen: &mut Seen) -> anyhow::Result<()> {
         let is_needed = name == layout::SUMMARY;
         match state {
             State::Same => same += 1,
-            // What nobody reads there need not be kept.
+            // What is not read there need not be kept.
             State::Missing if !is_needed => {}
             State::Missing => {
                 changed = true;

@@ -255,7 +255,7 @@ mod tests {
         for len in 0..stamp.len() - 32 {
             assert_eq!(stamp_in(&stamp[..len]), None, "of {len} bytes");
         }
-        // A length of nothing goes on with what follows.
+        // A header of length 0 is skipped.
         assert_eq!(stamp_in(&[0; CONTROL_BYTES]), None);
     }
 

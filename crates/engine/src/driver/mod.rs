@@ -333,6 +333,12 @@ pub(crate) trait Driver {
         true
     }
 
+    /// Whether code on the loop may use other threads and the system's services, such as its names. Where
+    /// time and network are simulated, neither is part of the simulation.
+    fn allows_threads(&self) -> bool {
+        true
+    }
+
     /// Takes an operation. What completes at once may be added to `done`.
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions);
 

@@ -246,7 +246,7 @@ impl Ring {
         done: &mut Completions,
     ) {
         let len = bytes.len().min(SEND_BYTES_MAX) as u32;
-        // WAITALL: the kernel itself goes on after a short write where it may wait, and
+        // WAITALL: the kernel itself continues after a short write where it may wait, and
         // takes one for a failure, which has a completion, where it may not.
         let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
         let entry = opcode::Send::new(Fd(socket.raw()), bytes.start(), len);

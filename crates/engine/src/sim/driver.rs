@@ -47,6 +47,10 @@ impl Driver for SimDriver {
         false
     }
 
+    fn allows_threads(&self) -> bool {
+        false
+    }
+
     fn submit(&mut self, op: Op, token: Token, done: &mut Completions) {
         let mut network = self.network.borrow_mut();
         network.submit(self.index, op, token);

@@ -17,7 +17,7 @@ pub struct SimOptions {
     pub refusals_per_million: u32,
     /// Bytes that may be under way or unread on one link before its sender waits.
     pub link_bytes_max: usize,
-    /// While a loop is due, the world goes on without it once in this many steps;
+    /// While a loop is due, the simulation steps without it once in this many steps;
     /// 0 for never.
     pub slow_loops_one_in: u32,
 }

@@ -39,7 +39,7 @@ const SIZES: usize = CACHED_BYTES_MAX / SIZE_STEP;
 
 /// The kind of contents behind the header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum TaskState {
     /// The future.
     Running,
     /// Its value.
@@ -68,7 +68,7 @@ struct Header {
     vtable: &'static Vtable,
     /// Woken when the task is finished or cancelled.
     join_waker: Cell<TaskWaker>,
-    stage: Cell<Stage>,
+    state: Cell<TaskState>,
     is_referenced: Cell<bool>,
     is_joinable: Cell<bool>,
     is_finished: Cell<bool>,
@@ -95,7 +95,7 @@ struct Allocation<F, T> {
 /// INVARIANT: it points to memory that [`allocate`] gave for `vtable.layout`, with an
 /// initialised header, as long as `is_referenced` or `is_joinable` is set. There is at
 /// most one [`TaskRef`] (exactly while `is_referenced`) and at most one [`JoinHandle`]
-/// (exactly while `is_joinable`). `stage` says what `contents` holds. Only the `TaskRef`
+/// (exactly while `is_joinable`). `state` says what `contents` holds. Only the `TaskRef`
 /// touches a future, only the `JoinHandle` a value; all of it on one thread, because
 /// neither is `Send`.
 #[derive(Clone, Copy)]
@@ -131,15 +131,15 @@ impl<F: Future> Allocation<F, F::Output> {
         };
         // SAFETY: the allocation is alive: the caller's `TaskRef` is.
         let shared = unsafe { header.as_ref() };
-        shared.stage.set(Stage::Consumed);
-        // SAFETY: the future was there, is used no more, and the stage says so
+        shared.state.set(TaskState::Consumed);
+        // SAFETY: the future was there, is used no more, and the state says so
         // before its owner's code runs, so that it is not dropped twice.
         unsafe { ManuallyDrop::drop(&mut (*allocation).contents.future) };
         shared.is_finished.set(true);
         if shared.is_joinable.get() {
             // SAFETY: there are no contents, and there is space for a value.
             unsafe { (&raw mut (*allocation).contents.value).write(ManuallyDrop::new(value)) };
-            shared.stage.set(Stage::Finished);
+            shared.state.set(TaskState::Finished);
         }
         Poll::Ready(())
     }
@@ -151,15 +151,17 @@ impl<F: Future> Allocation<F, F::Output> {
     unsafe fn drop_contents(header: NonNull<Header>) {
         let allocation = header.cast::<Self>().as_ptr();
         // SAFETY: the allocation is alive.
-        let stage = unsafe { header.as_ref() }.stage.replace(Stage::Consumed);
-        match stage {
-            // SAFETY: the contents were that, and the stage says so no more.
-            Stage::Running => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.future) },
-            // SAFETY: the contents were that, and the stage says so no more.
-            Stage::Finished => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.value) },
-            // SAFETY: the contents were that, and the stage says so no more.
-            Stage::Panicked => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.panic) },
-            Stage::Consumed => {}
+        let state = unsafe { header.as_ref() }
+            .state
+            .replace(TaskState::Consumed);
+        match state {
+            // SAFETY: the contents were that, and the state says so no more.
+            TaskState::Running => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.future) },
+            // SAFETY: the contents were that, and the state says so no more.
+            TaskState::Finished => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.value) },
+            // SAFETY: the contents were that, and the state says so no more.
+            TaskState::Panicked => unsafe { ManuallyDrop::drop(&mut (*allocation).contents.panic) },
+            TaskState::Consumed => {}
         }
     }
 }
@@ -206,7 +208,7 @@ where
     let header = Header {
         vtable,
         join_waker: Cell::default(),
-        stage: Cell::new(Stage::Running),
+        state: Cell::new(TaskState::Running),
         is_referenced: Cell::new(true),
         is_joinable: Cell::new(true),
         is_finished: Cell::new(false),
@@ -242,7 +244,7 @@ impl RawTask {
     #[inline(always)]
     unsafe fn free(self, cache: Option<&AllocationCache>) {
         let vtable = self.header().vtable;
-        debug_assert!(self.header().stage.get() != Stage::Running);
+        debug_assert!(self.header().state.get() != TaskState::Running);
         // SAFETY: the header is used no more.
         unsafe { ptr::drop_in_place(&raw mut (*self.0.as_ptr()).join_waker) };
         match cache {
@@ -267,7 +269,7 @@ impl TaskRef {
     #[inline(always)]
     pub unsafe fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let header = self.0.header();
-        debug_assert!(header.is_referenced.get() && header.stage.get() == Stage::Running);
+        debug_assert!(header.is_referenced.get() && header.state.get() == TaskState::Running);
         // SAFETY: the contents are the future; there is one `TaskRef`, borrowed mutably,
         // so that there is no other poll.
         unsafe { (header.vtable.poll)(self.0.0, cx) }
@@ -310,7 +312,7 @@ impl TaskRef {
         let unseen = if header.is_joinable.get() {
             // SAFETY: there are no contents, and there is space for a payload.
             unsafe { self.0.contents::<Payload>().write(payload) };
-            header.stage.set(Stage::Panicked);
+            header.state.set(TaskState::Panicked);
             None
         } else {
             Some(payload)
@@ -331,7 +333,7 @@ impl TaskRef {
             task: self.0,
             cache,
         };
-        if header.stage.get() != Stage::Running {
+        if header.state.get() != TaskState::Running {
             return;
         }
         // SAFETY: the contents are the future, which is the reference's alone.
@@ -397,11 +399,11 @@ impl<T> JoinHandle<T> {
     #[inline(always)]
     pub fn unseen_panic(&self) -> Option<Payload> {
         let header = self.0.header();
-        if header.stage.get() != Stage::Panicked {
+        if header.state.get() != TaskState::Panicked {
             return None;
         }
-        header.stage.set(Stage::Consumed);
-        // SAFETY: the contents were a payload, and the stage says so no more; only the
+        header.state.set(TaskState::Consumed);
+        // SAFETY: the contents were a payload, and the state says so no more; only the
         // join handle touches it.
         Some(unsafe { self.0.contents::<Payload>().read() })
     }
@@ -415,22 +417,22 @@ impl<T> JoinHandle<T> {
     #[inline]
     pub fn poll(&self, waker: &Waker) -> Option<JoinOutcome<T>> {
         let header = self.0.header();
-        match header.stage.get() {
-            Stage::Finished => {
-                header.stage.set(Stage::Consumed);
+        match header.state.get() {
+            TaskState::Finished => {
+                header.state.set(TaskState::Consumed);
                 // SAFETY: the contents were a value of this task's output, which is T, and
-                // the stage says so no more; only the join handle touches it.
+                // the state says so no more; only the join handle touches it.
                 return Some(JoinOutcome::Value(unsafe { self.0.contents::<T>().read() }));
             }
-            Stage::Panicked => {
-                header.stage.set(Stage::Consumed);
-                // SAFETY: the contents were a payload, and the stage says so no more; only
+            TaskState::Panicked => {
+                header.state.set(TaskState::Consumed);
+                // SAFETY: the contents were a payload, and the state says so no more; only
                 // the join handle touches it.
                 return Some(JoinOutcome::Panicked(unsafe {
                     self.0.contents::<Payload>().read()
                 }));
             }
-            Stage::Running | Stage::Consumed => {}
+            TaskState::Running | TaskState::Consumed => {}
         }
         if !header.is_referenced.get() || header.is_finished.get() {
             return Some(JoinOutcome::Cancelled);
@@ -443,7 +445,7 @@ impl<T> JoinHandle<T> {
     #[inline(always)]
     pub fn detach_running(self) -> Option<JoinHandle<T>> {
         let header = self.0.header();
-        if header.stage.get() != Stage::Running {
+        if header.state.get() != TaskState::Running {
             return Some(self);
         }
         ManuallyDrop::new(self).0.header().is_joinable.set(false);
@@ -459,7 +461,7 @@ impl<T> JoinHandle<T> {
     #[inline(always)]
     fn release(&self, cache: Option<&AllocationCache>) {
         let header = self.0.header();
-        if header.stage.get() == Stage::Running {
+        if header.state.get() == TaskState::Running {
             // So there is a `TaskRef`, which frees the allocation.
             header.is_joinable.set(false);
             return;

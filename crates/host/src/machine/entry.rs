@@ -44,10 +44,28 @@ pub(super) enum ReturnedBody {
 }
 
 /// What [`step`] works on, and what it found.
+///
+/// INVARIANT: `anchor` is a table that [`anchor`] made, and the bytes are of a string that it keeps
+/// until the next step.
 pub(super) struct StepCall {
-    pub anchor: c_int,
+    anchor: c_int,
     /// None at the end.
-    pub bytes: Cell<Option<(*const u8, usize)>>,
+    bytes: Cell<Option<(*const u8, usize)>>,
+}
+
+impl StepCall {
+    /// # Safety
+    /// The registry has a table of the function `anchor` at this reference, until the call returns.
+    pub unsafe fn new(anchor: c_int) -> StepCall {
+        let bytes = Cell::new(None);
+        StepCall { anchor, bytes }
+    }
+
+    /// Start and length of the piece that was made; None at the end. It may be read until the next
+    /// step of the same iterator.
+    pub fn bytes(&self) -> Option<(*const u8, usize)> {
+        self.bytes.get()
+    }
 }
 
 /// Values that the registry keeps, by what they are for.
@@ -145,7 +163,7 @@ unsafe fn push_kept(state: *mut lua_State, reference: c_int) {
 #[inline]
 unsafe fn push_bytes(state: *mut lua_State, bytes: Bytes) {
     // SAFETY: the caller's stack has room, and the bytes are there (see Plan).
-    unsafe { push_text(state, bytes.start.cast(), bytes.length) };
+    unsafe { push_text(state, bytes.start().cast(), bytes.len()) };
 }
 
 /// Takes a pointer to an [`EnterCall`]; calls the application and returns three values: what
@@ -277,7 +295,7 @@ unsafe fn push_environ(state: *mut lua_State, call: &EnterCall<'_>) {
         }
         push_bytes(state, plan.path);
         push_bytes(state, plan.query);
-        match (plan.path.start, plan.path.length) == (plan.target.start, plan.target.length) {
+        match plan.path == plan.target {
             true => ffi::lua_pushvalue(state, -2),
             false => push_bytes(state, plan.target),
         }
@@ -290,7 +308,7 @@ unsafe fn push_environ(state: *mut lua_State, call: &EnterCall<'_>) {
         );
         push_bytes(state, plan.peer.ip_text.as_bytes().into());
         push_bytes(state, plan.peer.port_text.as_bytes().into());
-        match plan.body.length {
+        match plan.body.len() {
             0 => ffi::lua_pushnil(state),
             _ => push_bytes(state, plan.body),
         }
@@ -300,7 +318,7 @@ unsafe fn push_environ(state: *mut lua_State, call: &EnterCall<'_>) {
         }
         if plan.is_chunked {
             push_kept(state, refs.content_length);
-            ffi::lua_pushinteger(state, plan.body.length as lua_Integer);
+            ffi::lua_pushinteger(state, plan.body.len() as lua_Integer);
             ffi::lua_tolstring(state, -1, std::ptr::null_mut());
             ffi::lua_rawset(state, -3);
         }

@@ -15,11 +15,23 @@ use crate::percent;
 /// Spellings of header names that are kept, and keys.
 pub(super) const NAMES_MAX: usize = 256;
 
-/// A slice without its lifetime.
-#[derive(Clone, Copy, Debug)]
+/// A slice without its lifetime. It is made of a slice, and read by `unsafe` code alone, which
+/// knows that the slice is still there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Bytes {
-    pub start: *const u8,
-    pub length: usize,
+    start: *const u8,
+    length: usize,
+}
+
+impl Bytes {
+    /// The first of [`len`](Bytes::len) bytes.
+    pub fn start(self) -> *const u8 {
+        self.start
+    }
+
+    pub fn len(self) -> usize {
+        self.length
+    }
 }
 
 impl From<&[u8]> for Bytes {

@@ -62,7 +62,7 @@ impl Source {
 /// most of it usually came with the head, and reading the rest is faster than reconnecting.
 pub(super) async fn discard(client: &ClientState, answered: Answered) {
     client.give_back(answered.headers);
-    // The stream of a shared connection is cancelled, and the connection goes on.
+    // The stream of a shared connection is cancelled, and the connection stays open.
     if let Source::Http1(connection) = answered.source {
         let due = client.handle().now() + DRAIN_TIME;
         drain(connection, client.settings().drain_bytes_max, due).await;

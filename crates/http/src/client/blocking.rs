@@ -27,7 +27,7 @@ use prony_wire::{Headers, Method, OwnedHeaders};
 
 use super::body::Pieces;
 use super::cookies::CookieJar;
-use super::error::{Error, Kind, Phase};
+use super::error::{Error, Kind, RequestPhase};
 use super::request::Progress;
 use super::settings::{HttpVersion, Settings};
 use super::timing::{Timing, Version};
@@ -84,7 +84,7 @@ impl Client {
     /// A client with these settings, its thread started.
     ///
     /// # Errors
-    /// [`Phase::Request`]: no thread, or no loop on it.
+    /// [`RequestPhase::Request`]: no thread, or no loop on it.
     pub fn new(settings: Settings) -> Result<Client, Error> {
         Client::on_thread(settings, Config::default(), || ())
     }
@@ -99,7 +99,7 @@ impl Client {
         config: Config,
         start: impl FnOnce() + Send + 'static,
     ) -> Result<Client, Error> {
-        let failed = |error| Error::new(Phase::Request, Kind::Io(error));
+        let failed = |error| Error::new(RequestPhase::Request, Kind::Io(error));
         let collected_bytes_max = settings.collected_bytes_max;
         let (jobs, job) = mailbox::<Job>(JOBS_MAX);
         let (tell, hear) = mpsc::channel();
@@ -108,7 +108,7 @@ impl Client {
             let told = tell.clone();
             let ran = run(&config, async move |handle| {
                 let client = super::Client::new(&handle, settings);
-                // Whoever asked for it waits for this.
+                // The calling thread waits for this.
                 let _ = told.send(Ok(()));
                 work_off(job, &client).await;
             });
@@ -127,7 +127,7 @@ impl Client {
         match hear.recv() {
             Ok(Ok(())) => Ok(Client(Arc::new(inner))),
             Ok(Err(error)) => Err(failed(error)),
-            Err(_gone) => Err(Error::new(Phase::Request, Kind::LoopGone)),
+            Err(_gone) => Err(Error::new(RequestPhase::Request, Kind::LoopGone)),
         }
     }
 
@@ -167,7 +167,7 @@ impl Client {
     pub fn counts(&self) -> Result<Counts, Error> {
         let (tell, hear) = mpsc::channel();
         self.hand_over(Box::new(move |client| {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = tell.send(client.counts());
         }))?;
         hear.recv().map_err(|_gone| gone())
@@ -181,7 +181,7 @@ impl Client {
     pub fn cookies(&self) -> Result<Option<CookieJar>, Error> {
         let (tell, hear) = mpsc::channel();
         self.hand_over(Box::new(move |client| {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = tell.send(client.cookies());
         }))?;
         hear.recv().map_err(|_gone| gone())
@@ -191,7 +191,7 @@ impl Client {
         match self.0.jobs.as_ref().map(|jobs| jobs.send(job)) {
             Some(Ok(())) => Ok(()),
             Some(Err(prony_engine::SendError::Full(_))) => {
-                Err(Error::new(Phase::Queue, Kind::QueueFull(JOBS_MAX)))
+                Err(Error::new(RequestPhase::Queue, Kind::QueueFull(JOBS_MAX)))
             }
             Some(Err(prony_engine::SendError::Closed(_))) | None => Err(gone()),
         }
@@ -199,7 +199,7 @@ impl Client {
 }
 
 fn gone() -> Error {
-    Error::new(Phase::Request, Kind::LoopGone)
+    Error::new(RequestPhase::Request, Kind::LoopGone)
 }
 
 async fn work_off(mut jobs: Receiver<Job>, client: &super::Client) {
@@ -330,14 +330,14 @@ struct Head {
 }
 
 /// One request on the loop, for a thread that waits elsewhere: the head when it comes,
-/// pieces as they are wanted. Ends when nobody waits any more.
+/// pieces as they are wanted. Ends when the caller is gone.
 async fn serve(request: Async, tell: mpsc::Sender<Said>, mut wanted: Receiver<()>) {
     let answer = {
         let mut sending = pin!(request.send());
         let mut left = pin!(wanted.recv());
         poll_fn(|cx| match sending.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            // Nothing is wanted before the head: whoever waited is gone.
+            // Nothing is wanted before the head: the caller is gone.
             Poll::Pending => left.as_mut().poll(cx).map(|_| None),
         })
         .await
@@ -525,7 +525,7 @@ impl Response {
         let mut out = Vec::new();
         while let Some(piece) = self.chunk()? {
             if (out.len() + piece.len()) as u64 > max {
-                let error = Error::new(Phase::Body, Kind::BodyTooLong(max));
+                let error = Error::new(RequestPhase::Body, Kind::BodyTooLong(max));
                 return Err(error.url(self.url()).address(self.remote_addr()));
             }
             match out.is_empty() {

@@ -132,7 +132,7 @@ impl RequestBuilder {
     /// The request, to be kept and sent by [`Client::send`](super::Client::send).
     ///
     /// # Errors
-    /// [`Phase::Request`](super::Phase): the URL is malformed.
+    /// [`RequestPhase::Request`](super::RequestPhase): the URL is malformed.
     pub fn build(self) -> Result<ClientRequest, Error> {
         self.request
     }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use prony_engine::Stream;
 
 use super::connections::{Host, Http1, Slot};
-use super::error::{Error, Kind, Phase, TimeLimit};
+use super::error::{Error, Kind, RequestPhase, TimeLimit};
 use super::h1::Connection;
 use super::http2::Http2;
 use super::origin::Origin;
@@ -42,7 +42,7 @@ pub(super) async fn connect(
     let (handle, settings) = (client.handle(), client.settings());
     let host = slot.host.clone();
     let step = handle.now() + settings.connect_timeout;
-    let phase = Cell::new(Phase::Resolve);
+    let phase = Cell::new(RequestPhase::Resolve);
     let way = async {
         let (transport, peer) = establish(client, &host, version, span, &phase, timing).await?;
         add(&client.counters().connected);
@@ -89,7 +89,7 @@ fn speaks_http2(
     match version {
         HttpVersion::Http2 if !is_http2 => {
             let kind = Kind::Http2("the server does not offer HTTP/2 (ALPN)".to_owned());
-            Err(Error::new(Phase::Tls, kind).address(peer))
+            Err(Error::new(RequestPhase::Tls, kind).address(peer))
         }
         _ => Ok(is_http2),
     }
@@ -100,7 +100,7 @@ async fn establish(
     host: &Host,
     version: HttpVersion,
     span: Span,
-    phase: &Cell<Phase>,
+    phase: &Cell<RequestPhase>,
     timing: &mut Timing,
 ) -> Result<(Transport, SocketAddr), Error> {
     let (handle, settings) = (client.handle(), client.settings());
@@ -108,14 +108,15 @@ async fn establish(
     let (origin, proxy) = (&host.origin, settings.proxies.of(&host.origin));
     let first = proxy.map_or(origin, |proxy| proxy.origin());
     let resolved = client.resolver().resolve(&first.host, first.port).await;
-    let addresses = resolved.map_err(|error| Error::new(Phase::Resolve, Kind::Resolve(error)))?;
+    let addresses =
+        resolved.map_err(|error| Error::new(RequestPhase::Resolve, Kind::Resolve(error)))?;
     timing.resolved = now();
-    phase.set(Phase::Connect);
+    phase.set(RequestPhase::Connect);
     let (stream, peer) = reach(client, &addresses).await?;
     timing.connected = now();
     let mut transport = Transport::Plain(stream);
     if let Some(proxy) = proxy {
-        phase.set(Phase::Proxy);
+        phase.set(RequestPhase::Proxy);
         if first.secure {
             transport = secure(client, (transport, peer), first, Offer::Http1).await?;
         }
@@ -125,7 +126,7 @@ async fn establish(
         }
     }
     if origin.secure {
-        phase.set(Phase::Tls);
+        phase.set(RequestPhase::Tls);
         let offer = match version {
             HttpVersion::Http10 | HttpVersion::Http11 => Offer::Http1,
             HttpVersion::Http2 => Offer::Http2,
@@ -143,7 +144,7 @@ async fn secure(
     origin: &Origin,
     offer: Offer,
 ) -> Result<Transport, Error> {
-    let failed = |error| Error::new(Phase::Tls, Kind::Tls(error)).address(peer);
+    let failed = |error| Error::new(RequestPhase::Tls, Kind::Tls(error)).address(peer);
     let config = client.tls().map_err(failed)?;
     let secured = TlsStream::handshake(client.handle(), transport, &origin.host, &config, offer);
     let secured = secured.await.map_err(failed)?;
@@ -157,10 +158,10 @@ async fn reach(
     let (handle, delay) = (client.handle(), client.settings().happy_eyeballs_delay);
     let raced = race(handle, addresses, delay, |address| handle.connect(address)).await;
     raced.map_err(|mut failures| match (failures.len(), failures.pop()) {
-        (1, Some((address, error))) => Error::io(Phase::Connect, error).address(address),
+        (1, Some((address, error))) => Error::io(RequestPhase::Connect, error).address(address),
         (_, last) => {
             failures.extend(last);
-            Error::new(Phase::Connect, Kind::AllAddresses(failures))
+            Error::new(RequestPhase::Connect, Kind::AllAddresses(failures))
         }
     })
 }

@@ -20,7 +20,7 @@ const EMFILE: i32 = 24;
 
 /// What the client was at when a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
+pub enum RequestPhase {
     /// Looking at what was asked for, before anything was sent.
     Request,
     /// Waiting for one of the connections that [`Settings`](super::Settings) allow.
@@ -47,41 +47,41 @@ pub enum Phase {
     Decode,
 }
 
-impl Phase {
+impl RequestPhase {
     /// Its name in one word, as programs print it.
     pub const fn name(self) -> &'static str {
         match self {
-            Phase::Request => "request",
-            Phase::Queue => "queue",
-            Phase::Resolve => "resolve",
-            Phase::Connect => "connect",
-            Phase::Proxy => "proxy",
-            Phase::Tls => "tls",
-            Phase::Send => "send",
-            Phase::Wait => "wait",
-            Phase::Head => "head",
-            Phase::Body => "body",
-            Phase::Redirect => "redirect",
-            Phase::Decode => "decode",
+            RequestPhase::Request => "request",
+            RequestPhase::Queue => "queue",
+            RequestPhase::Resolve => "resolve",
+            RequestPhase::Connect => "connect",
+            RequestPhase::Proxy => "proxy",
+            RequestPhase::Tls => "tls",
+            RequestPhase::Send => "send",
+            RequestPhase::Wait => "wait",
+            RequestPhase::Head => "head",
+            RequestPhase::Body => "body",
+            RequestPhase::Redirect => "redirect",
+            RequestPhase::Decode => "decode",
         }
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for RequestPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Phase::Request => "preparing the request",
-            Phase::Queue => "waiting for a connection",
-            Phase::Resolve => "resolving the name",
-            Phase::Connect => "connecting",
-            Phase::Proxy => "asking the proxy",
-            Phase::Tls => "securing the connection",
-            Phase::Send => "sending the request",
-            Phase::Wait => "waiting for the answer",
-            Phase::Head => "reading the answer's head",
-            Phase::Body => "reading the answer's body",
-            Phase::Redirect => "following a redirect",
-            Phase::Decode => "decoding the answer's body",
+            RequestPhase::Request => "preparing the request",
+            RequestPhase::Queue => "waiting for a connection",
+            RequestPhase::Resolve => "resolving the name",
+            RequestPhase::Connect => "connecting",
+            RequestPhase::Proxy => "asking the proxy",
+            RequestPhase::Tls => "securing the connection",
+            RequestPhase::Send => "sending the request",
+            RequestPhase::Wait => "waiting for the answer",
+            RequestPhase::Head => "reading the answer's head",
+            RequestPhase::Body => "reading the answer's body",
+            RequestPhase::Redirect => "following a redirect",
+            RequestPhase::Decode => "decoding the answer's body",
         })
     }
 }
@@ -134,7 +134,7 @@ pub enum Kind {
     LoopGone,
     /// The name was not found, or could not be asked for.
     Resolve(ResolveError),
-    /// Nobody listens there.
+    /// The connection was refused: no socket listens at that address.
     Refused(io::Error),
     /// The other side broke the connection off.
     Reset(io::Error),
@@ -237,7 +237,7 @@ impl Kind {
         }
     }
 
-    /// What whoever asked can do about it, where there is something.
+    /// What the caller can do about it, if anything.
     pub const fn advice(&self) -> Option<&'static str> {
         Some(match self {
             Kind::Refused(_) => "is the server running, and on this port?",
@@ -327,10 +327,10 @@ impl fmt::Display for Kind {
 /// It says what the client was at, which URL, which address, and what the system said:
 ///
 /// ```
-/// use prony_http::client::{Error, Kind, Phase};
+/// use prony_http::client::{Error, Kind, RequestPhase};
 ///
 /// let system = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-/// let error = Error::new(Phase::Connect, Kind::of_io(system))
+/// let error = Error::new(RequestPhase::Connect, Kind::of_io(system))
 ///     .url("http://localhost:1/")
 ///     .address("127.0.0.1:1".parse().unwrap());
 /// assert_eq!(
@@ -344,7 +344,7 @@ pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    phase: Phase,
+    phase: RequestPhase,
     kind: Kind,
     url: String,
     address: Option<SocketAddr>,
@@ -353,7 +353,7 @@ struct Inner {
 impl Error {
     /// An error of this kind in this phase, of no URL yet.
     #[cold]
-    pub fn new(phase: Phase, kind: Kind) -> Error {
+    pub fn new(phase: RequestPhase, kind: Kind) -> Error {
         Error(Box::new(Inner {
             phase,
             kind,
@@ -364,14 +364,14 @@ impl Error {
 
     /// A failure of the system in this phase, by its name.
     #[cold]
-    pub fn io(phase: Phase, error: io::Error) -> Error {
+    pub fn io(phase: RequestPhase, error: io::Error) -> Error {
         Error::new(phase, Kind::of_io(error))
     }
 
     /// The error, out of a place that is of no more use.
     #[cold]
     pub(super) fn take(&mut self) -> Error {
-        std::mem::replace(self, Error::new(Phase::Request, Kind::LoopGone))
+        std::mem::replace(self, Error::new(RequestPhase::Request, Kind::LoopGone))
     }
 
     /// The same, with the URL that was asked for, where none is known yet.
@@ -391,7 +391,7 @@ impl Error {
     }
 
     /// What the client was at.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> RequestPhase {
         self.0.phase
     }
 
@@ -435,7 +435,7 @@ impl fmt::Display for Error {
         write!(f, "{phase}")?;
         match (phase, address) {
             (_, None) => {}
-            (Phase::Connect, Some(address)) => write!(f, " to {address}")?,
+            (RequestPhase::Connect, Some(address)) => write!(f, " to {address}")?,
             (_, Some(address)) => write!(f, " ({address})")?,
         }
         write!(f, ": {kind}")?;

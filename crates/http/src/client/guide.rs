@@ -26,7 +26,7 @@ impl Handler for App {
 /// gives its address as `http://127.0.0.1:PORT`.
 ///
 /// # Panics
-/// When there is no free port, or no thread: examples have nobody to tell.
+/// When there is no free port, or no thread: examples have no caller to report it to.
 pub fn server() -> String {
     let (say, hear) = mpsc::channel();
     thread::spawn(move || {
@@ -34,7 +34,7 @@ pub fn server() -> String {
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
             let listener = handle.listen(any, &ListenOptions::default());
             let listener = listener.expect("a free port");
-            // Whoever asked for the server waits for this.
+            // The calling thread waits for this.
             let _ = say.send(listener.local_addr());
             let server = Server::new(&handle, ServerOptions::default(), App);
             server

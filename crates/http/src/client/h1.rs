@@ -17,7 +17,7 @@ use prony_wire::{
 };
 
 use super::body::{Body, JOINED_BYTES_MAX, Pieces, SENDING_BYTES_MAX};
-use super::error::{Error, Kind, Phase, TimeLimit};
+use super::error::{Error, Kind, RequestPhase, TimeLimit};
 use super::timeouts::Timeouts;
 use super::tls::TlsError;
 use super::transport::{Chunk, Transport};
@@ -79,7 +79,7 @@ pub(super) struct Connection {
     unsent: Option<Error>,
     alarm: Alarm,
     timeouts: Timeouts,
-    phase: Phase,
+    phase: RequestPhase,
     /// When the request was posted.
     posted_at: Instant,
     /// The whole request was one post.
@@ -136,7 +136,7 @@ impl Connection {
             unsent: None,
             alarm: Alarm::default(),
             timeouts: Timeouts::NEVER,
-            phase: Phase::Wait,
+            phase: RequestPhase::Wait,
             posted_at: now,
             is_one_post: false,
             moved: now,
@@ -171,7 +171,7 @@ impl Connection {
     /// Sends a request: its head (with a small body in it), and what follows.
     ///
     /// # Errors
-    /// [`Phase::Send`]: nothing of it was sent.
+    /// [`RequestPhase::Send`]: nothing of it was sent.
     #[inline]
     pub fn begin(
         &mut self,
@@ -183,7 +183,7 @@ impl Connection {
         self.expect(method, timeouts, now)?;
         self.head_bytes = head.as_slice().len();
         let posted = self.transport.post(head);
-        posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
+        posted.map_err(|error| self.failed(RequestPhase::Send, Kind::of_io(error)))?;
         self.sending = match body {
             Body::Empty => Sending::Done,
             Body::Bytes(bytes) if bytes.as_slice().len() <= JOINED_BYTES_MAX => Sending::Done,
@@ -215,7 +215,7 @@ impl Connection {
         self.expect(method, timeouts, now)?;
         if self.used < self.chunk.as_deref().unwrap_or_default().len() {
             // It arrived together with the response before.
-            self.phase = Phase::Head;
+            self.phase = RequestPhase::Head;
         }
         Ok(())
     }
@@ -226,13 +226,13 @@ impl Connection {
         (self.posted_at, self.is_one_post) = (now, false);
         self.moved = now;
         self.has_polled = false;
-        self.phase = Phase::Wait;
+        self.phase = RequestPhase::Wait;
         self.sent_bytes = 0;
         self.received_bytes = 0;
         self.posted = 0;
         self.spent = None;
         let expected = self.reader.expect(method);
-        expected.map_err(|error| self.failed(Phase::Send, Kind::Wire(error)))
+        expected.map_err(|error| self.failed(RequestPhase::Send, Kind::Wire(error)))
     }
 
     /// Sends a whole request behind those in flight; false where the connection refuses it.
@@ -260,7 +260,7 @@ impl Connection {
         }
         match std::mem::replace(&mut self.sending, Sending::Done) {
             Sending::Pieces(streamed) => {
-                self.unsent = Some(self.failed(Phase::Send, Kind::Closed));
+                self.unsent = Some(self.failed(RequestPhase::Send, Kind::Closed));
                 *body = streamed.into_body();
             }
             other => self.sending = other,
@@ -270,7 +270,7 @@ impl Connection {
     /// Whether no byte of the response has been received: the server may never have seen the
     /// request.
     pub fn is_unanswered(&self) -> bool {
-        self.phase == Phase::Wait
+        self.phase == RequestPhase::Wait
     }
 
     /// Whether the kernel has taken nothing of the request.
@@ -322,13 +322,13 @@ impl Connection {
     ) -> Poll<Result<Head, Error>> {
         match ready!(self.poll_event(headers, cx))? {
             Event::Head(head) => {
-                self.phase = Phase::Body;
+                self.phase = RequestPhase::Body;
                 self.version = head.version;
                 Poll::Ready(Ok(head))
             }
             // A head comes first, always.
             Event::Data(_) | Event::End(_) => {
-                Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)))
+                Poll::Ready(Err(self.failed(RequestPhase::Head, Kind::Closed)))
             }
         }
     }
@@ -349,7 +349,7 @@ impl Connection {
                 self.responses += 1;
                 Poll::Ready(Ok(Next::End(self.is_reusable(keep_alive))))
             }
-            Event::Head(_) => Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed))),
+            Event::Head(_) => Poll::Ready(Err(self.failed(RequestPhase::Body, Kind::Closed))),
         }
     }
 
@@ -423,8 +423,8 @@ impl Connection {
                     let arrived = self.transport.arrived(&chunk);
                     self.moved = arrived.unwrap_or_else(|| self.handle.now());
                     self.has_polled = false;
-                    if self.phase == Phase::Wait {
-                        self.phase = Phase::Head;
+                    if self.phase == RequestPhase::Wait {
+                        self.phase = RequestPhase::Head;
                     }
                     self.chunk = Some(chunk);
                     self.used = 0;
@@ -508,7 +508,7 @@ impl Connection {
                 let Poll::Ready(flushed) = self.transport.poll_flush(cx) else {
                     return Ok(());
                 };
-                flushed.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))?;
+                flushed.map_err(|error| self.failed(RequestPhase::Send, Kind::of_io(error)))?;
             }
             match std::mem::replace(&mut self.sending, Sending::Done) {
                 Sending::Done => {}
@@ -541,7 +541,8 @@ impl Connection {
             return self.post(held).map(|()| Poll::Ready(false));
         }
         let polled = streamed.pieces.poll_piece(cx);
-        let polled = polled.map_err(|error| self.failed(Phase::Send, Kind::BodySource(error)))?;
+        let polled =
+            polled.map_err(|error| self.failed(RequestPhase::Send, Kind::BodySource(error)))?;
         let Poll::Ready(piece) = polled else {
             return Ok(Poll::Pending);
         };
@@ -570,7 +571,7 @@ impl Connection {
     fn check_length(&self, announced: Option<u64>, given: u64, ended: bool) -> Result<(), Error> {
         match announced {
             Some(announced) if given > announced || (ended && given < announced) => {
-                Err(self.failed(Phase::Send, Kind::BodyLength { announced, given }))
+                Err(self.failed(RequestPhase::Send, Kind::BodyLength { announced, given }))
             }
             _ => Ok(()),
         }
@@ -579,7 +580,7 @@ impl Connection {
     fn post(&mut self, bytes: SendBuf) -> Result<(), Error> {
         self.moved = self.handle.now();
         let posted = self.transport.post(bytes);
-        posted.map_err(|error| self.failed(Phase::Send, Kind::of_io(error)))
+        posted.map_err(|error| self.failed(RequestPhase::Send, Kind::of_io(error)))
     }
 
     /// Ready with an error once a time-out has passed.
@@ -608,7 +609,7 @@ impl Connection {
                 continue;
             }
             let phase = match (posted, self.phase) {
-                (1.., Phase::Wait) => Phase::Send,
+                (1.., RequestPhase::Wait) => RequestPhase::Send,
                 (_, phase) => phase,
             };
             // A request that could not be sent explains the missing response.
@@ -623,7 +624,7 @@ impl Connection {
     fn next_limit(&self) -> (Instant, TimeLimit, Nanos) {
         let timeouts = &self.timeouts;
         let (limit, length) = match (self.phase, &self.sending) {
-            (Phase::Wait, Sending::Done) => (TimeLimit::FirstByte, timeouts.first_byte),
+            (RequestPhase::Wait, Sending::Done) => (TimeLimit::FirstByte, timeouts.first_byte),
             _ => (TimeLimit::Stall, timeouts.stall),
         };
         let step = self.moved + length;
@@ -647,7 +648,7 @@ impl Connection {
     fn broken(&mut self, error: io::Error) -> Error {
         let kind = match TlsError::within(&error) {
             // Nothing was truncated where nothing was received: many servers close so.
-            Some(TlsError::Truncated) if self.phase == Phase::Wait => Kind::Closed,
+            Some(TlsError::Truncated) if self.phase == RequestPhase::Wait => Kind::Closed,
             _ => Kind::of_io(error),
         };
         self.why(kind)
@@ -657,13 +658,13 @@ impl Connection {
     fn why(&mut self, kind: Kind) -> Error {
         match self.unsent.take() {
             Some(error) => error,
-            None if !matches!(self.sending, Sending::Done) => self.failed(Phase::Send, kind),
+            None if !matches!(self.sending, Sending::Done) => self.failed(RequestPhase::Send, kind),
             None => self.failed(self.phase, kind),
         }
     }
 
     #[cold]
-    fn failed(&self, phase: Phase, kind: Kind) -> Error {
+    fn failed(&self, phase: RequestPhase, kind: Kind) -> Error {
         Error::new(phase, kind).address(self.peer)
     }
 }

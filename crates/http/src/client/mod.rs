@@ -45,7 +45,7 @@ use prony_wire::Method;
 pub use all::All;
 pub use body::{Body, Pieces, SENDING_BYTES_MAX};
 pub use builder::RequestBuilder;
-pub use error::{Error, Kind, Phase, TimeLimit};
+pub use error::{Error, Kind, RequestPhase, TimeLimit};
 pub use origin::{Origin, stray_control};
 pub use request::{ClientRequest, Progress};
 pub use response::Response;

@@ -168,7 +168,7 @@ impl Form {
     }
 }
 
-/// 128 bits that nobody can foresee: the system's random keys of the standard library's
+/// Draws 128 unpredictable bits: the system's random keys of the standard library's
 /// hash, which is made for that. [`prony_base::Random`] is not: its seed gives it away.
 fn draw() -> u128 {
     let half = || u128::from(RandomState::new().hash_one("boundary"));

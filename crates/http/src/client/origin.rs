@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::error::{Error, Kind, Phase};
+use super::error::{Error, Kind, RequestPhase};
 
 /// The endpoint of a connection: scheme, host and port (RFC 9110, section 4.3.1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ impl Origin {
     /// [`Kind::BadUrl`] for another scheme than http and https, and without a host.
     pub fn of(url: &Url) -> Result<Origin, Error> {
         let bad = |text: &str| {
-            Error::new(Phase::Request, Kind::BadUrl(text.to_owned())).url(url.as_str())
+            Error::new(RequestPhase::Request, Kind::BadUrl(text.to_owned())).url(url.as_str())
         };
         let secure = match url.scheme() {
             "http" => false,
@@ -63,7 +63,7 @@ impl Origin {
 /// # Errors
 /// [`Kind::BadUrl`].
 pub(super) fn parse(text: &str) -> Result<Url, Error> {
-    let bad = |why| Error::new(Phase::Request, Kind::BadUrl(why)).url(text);
+    let bad = |why| Error::new(RequestPhase::Request, Kind::BadUrl(why)).url(text);
     if let Some(why) = stray_control(text) {
         return Err(bad(why));
     }

@@ -23,7 +23,7 @@ use prony_base::{Instant, Nanos};
 use prony_engine::{Handle, SendBuf, Task};
 use prony_wire::Method;
 
-use super::error::{Error, Kind, Phase};
+use super::error::{Error, Kind, RequestPhase};
 use super::line::{Line, Mark, Queued};
 use super::origin::Origin;
 use super::settings::Settings;
@@ -337,7 +337,7 @@ impl<C: Exclusive, M: Multiplexed> Pool<C, M> {
             }
             if self.waiting.get() >= self.queue_max {
                 let kind = Kind::QueueFull(self.queue_max);
-                return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
+                return Poll::Ready(Err(Error::new(RequestPhase::Queue, kind)));
             }
             let new = WaitGuard::new(self, host, pending());
             guard.insert(new).poll(cx).map(Ok)

@@ -13,7 +13,7 @@ use prony_wire::{Headers, OwnedHeaders};
 
 use super::answer::{Answered, Source, drain};
 use super::decode::{Decoder, PIECE_BYTES_MAX};
-use super::error::{Error, Kind, Phase};
+use super::error::{Error, Kind, RequestPhase};
 use super::h1::{DRAIN_TIME, Next};
 use super::request::{ClientRequest, OnProgress, Progress};
 use super::state::{ClientState, Counters, add};
@@ -95,7 +95,7 @@ impl Decoding {
     /// The decoding of this response's body, if it has a content coding.
     ///
     /// # Errors
-    /// [`Phase::Decode`]: an unknown coding.
+    /// [`RequestPhase::Decode`]: an unknown coding.
     #[inline]
     pub fn of(
         client: &ClientState,
@@ -110,7 +110,7 @@ impl Decoding {
                 let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
                 let decoder = Decoder::new(values.iter().map(|value| &**value), settings);
                 let made = decoder.map_err(|error| {
-                    let error = Error::new(Phase::Decode, Kind::Decode(error));
+                    let error = Error::new(RequestPhase::Decode, Kind::Decode(error));
                     error.address(answered.peer)
                 })?;
                 Ok(made.map(|decoder| {
@@ -194,7 +194,7 @@ impl Response {
     /// at its end. Dropping the future loses nothing.
     ///
     /// # Errors
-    /// [`Phase::Body`]: it was truncated, or a time-out passed. The response is then over.
+    /// [`RequestPhase::Body`]: it was truncated, or a time-out passed. The response is then over.
     pub async fn chunk(&mut self) -> Result<Option<&[u8]>, Error> {
         let place = poll_fn(|cx| self.poll_place(cx)).await?;
         Ok(place.map(|place| self.at(place)))
@@ -210,7 +210,7 @@ impl Response {
         let mut out = Vec::new();
         while let Some(place) = poll_fn(|cx| self.poll_place(cx)).await? {
             if (out.len() + place.len()) as u64 > max {
-                let too_long = Error::new(Phase::Body, Kind::BodyTooLong(max));
+                let too_long = Error::new(RequestPhase::Body, Kind::BodyTooLong(max));
                 return Err(self.fail(too_long.address(self.peer)));
             }
             if out.is_empty() {
@@ -276,7 +276,7 @@ impl Response {
                 Ok((made > 0).then_some(made))
             }
             Err(error) => {
-                let error = Error::new(Phase::Decode, Kind::Decode(error));
+                let error = Error::new(RequestPhase::Decode, Kind::Decode(error));
                 Err(self.fail(error.address(self.peer)))
             }
         }
@@ -346,10 +346,9 @@ impl Response {
         let Some(decoding) = &mut self.decoding else {
             return Ok(());
         };
-        decoding
-            .decoder
-            .finish()
-            .map_err(|error| Error::new(Phase::Decode, Kind::Decode(error)).address(self.peer))
+        decoding.decoder.finish().map_err(|error| {
+            Error::new(RequestPhase::Decode, Kind::Decode(error)).address(self.peer)
+        })
     }
 
     #[inline]

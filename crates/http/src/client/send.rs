@@ -15,7 +15,7 @@ use super::answer::{Answered, Source};
 use super::body::{Body, JOINED_BYTES_MAX};
 use super::connect::{self, Made};
 use super::connections::{Host, Http1};
-use super::error::{Error, Kind, Phase, TimeLimit};
+use super::error::{Error, Kind, RequestPhase, TimeLimit};
 use super::h1;
 use super::http2::{self, Exchange, Http2, Route};
 use super::pool::{Granted, Pending};
@@ -325,7 +325,7 @@ async fn in_time<T>(
         Ok(granted) => granted,
         Err(_elapsed) => {
             let kind = Kind::TimedOut(TimeLimit::Whole, span.due.since(span.started));
-            Err(Error::new(Phase::Queue, kind))
+            Err(Error::new(RequestPhase::Queue, kind))
         }
     }
 }
@@ -398,7 +398,7 @@ fn encode_into_buffer(client: &ClientState, request: &ClientRequest) -> Result<S
 
 #[cold]
 fn bad_request(error: EncodeError) -> Error {
-    Error::new(Phase::Request, Kind::BadRequest(error))
+    Error::new(RequestPhase::Request, Kind::BadRequest(error))
 }
 
 fn encode_head(

@@ -1,6 +1,6 @@
 //! Mends what can be undone: files of the kernel get another value, and the old one is noted in a file before.
 //!
-//! Not for: what a person must decide (SMT off takes processors away, services belong to somebody).
+//! Not for: what a person must decide (SMT off takes processors away, services have users).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
 //! Files that people write, in TOML: their text, and their tables read key by key. Every problem is noted with its place
-//! and reading goes on, so that one look at a file finds all that is wrong with it.
+//! and reading continues, so that one look at a file finds all that is wrong with it.
 //!
 //! Not for: what the keys mean ([`super::read`] and [`crate::subject`] know).
 
@@ -283,7 +283,7 @@ impl<'a, 'i> Fields<'a, 'i> {
             .filter(move |(key, _)| !known.contains(key.get_ref()))
     }
 
-    /// Notes every key that nobody asked for. `unsupported`: keys that mean
+    /// Reports every key that was not read. `unsupported`: keys that mean
     /// something to a reader but not yet to Prony, and what is supported instead.
     pub fn finish(self, unsupported: &[(&str, &str)], problems: &mut Problems) {
         self.warn_of_renamed(problems);

@@ -104,7 +104,7 @@ fn check_quick(experiment: &Experiment, p: &mut Problems) {
     }
 }
 
-/// A window means nothing where nobody works for a given time, and a warm-up nothing
+/// A window means nothing where no load has a given duration, and a warm-up nothing
 /// where Prony sends no requests.
 fn check_window(experiment: &Experiment, p: &mut Problems) {
     let workloads = &experiment.workloads;

@@ -61,7 +61,7 @@ fn check_title(title: &Spanned<String>, p: &mut Problems) {
     }
 }
 
-/// What nobody asked for yet of a table, as values of settings.
+/// Returns the keys of a table that were not read yet, as values of settings.
 pub fn values_by_setting(
     table: &Fields<'_, '_>,
     p: &mut Problems,

@@ -9,7 +9,7 @@
 //!
 //! Fewer blocks are rows of that square, evenly apart: no cell stands twice in one
 //! place, and a cell that is early in one block is late in another, so that a
-//! machine which grows slower favours nobody. What is not balanced is which cell
+//! machine which grows slower favours no cell. What is not balanced is which cell
 //! begins a block after which one ended the block before.
 
 use prony_base::Random;

@@ -189,7 +189,7 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
         ),
         (
             workload.arrival != Arrival::Closed,
-            "its load is no closed loop without think time, and goes on whoever is stopped",
+            "its load is no closed loop without think time, and continues while servers are paused",
         ),
         (workload.counter.is_some(), "a number that it keeps is read"),
         (
@@ -202,7 +202,7 @@ fn why_fresh(plan: &Plan, cell: &Cell) -> Option<&'static str> {
         ),
         (
             matches!(subject.source, Source::Url { .. }),
-            "it was not started by Prony, which stops nobody else's processes",
+            "it was not started by Prony, which pauses only its own processes",
         ),
         (
             !sysctl::wanted(cell, &plan.settings).is_empty(),

@@ -1,11 +1,11 @@
-//! Stacks of addresses to folded stacks of names. Pure: names come from whoever asks.
+//! Stacks of addresses to folded stacks of names. Pure: names come from the caller.
 //!
 //! The form is that of Brendan Gregg's stackcollapse, which every tool for flame graphs reads: a line for each stack, its
 //! frames from the outermost to the innermost with `;` between them, a space, how often it was seen.
 
 use std::collections::BTreeMap;
 
-/// Addresses from here on are no addresses but marks: what follows is the kernel's, the user's, or somebody else's.
+/// Addresses from here on are no addresses but marks: what follows is the kernel's, the user's, or a guest's.
 const MARKS: u64 = -4095_i64 as u64;
 const KERNEL: u64 = -128_i64 as u64;
 const USER: u64 = -512_i64 as u64;
@@ -140,7 +140,7 @@ mod tests {
     fn a_chain_is_taken_apart_at_its_marks() {
         let chain = [KERNEL, 0xf1, 0xf2, USER, 0x11, 0x22];
         assert_eq!(split(&chain), (vec![0xf1, 0xf2], vec![0x11, 0x22]));
-        // A guest's frames are nobody's here, and what has no mark is not guessed at.
+        // A guest's frames are left out, and frames without a mark are not guessed at.
         assert_eq!(split(&[-2048_i64 as u64, 5, USER, 6]), (vec![], vec![6]));
         assert_eq!(split(&[5, 6]), (vec![], vec![]));
     }

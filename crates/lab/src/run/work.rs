@@ -27,9 +27,9 @@ impl WorkFolder {
         if let Ok(metadata) = std::fs::symlink_metadata(&path) {
             let own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
             if !own {
-                // Its name can be guessed: never follow what somebody else put there.
+                // Its name can be guessed: never follow what another user put there.
                 return Err(io::Error::other(format!(
-                    "{} belongs to somebody else",
+                    "{} belongs to another user",
                     path.display()
                 )));
             }

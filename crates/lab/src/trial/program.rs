@@ -42,7 +42,7 @@ const GRACE: Nanos = Nanos::from_millis(500);
 const KILL_TIMEOUT: Nanos = Nanos::from_secs(5);
 /// Looks of 1 ms at what is left, before it is left to the kernel.
 const KILL_ROUNDS_MAX: u32 = 5_000;
-/// What the loader says of a library that it was to preload and could not: it then goes on
+/// What the loader reports of a library that it could not preload: it then continues
 /// without, and another program would be measured than the one that was named.
 const NOT_PRELOADED: &str = "cannot be preloaded";
 /// What a program prints beside its measurement when it was refused a realtime priority.

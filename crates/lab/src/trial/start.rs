@@ -186,7 +186,7 @@ pub fn resolve_backing(
     place: &Place,
     work: &Path,
 ) -> Resolved {
-    around(
+    resolve_service(
         order,
         backing,
         of_server(work, place, threads_of(backing), 0),
@@ -202,11 +202,11 @@ pub fn resolve_front(
 ) -> Resolved {
     let mut values = of_server(work, place, threads_of(front), 0);
     values.push(("{upstreams}".to_owned(), places.upstreams()));
-    around(order, front, values)
+    resolve_service(order, front, values)
 }
 
-/// What stands around the subject has no settings: they are the subject's.
-fn around(order: &TrialOrder, server: &PlannedSubject, mut values: Values) -> Resolved {
+/// Fills in the command of a backing, a front or a peer, which have no settings: those are the subject's.
+fn resolve_service(order: &TrialOrder, server: &PlannedSubject, mut values: Values) -> Resolved {
     values.extend(folders_of(order, server, &Cell::default()));
     filled(server, &values, &server.start, &server.env)
 }
@@ -233,7 +233,7 @@ pub fn resolve_peer(
 ) -> Resolved {
     let threads = asked.peer_threads.max(1).to_string();
     let values = of_server(&order.work_dir, place, threads, asked.payload_bytes);
-    around(order, peer, values)
+    resolve_service(order, peer, values)
 }
 
 fn of_server(work: &Path, place: &Place, threads: String, payload_bytes: u64) -> Values {

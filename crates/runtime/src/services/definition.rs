@@ -14,7 +14,7 @@ use super::context::{Context, FactoryRequest};
 use super::failure::Failure;
 use super::inject::{Constructor, Source};
 use super::life::{Begun, Service, Transition, Transitions, Types, transitions};
-use super::port::{AnyTable, Link, Port, Spec, Table, short_type_name, spec};
+use super::port::{AnyTable, Port, ProviderRef, Spec, Table, short_type_name, spec};
 use super::properties::{Filter, Properties, Property, Text, Value};
 use super::recipe::{Blueprint, Bound, Header, OfferSpec, Recipe};
 use super::rule::Rule;
@@ -232,12 +232,12 @@ impl<S> Need<S> {
     #[inline]
     fn added(&self, service: &S, place: u32, properties: &Properties) {
         if let Some(table) = self.table.as_deref() {
-            let link = Link {
+            let provider = ProviderRef {
                 table,
                 place,
                 properties,
             };
-            self.binder.added(service, &link);
+            self.binder.added(service, &provider);
         }
     }
 
@@ -310,12 +310,12 @@ impl<S: Service, T: Transitions<S>> Recipe for Typed<S, T> {
             None => {
                 if let Some(source) = &self.parts.source {
                     let table = &*self.parts.tables[which];
-                    let link = Link {
+                    let provider = ProviderRef {
                         table,
                         place,
                         properties,
                     };
-                    source.added(which, &link);
+                    source.added(which, &provider);
                 }
             }
             Some(need) => {
@@ -458,7 +458,7 @@ impl<S, T: Service, F: Fn(&Rc<S>, &FactoryRequest) -> Definition<T>> Maker<S> fo
 
 trait Binder<S> {
     fn spec(&self) -> Spec;
-    fn added(&self, service: &S, link: &Link<'_>);
+    fn added(&self, service: &S, provider: &ProviderRef<'_>);
     fn removed(&self, service: &S, table: &dyn AnyTable, place: u32);
 }
 
@@ -473,9 +473,9 @@ impl<S, P: Port, A: Fn(&S, P, &Properties), R: Fn(&S, &P)> Binder<S> for Callbac
         spec::<P>()
     }
 
-    fn added(&self, service: &S, link: &Link<'_>) {
-        if let Some(pointer) = link.pointer() {
-            (self.added)(service, pointer, link.properties);
+    fn added(&self, service: &S, provider: &ProviderRef<'_>) {
+        if let Some(pointer) = provider.pointer() {
+            (self.added)(service, pointer, provider.properties);
         }
     }
 

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::context::Context;
-use super::port::{Link, Port, Spec, spec};
+use super::port::{Port, ProviderRef, Spec, spec};
 use super::properties::Properties;
 use super::rule::Rule;
 
@@ -27,13 +27,13 @@ impl<T: sealed::Argument> Inject for T {}
 
 mod sealed {
     use crate::services::context::Context;
-    use crate::services::port::{Link, Spec};
+    use crate::services::port::{ProviderRef, Spec};
     use crate::services::rule::Rule;
 
     pub trait Argument: Sized + 'static {
         type Slot: Default + 'static;
         fn need() -> Option<(Spec, Rule)>;
-        fn added(slot: &Self::Slot, link: &Link<'_>);
+        fn added(slot: &Self::Slot, provider: &ProviderRef<'_>);
         fn removed(slot: &Self::Slot, place: u32);
         fn take(slot: &Self::Slot, context: &Context) -> Self;
     }
@@ -49,8 +49,8 @@ impl<P> Default for Waiting<P> {
 }
 
 impl<P: Port> Waiting<P> {
-    fn set(&self, link: &Link<'_>) {
-        let before = self.0.replace(link.pointer::<P>());
+    fn set(&self, provider: &ProviderRef<'_>) {
+        let before = self.0.replace(provider.pointer::<P>());
         drop(before);
     }
 
@@ -69,8 +69,8 @@ macro_rules! required_argument {
                 Some((spec::<Self>(), Rule::Required))
             }
 
-            fn added(slot: &Self::Slot, link: &Link<'_>) {
-                slot.set(link);
+            fn added(slot: &Self::Slot, provider: &ProviderRef<'_>) {
+                slot.set(provider);
             }
 
             fn removed(slot: &Self::Slot, _: u32) {
@@ -95,8 +95,8 @@ impl<P: Port> sealed::Argument for Option<P> {
         Some((spec::<P>(), Rule::Fixed))
     }
 
-    fn added(slot: &Self::Slot, link: &Link<'_>) {
-        slot.set(link);
+    fn added(slot: &Self::Slot, provider: &ProviderRef<'_>) {
+        slot.set(provider);
     }
 
     fn removed(slot: &Self::Slot, _: u32) {
@@ -115,7 +115,7 @@ impl sealed::Argument for Context {
         None
     }
 
-    fn added((): &(), _: &Link<'_>) {}
+    fn added((): &(), _: &ProviderRef<'_>) {}
 
     fn removed((): &(), _: u32) {}
 
@@ -164,8 +164,8 @@ impl<P: Port> sealed::Argument for Live<P> {
         Some((spec::<P>(), Rule::Optional))
     }
 
-    fn added(slot: &Self::Slot, link: &Link<'_>) {
-        let before = slot.0.replace(link.pointer::<P>());
+    fn added(slot: &Self::Slot, provider: &ProviderRef<'_>) {
+        let before = slot.0.replace(provider.pointer::<P>());
         drop(before);
     }
 
@@ -232,10 +232,10 @@ impl<P: Port> sealed::Argument for Many<P> {
         Some((spec::<P>(), Rule::Many))
     }
 
-    fn added(slot: &Self::Slot, link: &Link<'_>) {
-        if let Some(pointer) = link.pointer::<P>() {
-            let member = (pointer, link.properties.clone());
-            slot.0.borrow_mut().insert(link.place, member);
+    fn added(slot: &Self::Slot, provider: &ProviderRef<'_>) {
+        if let Some(pointer) = provider.pointer::<P>() {
+            let member = (pointer, provider.properties.clone());
+            slot.0.borrow_mut().insert(provider.place, member);
         }
     }
 
@@ -265,7 +265,7 @@ pub trait Source<S> {
     /// Need number `which`.
     fn need(&self, which: usize) -> Option<(Spec, Rule)>;
     /// Hands a provider to need number `which`.
-    fn added(&self, which: usize, link: &Link<'_>);
+    fn added(&self, which: usize, provider: &ProviderRef<'_>);
     /// Takes it back.
     fn removed(&self, which: usize, place: u32);
     /// Calls the constructor.
@@ -315,11 +315,11 @@ macro_rules! constructor {
             }
 
             #[allow(unused_variables, unused_mut, unused_assignments, reason = "a constructor may have no argument")]
-            fn added(&self, which: usize, link: &Link<'_>) {
+            fn added(&self, which: usize, provider: &ProviderRef<'_>) {
                 let mut left = which;
                 $(if $argument::need().is_some() {
                     if left == 0 {
-                        return $argument::added(&self.slots.$index.0, link);
+                        return $argument::added(&self.slots.$index.0, provider);
                     }
                     left -= 1;
                 })*

@@ -117,14 +117,14 @@ impl<P: Port> AnyTable for Table<P> {
     }
 }
 
-/// A provider as it is handed to a dependent.
-pub struct Link<'a> {
+/// Reference to a provider, as its dependents receive it.
+pub struct ProviderRef<'a> {
     pub(super) table: &'a dyn AnyTable,
     pub(super) place: u32,
     pub(super) properties: &'a Properties,
 }
 
-impl Link<'_> {
+impl ProviderRef<'_> {
     /// The provider itself, while it is there.
     pub(super) fn pointer<P: Port>(&self) -> Option<P> {
         Table::<P>::of(self.table).get(self.place)

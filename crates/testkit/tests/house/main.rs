@@ -5,6 +5,7 @@ mod circles;
 mod early;
 mod imports;
 mod source;
+mod types;
 mod version;
 mod words;
 

@@ -15,6 +15,7 @@ use syn::visit::{self, Visit};
 
 use crate::early::Test;
 use crate::imports::Imports;
+use crate::types::{self, Declared};
 
 /// The subject that is built on these crates, and held to their rules.
 pub const OWN_SUBJECT: &str = "subjects/rust/prony-clicky";
@@ -29,6 +30,8 @@ pub struct Source {
     pub functions: Vec<Function>,
     /// Functions that the test harness calls.
     pub tests: Vec<Test>,
+    /// Types that it declares.
+    pub types: Vec<Declared>,
     /// Every `cfg(…)`, `cfg!(…)` and `cfg_attr(…)`.
     pub conditions: Vec<Condition>,
     /// What it names of other modules, tests left out.
@@ -89,6 +92,7 @@ impl Source {
             functions: read.functions,
             conditions: read.conditions,
             tests: crate::early::tests(&file),
+            types: types::declared(&file),
             unsafe_lines: read.unsafe_lines,
             unplaced: marked.unplaced(),
             test_items: marked.items,

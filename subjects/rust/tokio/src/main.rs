@@ -66,7 +66,7 @@ enum Injection {
 
 /// What came of a work on one thread.
 #[derive(Default)]
-pub struct Outcome {
+pub struct WorkOutcome {
     checksum: u64,
     bytes: u64,
 }
@@ -92,7 +92,7 @@ fn measure(work: Work) -> &'static str {
 }
 
 /// The work on this thread, from the making of its runtime to the end of it.
-fn run(options: &Options) -> Outcome {
+fn run(options: &Options) -> WorkOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
@@ -120,7 +120,7 @@ fn run(options: &Options) -> Outcome {
 fn main() {
     let options = Options::parse();
     let begun = Instant::now();
-    let outcomes: Vec<Outcome> = if options.threads == 1 {
+    let outcomes: Vec<WorkOutcome> = if options.threads == 1 {
         vec![run(&options)]
     } else {
         thread::scope(|scope| {

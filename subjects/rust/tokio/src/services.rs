@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::Outcome;
+use crate::WorkOutcome;
 use crate::registry::{
     Handle, Id, Instance, Interface, Make, Properties, Registry, Service, Spec, Value, Work,
 };
@@ -225,7 +225,7 @@ fn many(constructor: bool, count: u64, counts: &Rc<Counts>, handle: &Handle) -> 
 }
 
 /// Many services, each of which requires a logger of its own.
-pub async fn start(count: u64, constructor: bool) -> Outcome {
+pub async fn start(count: u64, constructor: bool) -> WorkOutcome {
     let registry = Registry::new();
     let handle = registry.handle();
     let (of_many, of_loggers) = (Rc::new(Counts::default()), Rc::new(Counts::default()));
@@ -244,7 +244,7 @@ pub async fn start(count: u64, constructor: bool) -> Outcome {
     registry.run().await;
     let starts = of_many.starts.get() + of_loggers.starts.get();
     let stops = of_many.stops.get() + of_loggers.stops.get();
-    Outcome {
+    WorkOutcome {
         checksum: starts + 3 * stops,
         bytes: 0,
     }
@@ -338,7 +338,8 @@ impl Service for A {
             NEEDED => self.needed.set(provider),
             MANAGER => {
                 let manager = instance.downcast_ref::<Handle>();
-                self.manager.replace(Some(manager.expect("the manager").clone()));
+                self.manager
+                    .replace(Some(manager.expect("the manager").clone()));
             }
             _ => drop(self.logger.replace(Some(as_logger(instance)))),
         }
@@ -347,7 +348,7 @@ impl Service for A {
 
 /// A requires B, a logger and the manager, by which it has B stopped, so that A stops first, and started, so that A
 /// starts again. B requires a logger, too.
-pub async fn start_stop(cycles: u64) -> Outcome {
+pub async fn start_stop(cycles: u64) -> WorkOutcome {
     let registry = Registry::new();
     let handle = registry.handle();
     let (of_a, of_b) = (Rc::new(Counts::default()), Rc::new(Counts::default()));
@@ -385,7 +386,7 @@ pub async fn start_stop(cycles: u64) -> Outcome {
     let logged = 11 * lines(&a.logger) + 13 * lines(&b.logger);
     let checksum =
         of_a.starts.get() + 3 * of_b.starts.get() + 5 * of_a.stops.get() + 7 * of_b.stops.get();
-    Outcome {
+    WorkOutcome {
         checksum: checksum + logged,
         bytes: 0,
     }

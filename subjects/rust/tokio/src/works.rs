@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::spawn_local;
 
-use crate::{Handling, Outcome};
+use crate::{Handling, WorkOutcome};
 
 /// An event: what every one has, and what it carries.
 struct Event<P> {
@@ -104,7 +104,7 @@ const RESUME: u32 = 1;
 const USELESS: u32 = 2;
 
 /// A task awaits a `Notify`; for each round an event goes through the queue, whose handler notifies it.
-pub async fn coroutine(count: u64) -> Outcome {
+pub async fn coroutine(count: u64) -> WorkOutcome {
     let sum = Rc::new(Cell::new(0u64));
     let ready = Rc::new(Notify::new());
     let (senders, queue) = Queue::new(1);
@@ -138,14 +138,14 @@ pub async fn coroutine(count: u64) -> Outcome {
     });
     waiting.await.expect("the task has ended");
     dispatching.await.expect("the dispatcher has ended");
-    Outcome {
+    WorkOutcome {
         checksum: sum.get(),
         bytes: 0,
     }
 }
 
 /// The same by tokio's own means: a task awaits a `Notify`; another, spawned for each round, notifies it.
-pub async fn coroutine_by_tasks(count: u64) -> Outcome {
+pub async fn coroutine_by_tasks(count: u64) -> WorkOutcome {
     let sum = Rc::new(Cell::new(0u64));
     let ready = Rc::new(Notify::new());
     let waiting = spawn_local({
@@ -165,7 +165,7 @@ pub async fn coroutine_by_tasks(count: u64) -> Outcome {
         }
     });
     waiting.await.expect("the task has ended");
-    Outcome {
+    WorkOutcome {
         checksum: sum.get(),
         bytes: 0,
     }
@@ -189,9 +189,9 @@ impl Seen {
 
 fn handlers<P: Load>(how: Handling, seen: Rc<Seen>) -> Handlers<P> {
     let handler = match how {
-        Handling::Plain => {
-            Handler::Plain(Box::new(move |event: &Event<P>| seen.note(event.id, event.load)))
-        }
+        Handling::Plain => Handler::Plain(Box::new(move |event: &Event<P>| {
+            seen.note(event.id, event.load)
+        })),
         Handling::Coroutine => Handler::Coroutine(Box::new(move |event: &Event<P>| {
             let (seen, id, load) = (seen.clone(), event.id, event.load);
             Box::pin(async move { seen.note(id, load) })
@@ -202,7 +202,7 @@ fn handlers<P: Load>(how: Handling, seen: Rc<Seen>) -> Handlers<P> {
 }
 
 /// All events are sent before the first is received; a handler sees each.
-pub async fn event(count: u64, priorities: u64, handling: Handling, words: bool) -> Outcome {
+pub async fn event(count: u64, priorities: u64, handling: Handling, words: bool) -> WorkOutcome {
     if words {
         pushed_and_dispatched::<[u64; 4]>(count, priorities, handling).await
     } else {
@@ -210,7 +210,7 @@ pub async fn event(count: u64, priorities: u64, handling: Handling, words: bool)
     }
 }
 
-async fn pushed_and_dispatched<P: Load>(count: u64, priorities: u64, how: Handling) -> Outcome {
+async fn pushed_and_dispatched<P: Load>(count: u64, priorities: u64, how: Handling) -> WorkOutcome {
     let (senders, queue) = Queue::new(priorities as usize);
     let seen = Rc::new(Seen::default());
     for id in 1..=count {
@@ -233,7 +233,7 @@ async fn pushed_and_dispatched<P: Load>(count: u64, priorities: u64, how: Handli
         Handling::None => dispatched,
         _ => seen.sum.get(),
     };
-    Outcome { checksum, bytes: 0 }
+    WorkOutcome { checksum, bytes: 0 }
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -243,8 +243,8 @@ struct Message {
 }
 
 /// A message that owns its text to JSON in a fresh buffer, and back to another.
-pub fn serializer(count: u64) -> Outcome {
-    let mut outcome = Outcome::default();
+pub fn serializer(count: u64) -> WorkOutcome {
+    let mut outcome = WorkOutcome::default();
     let mut message = Message {
         id: 0,
         val: black_box("five hundred".to_owned()),

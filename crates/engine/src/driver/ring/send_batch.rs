@@ -18,7 +18,7 @@ const BATCH_SENDS_MAX: usize = 8;
 /// The width aimed at for the brackets of timed sends: batches are as large as
 /// the machine allows within that. Each call more costs; a quarter is left for what varies.
 const WIDTH_AIM: Nanos = Nanos::from_micros(15);
-/// In a call that goes on to wait the clock is not read after the sends. A capture of the packets
+/// In a call that then waits the clock is not read after the sends. A capture of the packets
 /// (`.ci/truth latency`) has 99.5 to 99.9 % of such batches on the wire within this time, also where the
 /// call itself takes longer because it wakes the receiver.
 const SENT_WITHIN: Nanos = Nanos::from_micros(20);

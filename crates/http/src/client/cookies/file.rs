@@ -83,7 +83,7 @@ impl CookieJar {
         Ok(jar)
     }
 
-    /// Writes it to a file: whoever reads that finds the old or the new one, whole. It is
+    /// Writes it to a file atomically: a reader finds the old file or the new one, whole. It is
     /// readable for its owner alone, since cookies are as good as passwords.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use prony_wire::Limits;
 use super::data::Data;
 use super::io::Io;
 use super::sharing::Sharing;
-use crate::client::error::{Error, Kind, Phase};
+use crate::client::error::{Error, Kind, RequestPhase};
 use crate::client::transport::Transport;
 
 /// The flow-control window of a stream, in bytes: how much of a body a server may send before
@@ -72,7 +72,7 @@ impl Http2 {
     ) -> Result<Http2, Error> {
         let peer = transport
             .peer_addr()
-            .map_err(|error| Error::io(Phase::Connect, error))?;
+            .map_err(|error| Error::io(RequestPhase::Connect, error))?;
         let io = Io::new(handle, transport);
         let begun = client::Builder::new()
             .enable_push(false)
@@ -84,7 +84,7 @@ impl Http2 {
             .handshake::<_, Data>(io)
             .await;
         let (sender, connection) =
-            begun.map_err(|error| fault(Phase::Connect, &error).address(peer))?;
+            begun.map_err(|error| fault(RequestPhase::Connect, &error).address(peer))?;
         let moving = Rc::new(Moving::default());
         let task = handle.spawn(move_frames(
             connection,
@@ -183,7 +183,7 @@ async fn move_frames(connection: Connection<Io, Data>, moving: Rc<Moving>, shari
 }
 
 /// The client's error for an error of `h2`.
-pub(super) fn fault(phase: Phase, error: &h2::Error) -> Error {
+pub(super) fn fault(phase: RequestPhase, error: &h2::Error) -> Error {
     if let Some(system) = error.get_io() {
         return Error::new(phase, of_io(system));
     }

@@ -16,7 +16,7 @@ use prony_wire::{Header, Method, OwnedHeaders};
 use super::connection::{Http2, fault};
 use super::data::Data;
 use crate::client::body::{Body, Pieces};
-use crate::client::error::{Error, Kind, Phase, TimeLimit};
+use crate::client::error::{Error, Kind, RequestPhase, TimeLimit};
 use crate::client::timeouts::Timeouts;
 use crate::client::transport::Chunk;
 use crate::wait::Alarm;
@@ -41,7 +41,7 @@ pub struct Head<'a> {
 }
 
 /// A request in flight. Dropping it before the response's end cancels it; the connection
-/// goes on.
+/// stays open.
 pub struct Exchange {
     connection: Http2,
     answer: Answer,
@@ -116,7 +116,7 @@ impl Exchange {
                 connection.0.moving.closing.set(true);
                 let kind = Kind::NotHandled(error.to_string());
                 Err((
-                    Error::new(Phase::Send, kind).address(connection.0.peer),
+                    Error::new(RequestPhase::Send, kind).address(connection.0.peer),
                     body,
                 ))
             }
@@ -178,7 +178,7 @@ impl Exchange {
         self.pump(cx)?;
         let Answer::Awaited(answer) = &mut self.answer else {
             // A head comes once.
-            return Poll::Ready(Err(self.failed(Phase::Head, Kind::Closed)));
+            return Poll::Ready(Err(self.failed(RequestPhase::Head, Kind::Closed)));
         };
         let answered = match Pin::new(answer).poll(cx) {
             Poll::Ready(answered) => answered,
@@ -186,7 +186,7 @@ impl Exchange {
         };
         let (head, body) = match answered {
             Ok(response) => response.into_parts(),
-            Err(error) => return Poll::Ready(Err(self.broken(Phase::Wait, &error))),
+            Err(error) => return Poll::Ready(Err(self.broken(RequestPhase::Wait, &error))),
         };
         self.moved = self.connection.0.handle.now();
         self.has_polled = false;
@@ -207,7 +207,7 @@ impl Exchange {
             }
             let data = match &mut self.answer {
                 Answer::Awaited(_) => {
-                    return Poll::Ready(Err(self.failed(Phase::Body, Kind::Closed)));
+                    return Poll::Ready(Err(self.failed(RequestPhase::Body, Kind::Closed)));
                 }
                 Answer::Whole => return Poll::Ready(Ok(None)),
                 Answer::Coming(body) => body.poll_data(cx),
@@ -221,7 +221,7 @@ impl Exchange {
                 Poll::Ready(Some(Ok(bytes))) if bytes.is_empty() => {}
                 Poll::Ready(Some(Ok(bytes))) => return Poll::Ready(self.taken(bytes)),
                 Poll::Ready(Some(Err(error))) => {
-                    return Poll::Ready(Err(self.broken(Phase::Body, &error)));
+                    return Poll::Ready(Err(self.broken(RequestPhase::Body, &error)));
                 }
                 Poll::Ready(None) => match std::mem::replace(&mut self.answer, Answer::Whole) {
                     Answer::Coming(body) => self.answer = Answer::Ending(body),
@@ -273,7 +273,7 @@ impl Exchange {
         self.received_bytes += bytes.len() as u64;
         if let Answer::Coming(body) = &mut self.answer {
             let released = body.flow_control().release_capacity(bytes.len());
-            released.map_err(|error| fault(Phase::Body, &error))?;
+            released.map_err(|error| fault(RequestPhase::Body, &error))?;
         }
         Ok(Some(Chunk::Shared(bytes)))
     }
@@ -282,7 +282,7 @@ impl Exchange {
         &mut self,
         trailers: Result<Option<HeaderMap>, h2::Error>,
     ) -> Result<Option<Chunk>, Error> {
-        let trailers = trailers.map_err(|error| self.broken(Phase::Body, &error))?;
+        let trailers = trailers.map_err(|error| self.broken(RequestPhase::Body, &error))?;
         if let Some(trailers) = trailers {
             let mut kept = Box::<OwnedHeaders>::default();
             copy(&trailers, &mut kept);
@@ -355,7 +355,7 @@ impl Exchange {
 
     fn poll_next_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let peer = self.connection.0.peer;
-        let failed = |kind| Error::new(Phase::Send, kind).address(peer);
+        let failed = |kind| Error::new(RequestPhase::Send, kind).address(peer);
         let Sending::Pieces {
             pieces,
             announced,
@@ -416,9 +416,9 @@ impl Exchange {
             self.moved = handle.now();
         };
         let phase = match (&self.answer, &self.sending) {
-            (Answer::Awaited(_), Sending::Done) => Phase::Wait,
-            (Answer::Awaited(_), _) => Phase::Send,
-            _ => Phase::Body,
+            (Answer::Awaited(_), Sending::Done) => RequestPhase::Wait,
+            (Answer::Awaited(_), _) => RequestPhase::Send,
+            _ => RequestPhase::Body,
         };
         Poll::Ready(self.failed(phase, Kind::TimedOut(limit, length)))
     }
@@ -441,11 +441,11 @@ impl Exchange {
     }
 
     /// What ended the answer.
-    fn broken(&self, phase: Phase, error: &h2::Error) -> Error {
+    fn broken(&self, phase: RequestPhase, error: &h2::Error) -> Error {
         fault(phase, error).address(self.connection.0.peer)
     }
 
-    fn failed(&self, phase: Phase, kind: Kind) -> Error {
+    fn failed(&self, phase: RequestPhase, kind: Kind) -> Error {
         Error::new(phase, kind).address(self.connection.0.peer)
     }
 }
@@ -464,8 +464,13 @@ pub(super) fn request(
     head: &Head<'_>,
     body_bytes: Option<u64>,
 ) -> Result<http::Request<()>, Error> {
-    let bad_target = || Error::new(Phase::Request, Kind::BadRequest(EncodeError::BadTarget));
-    let bad_header = |error| Error::new(Phase::Request, Kind::BadRequest(error));
+    let bad_target = || {
+        Error::new(
+            RequestPhase::Request,
+            Kind::BadRequest(EncodeError::BadTarget),
+        )
+    };
+    let bad_header = |error| Error::new(RequestPhase::Request, Kind::BadRequest(error));
     let mut parts = http::uri::Parts::default();
     parts.scheme = Some(if head.secure {
         Scheme::HTTPS

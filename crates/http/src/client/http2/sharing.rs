@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use prony_base::{Instant, Nanos};
 
 use super::connection::Http2;
-use crate::client::error::{Error, Kind, Phase};
+use crate::client::error::{Error, Kind, RequestPhase};
 use crate::client::h1;
 use crate::client::line::{Line, Mark, Queued};
 use crate::client::pool::{self, Multiplexed};
@@ -54,7 +54,7 @@ impl Queued for Waiter {
     }
 }
 
-/// How a request to a host that may speak HTTP/2 goes on.
+/// How a request to a host that may support HTTP/2 is sent.
 pub(crate) enum Route {
     /// As a stream of this connection.
     Stream(Http2),
@@ -143,7 +143,7 @@ impl Sharing {
             if guard.is_none() {
                 if self.line.borrow().len() >= queue_max {
                     let kind = Kind::QueueFull(queue_max);
-                    return Poll::Ready(Err(Error::new(Phase::Queue, kind)));
+                    return Poll::Ready(Err(Error::new(RequestPhase::Queue, kind)));
                 }
                 guard = Some(StreamGuard::new(self));
             }

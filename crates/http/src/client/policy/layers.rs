@@ -4,7 +4,7 @@
 use super::layer::{Layer, Step};
 use crate::client::answer::Answered;
 use crate::client::body::Body;
-use crate::client::error::{Error, Kind, Phase, TimeLimit};
+use crate::client::error::{Error, Kind, RequestPhase, TimeLimit};
 use crate::client::redirect::{Again, Answer, Chain, Hop, RedirectPolicy};
 use crate::client::request::ClientRequest;
 use crate::client::retry::{Attempt, AttemptOutcome, Decision, RetryPolicy, is_busy};
@@ -38,7 +38,7 @@ impl Layer for ProxyRefusal {
                 if answered.status == 407
                     && proxies.forward(&request.target.host.origin).is_some() =>
             {
-                let error = Error::new(Phase::Proxy, Kind::ProxyCredentials);
+                let error = Error::new(RequestPhase::Proxy, Kind::ProxyCredentials);
                 Err(error.address(answered.peer))
             }
             _ => Ok(Step::Pass),
@@ -146,9 +146,9 @@ fn outcome_of(error: &Error) -> AttemptOutcome<'static> {
     use TimeLimit::{FirstByte, Whole};
     match (error.phase(), error.kind()) {
         (_, Kind::TimedOut(Whole, _)) => AttemptOutcome::Final,
-        (Phase::Resolve | Phase::Connect, _) => AttemptOutcome::NotConnected,
+        (RequestPhase::Resolve | RequestPhase::Connect, _) => AttemptOutcome::NotConnected,
         (
-            Phase::Send | Phase::Wait,
+            RequestPhase::Send | RequestPhase::Wait,
             Kind::Closed | Kind::Reset(_) | Kind::Io(_) | Kind::TimedOut(FirstByte, _),
         ) => AttemptOutcome::NoAnswer { was_sent: true },
         _ => AttemptOutcome::Final,
@@ -199,7 +199,7 @@ impl Redirects {
         };
         let next = self.chain.next(policy, &request.target.url, &answer);
         next.map_err(|error| {
-            let error = Error::new(Phase::Redirect, Kind::Redirect(error));
+            let error = Error::new(RequestPhase::Redirect, Kind::Redirect(error));
             error.address(answered.peer)
         })
     }

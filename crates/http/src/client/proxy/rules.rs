@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::client::auth;
-use crate::client::error::{Error, Kind, Phase};
+use crate::client::error::{Error, Kind, RequestPhase};
 use crate::client::origin::{self, Origin};
 use percent_encoding::percent_decode_str;
 
@@ -31,11 +31,11 @@ impl Proxy {
     /// or 443 where none is named.
     ///
     /// # Errors
-    /// [`Kind::BadUrl`] in [`Phase::Proxy`].
+    /// [`Kind::BadUrl`] in [`RequestPhase::Proxy`].
     pub fn new(url: &str) -> Result<Proxy, Error> {
         let bad = |why: String| {
             let text = format!("the proxy's address cannot be used: {why}");
-            Error::new(Phase::Proxy, Kind::BadUrl(text))
+            Error::new(RequestPhase::Proxy, Kind::BadUrl(text))
         };
         let text = match url.contains("://") {
             true => url.to_owned(),
@@ -329,7 +329,7 @@ mod tests {
     fn a_bad_address_is_told_as_the_proxys() {
         for bad in ["socks5://p:1", "http://", "http://p:99999"] {
             let error = Proxy::new(bad).expect_err(bad);
-            assert_eq!(error.phase(), Phase::Proxy);
+            assert_eq!(error.phase(), RequestPhase::Proxy);
             let text = error.to_string();
             assert!(text.contains("the proxy's address"), "{text}");
         }

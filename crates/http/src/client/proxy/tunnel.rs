@@ -9,7 +9,7 @@ use prony_wire::{Framing, Limits, Method, OwnedHeaders, Version};
 
 use super::rules::Proxy;
 use crate::client::body::Body;
-use crate::client::error::{Error, Kind, Phase};
+use crate::client::error::{Error, Kind, RequestPhase};
 use crate::client::h1::Connection;
 use crate::client::origin::Origin;
 use crate::client::timeouts::Timeouts;
@@ -19,7 +19,7 @@ use crate::client::transport::Transport;
 /// returns the transport as that tunnel. The caller sets the time limit.
 ///
 /// # Errors
-/// In [`Phase::Proxy`]: [`Kind::ProxyCredentials`] for 407, [`Kind::ProxyRefused`] for
+/// In [`RequestPhase::Proxy`]: [`Kind::ProxyCredentials`] for 407, [`Kind::ProxyRefused`] for
 /// any other status than 2xx, [`Kind::Closed`], [`Kind::Truncated`], [`Kind::Wire`],
 /// and what broke the connection.
 pub async fn tunnel(
@@ -31,8 +31,8 @@ pub async fn tunnel(
 ) -> Result<Transport, Error> {
     let peer = transport
         .peer_addr()
-        .map_err(|error| Error::io(Phase::Proxy, error))?;
-    let failed = |kind| Error::new(Phase::Proxy, kind).address(peer);
+        .map_err(|error| Error::io(RequestPhase::Proxy, error))?;
+    let failed = |kind| Error::new(RequestPhase::Proxy, kind).address(peer);
     let mut head = handle.take_buffer();
     write_connect(&mut head, proxy, origin, user_agent).map_err(failed)?;
     let now = handle.now();

@@ -7,7 +7,7 @@
 //!
 //! The system's call blocks, so a few threads make it, and wake the loop when they are done.
 //! It cannot be broken off: dropping a [`resolve`](Resolver::resolve) leaves its thread to
-//! end in its own time, and its answer goes into the cache of whoever still waits. Time-outs
+//! end in its own time, and its answer is still cached if another request waits for it. Time-outs
 //! are the caller's. In a simulated loop there are no threads, and no names beyond overrides
 //! and what a [`Lookup`] of the caller's own gives.
 
@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use prony_base::{Instant, Nanos};
-use prony_engine::{DriverKind, Handle};
+use prony_engine::Handle;
 
 pub use race::{interleave, race};
 use threads::Threads;
@@ -187,9 +187,9 @@ impl Resolver {
             return known;
         }
         let name = host.to_ascii_lowercase();
-        let answer = match self.shared.handle.driver() {
-            DriverKind::Sim => self.ask_here(&name),
-            _ => self.shared.threads.ask(&name)?.await,
+        let answer = match self.shared.handle.allows_threads() {
+            false => self.ask_here(&name),
+            true => self.shared.threads.ask(&name)?.await,
         };
         let addresses = answer.map_err(|said| ResolveError::NotFound {
             name: name.clone(),

@@ -249,7 +249,7 @@ fn many_that_ask_the_same_are_one_question_and_a_dropped_one_is_none() {
         }
         go.send(()).expect("the look-up is there");
         assert_eq!(resolver.resolve("d", 80).await, Ok(vec![at(v4(1))]));
-        // Nobody waited for b any more, so nobody asked for it.
+        // No request waited for b any more, so it was not looked up.
         assert_eq!(told.recv().as_deref(), Ok("d"));
     });
 }
@@ -413,7 +413,7 @@ fn a_refused_address_is_passed_over_on_real_sockets() {
         let address = "127.0.0.1:0".parse().expect("an address");
         let good = handle.listen(address, &ListenOptions::default());
         let good = good.expect("a free port");
-        // Nobody listens on the port of a connection's other end, and nobody can begin to.
+        // No socket listens on the port of a connection's other end, and none can begin to.
         let held = std::net::TcpStream::connect(good.local_addr()).expect("it listens");
         let gone = held.local_addr().expect("it is connected");
         let addresses = [gone, good.local_addr()];

@@ -49,7 +49,7 @@ struct ThreadPool {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Arc<Question>>,
-    /// Questions that are waited for, to be shared by whoever asks the same.
+    /// Lookups in progress, shared by all requests for the same name.
     asked: HashMap<String, Weak<Question>>,
     threads: usize,
     idle: usize,
@@ -94,7 +94,7 @@ impl Threads {
             return Ok(Asked::new(question));
         }
         if state.queue.len() >= self.waiting_names_max {
-            // Those that nobody waits for any more take no place.
+            // Abandoned lookups take no place.
             state.queue.retain(|one| Arc::strong_count(one) > 1);
         }
         if state.queue.len() >= self.waiting_names_max {
@@ -153,7 +153,7 @@ impl ThreadPool {
             .map(drop)
     }
 
-    /// The next question that somebody waits for; None when it is time to end.
+    /// The next lookup that a request waits for; None when it is time to end.
     fn next(&self) -> Option<Arc<Question>> {
         let mut state = lock(&self.state);
         loop {
@@ -161,7 +161,7 @@ impl ThreadPool {
                 return None;
             }
             while let Some(question) = state.queue.pop_front() {
-                // Nobody waits any more where the queue had the only share.
+                // The lookup is abandoned if the queue held the only reference.
                 if Arc::strong_count(&question) > 1 {
                     return Some(question);
                 }

@@ -127,8 +127,8 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Takes every certificate. Signatures are still checked: the server holds the
-/// key of the certificate that it shows, whoever it is.
+/// Accepts every certificate. Signatures are still checked: the server holds the
+/// key of the certificate that it presents, but its identity is unknown.
 #[derive(Debug)]
 pub(super) struct AcceptAll(pub Arc<CryptoProvider>);
 

@@ -66,7 +66,7 @@ pub(super) fn of_certificate(error: &CertificateError) -> String {
 fn of_chain(why: &webpki::Error) -> String {
     let known = match why {
         webpki::Error::CaUsedAsEndEntity => "it is an authority's and not a server's",
-        webpki::Error::EndEntityUsedAsCa => "it was issued by somebody who is no authority",
+        webpki::Error::EndEntityUsedAsCa => "its issuer is no certificate authority",
         webpki::Error::NameConstraintViolation => {
             "its authority may not issue certificates for its names"
         }

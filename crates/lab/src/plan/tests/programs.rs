@@ -306,7 +306,7 @@ proptest! {
         let (experiment, subjects) = read(&text);
         let options = Options { quick, ..Options::default() };
         let Ok(plan) = plan(&experiment, &subjects, &machine(&subjects), &options) else {
-            // Nobody does what is asked.
+            // No subject has the requested work.
             prop_assert!(works == ["realtime"]);
             return Ok(());
         };

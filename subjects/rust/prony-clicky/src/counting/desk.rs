@@ -289,7 +289,7 @@ impl Line {
         match std::mem::replace(&mut self.slots[slot as usize], settled) {
             Slot::Waiting(waker) => waker,
             _ => {
-                self.vacate(slot);
+                self.release(slot);
                 None
             }
         }
@@ -303,7 +303,7 @@ impl Line {
         })
     }
 
-    fn vacate(&mut self, slot: u32) {
+    fn release(&mut self, slot: u32) {
         self.slots[slot as usize] = Slot::Free;
         self.free.push(slot);
     }
@@ -332,7 +332,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut line = self.local.line.borrow_mut();
         match line.slots[self.slot as usize] {
-            Slot::Settled(_) => line.vacate(self.slot),
+            Slot::Settled(_) => line.release(self.slot),
             _ => line.slots[self.slot as usize] = Slot::Left,
         }
     }

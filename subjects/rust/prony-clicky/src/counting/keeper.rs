@@ -58,7 +58,7 @@ struct Entry {
 }
 
 /// One counter's part of a batch.
-struct Part {
+struct CounterClicks {
     number: usize,
     /// Clicks that were answered from memory.
     answered: u64,
@@ -69,7 +69,7 @@ struct Part {
 /// A batch on its way.
 struct Draft {
     sequence: u64,
-    parts: Vec<Part>,
+    parts: Vec<CounterClicks>,
     /// Who waits for it; none when they were refused.
     waiting: Option<(u64, Vec<Sender<News>>)>,
     /// It was sent, and may be kept.
@@ -78,7 +78,7 @@ struct Draft {
 
 impl Draft {
     /// Whether clicks that wait are sent: not after their tasks were refused.
-    fn clicks(&self, part: &Part) -> u64 {
+    fn clicks(&self, part: &CounterClicks) -> u64 {
         let waiting = if self.waiting.is_some() {
             part.waiting
         } else {
@@ -235,7 +235,7 @@ impl Keeper {
                 false => 0,
             };
             let waiting = waits.get(&number).copied().unwrap_or(0);
-            (answered + waiting > 0).then_some(Part {
+            (answered + waiting > 0).then_some(CounterClicks {
                 number,
                 answered,
                 waiting,
@@ -287,7 +287,7 @@ impl Keeper {
     }
 
     fn send(&mut self, draft: &Draft) -> Result<Committed, CommitError> {
-        let click = |part: &Part| (self.entries[part.number].name, draft.clicks(part));
+        let click = |part: &CounterClicks| (self.entries[part.number].name, draft.clicks(part));
         let batch = Batch {
             sequence: draft.sequence,
             clicks: draft.parts.iter().map(click).collect(),

@@ -59,12 +59,12 @@ pub fn serve(settings: &Settings, out: &mut dyn Write) -> anyhow::Result<()> {
         listeners: Arc::new(Listeners::new(settings.listeners_per_address)),
         limiter: settings.rate_limit.map(Limiter::new),
     });
-    let crew = Crew {
+    let loops = ServiceLoops {
         settings: Arc::new(settings.clone()),
         common,
         tell,
     };
-    let served = crew.serve(&signals, |address| {
+    let served = loops.serve(&signals, |address| {
         writeln!(out, "listening on http://{address}")?;
         out.flush()?;
         told.announced();
@@ -128,16 +128,16 @@ fn write(log: &Log, line: &str) {
 
 /// The loops of the service.
 #[derive(Clone)]
-struct Crew {
+struct ServiceLoops {
     settings: Arc<Settings>,
     common: Arc<Common>,
     /// Where what is found at the start is said.
     tell: Tell,
 }
 
-type Hired = JoinHandle<anyhow::Result<()>>;
+type LoopThread = JoinHandle<anyhow::Result<()>>;
 
-impl Crew {
+impl ServiceLoops {
     fn config(&self) -> Config {
         Config {
             driver: self.settings.driver,
@@ -153,11 +153,11 @@ impl Crew {
         announce: impl FnOnce(std::net::SocketAddr) -> io::Result<()>,
     ) -> anyhow::Result<()> {
         let mut targets = Vec::new();
-        let mut hired = Vec::new();
+        let mut threads = Vec::new();
         for _ in 1..self.settings.threads {
             let (sender, connections) = mailbox(HANDED_OVER_MAX);
-            let (worker, counters) = self.hire(connections)?;
-            hired.push(worker);
+            let (worker, counters) = self.start_loop(connections)?;
+            threads.push(worker);
             targets.push((sender, counters));
         }
         let served = prony_engine::run(&self.config(), |handle| async move {
@@ -174,7 +174,7 @@ impl Crew {
             }
         });
         served.map_err(explain)??;
-        for worker in hired {
+        for worker in threads {
             let ended = worker.join();
             ended.map_err(|_| anyhow!("a thread of the service panicked"))??;
         }
@@ -206,11 +206,12 @@ impl Crew {
     ) -> anyhow::Result<()> {
         let (sender, connections) = mailbox(HANDED_OVER_MAX);
         let (tell, mut told) = mailbox(1);
-        let (crew, own) = (self.clone(), handle.clone());
+        let (loops, own) = (self.clone(), handle.clone());
         let serving = handle.spawn(async move {
             let source = Source::HandedOver(connections);
             let started = |counters| drop(tell.send(counters));
-            crew.one_loop(&own, source, std::future::pending(), started)
+            loops
+                .one_loop(&own, source, std::future::pending(), started)
                 .await
         });
         let Some(counters) = told.recv().await else {
@@ -237,16 +238,20 @@ impl Crew {
     }
 
     /// Starts a thread for a loop, and waits until it serves.
-    fn hire(&self, connections: Receiver<Accepted>) -> anyhow::Result<(Hired, Arc<Counters>)> {
+    fn start_loop(
+        &self,
+        connections: Receiver<Accepted>,
+    ) -> anyhow::Result<(LoopThread, Arc<Counters>)> {
         let (tell, told) = mpsc::channel();
-        let crew = self.clone();
+        let loops = self.clone();
         let work = move || {
-            let config = crew.config();
+            let config = loops.config();
             let ran = prony_engine::run(&config, |handle| async move {
                 let source = Source::HandedOver(connections);
                 // Whoever asked has gone only when the service ends anyway.
                 let started = |counters| drop(tell.send(counters));
-                crew.one_loop(&handle, source, std::future::pending(), started)
+                loops
+                    .one_loop(&handle, source, std::future::pending(), started)
                     .await
             });
             ran.map_err(explain)?

@@ -45,7 +45,7 @@ const INTERRUPTIONS_MAX: u32 = 20;
 pub struct RedisStore {
     client: Client,
     answer_max: Duration,
-    link: Option<Link>,
+    session: Option<RedisSession>,
     keys: [String; 5],
     /// The totals that the server had when it was last asked.
     seen: HashMap<Name, u64>,
@@ -59,8 +59,8 @@ pub struct RedisStore {
     sequence: u64,
 }
 
-/// A connection, and what was asked for at its beginning.
-struct Link {
+/// A connection, and what was requested at its beginning.
+struct RedisSession {
     connection: Connection,
     run_id: String,
     /// Digest by which the server knows the script.
@@ -84,7 +84,7 @@ impl RedisStore {
         Ok(RedisStore {
             client,
             answer_max: answer_max.max(Nanos::from_millis(1)).into(),
-            link: None,
+            session: None,
             keys: [
                 key.to_owned(),
                 key_of("named"),
@@ -100,7 +100,7 @@ impl RedisStore {
         })
     }
 
-    fn connect(&self) -> Result<Link, RedisError> {
+    fn connect(&self) -> Result<RedisSession, RedisError> {
         let mut connection = self.client.get_connection_with_timeout(self.answer_max)?;
         connection.set_read_timeout(Some(self.answer_max))?;
         connection.set_write_timeout(Some(self.answer_max))?;
@@ -113,7 +113,7 @@ impl RedisStore {
             .arg("LOAD")
             .arg(SCRIPT)
             .query(&mut connection)?;
-        Ok(Link {
+        Ok(RedisSession {
             connection,
             run_id: run_id.trim().to_owned(),
             digest,
@@ -121,13 +121,13 @@ impl RedisStore {
     }
 
     /// The connection that there is, or a new one.
-    fn link(&mut self) -> Result<&mut Link, CommitError> {
-        if self.link.is_none() {
-            let link = asked_again(|| self.connect());
-            self.link = Some(link.map_err(|error| CommitError::NotKept(error.to_string()))?);
+    fn session(&mut self) -> Result<&mut RedisSession, CommitError> {
+        if self.session.is_none() {
+            let session = asked_again(|| self.connect());
+            self.session = Some(session.map_err(|error| CommitError::NotKept(error.to_string()))?);
         }
         let missing = || CommitError::NotKept("no connection".to_owned());
-        self.link.as_mut().ok_or_else(missing)
+        self.session.as_mut().ok_or_else(missing)
     }
 
     /// Has the script run with a batch, which may be empty.
@@ -154,8 +154,8 @@ impl RedisStore {
 
     /// Calls the script once. Where there is no epoch yet it is told the totals.
     fn call(&mut self, batch: &Batch) -> Result<Vec<String>, CommitError> {
-        let link = self.link()?;
-        let (run_id, digest) = (link.run_id.clone(), link.digest.clone());
+        let session = self.session()?;
+        let (run_id, digest) = (session.run_id.clone(), session.digest.clone());
         self.calls += 1;
         let new_epoch = format!("{run_id}:{}:{}", self.instance, self.calls);
         let mut call = redis::cmd("EVALSHA");
@@ -174,7 +174,7 @@ impl RedisStore {
         for (name, clicks) in &batch.clicks {
             call.arg(name.as_str()).arg(*clicks);
         }
-        let answer = call.query(&mut self.link()?.connection);
+        let answer = call.query(&mut self.session()?.connection);
         answer.map_err(|error| self.failed(&error))
     }
 
@@ -187,7 +187,7 @@ impl RedisStore {
     /// changed nothing; without an answer nobody knows. Either way the connection goes:
     /// the server may have forgotten the script, or an answer may still be on its way.
     fn failed(&mut self, error: &RedisError) -> CommitError {
-        self.link = None;
+        self.session = None;
         match error.kind() {
             ErrorKind::Server(_) | ErrorKind::Extension => CommitError::NotKept(error.to_string()),
             _ => CommitError::Unknown(error.to_string()),
@@ -201,12 +201,12 @@ impl RedisStore {
         // As one transaction, so that they belong together.
         pipe.atomic().cmd("GET").arg(epoch);
         pipe.cmd("GET").arg(root).cmd("HGETALL").arg(named);
-        let mut link = self.link.take();
+        let mut session = self.session.take();
         let answer = asked_again(|| {
             // A connection with half an answer on it is none.
-            let mut link = link.take().map_or_else(|| self.connect(), Ok)?;
-            let answer = pipe.query(&mut link.connection)?;
-            self.link = Some(link);
+            let mut session = session.take().map_or_else(|| self.connect(), Ok)?;
+            let answer = pipe.query(&mut session.connection)?;
+            self.session = Some(session);
             Ok(answer)
         });
         let (epoch, root, named): (_, Option<u64>, Vec<(String, u64)>) =
@@ -297,18 +297,18 @@ impl Store for RedisStore {
         let mut set = redis::cmd("SET");
         set.arg(format!("{{{}}}:probe:{}", self.keys[0], self.instance));
         set.arg("").arg("EX").arg(1);
-        let written = set.query(&mut self.link()?.connection);
+        let written = set.query(&mut self.session()?.connection);
         written.map_err(|error| self.failed(&error))
     }
 
     fn close(&mut self) {
         let last = self.keys[4].clone();
-        if let Some(link) = &mut self.link {
+        if let Some(session) = &mut self.session {
             // Not at once: a sending whose answer was not waited for may still arrive, and
             // must not count again. If it cannot be said now, the server forgets in a day.
             let mut expire = redis::cmd("EXPIRE");
             expire.arg(last).arg(FORGET_AFTER_SECONDS);
-            let _: Result<(), _> = expire.query(&mut link.connection);
+            let _: Result<(), _> = expire.query(&mut session.connection);
         }
     }
 }
