@@ -13,7 +13,7 @@
 //! The key is a SHA-256 over `subject.toml`, the inputs (names, modes and contents,
 //! sorted), the commits of its repositories, what the tools in `needs.commands` say of their version, and what of the
 //! user's environment reaches builds and can change them ([`crate::passed`]). A subject with a `[root]` is built
-//! in that root file system, which is made before and cached likewise ([`mod@root`]). A build that
+//! in that root file system, which is made before and cached likewise (`build/root.rs`). A build that
 //! was cut off has no marker and is begun anew. Older builds of a subject are
 //! removed but for the newest two and those in use.
 //!

@@ -6,7 +6,7 @@
 //! ROOT/<folder, build, work>      the same paths as outside
 //! ```
 //!
-//! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::enter_root`].
+//! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::place`].
 //!
 //! Not for: making one ([`crate::build`]), or which subject has one ([`crate::subject::Root`]).
 
