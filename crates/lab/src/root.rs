@@ -8,7 +8,7 @@
 //!
 //! All mounts are in the mount namespace of a supervisor and end with it. Processes enter by [`crate::launch::place`].
 //!
-//! Not for: making one ([`crate::build`]), or which subject has one ([`crate::subject::Root`]).
+//! Not for: making one ([`crate::build`]), or which subject has one ([`crate::subject::RootFs`]).
 
 use std::fs;
 use std::io;

@@ -43,7 +43,7 @@ pub(crate) use load::stand_ins;
 pub use load::{AtRevision, folders, load_all, load_all_at};
 pub use program::{Program, Role, Variants};
 pub use repository::Repository;
-pub use root::Root;
+pub use root::RootFs;
 pub use server::SIGNALS;
 
 #[cfg(test)]

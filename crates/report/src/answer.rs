@@ -54,7 +54,7 @@ pub fn answer(run: &Run, cells: &[CellFigures], across: Option<&Across>, steps: 
         said.claims.push(claim);
         said.points.extend(of_clients);
     }
-    let Said {
+    let ServerLines {
         claims,
         mut before,
         points,
@@ -97,7 +97,7 @@ fn together(run: &Run, claims: &[String]) -> String {
 
 /// What is gathered before it is put into its order.
 #[derive(Default)]
-struct Said {
+struct ServerLines {
     /// What was done, and what follows from it, of each kind of work.
     claims: Vec<String>,
     before: Vec<String>,
@@ -106,7 +106,7 @@ struct Said {
 }
 
 /// The sentences on servers; none where no cell of one was measured.
-fn of_servers(run: &Run, cells: &[CellFigures]) -> Said {
+fn of_servers(run: &Run, cells: &[CellFigures]) -> ServerLines {
     let servers: Vec<&CellFigures> = cells
         .iter()
         .filter(|c| c.is_server() && c.search.is_none())
@@ -114,7 +114,7 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Said {
     let measured = servers.iter().copied().filter(|c| c.rate_per_s.is_some());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
-        return Said::default();
+        return ServerLines::default();
     }
     let how = |blocks: usize| {
         let each = numbers::duration(run.plan.duration_ns);
@@ -129,9 +129,9 @@ fn of_servers(run: &Run, cells: &[CellFigures]) -> Said {
         // The other kinds of work want room, too.
         false => foremost(&groups, GROUPS_MAX / 2),
     };
-    let mut said = Said {
+    let mut said = ServerLines {
         claims: vec![claim(run, servers.len(), &measured, how)],
-        ..Said::default()
+        ..ServerLines::default()
     };
     for (at, group) in groups.iter().enumerate() {
         let own = measured.iter().copied().filter(|c| group.has(c));

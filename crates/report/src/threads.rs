@@ -40,7 +40,7 @@ pub fn table(records: &Records<'_>, cells: &[&CellFigures]) -> Option<Captioned>
 
 /// Threads of one role and name in a trial, as shares of the time.
 #[derive(Default)]
-struct Together {
+struct SameName {
     count: usize,
     busy: f64,
     busiest: f64,
@@ -48,7 +48,7 @@ struct Together {
 }
 
 /// A role and a name, and what each block that has them says.
-type ByName<'a> = BTreeMap<(&'static str, &'a str), Vec<Together>>;
+type ByName<'a> = BTreeMap<(&'static str, &'a str), Vec<SameName>>;
 
 fn rows(records: &Records<'_>, cell: &CellFigures) -> Vec<Row> {
     let Some(planned) = records.plan.cells.iter().find(|of| of.id == cell.cell) else {
@@ -61,18 +61,18 @@ fn rows(records: &Records<'_>, cell: &CellFigures) -> Vec<Row> {
             by_name.entry(key).or_default().push(of);
         }
     }
-    let over = |of: &[Together], get: fn(&Together) -> f64| {
+    let over = |of: &[SameName], get: fn(&SameName) -> f64| {
         let values: Vec<f64> = of.iter().map(get).collect();
         Figure::range(&values).map_or(0.0, |figure| figure.median)
     };
-    let mut all: Vec<(&(&str, &str), &Vec<Together>, f64)> = by_name
+    let mut all: Vec<(&(&str, &str), &Vec<SameName>, f64)> = by_name
         .iter()
         .map(|(key, of)| (key, of, over(of, |of| of.busy)))
         .filter(|(_, _, busy)| *busy >= SHARE_MIN)
         .collect();
     all.sort_by(|a, b| b.2.total_cmp(&a.2));
     all.truncate(ROWS_MAX);
-    let row = |((whose, name), of, busy): (&(&str, &str), &Vec<Together>, f64)| {
+    let row = |((whose, name), of, busy): (&(&str, &str), &Vec<SameName>, f64)| {
         let several = of.iter().map(|of| of.count).max().unwrap_or(1);
         let (thread, busiest) = match several {
             0 | 1 => ((*name).to_owned(), NOTHING.to_owned()),
@@ -98,8 +98,8 @@ fn rows(records: &Records<'_>, cell: &CellFigures) -> Vec<Row> {
     all.into_iter().map(row).collect()
 }
 
-fn of_trial(trial: &Trial) -> BTreeMap<(&'static str, &str), Together> {
-    let mut by_name: BTreeMap<(&'static str, &str), Together> = BTreeMap::new();
+fn of_trial(trial: &Trial) -> BTreeMap<(&'static str, &str), SameName> {
+    let mut by_name: BTreeMap<(&'static str, &str), SameName> = BTreeMap::new();
     let share = |ns: u64| measure::share_of_window(trial, Nanos(ns)).map_or(0.0, |share| share.0);
     for process in &trial.processes {
         for thread in &process.threads {

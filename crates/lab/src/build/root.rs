@@ -1,4 +1,4 @@
-//! Root file systems of subjects ([`Root`]), each made once:
+//! Root file systems of subjects ([`RootFs`]), each made once:
 //!
 //! ```text
 //! <cache>/root/debian-trixie-0123456789ab/root/   its files
@@ -22,7 +22,7 @@ use super::job::{
 };
 use super::shelf::{Held, Shelf};
 use crate::root::INSIDE;
-use crate::subject::Root;
+use crate::subject::RootFs;
 use crate::sums::HexOf;
 
 /// How long making one may take: it downloads.
@@ -46,7 +46,7 @@ const CAPABILITIES: [&str; 11] = [
 
 /// The root file system `root`, made if the cache lacks it.
 pub(super) fn made(
-    root: &Root,
+    root: &RootFs,
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
 ) -> Result<Held, Failed> {
@@ -81,17 +81,17 @@ pub(super) fn made(
 }
 
 /// What the names of its like begin with, and its key.
-fn named(root: &Root) -> Result<(String, String), Failed> {
+fn named(root: &RootFs) -> Result<(String, String), Failed> {
     let mut hash = Sha256::new();
     let prefix = match root {
-        Root::Debian { suite, packages } => {
+        RootFs::Debian { suite, packages } => {
             part(&mut hash, "debian", suite.as_bytes());
             for package in packages {
                 part(&mut hash, "package", package.as_bytes());
             }
             format!("debian-{suite}-")
         }
-        Root::Folder { dir } => {
+        RootFs::Folder { dir } => {
             let wrong = |error: io::Error| {
                 Failed::new(format!("its root file system {}: {error}", dir.display()))
             };
@@ -136,10 +136,10 @@ fn listed(top: &Path, name: &Path, hash: &mut Sha256, files: &mut usize) -> io::
 }
 
 /// The shell script that makes it in the folder `inside`.
-fn script(root: &Root, inside: &Path) -> String {
+fn script(root: &RootFs, inside: &Path) -> String {
     let inside = quote(&inside.display().to_string());
     match root {
-        Root::Debian { suite, packages } => {
+        RootFs::Debian { suite, packages } => {
             let include = match packages.is_empty() {
                 true => String::new(),
                 false => format!(" --include={}", packages.join(",")),
@@ -151,7 +151,7 @@ fn script(root: &Root, inside: &Path) -> String {
                  exec mmdebstrap --mode=root --variant=apt{include} {suite} {inside} \"$mirror\""
             )
         }
-        Root::Folder { dir } => {
+        RootFs::Folder { dir } => {
             let from = quote(&dir.display().to_string());
             format!("mkdir {inside} && exec cp -a --reflink=auto {from}/. {inside}")
         }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_folder_that_changed_has_another_key() {
         let folder = tempfile::tempdir().unwrap();
-        let root = Root::Folder {
+        let root = RootFs::Folder {
             dir: folder.path().to_owned(),
         };
         fs::write(folder.path().join("a"), "1").unwrap();
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn packages_are_part_of_the_key_and_of_the_command() {
-        let of = |packages: &[&str]| Root::Debian {
+        let of = |packages: &[&str]| RootFs::Debian {
             suite: "trixie".to_owned(),
             packages: packages.iter().map(|&name| name.to_owned()).collect(),
         };

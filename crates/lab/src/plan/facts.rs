@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::launch::on_path;
 use crate::network::Refusal;
 use crate::root;
-use crate::subject::{Needs, Root, Subject, originals};
+use crate::subject::{Needs, RootFs, Subject, originals};
 use crate::sysctl;
 
 /// Facts about a machine.
@@ -64,7 +64,7 @@ impl Facts {
         let needed = subjects.iter().flat_map(|subject| &subject.needs.commands);
         let mut needed: Vec<&str> = needed.map(String::as_str).collect();
         let roots = subjects.iter().filter_map(|subject| subject.root.as_ref());
-        for command in roots.flat_map(Root::commands) {
+        for command in roots.flat_map(RootFs::commands) {
             needed.push(command);
         }
         let (there, away): (Vec<&str>, Vec<&str>) = needed
@@ -173,7 +173,7 @@ impl Facts {
     }
 
     /// Why there can be no root file system `root`, and what changes it.
-    fn without_root(&self, root: &Root) -> Option<(String, String)> {
+    fn without_root(&self, root: &RootFs) -> Option<(String, String)> {
         if !self.may_root {
             let why = "only root may mount and enter it".to_owned();
             return Some((why, "sudo ./prony run …".to_owned()));

@@ -20,7 +20,7 @@ use super::client::{self, Client};
 use super::originals;
 use super::program::{self, Program, Role, Variants};
 use super::repository::{self, Repository};
-use super::root::{self, Root};
+use super::root::{self, RootFs};
 use super::server::{self, Served, capabilities, needed, ready_default, seconds, stop_default};
 
 /// The file that makes a folder a subject.
@@ -55,7 +55,7 @@ pub struct Subject {
     /// What the machine must have.
     pub needs: Needs,
     /// The root file system that it is built and started in where the machine lacks what it needs; `None`: the machine's.
-    pub root: Option<Root>,
+    pub root: Option<RootFs>,
     /// How it is built; `None`: not at all.
     pub build: Option<Build>,
     /// Argument vector that starts it as a server, with placeholders; empty for a `url`
@@ -158,7 +158,7 @@ impl Subject {
 
     /// The root file system that it is in on a machine that `lacks` something of what it needs. One that needs nothing
     /// of the machine always has it.
-    pub fn root_if(&self, lacks: bool) -> Option<&Root> {
+    pub fn root_if(&self, lacks: bool) -> Option<&RootFs> {
         let needs_nothing = self.needs.commands.is_empty() && self.needs.files.is_empty();
         self.root.as_ref().filter(|_| lacks || needs_nothing)
     }
@@ -219,17 +219,14 @@ fn read(text: &str, origin: &Origin, p: &mut Problems) -> Option<Subject> {
     let needs = needs.map(|table| read_needs(table, p));
     let repositories = top.table("source", "[source]", p);
     let repositories = repositories.map(|table| repository::read(table, p));
-    let own_root = top
-        .table("root", "[root]", p)
-        .and_then(|table| root::read(table, &origin.folder, p));
-    let build = top
-        .table("build", "[build]", p)
-        .and_then(|table| read_build(table, p));
+    let own_root = top.table("root", "[root]", p);
+    let own_root = own_root.and_then(|table| root::read(table, &origin.folder, p));
+    let build = top.table("build", "[build]", p);
+    let build = build.and_then(|table| read_build(table, p));
     let (needs, build) = with_source(&top, needs.unwrap_or_default(), build);
-    let variants = top
-        .table("variants", "[variants]", p)
-        .map(|table| program::variants(&table, p))
-        .unwrap_or_default();
+    let variants = top.table("variants", "[variants]", p);
+    let variants = variants.map(|table| program::variants(&table, p));
+    let variants = variants.unwrap_or_default();
     let served = read_served(&mut top, kind, &variants, p);
     let program = read_program(&mut top, kind, &variants, p);
     let client = read_client(&mut top, kind, &variants, p);

@@ -15,7 +15,7 @@ const PACKAGES_MAX: usize = 200;
 
 /// What a root file system is made of.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Root {
+pub enum RootFs {
     /// Debian, by mmdebstrap, from the mirror that this machine's own apt uses.
     Debian {
         /// Its release: `trixie`.
@@ -30,26 +30,26 @@ pub enum Root {
     },
 }
 
-impl Root {
+impl RootFs {
     /// What it is, as a version names it: `Debian trixie`.
     pub fn title(&self) -> String {
         match self {
-            Root::Debian { suite, .. } => format!("Debian {suite}"),
-            Root::Folder { dir } => format!("the folder {}", dir.display()),
+            RootFs::Debian { suite, .. } => format!("Debian {suite}"),
+            RootFs::Folder { dir } => format!("the folder {}", dir.display()),
         }
     }
 
     /// The commands that make it.
     pub fn commands(&self) -> &'static [&'static str] {
         match self {
-            Root::Debian { .. } => &["mmdebstrap", "apt-get"],
-            Root::Folder { .. } => &["cp"],
+            RootFs::Debian { .. } => &["mmdebstrap", "apt-get"],
+            RootFs::Folder { .. } => &["cp"],
         }
     }
 }
 
 /// Reads the table; `folder`: that of the subject.
-pub(super) fn read(mut table: Fields<'_, '_>, folder: &Path, p: &mut Problems) -> Option<Root> {
+pub(super) fn read(mut table: Fields<'_, '_>, folder: &Path, p: &mut Problems) -> Option<RootFs> {
     let debian = table.text("debian", p);
     let dir = table.text("dir", p);
     let packages = table.texts("packages", p);
@@ -61,7 +61,7 @@ pub(super) fn read(mut table: Fields<'_, '_>, folder: &Path, p: &mut Problems) -
                 p.note(Diagnosis::new(package.span(), message));
             }
             let dir = folder.join(dir.get_ref());
-            Some(Root::Folder { dir })
+            Some(RootFs::Folder { dir })
         }
         _ => {
             let message = "a root file system is made by either `debian` or `dir`";
@@ -78,7 +78,7 @@ fn of_debian(
     suite: Spanned<String>,
     packages: Vec<Spanned<String>>,
     p: &mut Problems,
-) -> Option<Root> {
+) -> Option<RootFs> {
     let suites = std::iter::once((&suite, "a release of Debian"));
     let names = suites.chain(packages.iter().map(|package| (package, "a package")));
     let mut good = true;
@@ -94,7 +94,7 @@ fn of_debian(
         p.note(Diagnosis::new(beyond.span(), message));
         good = false;
     }
-    good.then(|| Root::Debian {
+    good.then(|| RootFs::Debian {
         suite: suite.into_inner(),
         packages: packages.into_iter().map(Spanned::into_inner).collect(),
     })

@@ -22,7 +22,7 @@ use crate::settings::{THREADS, first_value, is_usual, with_settings};
 use crate::words::{self, Point, by_conclusion, listed};
 
 /// What is said of programs.
-pub struct Said {
+pub struct ProgramLines {
     /// What was done, and what follows from it.
     pub claim: String,
     /// What the answer holds.
@@ -35,7 +35,7 @@ pub struct Said {
 const WORKS_MAX: usize = 3;
 
 /// What was done, and the points; `None` where no cell was measured.
-pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<Said> {
+pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<ProgramLines> {
     let measured = cells.iter().copied().filter(|c| c.is_measured());
     let measured: Vec<&CellFigures> = measured.collect();
     if measured.is_empty() {
@@ -70,7 +70,7 @@ pub fn points(run: &Run, cells: &[&CellFigures], across: &Across) -> Option<Said
     if times {
         claim.push_str(&conditions(run, &timed));
     }
-    Some(Said {
+    Some(ProgramLines {
         claim,
         points,
         more,
