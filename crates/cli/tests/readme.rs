@@ -422,8 +422,7 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 5] = [
-    ("docs/documents/clicky/document.md", ORIGINAL),
+const OLDER: [(&str, &str); 4] = [
     ("docs/documents/lift/document.md", ORIGINAL),
     ("docs/documents/ping/document.md", ROWS),
     ("docs/documents/ichor-runtime/document.md", ROWS),
