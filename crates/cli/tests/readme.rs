@@ -422,15 +422,12 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 4] = [
-    ("docs/documents/lift/document.md", ORIGINAL),
+const OLDER: [(&str, &str); 3] = [
     ("docs/documents/ping/document.md", ROWS),
     ("docs/documents/ichor-runtime/document.md", ROWS),
     ("docs/documents/haiku-net-bench/document.md", ROWS),
 ];
 const ROWS: &str = "its experiment asks for more than it did when it was measured";
-const ORIGINAL: &str =
-    "its experiment names the original, which was not there when it was measured";
 /// Documents of many runs.
 const LOGS: [&str; 1] = ["docs/documents/nibiru.md"];
 
