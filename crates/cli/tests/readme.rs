@@ -422,10 +422,9 @@ fn with_appendix(name: &str) -> String {
 
 /// Documents that are older than their experiments, each with the reason. They are to be made
 /// again on an idle machine, by the command that stands in each.
-const OLDER: [(&str, &str); 3] = [
+const OLDER: [(&str, &str); 2] = [
     ("docs/documents/ping/document.md", ROWS),
     ("docs/documents/ichor-runtime/document.md", ROWS),
-    ("docs/documents/haiku-net-bench/document.md", ROWS),
 ];
 const ROWS: &str = "its experiment asks for more than it did when it was measured";
 /// Documents of many runs.
