@@ -102,7 +102,9 @@ fn three_runs_are_three_entries_and_the_authors_words_stay() {
 
     let table = done(&folder, &["log", "tiny.toml"]);
     assert!(table.contains("tiny-003"), "{table}");
-    assert!(table.contains("the same state again"), "{table}");
+    // On a busy machine the generator is the limit, and nothing is left to compare.
+    let said = ["the same state again", "no figure to compare"];
+    assert!(said.iter().any(|said| table.contains(said)), "{table}");
     histograms_add_up(&entries(&folder));
     a_run_stands_against_its_log(&folder);
     the_history_is_made_again(&folder, &third);
