@@ -4,7 +4,7 @@
 //! only what Markdown itself means is left: a page renders runs of strangers, too.
 //! Not for: checking its figures (`prony verify`, by [`crate::prose`]).
 
-use pulldown_cmark::{CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 /// Beginnings of links that the page follows; all others are shown as text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "#"];
@@ -20,10 +20,17 @@ pub fn page(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let text = without_marks(text.trim());
     let mut written = String::with_capacity(text.len() * 2);
-    html::push_html(
-        &mut written,
-        Parser::new_ext(&text, options).filter_map(kept),
-    );
+    // Links do not nest, so that the next end of one is that of the last beginning.
+    let mut in_followed = false;
+    let shown = Parser::new_ext(&text, options).filter(|event| match event {
+        Event::Start(Tag::Link { dest_url, .. }) => {
+            in_followed = SCHEMES.iter().any(|scheme| dest_url.starts_with(scheme));
+            in_followed
+        }
+        Event::End(TagEnd::Link) => in_followed,
+        _ => true,
+    });
+    html::push_html(&mut written, shown.filter_map(kept));
     written
 }
 
@@ -42,19 +49,13 @@ fn without_marks(text: &str) -> String {
     plain + rest
 }
 
-/// What the page has of an event. A link that is not followed keeps its text: its tags become those of emphasis.
+/// What the page has of an event that is not a link.
 fn kept(event: Event<'_>) -> Option<Event<'_>> {
     match event {
         Event::Html(_) | Event::InlineHtml(_) => None,
         Event::Start(Tag::HtmlBlock) | Event::End(TagEnd::HtmlBlock) => None,
         // What the alternative text says remains.
         Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => None,
-        Event::Start(Tag::Link { dest_url, .. }) => Some(Event::Start(Tag::Link {
-            link_type: pulldown_cmark::LinkType::Inline,
-            dest_url: followed(dest_url),
-            title: CowStr::Borrowed(""),
-            id: CowStr::Borrowed(""),
-        })),
         Event::Start(Tag::Heading { level, .. }) => Some(Event::Start(Tag::Heading {
             level: below(level),
             id: None,
@@ -64,15 +65,6 @@ fn kept(event: Event<'_>) -> Option<Event<'_>> {
         Event::End(TagEnd::Heading(level)) => Some(Event::End(TagEnd::Heading(below(level)))),
         event => Some(event),
     }
-}
-
-/// A link that leads to where it says, or to the top of the page.
-fn followed(link: CowStr<'_>) -> CowStr<'_> {
-    let is_followed = SCHEMES.iter().any(|scheme| link.starts_with(scheme));
-    if is_followed {
-        return link;
-    }
-    CowStr::Borrowed("#")
 }
 
 /// Its section has a heading of the second level.
@@ -94,7 +86,7 @@ mod tests {
                     | a | b |\n| - | -: |\n| 1 < 2 | `x` |\n";
         insta::assert_snapshot!(page(text), @r##"
         <h3>Why</h3>
-        <p>31 k a <em>second</em>, bold, <a href="#">code</a>, <a href="#">evil</a>, <a href="https://example.org/a?b=1&amp;c=2">site</a>, a picture</p>
+        <p>31 k a <em>second</em>, bold, code, evil, <a href="https://example.org/a?b=1&amp;c=2">site</a>, a picture</p>
         <table><thead><tr><th>a</th><th style="text-align: right">b</th></tr></thead><tbody>
         <tr><td>1 &lt; 2</td><td style="text-align: right"><code>x</code></td></tr>
         </tbody></table>
